@@ -1,0 +1,57 @@
+"""The few kinds of failure. Each message says what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+
+class ForestcError(Exception):
+    """Something the user can mend. `str(error)` is the one line the command line prints.
+
+    what: what is wrong; where: file, tree, node, feature; do: the remedy. Exit status 1.
+    """
+
+    exit_status = 1
+
+    def __init__(self, what: str, *, where: str = "", do: str = "") -> None:
+        self.what = what
+        self.where = where
+        self.do = do
+        super().__init__("; ".join(part for part in (what, where, do) if part))
+
+
+class ModelError(ForestcError):
+    """The model can't be read, or says something forestc can't keep exactly."""
+
+
+class RowsError(ForestcError):
+    """The rows do not fit the model."""
+
+
+class OptionError(ForestcError):
+    """An option, pass or target that does not exist or has an impossible value. Exit status 2."""
+
+    exit_status = 2
+
+
+class MissingExtraError(ForestcError):
+    """An optional library is not installed."""
+
+    def __init__(self, library: str, extra: str) -> None:
+        super().__init__(f"{library} is not installed", do=f'pip install "forestc[{extra}]"')
+
+
+class CheckError(ForestcError):
+    """A promise was not kept: outputs differ, or a pass broke its guarantee. Exit status 3."""
+
+    exit_status = 3
+
+
+class ToolError(ForestcError):
+    """An outside program is missing, failed, or took too long. Exit status 4."""
+
+    exit_status = 4
+
+
+class InternalError(ForestcError):
+    """An IR came out malformed: a bug in forestc, not in the model. Exit status 3."""
+
+    exit_status = 3

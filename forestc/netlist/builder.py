@@ -1,0 +1,215 @@
+"""Builds netlists. Equal cells are one cell: this is where comparators come to be shared.
+
+The builder also applies the few rules that hold on any netlist (a mux with equal arms, a
+condition outside the word's range, constants), so that lowering can stay plain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from forestc.netlist.ir import (
+    BIT,
+    FALSE,
+    TRUE,
+    Add,
+    And,
+    Cell,
+    Compare,
+    Const,
+    InSet,
+    Input,
+    Less,
+    Mux,
+    Net,
+    Netlist,
+    Not,
+    Or,
+    Origin,
+    Register,
+    WordType,
+    reads,
+    result_type,
+)
+from forestc.netlist.verify import latencies, verify
+
+NOWHERE = Origin()
+
+
+def width_for(low: int, high: int) -> WordType:
+    """The narrowest word type that holds every integer from low to high."""
+    if low >= 0:
+        return WordType(max(1, high.bit_length()), False)
+    return WordType(max((~low).bit_length(), max(high, 0).bit_length()) + 1, True)
+
+
+class NetlistBuilder:
+    """Adds cells one by one; every method returns the net that carries the result."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._cells: list[Cell] = []
+        self._types: list[WordType] = []
+        self._origins: list[Origin] = []
+        self._known: dict[tuple[type[Cell], Cell], Net] = {}
+        self._outputs: list[tuple[str, Net]] = []
+        self._add(Const(0, 1, False), NOWHERE)
+        self._add(Const(1, 1, False), NOWHERE)
+
+    def type_of(self, net: Net) -> WordType:
+        return self._types[net]
+
+    def cell_of(self, net: Net) -> Cell:
+        return self._cells[net]
+
+    def _add(self, cell: Cell, origin: Origin) -> Net:
+        key = (type(cell), cell)
+        net = self._known.get(key)
+        if net is None:
+            net = len(self._cells)
+            self._known[key] = net
+            self._cells.append(cell)
+            self._types.append(result_type(cell, self._types))
+            self._origins.append(origin)
+        return net
+
+    def const(self, value: int, word: WordType) -> Net:
+        return self._add(Const(value, word.width, word.signed), NOWHERE)
+
+    def input(self, name: str, word: WordType) -> Net:
+        return self._add(Input(name, word.width, word.signed), NOWHERE)
+
+    def less(self, a: Net, threshold: int, origin: Origin = NOWHERE) -> Net:
+        word = self._types[a]
+        if threshold <= word.low:
+            return FALSE
+        if threshold > word.high:
+            return TRUE
+        cell = self._cells[a]
+        if isinstance(cell, Const):
+            return int(cell.value < threshold)
+        if word == BIT:  # a < 1
+            return self.not_(a, origin)
+        return self._add(Less(a, threshold), origin)
+
+    def in_set(self, a: Net, members: Iterable[int], origin: Origin = NOWHERE) -> Net:
+        word = self._types[a]
+        inside = tuple(sorted({m for m in members if word.low <= m <= word.high}))
+        if not inside:
+            return FALSE
+        return self._add(InSet(a, inside), origin)
+
+    def not_(self, a: Net, origin: Origin = NOWHERE) -> Net:
+        if a in (FALSE, TRUE):
+            return 1 - a
+        cell = self._cells[a]
+        if isinstance(cell, Not):
+            return cell.a
+        return self._add(Not(a), origin)
+
+    def and_(self, a: Net, b: Net, origin: Origin = NOWHERE) -> Net:
+        a, b = sorted((a, b))
+        if a == FALSE:
+            return FALSE
+        if a == TRUE or a == b:
+            return b
+        return self._add(And(a, b), origin)
+
+    def or_(self, a: Net, b: Net, origin: Origin = NOWHERE) -> Net:
+        a, b = sorted((a, b))
+        if a == TRUE:
+            return TRUE
+        if a == FALSE or a == b:
+            return b
+        return self._add(Or(a, b), origin)
+
+    def mux(self, select: Net, a: Net, b: Net, origin: Origin = NOWHERE) -> Net:
+        """a if select is 1, else b."""
+        if a == b or select == TRUE:
+            return a
+        if select == FALSE:
+            return b
+        if self._types[a] == BIT:
+            if a == TRUE:
+                return self.or_(select, b, origin)
+            if b == FALSE:
+                return self.and_(select, a, origin)
+            if a == FALSE:
+                return self.and_(self.not_(select, origin), b, origin)
+            if b == TRUE:
+                return self.or_(self.not_(select, origin), a, origin)
+        return self._add(Mux(select, a, b), origin)
+
+    def add(self, operands: Sequence[Net], word: WordType, origin: Origin = NOWHERE) -> Net:
+        """The sum of the operands, held in `word`, which must be wide enough for every sum."""
+        return self._add(Add(tuple(operands), word.width, word.signed), origin)
+
+    def compare(self, a: Net, b: Net, origin: Origin = NOWHERE) -> Net:
+        """1 if a < b."""
+        if a == b:
+            return FALSE
+        if self._types[a] == BIT:
+            return self.and_(self.not_(a, origin), b, origin)
+        return self._add(Compare(a, b), origin)
+
+    def register(self, a: Net, origin: Origin = NOWHERE) -> Net:
+        """a, one clock later; a constant stays as it is."""
+        return a if isinstance(self._cells[a], Const) else self._add(Register(a), origin)
+
+    def output(self, name: str, net: Net) -> None:
+        self._outputs.append((name, net))
+
+    def build(self) -> Netlist:
+        """The finished netlist, cells nobody reads removed, verified."""
+        live = [False] * len(self._cells)
+        live[FALSE] = live[TRUE] = True
+        for net, cell in enumerate(self._cells):
+            live[net] = live[net] or isinstance(cell, Input)
+        for _, net in self._outputs:
+            live[net] = True
+        for net in range(len(self._cells) - 1, -1, -1):
+            if live[net]:
+                for read in reads(self._cells[net]):
+                    live[read] = True
+        kept = [net for net, alive in enumerate(live) if alive]
+        renamed = [-1] * len(self._cells)
+        for new, net in enumerate(kept):
+            renamed[net] = new
+        outputs = tuple((name, renamed[net]) for name, net in self._outputs)
+        cells = tuple(rename(self._cells[net], renamed) for net in kept)
+        delays = latencies(cells)
+        netlist = Netlist(
+            name=self.name,
+            cells=cells,
+            types=tuple(self._types[net] for net in kept),
+            origins=tuple(self._origins[net] for net in kept),
+            outputs=outputs,
+            latency=max((delays[net] for _, net in outputs), default=0),
+        )
+        verify(netlist)
+        return netlist
+
+
+def rename(cell: Cell, renamed: Sequence[Net]) -> Cell:
+    """The same cell reading renamed nets."""
+    match cell:
+        case Const() | Input():
+            return cell
+        case Less(a, threshold):
+            return Less(renamed[a], threshold)
+        case InSet(a, members):
+            return InSet(renamed[a], members)
+        case Not(a):
+            return Not(renamed[a])
+        case And(a, b):
+            return And(renamed[a], renamed[b])
+        case Or(a, b):
+            return Or(renamed[a], renamed[b])
+        case Mux(select, a, b):
+            return Mux(renamed[select], renamed[a], renamed[b])
+        case Add(operands, width, signed):
+            return Add(tuple(renamed[a] for a in operands), width, signed)
+        case Compare(a, b):
+            return Compare(renamed[a], renamed[b])
+        case Register(a):
+            return Register(renamed[a])

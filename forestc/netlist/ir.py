@@ -1,0 +1,202 @@
+"""Level 2: the Netlist, a flat array of cells in topological order.
+
+A net is the index of the cell that drives it. Nets 0 and 1 are the one-bit constants 0 and 1.
+Every net is a word of `width` bits, read as unsigned or as two's complement (`signed`); a one-bit
+net is unsigned. A cell reads only nets below its own, so the array is its own topological order
+and holds no loop. A register delays its net by one clock; all paths from inputs to outputs pass
+the same number of registers (`verify` proves it), so the initiation interval is 1.
+
+| cell     | reads            | value                                                      |
+|----------|------------------|------------------------------------------------------------|
+| Const    |                  | `value`                                                    |
+| Input    |                  | the input port of that name                                |
+| Less     | a                | 1 if a < threshold, by a's own signedness                  |
+| InSet    | a                | 1 if a is one of `members`                                 |
+| Not      | a                | 1 - a                             (one-bit nets)           |
+| And, Or  | a, b             | conjunction, disjunction          (one-bit nets)           |
+| Mux      | select, a, b     | a if select is 1, else b          (a, b of one type)       |
+| Add      | operands         | their sum; wide enough that it never wraps                 |
+| Compare  | a, b             | 1 if a < b                        (a, b of one type)       |
+| Register | a                | a, one clock earlier                                       |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias, assert_never
+
+Net: TypeAlias = int
+FALSE: Net = 0
+TRUE: Net = 1
+
+
+class Const(NamedTuple):
+    value: int
+    width: int
+    signed: bool
+
+
+class Input(NamedTuple):
+    name: str
+    width: int
+    signed: bool
+
+
+class Less(NamedTuple):
+    a: Net
+    threshold: int
+
+
+class InSet(NamedTuple):
+    a: Net
+    members: tuple[int, ...]
+
+
+class Not(NamedTuple):
+    a: Net
+
+
+class And(NamedTuple):
+    a: Net
+    b: Net
+
+
+class Or(NamedTuple):
+    a: Net
+    b: Net
+
+
+class Mux(NamedTuple):
+    select: Net
+    a: Net
+    b: Net
+
+
+class Add(NamedTuple):
+    operands: tuple[Net, ...]
+    width: int
+    signed: bool
+
+
+class Compare(NamedTuple):
+    a: Net
+    b: Net
+
+
+class Register(NamedTuple):
+    a: Net
+
+
+Cell: TypeAlias = Const | Input | Less | InSet | Not | And | Or | Mux | Add | Compare | Register
+
+
+class WordType(NamedTuple):
+    """Width in bits and signedness of a net."""
+
+    width: int
+    signed: bool
+
+    @property
+    def low(self) -> int:
+        return -(1 << (self.width - 1)) if self.signed else 0
+
+    @property
+    def high(self) -> int:
+        return (1 << (self.width - 1)) - 1 if self.signed else (1 << self.width) - 1
+
+
+BIT = WordType(1, False)
+
+
+class Origin(NamedTuple):
+    """Where a cell comes from: tree and node of the forest (-1: none, as in the sums)."""
+
+    tree: int = -1
+    node: int = -1
+
+
+@dataclass(frozen=True)
+class Netlist:
+    """Cells with their types and origins, index by index, and the named outputs.
+
+    `outputs` maps port names to nets, in port order. `latency` is the number of registers on
+    every path from an input to an output, in clock cycles.
+    """
+
+    name: str
+    cells: tuple[Cell, ...]
+    types: tuple[WordType, ...]
+    origins: tuple[Origin, ...]
+    outputs: tuple[tuple[str, Net], ...]
+    latency: int
+
+    @property
+    def inputs(self) -> tuple[tuple[Net, Input], ...]:
+        """(net, cell) of the input ports, in port order."""
+        return tuple((net, cell) for net, cell in enumerate(self.cells) if isinstance(cell, Input))
+
+
+def reads(cell: Cell) -> tuple[Net, ...]:
+    """The nets a cell reads, in the order of its fields."""
+    match cell:
+        case Const() | Input():
+            return ()
+        case Less(a) | InSet(a) | Not(a) | Register(a):
+            return (a,)
+        case And(a, b) | Or(a, b) | Compare(a, b):
+            return (a, b)
+        case Mux(select, a, b):
+            return (select, a, b)
+        case Add(operands):
+            return operands
+        case _:
+            assert_never(cell)
+
+
+def is_combinational(cell: Cell) -> bool:
+    """False for a register alone."""
+    return not isinstance(cell, Register)
+
+
+def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> WordType:
+    """The type of the net a cell drives, given the types of the nets below it."""
+    match cell:
+        case Const(_, width, signed) | Input(_, width, signed) | Add(_, width, signed):
+            return WordType(width, signed)
+        case Less() | InSet() | Not() | And() | Or() | Compare():
+            return BIT
+        case Mux(_, a, _) | Register(a):
+            return types[a]
+        case _:
+            assert_never(cell)
+
+
+def evaluate(cell: Cell, values: tuple[int, ...]) -> int:
+    """The value of a combinational cell on integers, in the order of `reads`.
+
+    This is what a cell means; simulator and backends must equal it. A register and an input
+    have no value of their own here: the caller holds the state and the ports.
+    """
+    match cell:
+        case Const(value):
+            return value
+        case Less(_, threshold):
+            return int(values[0] < threshold)
+        case InSet(_, members):
+            return int(values[0] in members)
+        case Not():
+            return 1 - values[0]
+        case And():
+            return values[0] & values[1]
+        case Or():
+            return values[0] | values[1]
+        case Mux():
+            return values[1] if values[0] else values[2]
+        case Add():
+            return sum(values)
+        case Compare():
+            return int(values[0] < values[1])
+        case Input() | Register():
+            raise ValueError(f"{type(cell).__name__} has no value of its own")
+        case _:
+            assert_never(cell)

@@ -1,0 +1,138 @@
+"""What every netlist must satisfy. A failure here is a bug in forestc and names the net."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from forestc.errors import InternalError
+from forestc.netlist.ir import (
+    BIT,
+    Add,
+    And,
+    Cell,
+    Compare,
+    Const,
+    InSet,
+    Input,
+    Less,
+    Mux,
+    Net,
+    Netlist,
+    Not,
+    Or,
+    Register,
+    WordType,
+    reads,
+    result_type,
+)
+
+ANY_DELAY = -1  # a constant fits any clock
+
+
+def latencies(cells: Sequence[Cell]) -> list[int]:
+    """Registers between the inputs and each net; ANY_DELAY where only constants are read."""
+    delays: list[int] = []
+    for cell in cells:
+        if isinstance(cell, Input):
+            delays.append(0)
+        elif isinstance(cell, Register):
+            delays.append(delays[cell.a] + 1)
+        else:
+            delays.append(max((delays[net] for net in reads(cell)), default=ANY_DELAY))
+    return delays
+
+
+def verify(netlist: Netlist) -> None:
+    """Raises InternalError for the first broken rule of `forestc.netlist.ir`."""
+    cells, types = netlist.cells, netlist.types
+    if cells[:2] != (Const(0, 1, False), Const(1, 1, False)):
+        raise InternalError("nets 0 and 1 are not the one-bit constants", where=f"netlist {netlist.name}")
+    if not len(cells) == len(types) == len(netlist.origins):
+        raise InternalError("cells, types and origins differ in number", where=f"netlist {netlist.name}")
+
+    def fail(net: Net, what: str) -> InternalError:
+        return InternalError(what, where=f"netlist {netlist.name}, net {net} ({type(cells[net]).__name__})")
+
+    delays: list[int] = []
+    names: set[str] = set()
+    for net, cell in enumerate(cells):
+        below = reads(cell)
+        if any(not 0 <= read < net for read in below):
+            raise fail(net, f"reads a net that is not below it: {below}")
+        problem = _type_problem(cell, types)
+        if problem:
+            raise fail(net, problem)
+        if types[net] != result_type(cell, types):
+            raise fail(net, f"has type {types[net]}, should be {result_type(cell, types)}")
+        if types[net].width < 1 or (types[net].signed and types[net].width < 2):
+            raise fail(net, f"has impossible type {types[net]}")
+        if isinstance(cell, Input):
+            if cell.name in names:
+                raise fail(net, f"second input named {cell.name!r}")
+            names.add(cell.name)
+            delays.append(0)
+            continue
+        arrivals = {delays[read] for read in below} - {ANY_DELAY}
+        if len(arrivals) > 1:
+            raise fail(net, f"reads nets of different latencies: {sorted(arrivals)} cycles")
+        arrival = arrivals.pop() if arrivals else ANY_DELAY
+        if isinstance(cell, Register):
+            if arrival == ANY_DELAY:
+                raise fail(net, "registers a constant")
+            arrival += 1
+        delays.append(arrival)
+    if not netlist.outputs:
+        raise InternalError("has no output", where=f"netlist {netlist.name}")
+    if len({name for name, _ in netlist.outputs}) != len(netlist.outputs):
+        raise InternalError("two outputs of one name", where=f"netlist {netlist.name}")
+    for name, net in netlist.outputs:
+        if not 0 <= net < len(cells):
+            raise InternalError(f"output {name!r} is no net: {net}", where=f"netlist {netlist.name}")
+        if delays[net] not in (netlist.latency, ANY_DELAY):
+            raise fail(
+                net, f"output {name!r} comes after {delays[net]} cycles, not the netlist's {netlist.latency}"
+            )
+
+
+def _type_problem(cell: Cell, types: Sequence[WordType]) -> str:
+    match cell:
+        case Const(value, width, signed):
+            word = WordType(width, signed)
+            return "" if word.low <= value <= word.high else f"value {value} does not fit {word}"
+        case Input() | Register():
+            return ""
+        case Less(a, threshold):
+            word = types[a]
+            return (
+                ""
+                if word.low < threshold <= word.high
+                else f"threshold {threshold} decides nothing on {word}"
+            )
+        case InSet(a, members):
+            word = types[a]
+            if not members or list(members) != sorted(set(members)):
+                return "members are empty, repeated or not sorted"
+            return "" if word.low <= members[0] and members[-1] <= word.high else f"member outside {word}"
+        case Not(a):
+            return "" if types[a] == BIT else "operand is not one bit"
+        case And(a, b) | Or(a, b):
+            return "" if types[a] == types[b] == BIT else "operands are not one bit each"
+        case Mux(select, a, b):
+            if types[select] != BIT:
+                return "select is not one bit"
+            return "" if types[a] == types[b] else f"arms differ in type: {types[a]}, {types[b]}"
+        case Compare(a, b):
+            return "" if types[a] == types[b] else f"operands differ in type: {types[a]}, {types[b]}"
+        case Add(operands, width, signed):
+            if len(operands) < 2:
+                return "fewer than two operands"
+            word = WordType(width, signed)
+            if not signed and any(types[a].signed for a in operands):
+                return "unsigned sum of signed operands"
+            # A word narrower than the operands' own could wrap; that it is wide enough for the
+            # values that really occur is the lowering's to know, and the simulators' to check.
+            widest = max(types[a].width + (signed and not types[a].signed) for a in operands)
+            return "" if word.width >= widest else f"narrower than an operand ({widest} bits)"
+        case _:
+            assert_never(cell)
