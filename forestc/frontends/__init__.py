@@ -1,0 +1,105 @@
+"""Frontends: from a model file or a live object to a Forest. One explicit table of each."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from forestc.errors import ModelError, OptionError
+from forestc.forest.ir import Forest
+from forestc.forest.text import parse_forest
+from forestc.frontends import sklearn, xgboost
+
+MAX_BYTES = 4 << 30
+
+
+def _read_text(data: bytes, where: str) -> Forest:
+    try:
+        return parse_forest(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise ModelError("not UTF-8 text", where=where) from None
+
+
+# Suffix -> reader of a file's bytes.
+FILES: dict[str, Callable[[bytes, str], Forest]] = {
+    ".json": xgboost.read_json,
+    ".ubj": xgboost.read_ubj,
+    ".forest": _read_text,
+}
+PICKLES = (".pkl", ".pickle", ".joblib")
+
+# Top-level package of a live object -> reader.
+OBJECTS: dict[str, Callable[[Any], Forest]] = {
+    "xgboost": xgboost.read_live,
+    "sklearn": sklearn.read_live,
+}
+
+
+def load(source: Any, *, trust_pickle: bool = False) -> Forest:
+    """A Forest from a model file's path or a fitted model.
+
+    Files: XGBoost `.json` and `.ubj`, skops `.skops`, forestc `.forest`; pickles (`.pkl`, `.joblib`) only
+    with `trust_pickle`, since opening one runs whatever code it holds. Raises ModelError for what can't be
+    read exactly, OptionError for a file that can't be a model.
+    """
+    if isinstance(source, Forest):
+        return source
+    if isinstance(source, str | Path):
+        return _load_file(Path(source), trust_pickle)
+    return _load_object(source)
+
+
+def _load_object(model: Any) -> Forest:
+    for base in type(model).__mro__:
+        package = base.__module__.split(".")[0]
+        if package in OBJECTS:
+            if base is not type(model):
+                raise ModelError(
+                    f"{type(model).__name__} is a class of its own derived from {base.__name__}",
+                    do=f"pass the {base.__name__} itself: a subclass may predict differently",
+                )
+            return OBJECTS[package](model)
+    raise ModelError(
+        f"objects of type {type(model).__name__} are not read",
+        do=f"known: models of {', '.join(OBJECTS)}, and paths of model files",
+    )
+
+
+def _load_file(path: Path, trust_pickle: bool) -> Forest:
+    suffix = path.suffix.lower()
+    if suffix not in (*FILES, *PICKLES, ".skops"):
+        raise OptionError(
+            f"unknown kind of model file {path.suffix!r}",
+            where=str(path),
+            do=f"known: {', '.join((*FILES, '.skops', *PICKLES))}",
+        )
+    if suffix in PICKLES and not trust_pickle:
+        raise ModelError(
+            "a pickle runs code when it is opened",
+            where=str(path),
+            do="pass --trust-pickle if you made it yourself, or save the model with skops",
+        )
+    try:
+        if not path.is_file():
+            raise ModelError("there is no such file", where=str(path), do="check the path")
+        if (size := path.stat().st_size) > MAX_BYTES:
+            raise ModelError(
+                f"the file has {size} bytes", where=str(path), do=f"at most {MAX_BYTES} are read"
+            )
+        if suffix == ".skops":
+            forest = sklearn.read_skops(path)
+        elif suffix in PICKLES:
+            forest = _load_object(sklearn.read_pickle(path))
+        else:
+            forest = FILES[suffix](path.read_bytes(), str(path))
+    except OSError as error:
+        raise ModelError(f"can't be read ({error.strerror})", where=str(path)) from None
+    if suffix == ".forest":
+        return forest
+    if not forest.provenance.model_hash:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        forest = replace(forest, provenance=replace(forest.provenance, model_hash=digest))
+    return replace(forest, name=path.stem)

@@ -17,8 +17,8 @@ from forestc.netlist.ir import (
     Cell,
     Compare,
     Const,
-    InSet,
     Input,
+    InSet,
     Less,
     Mux,
     Net,
@@ -111,7 +111,7 @@ class NetlistBuilder:
         a, b = sorted((a, b))
         if a == FALSE:
             return FALSE
-        if a == TRUE or a == b:
+        if a in (TRUE, b):
             return b
         return self._add(And(a, b), origin)
 
@@ -119,7 +119,7 @@ class NetlistBuilder:
         a, b = sorted((a, b))
         if a == TRUE:
             return TRUE
-        if a == FALSE or a == b:
+        if a in (FALSE, b):
             return b
         return self._add(Or(a, b), origin)
 

@@ -1,0 +1,212 @@
+"""The only way into the Forest: refuses what is not a tree, naming tree and node.
+
+Frontends hand over arrays as they read them; here they are bounded, checked and frozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from forestc.errors import ModelError
+from forestc.forest.ir import (
+    LEAF,
+    NO_SET,
+    Aggregate,
+    Decision,
+    Feature,
+    Forest,
+    IntArray,
+    Label,
+    Link,
+    Provenance,
+    Tree,
+)
+from forestc.forest.verify import verify
+
+MAX_NODES = 1 << 28
+MAX_OUTPUTS = 1 << 16
+
+
+def make_tree(
+    *,
+    where: str,
+    feature: ArrayLike,
+    threshold: ArrayLike,
+    left: ArrayLike,
+    right: ArrayLike,
+    values: ArrayLike,
+    outputs: Sequence[int],
+    leaf: ArrayLike | None = None,
+    missing_left: ArrayLike | None = None,
+    set_index: ArrayLike | None = None,
+    sets: Sequence[Sequence[int]] = (),
+    cover: ArrayLike | None = None,
+    ids: ArrayLike | None = None,
+    quantised: bool = False,
+) -> Tree:
+    """A Tree whose nodes form one tree rooted at node 0. Raises ModelError naming `where` and the node.
+
+    Arrays have one entry a node. A node is a leaf where left is -1; right must be -1 there too, and its
+    feature and threshold are ignored. `values` has a row for each leaf in order of node number, unless
+    `leaf` gives each leaf's row.
+    """
+    dtype = np.int64 if quantised else np.float64
+    left_ = _ints(left, "left children", where)
+    right_ = _ints(right, "right children", where)
+    n = len(left_)
+    if not 1 <= n <= MAX_NODES:
+        raise ModelError(f"{n} nodes", where=where, do=f"a tree has 1 to {MAX_NODES} nodes")
+    numbers = np.arange(n, dtype=np.int32) if ids is None else _ints(ids, "node ids", where)
+    is_leaf = left_ == LEAF
+    feature_ = np.where(is_leaf, LEAF, _ints(feature, "features", where)).astype(np.int32)
+    leaf_ = (
+        np.where(is_leaf, np.cumsum(is_leaf) - 1, LEAF) if leaf is None else _ints(leaf, "leaf rows", where)
+    )
+    arrays: dict[str, NDArray[Any]] = {
+        "right children": right_,
+        "features": feature_,
+        "thresholds": _array(threshold, dtype, "thresholds", where),
+        "missing directions": np.zeros(n, dtype=bool)
+        if missing_left is None
+        else _array(missing_left, np.bool_, "missing directions", where),
+        "sets": np.full(n, NO_SET, dtype=np.int32) if set_index is None else _ints(set_index, "sets", where),
+        "leaf rows": leaf_,
+        "node ids": numbers,
+    }
+    cover_ = None if cover is None else _array(cover, np.float64, "covers", where)
+    if cover_ is not None:
+        arrays["covers"] = cover_
+    for name, array in arrays.items():
+        if array.shape != (n,):
+            raise ModelError(f"{len(array)} {name} for {n} nodes", where=where)
+    _refuse_non_tree(left_, right_, numbers, where)
+    inner = ~is_leaf
+    return Tree(
+        feature=_frozen(feature_),
+        threshold=_frozen(np.where(inner, arrays["thresholds"], 0).astype(dtype)),
+        set_index=_frozen(np.where(inner, arrays["sets"], NO_SET).astype(np.int32)),
+        sets=tuple(tuple(sorted({int(code) for code in codes})) for codes in sets),
+        left=_frozen(left_),
+        right=_frozen(right_),
+        missing_left=_frozen(arrays["missing directions"] & inner),
+        leaf=_frozen(leaf_.astype(np.int32)),
+        values=_frozen(np.atleast_2d(_array(values, dtype, "leaf values", where))),
+        outputs=tuple(int(k) for k in outputs),
+        cover=None if cover_ is None else _frozen(cover_),
+        ids=_frozen(numbers),
+    )
+
+
+def _refuse_non_tree(left: IntArray, right: IntArray, ids: IntArray, where: str) -> None:
+    n = len(left)
+    is_leaf = left == LEAF
+
+    def fail(nodes: NDArray[np.bool_], what: str) -> ModelError:
+        return ModelError(what, where=f"{where}, node {int(ids[np.flatnonzero(nodes)[0]])}")
+
+    for child, side in ((left, "left"), (right, "right")):
+        if (bad := (child < LEAF) | (child >= n)).any():
+            raise fail(bad, f"{side} child {int(child[bad][0])} is outside the {n} nodes")
+    if (bad := is_leaf != (right == LEAF)).any():
+        raise fail(bad, "has one child only")
+    children = np.concatenate([left[~is_leaf], right[~is_leaf]])
+    parents = np.bincount(children, minlength=n)
+    if parents[0]:
+        raise fail(np.isin(np.arange(n), children[children == 0]), "the root is somebody's child: a cycle")
+    if (bad := parents > 1).any():
+        raise fail(bad, "has two parents")
+    orphan = parents == 0
+    orphan[0] = False
+    if orphan.any():
+        raise fail(orphan, "is an orphan: no node leads to it")
+    reached = np.zeros(n, dtype=bool)
+    level = np.zeros(1, dtype=np.int64)
+    while len(level):
+        reached[level] = True
+        inner = level[~is_leaf[level]]
+        level = np.concatenate([left[inner], right[inner]]).astype(np.int64)
+    if not reached.all():  # every node has one parent, so what the root misses goes round in a circle
+        raise fail(~reached, "lies on a cycle")
+
+
+def make_forest(
+    *,
+    name: str,
+    features: Sequence[Feature],
+    columns: int,
+    trees: Sequence[Tree],
+    n_outputs: int,
+    bias: ArrayLike,
+    aggregate: Aggregate,
+    link: Link,
+    decision: Decision,
+    classes: Sequence[Label] = (),
+    scale: float | None = None,
+    provenance: Provenance | None = None,
+) -> Forest:
+    """A verified Forest. Raises ModelError naming tree, node and feature."""
+    if not 1 <= n_outputs <= MAX_OUTPUTS:
+        raise ModelError(f"{n_outputs} outputs", do=f"a forest has 1 to {MAX_OUTPUTS}")
+    dtype = np.float64 if scale is None else np.int64
+    forest = Forest(
+        name=name,
+        features=tuple(features),
+        columns=columns,
+        trees=tuple(trees),
+        n_outputs=n_outputs,
+        aggregate=aggregate,
+        bias=_frozen(np.atleast_1d(_array(bias, dtype, "biases", name))),
+        link=link,
+        decision=decision,
+        classes=tuple(classes),
+        scale=scale,
+        provenance=provenance or Provenance(),
+    )
+    verify(forest)
+    return forest
+
+
+def changed(forest: Forest, **fields: Any) -> Forest:
+    """The forest with some fields replaced, verified again. What passes end with."""
+    if "bias" in fields:
+        fields["bias"] = _frozen(np.asarray(fields["bias"]))
+    result = replace(forest, **fields)
+    verify(result)
+    return result
+
+
+def changed_tree(tree: Tree, **arrays: Any) -> Tree:
+    """The tree with some arrays replaced and frozen; its shape must stay a tree (`make_tree` checks)."""
+    fields: dict[str, Any] = {}
+    for key, value in arrays.items():
+        fields[key] = _frozen(value) if isinstance(value, np.ndarray) else value
+    return replace(tree, **fields)
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    result = np.array(array)  # a copy: the caller's array stays theirs
+    result.flags.writeable = False
+    return result
+
+
+def _array(data: ArrayLike, dtype: Any, what: str, where: str) -> NDArray[Any]:
+    try:
+        return np.asarray(data, dtype=dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ModelError(f"{what} are not numbers ({error})", where=where) from None
+
+
+def _ints(data: ArrayLike, what: str, where: str) -> IntArray:
+    array = np.asarray(data)
+    if array.size == 0:
+        return array.astype(np.int32)
+    if array.dtype.kind not in "iu" or array.ndim != 1:
+        raise ModelError(f"{what} are not a list of whole numbers", where=where)
+    if int(array.min()) < -(1 << 31) or int(array.max()) >= 1 << 31:
+        raise ModelError(f"{what} do not fit 32 bits", where=where)
+    return array.astype(np.int32)

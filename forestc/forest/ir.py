@@ -1,0 +1,210 @@
+"""Level 1: the Forest, what a trained tree ensemble means.
+
+A row goes down every tree. At a node, `x < threshold` (strict, in the feature's own number type)
+or `x in set` sends it left, else right; a missing value goes where `missing_left` says. The leaf's
+values go to the tree's outputs, the aggregate sums them (tree by tree, in the precision the source
+library sums in), the link turns scores into values, and the decision turns those into a class.
+
+All arrays are read-only. `forestc.forest.builder` is the only way to make a Tree or a Forest from
+data that is not yet known to be good; `verify` states what good means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.numbers import FLOAT32, NumberType
+
+Label: TypeAlias = str | int | float | bool
+Link: TypeAlias = Literal["identity", "sigmoid", "softmax", "exp"]
+IntArray: TypeAlias = NDArray[np.int32]
+
+NO_SET = -1
+LEAF = -1
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One column of the rows.
+
+    number: what thresholds on this feature are compared in (words once quantised).
+    raw: what the source library rounds a row's value to before anything else.
+    column: the feature's place in the source's rows, counted from 0.
+    missing: whether a missing value (NaN) is accepted.
+    """
+
+    name: str
+    number: NumberType
+    column: int
+    missing: bool = False
+    raw: NumberType = FLOAT32
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Nodes as parallel arrays of length n; node 0 is the root.
+
+    feature: index into Forest.features; -1 at a leaf.
+    threshold: float64, or int64 once quantised; 0 at a leaf and where a set decides.
+    set_index: which of `sets` sends a row left; NO_SET where the threshold decides.
+    left, right: child nodes; -1 at a leaf.
+    missing_left: where a missing value goes.
+    leaf: row of `values`; -1 at an inner node.
+    values: (leaves, len(outputs)) float64, or int64 once quantised: what a leaf adds to `outputs`.
+    cover: training weight that reached each node, or None.
+    ids: the source library's own number of each node.
+    """
+
+    feature: IntArray
+    threshold: NDArray[Any]
+    set_index: IntArray
+    sets: tuple[tuple[int, ...], ...]
+    left: IntArray
+    right: IntArray
+    missing_left: NDArray[np.bool_]
+    leaf: IntArray
+    values: NDArray[Any]
+    outputs: tuple[int, ...]
+    cover: NDArray[np.float64] | None
+    ids: IntArray
+
+    @property
+    def size(self) -> int:
+        """Number of nodes, leaves included."""
+        return len(self.feature)
+
+    @cached_property
+    def levels(self) -> tuple[NDArray[np.int64], ...]:
+        """Nodes by distance from the root: levels[0] is the root alone."""
+        found = []
+        level = np.zeros(1, dtype=np.int64)
+        while len(level):
+            found.append(level)
+            inner = level[self.left[level] != LEAF]
+            level = np.concatenate([self.left[inner], self.right[inner]]).astype(np.int64)
+        return tuple(found)
+
+    @property
+    def depth(self) -> int:
+        """Conditions on the longest path from root to leaf; 0 for a single leaf."""
+        return len(self.levels) - 1
+
+    @property
+    def inner(self) -> NDArray[np.int64]:
+        """Indices of the nodes that hold a condition."""
+        return np.flatnonzero(self.left != LEAF)
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """How the trees' values become scores.
+
+    kind: sum, or mean over the trees. precision: the float type the source adds in, tree by tree.
+    bias_first: whether the sum starts from the bias or ends with it. Integer forests add exactly,
+    so neither matters there.
+    """
+
+    kind: Literal["sum", "mean"] = "sum"
+    precision: Literal["float32", "float64"] = "float64"
+    bias_first: bool = True
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How scores or values become a class.
+
+    kind none: regression. threshold: class 1 where score 0 >= `threshold`, else class 0. argmax: the
+    largest, lowest index first; `on` says whether of the scores or of the values after the link
+    (floats can tie after a link that did not before it).
+    """
+
+    kind: Literal["none", "threshold", "argmax"]
+    threshold: float | int = 0
+    on: Literal["scores", "values"] = "scores"
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a forest comes from: library, its version, SHA-256 of the model, passes applied."""
+
+    source: str = ""
+    version: str = ""
+    model_hash: str = ""
+    passes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """A tree ensemble.
+
+    columns: width of the source's rows; features name the columns that matter.
+    bias: (n_outputs,) float64, or int64 once quantised.
+    scale: None for a float forest; else one step of the integer scores is worth `scale` in the
+    source's scores, which is (bias + sum of leaves) * scale.
+    classes: the source's own labels, index by index; empty for regression.
+    """
+
+    name: str
+    features: tuple[Feature, ...]
+    columns: int
+    trees: tuple[Tree, ...]
+    n_outputs: int
+    aggregate: Aggregate
+    bias: NDArray[Any]
+    link: Link
+    decision: Decision
+    classes: tuple[Label, ...]
+    scale: float | None = None
+    provenance: Provenance = field(default_factory=Provenance)
+
+    @property
+    def quantised(self) -> bool:
+        """Whether all features, thresholds and leaves are integers."""
+        return self.scale is not None
+
+    @property
+    def n_nodes(self) -> int:
+        return sum(tree.size for tree in self.trees)
+
+    @property
+    def n_leaves(self) -> int:
+        return sum(int((tree.left == LEAF).sum()) for tree in self.trees)
+
+    @property
+    def depth(self) -> int:
+        return max((tree.depth for tree in self.trees), default=0)
+
+    def features_used(self) -> NDArray[np.int64]:
+        """Indices of the features that some condition reads, ascending."""
+        return unique_in(tree.feature[tree.inner] for tree in self.trees)
+
+    def thresholds_of(self, feature: int) -> NDArray[Any]:
+        """Distinct thresholds on a feature, ascending."""
+        found = [
+            tree.threshold[(tree.feature == feature) & (tree.set_index == NO_SET) & (tree.left != LEAF)]
+            for tree in self.trees
+        ]
+        return np.unique(np.concatenate(found)) if found else np.zeros(0)
+
+    def distinct_conditions(self) -> int:
+        """Number of different (feature, threshold or set) conditions: comparators after sharing."""
+        conditions, sets = [], set()
+        for tree in self.trees:
+            inner = tree.inner
+            plain = inner[tree.set_index[inner] == NO_SET]
+            conditions.append(np.stack([tree.feature[plain], tree.threshold[plain]], axis=1))
+            for node in inner[tree.set_index[inner] != NO_SET].tolist():
+                sets.add((int(tree.feature[node]), tree.sets[tree.set_index[node]]))
+        return len(np.unique(np.concatenate(conditions), axis=0)) + len(sets)
+
+
+def unique_in(arrays: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
+    """Distinct integers of several arrays, ascending."""
+    parts = [np.unique(array) for array in arrays]
+    return np.unique(np.concatenate(parts)).astype(np.int64) if parts else np.zeros(0, dtype=np.int64)

@@ -1,0 +1,212 @@
+"""Number types of features: what a row's value becomes before it is compared.
+
+| type                            | text            | value                                           |
+|---------------------------------|-----------------|-------------------------------------------------|
+| Float(bits)                     | float32         | the float itself, rounded to that type          |
+| Fixed(bits, fraction, signed)   | uint8, ufixed<12,4> | floor(x * 2^fraction), saturated to the bits |
+| Ordered(bits)                   | ordered32       | the float's bits as an order-preserving integer |
+| Category(count)                 | category<5>     | the code 0..count-1; `count` for any other      |
+
+All but Float give integers ("words"). `x < T / 2^k` holds exactly when `floor(x * 2^k) < T`, so
+strict comparisons survive Fixed without a tolerance, and saturation changes none as long as every
+threshold lies above the lowest word. A feature that may be missing gives up its highest word to
+mean "missing".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, TypeAlias, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError
+
+FloatArray: TypeAlias = NDArray[np.float64]
+WordArray: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Float:
+    bits: int
+
+    def __str__(self) -> str:
+        return f"float{self.bits}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    bits: int
+    fraction: int = 0
+    signed: bool = False
+
+    def __str__(self) -> str:
+        sign = "" if self.signed else "u"
+        return f"{sign}fixed<{self.bits},{self.fraction}>" if self.fraction else f"{sign}int{self.bits}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    bits: int
+
+    def __str__(self) -> str:
+        return f"ordered{self.bits}"
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    count: int
+
+    def __str__(self) -> str:
+        return f"category<{self.count}>"
+
+
+NumberType: TypeAlias = Float | Fixed | Ordered | Category
+FLOAT32 = Float(32)
+FLOAT64 = Float(64)
+
+MAX_WORD_BITS = 63  # an unsigned word must fit an int64
+MAX_CATEGORIES = 1 << 20
+MAX_FRACTION = 1100  # past the exponent of any float64
+
+
+def parse_number_type(text: str) -> NumberType:
+    """The type `str` wrote. Raises ModelError for anything else."""
+    if match := re.fullmatch(r"(float|ordered)(32|64)", text):
+        return Float(int(match[2])) if match[1] == "float" else Ordered(int(match[2]))
+    if match := re.fullmatch(r"(u?)int(\d{1,2})", text):
+        return check_type(Fixed(int(match[2]), 0, match[1] == ""))
+    if match := re.fullmatch(r"(u?)fixed<(\d{1,2}),(-?\d{1,4})>", text):
+        return check_type(Fixed(int(match[2]), int(match[3]), match[1] == ""))
+    if match := re.fullmatch(r"category<(\d{1,7})>", text):
+        return check_type(Category(int(match[1])))
+    raise ModelError(
+        f"unknown number type {text!r}",
+        do="known: float32, float64, uint8, uint8, fixed<12,4>, ordered32, category<5> and the like",
+    )
+
+
+def check_type(number: NumberType) -> NumberType:
+    """The type itself. Raises ModelError where its numbers are out of range."""
+    match number:
+        case Float(bits) | Ordered(bits):
+            fine = bits in (32, 64)
+        case Fixed(bits, fraction, signed):
+            fine = (2 if signed else 1) <= bits <= MAX_WORD_BITS + signed and abs(fraction) <= MAX_FRACTION
+        case Category(count):
+            fine = 1 <= count <= MAX_CATEGORIES
+        case _:
+            assert_never(number)
+    if not fine:
+        raise ModelError(f"number type {number} is out of range", do=f"use at most {MAX_WORD_BITS} bits")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class WordRange:
+    """The integers a feature's words can take: low..high, and the word that means missing."""
+
+    low: int
+    high: int
+    missing: int | None
+
+    @property
+    def top(self) -> int:
+        """The highest word of all."""
+        return self.high if self.missing is None else self.missing
+
+
+def word_range(number: NumberType, may_be_missing: bool) -> WordRange:
+    """The range of a word type; a Float has no words (ModelError)."""
+    match number:
+        case Fixed(bits, _, signed):
+            low, top = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+        case Ordered(bits):
+            low, top = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+        case Category(count):
+            low, top = 0, count + may_be_missing
+        case Float():
+            raise ModelError(f"{number} has no words", do="quantize the forest first")
+        case _:
+            assert_never(number)
+    return WordRange(low, top - may_be_missing, top if may_be_missing else None)
+
+
+def order_key(values: NDArray[Any], bits: int) -> WordArray:
+    """Order-preserving integers of floats: key(a) < key(b) if a < b. NaN is not ordered.
+
+    -0.0 gets the key just below 0.0's. A threshold of zero takes -0.0's key (`threshold_key`), and
+    then both zeros compare alike, as they do as floats.
+    """
+    if bits == 32:
+        pattern = values.astype(np.float32).view(np.int32)
+        return np.where(pattern < 0, pattern ^ np.int32(0x7FFFFFFF), pattern).astype(np.int64)
+    pattern64 = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
+    return np.where(pattern64 < 0, pattern64 ^ np.int64(0x7FFFFFFFFFFFFFFF), pattern64)
+
+
+def key_value(keys: WordArray, bits: int) -> FloatArray:
+    """The floats of order keys: the inverse of `order_key`."""
+    if bits == 32:
+        narrow = keys.astype(np.int32)
+        pattern = np.where(narrow < 0, narrow ^ np.int32(0x7FFFFFFF), narrow)
+        return pattern.view(np.float32).astype(np.float64)
+    return np.where(keys < 0, keys ^ np.int64(0x7FFFFFFFFFFFFFFF), keys).view(np.float64)
+
+
+def threshold_key(thresholds: FloatArray, bits: int) -> WordArray:
+    """Keys T with `x < t` exactly when `order_key(x) < T`, the two zeros included."""
+    return order_key(np.where(thresholds == 0.0, -0.0, thresholds), bits)
+
+
+def round_to(values: NDArray[Any], number: NumberType) -> FloatArray:
+    """Values as the type holds them, in float64. Only Float(32) rounds."""
+    wide = np.asarray(values, dtype=np.float64)
+    if number == FLOAT32:
+        with np.errstate(over="ignore"):
+            return wide.astype(np.float32).astype(np.float64)
+    return wide
+
+
+def to_words(values: FloatArray, number: NumberType, may_be_missing: bool) -> WordArray:
+    """Words of one feature's values (already rounded to the source's type). NaN means missing.
+
+    values: shape (rows,). NaN where the feature takes none is the caller's to refuse; here it gets
+    the highest word.
+    """
+    limits = word_range(number, may_be_missing)
+    absent = np.isnan(values)
+    known = np.where(absent, 0.0, values)
+    match number:
+        case Fixed(_, fraction):
+            with np.errstate(over="ignore"):
+                scaled = np.floor(np.ldexp(known, fraction))
+            # Clipping in floats first keeps infinities and huge values from overflowing int64;
+            # the integer clip then mends limits that float64 can't hold exactly.
+            safe = np.clip(scaled, -(2.0**63), np.nextafter(2.0**63, 0.0)).astype(np.int64)
+            words = np.clip(safe, limits.low, limits.high)
+        case Ordered(bits):
+            words = order_key(known, bits)
+        case Category(count):
+            valid = (known >= 0) & (known < count) & (known == np.floor(known))
+            words = np.where(valid, known, count).astype(np.int64)
+        case Float():
+            raise ModelError(f"{number} has no words", do="quantize the forest first")
+        case _:
+            assert_never(number)
+    return np.where(absent, limits.top, words)
+
+
+def word_value(word: int, number: NumberType) -> float:
+    """The real number a threshold word stands for: `x < word_value(T)` as the words compare."""
+    match number:
+        case Fixed(_, fraction):
+            return float(np.ldexp(float(word), -fraction))
+        case Ordered(bits):
+            return float(key_value(np.array([word], dtype=np.int64), bits)[0])
+        case Category() | Float():
+            return float(word)
+        case _:
+            assert_never(number)

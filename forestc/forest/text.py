@@ -1,0 +1,248 @@
+"""The Forest's text form: printed and parsed back to the same forest, bit for bit.
+
+    forest "bc"
+    source "xgboost" "3.2.0" "9f86d0..."
+    columns 30
+    feature "mean radius" uint8 column 0 raw float32
+    aggregate sum float32 bias-first
+    bias -0.5
+    link sigmoid
+    decision threshold 8.94e-08 on scores
+    classes ["benign", "malignant"]
+    tree outputs 0
+    0: 20 < 89.5 ? 1 : 2 missing left cover 99.5
+    1: 3 in {1,4} ? 3 : 4
+    2: leaf 0.9585062 id 6
+
+A node line is `node: feature < threshold ? left : right` or `node: leaf values`; `id` where the source
+numbers the node otherwise. Floats are printed with as many digits as bring them back exactly.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from forestc.errors import ModelError
+from forestc.forest.builder import make_forest, make_tree
+from forestc.forest.ir import (
+    LEAF,
+    NO_SET,
+    Aggregate,
+    Decision,
+    Feature,
+    Forest,
+    Label,
+    Provenance,
+    Tree,
+)
+from forestc.forest.numbers import parse_number_type
+
+
+def print_forest(forest: Forest) -> str:
+    """The text form, ending in a newline."""
+    return "".join(f"{line}\n" for line in _lines(forest))
+
+
+def _lines(forest: Forest) -> Iterator[str]:
+    told = forest.provenance
+    yield f"forest {json.dumps(forest.name)}"
+    yield f"source {json.dumps(told.source)} {json.dumps(told.version)} {json.dumps(told.model_hash)}"
+    for spec in told.passes:
+        yield f"pass {json.dumps(spec)}"
+    yield f"columns {forest.columns}"
+    for feature in forest.features:
+        place = f"column {feature.column} raw {feature.raw}{' missing' * feature.missing}"
+        yield f"feature {json.dumps(feature.name)} {feature.number} {place}"
+    aggregate, decision = forest.aggregate, forest.decision
+    order = "bias-first" if aggregate.bias_first else "bias-last"
+    yield f"aggregate {aggregate.kind} {aggregate.precision} {order}"
+    yield f"bias {' '.join(repr(b) for b in forest.bias.tolist())}"
+    yield f"link {forest.link}"
+    yield f"decision {decision.kind} {decision.threshold!r} on {decision.on}"
+    yield f"classes {json.dumps(list(forest.classes))}"
+    if forest.scale is not None:
+        yield f"scale {forest.scale!r}"
+    for tree in forest.trees:
+        yield f"tree outputs {' '.join(map(str, tree.outputs))}"
+        yield from _tree_lines(tree)
+
+
+def _tree_lines(tree: Tree) -> Iterator[str]:
+    feature, left, right = tree.feature.tolist(), tree.left.tolist(), tree.right.tolist()
+    threshold, leaf, ids = tree.threshold.tolist(), tree.leaf.tolist(), tree.ids.tolist()
+    values, sets = tree.values.tolist(), tree.set_index.tolist()
+    missing = tree.missing_left.tolist()
+    cover = None if tree.cover is None else tree.cover.tolist()
+    for n in range(tree.size):
+        tail = f" cover {cover[n]!r}" if cover is not None else ""
+        tail += f" id {ids[n]}" if ids[n] != n else ""
+        if left[n] == LEAF:
+            yield f"{n}: leaf {' '.join(map(repr, values[leaf[n]]))}{tail}"
+            continue
+        tail = " missing left" * missing[n] + tail
+        if sets[n] == NO_SET:
+            condition = f"{feature[n]} < {threshold[n]!r}"
+        else:
+            condition = f"{feature[n]} in {{{','.join(map(str, tree.sets[sets[n]]))}}}"
+        yield f"{n}: {condition} ? {left[n]} : {right[n]}{tail}"
+
+
+_HEADER = frozenset(
+    ("forest", "source", "pass", "columns", "feature", "aggregate", "bias", "link", "decision", "classes")
+) | {"scale"}
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_FEATURE = re.compile(rf"feature ({_STRING}) (\S+) column (\d{{1,9}}) raw (\S+)( missing)?")
+_SOURCE = re.compile(rf"source ({_STRING}) ({_STRING}) ({_STRING})")
+_NODE = re.compile(
+    r"(?P<node>\d{1,9}): (?:leaf (?P<values>\S+(?: -?[\d.]\S*)*)"
+    r"|(?P<feature>\d{1,9}) (?:< (?P<threshold>\S+)|in \{(?P<set>[\d,]*)\})"
+    r" \? (?P<left>\d{1,9}) : (?P<right>\d{1,9})(?P<missing> missing left)?)"
+    r"(?: cover (?P<cover>\S+))?(?: id (?P<id>\d{1,9}))?"
+)
+
+
+def parse_forest(text: str) -> Forest:
+    """Raises ModelError, naming the line, for text that says no forest."""
+    lines = text.splitlines()
+    number = 0
+    try:
+        header: dict[str, list[str]] = {}
+        while number < len(lines) and not lines[number].startswith("tree "):
+            header.setdefault(lines[number].split(" ", 1)[0], []).append(lines[number])
+            number += 1
+        if number == len(lines):
+            raise ModelError("has no trees", do="a tree starts with a line: tree outputs 0")
+        quantised = "scale" in header
+        trees: list[Tree] = []
+        while number < len(lines):
+            end = number + 1
+            while end < len(lines) and not lines[end].startswith("tree "):
+                end += 1
+            trees.append(_parse_tree(lines, number, end, quantised, len(trees)))
+            number = end
+        return _parse_header(header, trees, quantised)
+    except (KeyError, IndexError, ValueError, TypeError) as error:
+        raise ModelError(f"not a forest's text form ({error})", where=f"near line {number + 1}") from None
+
+
+def _one(header: dict[str, list[str]], word: str) -> str:
+    if len(header.get(word, ())) != 1:
+        raise ModelError(f"has {len(header.get(word, ()))} lines that start with {word!r} instead of one")
+    return header[word][0][len(word) + 1 :]
+
+
+def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantised: bool) -> Forest:
+    if unknown := set(header) - _HEADER:
+        raise ModelError(f"unknown line {sorted(unknown)[0]!r}")
+    source = _SOURCE.fullmatch(header["source"][0])
+    if not source:
+        raise ModelError(f"can't read {header['source'][0][:60]!r}")
+    features = []
+    for line in header.get("feature", []):
+        match = _FEATURE.fullmatch(line)
+        if not match:
+            raise ModelError(f"can't read {line[:60]!r}")
+        features.append(
+            Feature(
+                name=str(json.loads(match[1])),
+                number=parse_number_type(match[2]),
+                column=int(match[3]),
+                raw=parse_number_type(match[4]),
+                missing=match[5] is not None,
+            )
+        )
+    kind, precision, order = _one(header, "aggregate").split(" ")
+    rule, threshold, _, on = _one(header, "decision").split(" ")
+    link = _one(header, "link")
+    if (
+        kind not in ("sum", "mean")
+        or precision not in ("float32", "float64")
+        or order not in ("bias-first", "bias-last")
+    ):
+        raise ModelError(f"unknown aggregate {kind} {precision} {order}")
+    if rule not in ("none", "threshold", "argmax") or on not in ("scores", "values"):
+        raise ModelError(f"unknown decision {rule} on {on}")
+    if link not in ("identity", "sigmoid", "softmax", "exp"):
+        raise ModelError(f"unknown link {link}")
+    number = int if quantised else float
+    bias = [number(b) for b in _one(header, "bias").split(" ")]
+    classes: list[Label] = json.loads(_one(header, "classes"))
+    if not isinstance(classes, list) or not all(isinstance(c, str | int | float | bool) for c in classes):
+        raise ModelError("classes are not a list of labels")
+    return make_forest(
+        name=str(json.loads(_one(header, "forest"))),
+        features=features,
+        columns=int(_one(header, "columns")),
+        trees=trees,
+        n_outputs=len(bias),
+        bias=bias,
+        aggregate=Aggregate(kind, precision, order == "bias-first"),  # type: ignore[arg-type]
+        link=link,  # type: ignore[arg-type]
+        decision=Decision(rule, number(threshold), on),  # type: ignore[arg-type]
+        classes=classes,
+        scale=float(_one(header, "scale")) if quantised else None,
+        provenance=Provenance(
+            source=str(json.loads(source[1])),
+            version=str(json.loads(source[2])),
+            model_hash=str(json.loads(source[3])),
+            passes=tuple(str(json.loads(line[len("pass ") :])) for line in header.get("pass", [])),
+        ),
+    )
+
+
+def _parse_tree(lines: list[str], start: int, end: int, quantised: bool, index: int) -> Tree:
+    outputs = [int(k) for k in lines[start][len("tree outputs ") :].split(" ")]
+    number = int if quantised else float
+    n = end - start - 1
+    feature, left, right = np.full((3, n), LEAF, dtype=np.int64)
+    threshold = np.zeros(n, dtype=np.int64 if quantised else np.float64)
+    set_index = np.full(n, NO_SET, dtype=np.int64)
+    missing = np.zeros(n, dtype=bool)
+    ids = np.arange(n)
+    cover: list[float] = []
+    sets: list[list[int]] = []
+    values: list[list[float]] = []
+    for node in range(n):
+        line = lines[start + 1 + node]
+        match = _NODE.fullmatch(line)
+        if not match or int(match["node"]) != node:
+            raise ModelError(f"can't read {line[:60]!r}", where=f"line {start + 2 + node}")
+        if match["cover"]:
+            cover.append(float(match["cover"]))
+        if match["id"]:
+            ids[node] = int(match["id"])
+        if match["values"]:
+            values.append([number(v) for v in match["values"].split(" ")])
+            continue
+        feature[node], left[node], right[node] = (
+            int(match["feature"]),
+            int(match["left"]),
+            int(match["right"]),
+        )
+        missing[node] = match["missing"] is not None
+        if match["threshold"]:
+            threshold[node] = number(match["threshold"])
+        else:
+            set_index[node] = len(sets)
+            sets.append([int(code) for code in match["set"].split(",") if code])
+    if cover and len(cover) != n:
+        raise ModelError(f"{len(cover)} covers for {n} nodes", where=f"tree {index}")
+    return make_tree(
+        where=f"tree {index}",
+        feature=feature,
+        threshold=threshold,
+        left=left,
+        right=right,
+        values=np.array(values, dtype=threshold.dtype).reshape(len(values), -1),
+        outputs=outputs,
+        missing_left=missing,
+        set_index=set_index,
+        sets=sets,
+        cover=cover or None,
+        ids=ids,
+        quantised=quantised,
+    )

@@ -1,0 +1,115 @@
+"""What every Forest must satisfy. A failure names tree, node and feature."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forestc.errors import ModelError
+from forestc.forest.ir import LEAF, NO_SET, Forest, Tree
+from forestc.forest.numbers import Category, Float, check_type, word_range
+
+MAX_SCORE_BITS = 62
+
+
+def verify(forest: Forest) -> None:
+    """Raises ModelError for the first broken rule."""
+    if not forest.trees:
+        raise ModelError("the forest has no trees")
+    if forest.n_outputs < 1 or forest.bias.shape != (forest.n_outputs,):
+        raise ModelError(f"{forest.n_outputs} outputs but biases of shape {forest.bias.shape}")
+    if not np.isfinite(forest.bias.astype(np.float64)).all():
+        raise ModelError("a bias is not finite", where=f"bias {forest.bias.tolist()}")
+    if forest.scale is not None and not (np.isfinite(forest.scale) and forest.scale > 0):
+        raise ModelError(f"scale {forest.scale} is not a positive number")
+    columns = set()
+    for index, feature in enumerate(forest.features):
+        check_type(feature.number)
+        check_type(feature.raw)
+        if not 0 <= feature.column < forest.columns:
+            raise ModelError(
+                f"column {feature.column} is outside the {forest.columns} columns", where=f"feature {index}"
+            )
+        if feature.column in columns:
+            raise ModelError(f"column {feature.column} is read twice", where=f"feature {index}")
+        columns.add(feature.column)
+        if forest.quantised == isinstance(feature.number, Float):
+            state = "quantised" if forest.quantised else "float"
+            raise ModelError(
+                f"a {state} forest has a feature of type {feature.number}", where=f"feature {index}"
+            )
+    _verify_decision(forest)
+    for index, tree in enumerate(forest.trees):
+        verify_tree(forest, index, tree)
+    if forest.quantised:
+        reach = sum(int(np.abs(tree.values).max(initial=0)) for tree in forest.trees)
+        if reach + int(np.abs(forest.bias).max(initial=0)) >= 1 << MAX_SCORE_BITS:
+            raise ModelError(f"scores need more than {MAX_SCORE_BITS} bits", do="use fewer leaf bits")
+
+
+def _verify_decision(forest: Forest) -> None:
+    classes, outputs = len(forest.classes), forest.n_outputs
+    match forest.decision.kind:
+        case "none":
+            fine, wanted = classes == 0, "no classes"
+        case "threshold":
+            fine, wanted = classes == 2 and outputs == 1, "2 classes and 1 output"
+            if not np.isfinite(float(forest.decision.threshold)):
+                raise ModelError("the decision's threshold is not finite")
+        case "argmax":
+            fine, wanted = classes == outputs >= 2, "as many classes as outputs, at least 2"
+    if not fine:
+        raise ModelError(
+            f"decision {forest.decision.kind} wants {wanted}, not {classes} classes and {outputs} outputs"
+        )
+
+
+def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
+    """The rules of one tree of a forest; `index` is for the message."""
+
+    def fail(nodes: np.ndarray[tuple[int], np.dtype[np.int64]], what: str) -> ModelError:
+        node = int(nodes[0])
+        number = int(tree.feature[node])
+        name = f", feature {forest.features[number].name!r}" if 0 <= number < len(forest.features) else ""
+        return ModelError(what, where=f"tree {index}, node {int(tree.ids[node])}{name}")
+
+    leaf = tree.left == LEAF
+    values, dtype = tree.values, np.dtype(np.int64 if forest.quantised else np.float64)
+    if values.ndim != 2 or values.shape[1] != len(tree.outputs):
+        raise ModelError(
+            f"leaf values have shape {values.shape}; {len(tree.outputs)} outputs a leaf",
+            where=f"tree {index}",
+        )
+    if values.dtype != dtype or tree.threshold.dtype != dtype:
+        raise ModelError(f"thresholds and leaf values are not {dtype}", where=f"tree {index}")
+    if not tree.outputs or len(set(tree.outputs)) != len(tree.outputs):
+        raise ModelError(f"outputs {tree.outputs} are empty or repeated", where=f"tree {index}")
+    if min(tree.outputs) < 0 or max(tree.outputs) >= forest.n_outputs:
+        raise ModelError(f"outputs {tree.outputs} of {forest.n_outputs}", where=f"tree {index}")
+    rows = tree.leaf[leaf]
+    if (bad := np.flatnonzero(leaf & ((tree.leaf < 0) | (tree.leaf >= len(values))))).size:
+        raise fail(bad, f"leaf row {int(tree.leaf[bad[0]])} of {len(values)}")
+    if not np.isfinite(values[rows].astype(np.float64)).all():
+        unfinished = ~np.isfinite(values[tree.leaf].astype(np.float64)).all(axis=1)
+        raise fail(np.flatnonzero(leaf & unfinished), "a leaf value is not finite")
+    inner = ~leaf
+    if (bad := np.flatnonzero(inner & ((tree.feature < 0) | (tree.feature >= len(forest.features))))).size:
+        raise fail(bad, f"feature {int(tree.feature[bad[0]])} is outside the {len(forest.features)} features")
+    if (bad := np.flatnonzero(inner & np.isnan(tree.threshold.astype(np.float64)))).size:
+        raise fail(bad, "the threshold is not a number (NaN)")
+    if (bad := np.flatnonzero(inner & ((tree.set_index < NO_SET) | (tree.set_index >= len(tree.sets))))).size:
+        raise fail(bad, f"set {int(tree.set_index[bad[0]])} of {len(tree.sets)}")
+    categorical = np.array([isinstance(f.number, Category) for f in forest.features] + [False])
+    if (bad := np.flatnonzero(inner & (categorical[tree.feature] != (tree.set_index != NO_SET)))).size:
+        raise fail(bad, "a set decides on categories, a threshold on everything else")
+    takes_missing = np.array([f.missing for f in forest.features] + [False])
+    if (bad := np.flatnonzero(inner & tree.missing_left & ~takes_missing[tree.feature])).size:
+        raise fail(bad, "sends missing values left, but the feature takes none")
+    if forest.quantised:
+        # T <= low would call every word "not less", saturated ones too: such a node is a
+        # condition that can't hold, which the simplifier removes and hardware has no word for.
+        spans = [word_range(f.number, f.missing) for f in forest.features]
+        low = np.array([s.low for s in spans] + [0], dtype=np.int64)
+        high = np.array([s.high for s in spans] + [0], dtype=np.int64)
+        outside = (tree.threshold < low[tree.feature]) | (tree.threshold - 1 > high[tree.feature])
+        if (bad := np.flatnonzero(inner & (tree.set_index == NO_SET) & outside)).size:
+            raise fail(bad, f"threshold {int(tree.threshold[bad[0]])} is outside its feature's words")
