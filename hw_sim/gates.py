@@ -21,13 +21,22 @@ class Op(IntEnum):
     SOURCE = 0
     AND = 1  # a & b
     AND_NOT = 2  # ~a & b
-    NOR = 3  # ~(a | b)
-    XOR = 4  # a ^ b
-    MUX = 5  # b if a else c
-    MUX_NOT = 6  # ~b if a else c
-    XOR3 = 7  # a ^ b ^ c
-    MAJORITY = 8  # at least two of a, b, c
-    MAJORITY_NOT = 9  # at least two of ~a, b, c
+    NOR = 3  # ~a & ~b
+    OR = 4  # a | b
+    OR_NOT = 5  # ~a | b
+    NAND = 6  # ~a | ~b
+    XOR = 7  # a ^ b
+    MUX = 8  # b if a else c
+    MUX_NOT_B = 9  # ~b if a else c
+    MUX_NOT_C = 10  # b if a else ~c
+    MUX_NOT_BC = 11  # ~b if a else ~c
+    XOR3 = 12  # a ^ b ^ c
+    MAJORITY = 13  # at least two of a, b, c
+    MAJORITY_NOT = 14  # at least two of ~a, b, c
+    MUX4 = 15
+
+
+OPS = tuple(Op)
 
 
 class Gates:
@@ -61,14 +70,21 @@ class Gates:
             return b if a else ZERO
         if a ^ b <= 1:
             return a if a == b else ZERO
-        if a & 1:
-            return self._gate(Op.NOR if b & 1 else Op.AND_NOT, a >> 1, b >> 1)
-        if b & 1:
-            return self._gate(Op.AND_NOT, b >> 1, a >> 1)
-        return self._gate(Op.AND, a >> 1, b >> 1)
+        return self._pair(Op.AND, a, b)
 
     def or_(self, a: Literal, b: Literal) -> Literal:
-        return self.and_(a ^ 1, b ^ 1) ^ 1
+        if a > b:
+            a, b = b, a
+        if a <= ONE:
+            return ONE if a else b
+        if a ^ b <= 1:
+            return a if a == b else ONE
+        return self._pair(Op.OR, a, b)
+
+    def _pair(self, op: int, a: Literal, b: Literal) -> Literal:
+        if b & 1 and not a & 1:
+            a, b = b, a
+        return self._gate(OPS[op + (a & 1) + (b & 1)], a >> 1, b >> 1)
 
     def xor(self, a: Literal, b: Literal) -> Literal:
         if a > b:
@@ -95,9 +111,7 @@ class Gates:
             return self.or_(select ^ 1, a) if b else self.and_(select, a)
         if a ^ b == 1:
             return self.xor(select, b)
-        flip = b & 1
-        op = Op.MUX_NOT if (a ^ b) & 1 else Op.MUX
-        return self._gate(op, select >> 1, a >> 1, b >> 1) ^ flip
+        return self._gate(OPS[Op.MUX + (a & 1) + 2 * (b & 1)], select >> 1, a >> 1, b >> 1)
 
     def xor3(self, a: Literal, b: Literal, c: Literal) -> Literal:
         a, b, c = sorted((a, b, c))

@@ -62,7 +62,8 @@ def _lines(forest: Forest) -> Iterator[str]:
     yield f"aggregate {aggregate.kind} {aggregate.precision} {order}"
     yield f"bias {' '.join(repr(b) for b in forest.bias.tolist())}"
     yield f"link {forest.link}"
-    yield f"decision {decision.kind} {decision.threshold!r} on {decision.on}"
+    at = f" {decision.threshold!r}" if decision.kind == "threshold" else ""
+    yield f"decision {decision.kind}{at} on {decision.on}"
     yield f"classes {json.dumps(list(forest.classes))}"
     if forest.scale is not None:
         yield f"scale {forest.scale!r}"
@@ -156,7 +157,7 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantised: bo
             )
         )
     kind, precision, order = _one(header, "aggregate").split(" ")
-    rule, threshold, _, on = _one(header, "decision").split(" ")
+    rule, *at, _, on = _one(header, "decision").split(" ")
     link = _one(header, "link")
     if (
         kind not in ("sum", "mean")
@@ -182,7 +183,7 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantised: bo
         bias=bias,
         aggregate=Aggregate(kind, precision, order == "bias-first"),  # type: ignore[arg-type]
         link=link,  # type: ignore[arg-type]
-        decision=Decision(rule, number(threshold), on),  # type: ignore[arg-type]
+        decision=Decision(rule, number(at[0]) if at else 0, on),  # type: ignore[arg-type]
         classes=classes,
         scale=float(_one(header, "scale")) if quantised else None,
         provenance=Provenance(

@@ -1,0 +1,25 @@
+"""Passes: Forest to Forest, one file a pass. One explicit table."""
+
+from __future__ import annotations
+
+from forestc.passes.base import Pass, parse_passes
+from forestc.passes.quantize import Quantize
+from forestc.passes.simplify import Simplify
+
+PASSES: dict[str, type[Pass]] = {"simplify": Simplify, "quantize": Quantize}
+
+DEFAULT = "simplify,quantize,simplify"
+NOTHING_BUT_NEEDED = "quantize"
+
+
+def passes_from(text: str | None) -> list[Pass]:
+    """The pipeline a `-p` option means: None the default, `none` only what every target needs, which is
+    also added where a list leaves it out. Raises OptionError."""
+    if text is None:
+        text = DEFAULT
+    elif text.strip() in ("none", ""):
+        text = NOTHING_BUT_NEEDED
+    passes = parse_passes(text, PASSES)
+    if not any(isinstance(step, Quantize) for step in passes):
+        passes.append(Quantize())
+    return passes

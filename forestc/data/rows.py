@@ -1,0 +1,301 @@
+"""Rows for a model from CSV (gzip too), Parquet, Arrow, NumPy, or arrays in memory.
+
+Columns are matched to features by name where the file and the model both have names, else by
+position. Files are read in batches, again and again, and never whole.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+from numpy.typing import NDArray
+
+from forestc.errors import OptionError, RowsError
+from forestc.forest.ir import Forest
+from forestc.forest.rows import ArrayRows, Batch, Rows
+
+BLOCK_BYTES = 8 << 20
+BATCH_ROWS = 8192
+_GENERIC_NAME = re.compile(r"[fx]\d+|column_\d+", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Rows of a file of named or numbered columns.
+
+    open: starts reading afresh and gives Arrow batches of the wanted columns.
+    wanted: file column of each of the model's columns, None where no condition reads it.
+    """
+
+    open: Callable[[], Iterator[pa.RecordBatch]]
+    wanted: tuple[str | None, ...]
+    label: str | None
+    classes: tuple[Any, ...]
+    where: str
+
+    def batches(self) -> Iterator[Batch]:
+        """Raises RowsError, naming column and row, for what is no number."""
+        start = 0
+        for table in self._tables():
+            if not table.num_rows:
+                continue
+            X = np.zeros((table.num_rows, len(self.wanted)))
+            for column, name in enumerate(self.wanted):
+                if name is not None:
+                    X[:, column] = _numbers(table.column(name), name, self.where)
+            truth = None if self.label is None else self._truth(table.column(self.label), start)
+            start += table.num_rows
+            yield Batch(X, truth)
+
+    def _tables(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for table in self.open():
+                for at in range(0, table.num_rows, BATCH_ROWS):
+                    yield table.slice(at, BATCH_ROWS)
+        except (pa.ArrowException, OSError) as error:
+            raise RowsError(f"can't be read ({_first_line(error)})", where=self.where) from None
+
+    def _truth(self, column: pa.Array, start: int) -> NDArray[Any]:
+        return truth_of(column.to_pylist(), self.classes, f"{self.where}, column {self.label!r}", start)
+
+
+def truth_of(labels: Sequence[Any], classes: tuple[Any, ...], where: str, start: int = 0) -> NDArray[Any]:
+    """Labels as class indices (-1: none of the model's), or as values where there are no classes."""
+    if not classes:
+        try:
+            return np.array([float(label) for label in labels])
+        except (TypeError, ValueError) as error:
+            raise RowsError(f"a label is no number ({error})", where=f"{where}, from row {start}") from None
+    known: dict[Any, int] = {}
+    for index, label in enumerate(classes):
+        known.setdefault(str(label), index)
+        number = _as_number(label)
+        if number is not None:
+            known.setdefault(number, index)
+    found = [known.get(str(label), known.get(_as_number(label), -1)) for label in labels]
+    if labels and max(found) < 0:
+        raise RowsError(
+            f"no label is a class of the model: {str(labels[0])[:40]!r}",
+            where=f"{where}, row {start}",
+            do=f"the model's classes: {', '.join(str(c) for c in classes[:8])}",
+        )
+    return np.array(found, dtype=np.int64)
+
+
+def _as_number(label: Any) -> float | None:
+    try:
+        return float(label)
+    except (TypeError, ValueError):
+        return None
+
+
+def _numbers(column: pa.Array, name: str, where: str) -> NDArray[np.float64]:
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        raise RowsError(
+            f"column {name!r} holds {column.type}, not numbers",
+            where=where,
+            do="encode it as the model was trained",
+        )
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+
+
+def open_rows(path: str | Path, forest: Forest, label: str | None = None) -> Rows:
+    """Rows of a file for a model. label: the column that holds the truth (a name, or a position such as -1).
+
+    For NumPy: `.npy` holds the rows, label is a position; `.npz` holds an array X, or X with a suffix
+    (`X_test`), and label names the array of labels. Raises RowsError, OptionError.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise RowsError("there is no such file", where=str(path), do="check the path")
+    name = path.name.lower()
+    if name.endswith((".npy", ".npz")):
+        return _numpy_rows(path, forest, label)
+    if name.endswith((".csv", ".csv.gz")):
+        return _csv_rows(path, forest, label)
+    for suffix, form in ((".parquet", "parquet"), (".arrow", "ipc"), (".feather", "ipc")):
+        if name.endswith(suffix) or (path.is_dir() and any(path.glob(f"*{suffix}"))):
+            return _dataset_rows(path, form, forest, label)
+    raise OptionError(
+        f"unknown kind of rows file {path.suffix!r}",
+        where=str(path),
+        do="known: .csv, .csv.gz, .parquet, .arrow, .feather, .npy, .npz",
+    )
+
+
+def rows_from(rows: Any, forest: Forest, truth: Any = None) -> Rows:
+    """Rows from what people hold in Python: a path, a 2-D array, or a data frame with the features' names.
+
+    truth: labels as the model knows them, one a row. Raises RowsError.
+    """
+    if isinstance(rows, str | Path):
+        return open_rows(rows, forest, truth)
+    if isinstance(rows, ArrayRows | TableRows):
+        return rows
+    if hasattr(rows, "columns") and not isinstance(rows, np.ndarray):
+        table = rows if isinstance(rows, pa.Table) else pa.Table.from_pandas(rows, preserve_index=False)
+        wanted = _match(list(table.column_names), forest, "the data frame")
+        data = np.zeros((table.num_rows, forest.columns))
+        for column, name in enumerate(wanted):
+            if name is not None:
+                data[:, column] = _numbers(table.column(name).combine_chunks(), name, "the data frame")
+    else:
+        try:
+            data = np.asarray(rows, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise RowsError(f"the rows are not numbers ({error})") from None
+    return _array_rows(data, truth, forest, "the rows")
+
+
+def _array_rows(data: NDArray[np.float64], truth: Any, forest: Forest, where: str) -> ArrayRows:
+    if data.ndim != 2 or data.shape[1] != forest.columns:
+        raise RowsError(
+            f"the array has shape {data.shape}",
+            where=where,
+            do=f"the model takes rows of {forest.columns} columns",
+        )
+    if truth is not None and len(truth) != len(data):
+        raise RowsError(f"{len(truth)} labels for {len(data)} rows", where=where)
+    labels = None if truth is None else truth_of(list(np.asarray(truth).tolist()), forest.classes, where)
+    return ArrayRows(data, labels)
+
+
+def _numpy_rows(path: Path, forest: Forest, label: str | None) -> Rows:
+    truth = None
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            data = loaded
+            if label is not None:
+                place = _position(label, data.shape[1] if data.ndim == 2 else 0, str(path))
+                truth, data = data[:, place], np.delete(data, place, axis=1)
+        else:
+            key = "X" + label[1:] if label is not None and f"X{label[1:]}" in loaded else "X"
+            if key not in loaded or (label is not None and label not in loaded):
+                raise RowsError(
+                    f"has no array {key if key not in loaded else label!r}",
+                    where=str(path),
+                    do=f"it has: {', '.join(loaded.files)}",
+                )
+            data, truth = loaded[key], None if label is None else loaded[label]
+        data = np.asarray(data, dtype=np.float64)
+    except (ValueError, OSError, EOFError) as error:
+        raise RowsError(f"not a readable NumPy file ({_first_line(error)})", where=str(path)) from None
+    return _array_rows(data, truth, forest, str(path))
+
+
+def _position(label: str, columns: int, where: str) -> int:
+    try:
+        place = int(label)
+    except ValueError:
+        raise RowsError(
+            f"there is no column {label!r}",
+            where=where,
+            do="the columns have no names: give a position, such as -1",
+        ) from None
+    if not -columns <= place < columns:
+        raise RowsError(f"there is no column {place} of {columns}", where=where)
+    return place % columns
+
+
+def _csv_rows(path: Path, forest: Forest, label: str | None) -> Rows:
+    try:
+        opened = (
+            gzip.open(path, "rt", encoding="utf-8-sig")
+            if path.suffix == ".gz"
+            else path.open(encoding="utf-8-sig")
+        )
+        with opened as file:
+            first = file.readline(1 << 20)
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise RowsError(f"can't be read ({_first_line(error)})", where=str(path)) from None
+    if not first.strip():
+        raise RowsError("the file is empty", where=str(path))
+    headed = any(_as_number(cell.strip().strip('"')) is None and cell.strip() for cell in first.split(","))
+    options = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES, autogenerate_column_names=not headed)
+    try:
+        names = pyarrow.csv.open_csv(path, read_options=options).schema.names
+    except (pa.ArrowException, OSError) as error:
+        raise RowsError(f"not a readable CSV file ({_first_line(error)})", where=str(path)) from None
+    wanted, label = _columns(names, forest, label, str(path), headed)
+    types = {name: pa.float64() for name in wanted if name is not None}
+    if label is not None:
+        types[label] = pa.string()
+    convert = pyarrow.csv.ConvertOptions(column_types=types, include_columns=list(types))
+
+    def start() -> Iterator[pa.RecordBatch]:
+        return iter(pyarrow.csv.open_csv(path, read_options=options, convert_options=convert))
+
+    return TableRows(start, wanted, label, forest.classes, str(path))
+
+
+def _dataset_rows(path: Path, form: str, forest: Forest, label: str | None) -> Rows:
+    try:
+        dataset = pyarrow.dataset.dataset(path, format=form)
+    except (pa.ArrowException, OSError) as error:
+        raise RowsError(f"not a readable {form} file ({_first_line(error)})", where=str(path)) from None
+    wanted, label = _columns(dataset.schema.names, forest, label, str(path), True)
+    needed = [name for name in wanted if name is not None] + ([label] if label is not None else [])
+
+    def start() -> Iterator[pa.RecordBatch]:
+        return iter(dataset.to_batches(columns=needed, batch_size=BATCH_ROWS))
+
+    return TableRows(start, wanted, label, forest.classes, str(path))
+
+
+def _columns(
+    names: list[str], forest: Forest, label: str | None, where: str, headed: bool
+) -> tuple[tuple[str | None, ...], str | None]:
+    """The file's column for each of the model's, and the label's."""
+    if len(set(names)) != len(names):
+        raise RowsError("two columns have one name", where=where)
+    if label is not None and label not in names:
+        if headed and not re.fullmatch(r"-?\d+", label):
+            raise RowsError(f"there is no column {label!r}", where=where, do=f"it has: {_some(names)}")
+        label = names[_position(label, len(names), where)]
+    return _match([name for name in names if name != label], forest, where), label
+
+
+def _match(names: list[str], forest: Forest, where: str) -> tuple[str | None, ...]:
+    """By name if the file has every feature's, by position if either side has no real names."""
+    result: list[str | None] = [None] * forest.columns
+    missing = [feature.name for feature in forest.features if feature.name not in names]
+    if not missing:
+        for feature in forest.features:
+            result[feature.column] = feature.name
+        return tuple(result)
+    said = [feature.name for feature in forest.features]
+    if not any(all(map(_GENERIC_NAME.fullmatch, side)) for side in (said, names)):
+        raise RowsError(
+            f"column {missing[0]!r} is missing" + (f" and {len(missing) - 1} more" if missing[1:] else ""),
+            where=where,
+            do=f"it has: {_some(names)}",
+        )
+    if len(names) != forest.columns:
+        raise RowsError(
+            f"has {len(names)} columns beside the label",
+            where=where,
+            do=f"the model takes {forest.columns}; name the label column, if there is one",
+        )
+    for feature in forest.features:
+        result[feature.column] = names[feature.column]
+    return tuple(result)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -1,0 +1,124 @@
+"""What a pass is, and how its options print and parse: `quantize{input_bits=8,leaf_bits=auto}`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+
+from forestc.errors import OptionError
+from forestc.forest.ir import Forest
+from forestc.forest.rows import Rows
+
+Guarantee: TypeAlias = Literal["exact", "exact-on-data", "approximate"]
+
+
+@dataclass(frozen=True)
+class PassResult:
+    """What a pass made.
+
+    guarantee: what it promises; the pipeline checks it. tolerance: for an approximate pass, the
+    largest change it was allowed: the share of decisions, or the error over the range of scores.
+    report: figures for people and for `--json`.
+    """
+
+    forest: Forest
+    guarantee: Guarantee
+    report: dict[str, Any] = field(default_factory=dict)
+    tolerance: float = 0.0
+
+
+@runtime_checkable
+class Pass(Protocol):
+    """A frozen dataclass; its fields are its options."""
+
+    name: ClassVar[str]
+
+    def run(self, forest: Forest, rows: Rows | None) -> PassResult: ...
+
+
+def print_pass(step: Pass) -> str:
+    """The pass as the command line spells it, options at their defaults left out."""
+    options = []
+    for option in fields(step):  # type: ignore[arg-type]
+        value = getattr(step, option.name)
+        if value != option.default:
+            options.append(
+                f"{option.name}={value if isinstance(value, str) and _plain(value) else _json(value)}"
+            )
+    return f"{step.name}{{{','.join(options)}}}" if options else step.name
+
+
+def _plain(text: str) -> bool:
+    return text != "" and not set(text) & set('{}[],="') and _value(text) == text
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def parse_passes(text: str, table: dict[str, type[Pass]]) -> list[Pass]:
+    """The passes a list such as `simplify,quantize{leaf_bits=4}` names. Raises OptionError."""
+    passes: list[Pass] = []
+    at = 0
+    while at < len(text):
+        end = at
+        while end < len(text) and text[end] not in ",{":
+            end += 1
+        name = text[at:end].strip()
+        if name not in table:
+            raise OptionError(f"unknown pass {name!r}", do=f"known: {', '.join(table)}")
+        options: dict[str, Any] = {}
+        if end < len(text) and text[end] == "{":
+            options, end = _parse_options(text, end + 1, name)
+        passes.append(_make(table[name], name, options))
+        if end < len(text) and text[end] != ",":
+            raise OptionError(f"can't read the passes at {text[end:][:20]!r}", do="separate passes by commas")
+        at = end + 1
+    return passes
+
+
+def _parse_options(text: str, at: int, name: str) -> tuple[dict[str, Any], int]:
+    options: dict[str, Any] = {}
+    decoder = json.JSONDecoder()
+    while True:
+        key, equals, _ = text[at:].partition("=")
+        if not equals or "}" in key:
+            if text[at : at + 1] == "}":
+                return options, at + 1
+            raise OptionError(
+                f"can't read the options of {name} at {text[at:][:20]!r}", do="write {key=value,...}"
+            )
+        at += len(key) + 1
+        if text[at : at + 1] in ("{", "[", '"'):
+            try:
+                value, at = decoder.raw_decode(text, at)
+            except ValueError:
+                raise OptionError(f"{name}: {key.strip()} is not readable JSON") from None
+        else:
+            end = at
+            while end < len(text) and text[end] not in ",}":
+                end += 1
+            value, at = _value(text[at:end].strip()), end
+        if key.strip() in options:
+            raise OptionError(f"{name}: option {key.strip()!r} twice")
+        options[key.strip()] = value
+        if text[at : at + 1] == ",":
+            at += 1
+        elif text[at : at + 1] != "}":
+            raise OptionError(f"the options of {name} do not end", do="close them with }")
+
+
+def _make(kind: type[Pass], name: str, options: dict[str, Any]) -> Pass:
+    known = [option.name for option in fields(kind)]  # type: ignore[arg-type]
+    for key in options:
+        if key not in known:
+            raise OptionError(f"{name} has no option {key!r}", do=f"known: {', '.join(known) or 'none'}")
+    return kind(**options)

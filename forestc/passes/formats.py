@@ -1,0 +1,230 @@
+"""Input formats for `quantize`: which integers each feature becomes, and where its thresholds land.
+
+Rows say which values occur; for every distinct threshold t they leave an interval (low, high] it may
+move in without changing any row's path (`algorithms.node_bounds`). The fewest fraction bits with a
+multiple of 2^-k in every interval of a feature are enough.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.node_bounds import update_node_bounds
+from forestc.errors import OptionError
+from forestc.forest.evaluate import encode
+from forestc.forest.ir import LEAF, NO_SET, Forest
+from forestc.forest.numbers import (
+    Category,
+    Fixed,
+    Float,
+    NumberType,
+    Ordered,
+    check_type,
+    threshold_key,
+    word_range,
+)
+from forestc.forest.rows import Rows
+
+MOST_FIXED_BITS = 24  # a float32 holds no more; past it the order-preserving key is no wider and exact
+MOST_INTEGER_BITS = 32
+
+
+@dataclass
+class Freedom:
+    """What rows say of one feature: range, whether all values are whole, whether any is missing, and
+    for each distinct threshold the interval (low, high] that it may move in."""
+
+    thresholds: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    smallest: float = math.inf
+    largest: float = -math.inf
+    whole: bool = True
+    missing: bool = False
+
+
+@dataclass(frozen=True)
+class Format:
+    """The chosen words of one feature: type, the word of each distinct threshold, and what it keeps."""
+
+    number: NumberType
+    words: NDArray[np.int64]
+    keeps: str
+
+
+def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
+    """One Freedom a feature. Without rows nothing may move. Time O(rows * trees * depth)."""
+    sizes = [tree.size for tree in forest.trees]
+    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+    feature = np.concatenate([tree.feature for tree in forest.trees])
+    threshold = np.concatenate([tree.threshold for tree in forest.trees])
+    by_set = np.concatenate([tree.set_index for tree in forest.trees]) != NO_SET
+    freedoms = [
+        Freedom(t, t.copy(), t.copy()) for t in map(forest.thresholds_of, range(len(forest.features)))
+    ]
+    if rows is None:
+        return freedoms
+    low, high = np.full(len(feature), -np.inf), np.full(len(feature), np.inf)
+    offset = np.repeat(roots, sizes)
+    left = np.concatenate([tree.left for tree in forest.trees]).astype(np.int64)
+    right = np.concatenate([tree.right for tree in forest.trees]).astype(np.int64)
+    missing_left = np.concatenate([tree.missing_left for tree in forest.trees])
+    if by_set.any():
+        raise OptionError(
+            "formats from rows do not handle categories yet", do="give formats or input=ordered"
+        )
+    to_left, to_right = (np.where(side == LEAF, LEAF, side + offset) for side in (left, right))
+    for batch in rows.batches():
+        x = encode(forest, batch.X)
+        update_node_bounds(x, roots, feature, threshold, to_left, to_right, missing_left, low, high)
+        for index, freedom in enumerate(freedoms):
+            known = x[:, index][~np.isnan(x[:, index])]
+            freedom.missing |= len(known) < len(x)
+            if len(known):
+                freedom.smallest = min(freedom.smallest, float(known.min()))
+                freedom.largest = max(freedom.largest, float(known.max()))
+                freedom.whole &= bool((known == np.floor(known)).all()) and bool(np.isfinite(known).all())
+    for index, freedom in enumerate(freedoms):
+        here = np.flatnonzero((feature == index) & (left != LEAF))
+        place = np.searchsorted(freedom.thresholds, threshold[here])
+        freedom.low = np.full(len(freedom.thresholds), -np.inf)
+        freedom.high = np.full(len(freedom.thresholds), np.inf)
+        np.maximum.at(freedom.low, place, low[here])
+        np.minimum.at(freedom.high, place, high[here])
+    return freedoms
+
+
+def choose(
+    number: NumberType,
+    raw: NumberType,
+    missing: bool,
+    freedom: Freedom,
+    way: str,
+    input_bits: int | None,
+) -> Format:
+    """A feature's format: integers as they are, else as few fixed-point bits as its freedom allows, else
+    the ordered key. way: auto, fixed or ordered. input_bits: at most so many bits, approximate if needed."""
+    if isinstance(number, Category):
+        return Format(number, np.zeros(0, dtype=np.int64), "exact")
+    t = freedom.thresholds
+    seen = freedom.smallest <= freedom.largest
+    if way != "ordered" and seen and freedom.whole:
+        wanted = integer_type(freedom, missing)
+        if wanted is not None and (input_bits is None or wanted.bits <= input_bits):
+            return Format(wanted, _clipped(np.ceil(t), wanted, missing), "exact for whole numbers")
+    if way != "ordered" and seen:
+        found = _fewest_bits(
+            freedom, missing, input_bits or (MOST_INTEGER_BITS if way == "fixed" else MOST_FIXED_BITS)
+        )
+        if found is not None:
+            return found
+        if input_bits is not None or way == "fixed":
+            return _narrowed(freedom, missing, input_bits or MOST_INTEGER_BITS)
+    bits = raw.bits if isinstance(raw, Float) else 64
+    return Format(Ordered(bits), threshold_key(t, bits), "exact")
+
+
+def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:
+    """The words of thresholds in a format somebody asked for."""
+    check_type(number)
+    if isinstance(number, Ordered):
+        return Format(number, threshold_key(freedom.thresholds, number.bits), "exact")
+    if not isinstance(number, Fixed):
+        raise OptionError(
+            f"{number} is no integer format", do="use uint8, fixed<12,4>, ordered32 and the like"
+        )
+    scaled = _scaled(freedom.thresholds, number.fraction)
+    low, high = _scaled(freedom.low, number.fraction), np.floor(_scaled(freedom.high, number.fraction))
+    nearest = np.ceil(scaled)
+    nearest = np.where((nearest > high) & (np.floor(scaled) > low), np.floor(scaled), nearest)
+    words = _clipped(nearest, number, missing)
+    kept = bool(((words > low) & (words <= high)).all())
+    return Format(number, words, "exact on the rows" if kept else "approximate")
+
+
+def integer_type(freedom: Freedom, missing: bool) -> Fixed | None:
+    """The integer type that holds the values seen and tells all thresholds apart; None past 32 bits."""
+    t = freedom.thresholds[np.isfinite(freedom.thresholds)]
+    low = int(min([freedom.smallest, *(np.ceil(t[:1]) - 1)]))
+    high = int(max([freedom.largest, *np.ceil(t[-1:])])) + missing
+    return _type_for(low, high, 0, MOST_INTEGER_BITS)
+
+
+def _type_for(low: int, high: int, fraction: int, most: int) -> Fixed | None:
+    signed = low < 0
+    bits = max((~low).bit_length() if signed else 0, max(high, 0).bit_length()) + signed
+    bits = max(bits, 2 if signed else 1)
+    return Fixed(bits, fraction, signed) if bits <= most else None
+
+
+def _scaled(values: NDArray[np.float64], fraction: int) -> NDArray[np.float64]:
+    with np.errstate(over="ignore"):
+        return np.ldexp(values, fraction)
+
+
+def _clipped(words: NDArray[np.float64], number: NumberType, missing: bool) -> NDArray[np.int64]:
+    """Threshold words; one past either end of the range for conditions that always or never hold."""
+    span = word_range(number, missing)
+    inside = np.clip(words, -(2.0**62), 2.0**62).astype(np.int64)
+    return np.clip(inside, span.low, span.high + 1)
+
+
+def _fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
+    """Fixed-point with the fewest fraction bits that leave each row's path alone, in at most `most` bits."""
+    t = freedom.thresholds
+    finite = np.isfinite(t)
+    reach = float(np.abs(t[finite]).max(initial=0.0))
+    start = -max(0, math.frexp(reach)[1]) if reach else 0
+    for fraction in range(start, start + most + 40):
+        low, high = _scaled(freedom.low, fraction), np.floor(_scaled(freedom.high, fraction))
+        if not (finite & (high > low)).all():
+            if not finite.all():
+                return None
+            continue
+        scaled = _scaled(t, fraction)
+        above = np.ceil(scaled)
+        nearest = np.where(
+            (above <= high) & ((above - scaled <= 0.5) | (np.floor(scaled) <= low)), above, np.floor(scaled)
+        )
+        # floor(scaled) may fall at or below low where above was too high: the interval's own multiple then
+        nearest = np.where((nearest > low) & (nearest <= high), nearest, high)
+        number = _type_for(int(nearest.min()) - 1, int(nearest.max()) + missing, fraction, most)
+        if number is None:
+            return None
+        return Format(number, nearest.astype(np.int64), "exact on the rows")
+    return None
+
+
+def _narrowed(freedom: Freedom, missing: bool, most: int) -> Format:
+    """Fixed-point in at most `most` bits, as many of them fraction bits as fit; thresholds rounded up."""
+    finite = freedom.thresholds[np.isfinite(freedom.thresholds)]
+    reach = float(np.abs(finite).max(initial=1.0)) or 1.0
+    for fraction in range(most + 2 - math.frexp(reach)[1], -1100, -1):
+        scaled = np.rint(_scaled(finite, fraction))
+        low, high = (int(scaled.min()) - 1, int(scaled.max()) + missing) if len(scaled) else (0, 1)
+        number = _type_for(low, high, fraction, most)
+        if number is not None:
+            words = _clipped(np.rint(_scaled(freedom.thresholds, fraction)), number, missing)
+            return Format(number, words, "approximate")
+    raise OptionError(f"{most} input bits are too few", do="give more input_bits")
+
+
+def parse_formats(formats: Mapping[str, Any] | None, forest: Forest) -> dict[str, str]:
+    """The formats option, checked against the feature names. Raises OptionError."""
+    if formats is None:
+        return {}
+    if not isinstance(formats, Mapping):
+        raise OptionError("formats is not a mapping of feature names to types", do='write {"age":"uint8"}')
+    names = {feature.name for feature in forest.features}
+    result = {}
+    for name, text in formats.items():
+        if name not in names:
+            raise OptionError(f"formats names {name!r}, which no condition reads", do="check the name")
+        result[name] = str(text)
+    return result

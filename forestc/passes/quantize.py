@@ -1,0 +1,285 @@
+"""quantize: from floats to integers, once and for all.
+
+After it every feature, threshold and leaf is an integer, and everything downstream equals the
+evaluator bit for bit. Its guarantee is what the rows show: exact-on-data where no decision of the
+given rows changes, else approximate, measured, and refused past the tolerance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError, OptionError
+from forestc.forest.builder import changed, changed_tree
+from forestc.forest.evaluate import encode, evaluate, leaf_nodes
+from forestc.forest.ir import NO_SET, Aggregate, Decision, Forest, Tree
+from forestc.forest.numbers import Category, parse_number_type
+from forestc.forest.rows import Rows
+from forestc.passes.base import PassResult
+from forestc.passes.formats import Format, choose, given, observe, parse_formats
+
+MOST_LEAF_BITS = 32
+SEARCHED_LEAF_BITS = 16
+
+
+@dataclass(frozen=True)
+class Quantize:
+    """Options.
+
+    input: auto (integers as they are; else fixed point with the fewest bits that change no row's path;
+    else ordered), fixed, or ordered (the float's order-preserving key: always exact, widest).
+    input_bits: auto, or at most so many bits a feature.
+    formats: {feature name: type} given by hand, such as {"age": "uint8"}.
+    leaf_bits: auto (the fewest that keep every decision on the rows; for regression, the error
+    within tolerance), or a number of bits a leaf.
+    missing: auto (a feature accepts missing values if the rows have some), always, or never.
+    tolerance: largest share of decisions, or for regression largest error over the range of
+    scores on the rows, that may change.
+    """
+
+    input: str = "auto"
+    input_bits: int | str = "auto"
+    leaf_bits: int | str = "auto"
+    missing: str = "auto"
+    tolerance: float = 0.01
+    formats: Mapping[str, str] | None = None
+    name: ClassVar[str] = "quantize"
+
+    def __post_init__(self) -> None:
+        if self.input not in ("auto", "fixed", "ordered"):
+            raise OptionError(f"quantize: input={self.input}", do="use auto, fixed or ordered")
+        if self.missing not in ("auto", "always", "never"):
+            raise OptionError(f"quantize: missing={self.missing}", do="use auto, always or never")
+        for option, most in (("input_bits", 63), ("leaf_bits", MOST_LEAF_BITS)):
+            value = getattr(self, option)
+            if value != "auto" and (not isinstance(value, int) or not 1 <= value <= most):
+                raise OptionError(f"quantize: {option}={value}", do=f"use auto or 1 to {most}")
+        if not isinstance(self.tolerance, int | float) or not 0 <= self.tolerance <= 1:
+            raise OptionError(f"quantize: tolerance={self.tolerance}", do="use a share from 0 to 1")
+
+    def run(self, forest: Forest, rows: Rows | None) -> PassResult:
+        """The integer forest. Without rows, inputs are ordered and leaf_bits must be a number.
+
+        Raises OptionError, or ModelError for a forest that is quantised already.
+        """
+        if forest.quantised:
+            raise ModelError("the forest is quantised already")
+        if rows is None and (self.leaf_bits == "auto" or self.input != "ordered"):
+            raise OptionError(
+                "quantize needs rows", do="give rows, or input=ordered and a number of leaf_bits"
+            )
+        freedoms = observe(forest, rows)
+        asked = parse_formats(self.formats, forest)
+        most = None if self.input_bits == "auto" else int(self.input_bits)
+        missing, formats = [], []
+        for feature, freedom in zip(forest.features, freedoms, strict=True):
+            seen = freedom.missing if rows is not None else feature.missing
+            missing.append(
+                feature.missing and (self.missing == "always" or (self.missing == "auto" and seen))
+            )
+            if feature.name in asked:
+                formats.append(given(parse_number_type(asked[feature.name]), missing[-1], freedom))
+            else:
+                formats.append(choose(feature.number, feature.raw, missing[-1], freedom, self.input, most))
+        shaped = _with_words(forest, formats, missing)
+        bits = range(1, SEARCHED_LEAF_BITS + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
+        candidates = [_round_leaves(_one_output(forest), b) for b in bits]
+        measured = _measure(forest, shaped, candidates, rows)
+        best = min(
+            range(len(candidates)), key=lambda c: (max(measured.change[c], self._goal(forest)), bits[c])
+        )
+        result = _with_leaves(shaped, candidates[best])
+        change, kept = measured.change[best], measured.rows > 0
+        report = {
+            "leaf_bits": bits[best],
+            "input_bits": sum(_bits(f) for f in formats),
+            "inputs": {
+                f.name: f"{form.number}, {form.keeps}{', may be missing' * absent}"
+                for f, form, absent in zip(forest.features, formats, missing, strict=True)
+            },
+            "rows": measured.rows,
+            "paths_changed": measured.paths_changed,
+            "decisions_changed" if forest.classes else "largest_error": (
+                measured.changed[best] if forest.classes else change
+            ),
+        }
+        if forest.classes and kept and change == 0:
+            return PassResult(result, "exact-on-data", report)
+        return PassResult(result, "approximate", report, tolerance=float(self.tolerance))
+
+    def _goal(self, forest: Forest) -> float:
+        """A change not worth more leaf bits: none for decisions, a tenth of the tolerance for values."""
+        return 0.0 if forest.classes else self.tolerance / 10
+
+
+def _bits(form: Format) -> int:
+    number = form.number
+    return number.count.bit_length() if isinstance(number, Category) else number.bits
+
+
+@dataclass(frozen=True)
+class _Leaves:
+    """Integer leaves of every tree, with what they mean: score = (bias + sum) * scale."""
+
+    values: list[NDArray[np.int64]]
+    outputs: list[tuple[int, ...]]
+    bias: NDArray[np.int64]
+    scale: float
+    decision: Decision
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """change[c]: share of rows whose decision candidate c changes, or its largest error over the range
+    of scores; changed[c]: the same in rows."""
+
+    change: list[float]
+    changed: list[int]
+    paths_changed: int
+    rows: int
+
+
+def _one_output(forest: Forest) -> Forest:
+    """Two class probabilities that sum to 1 in every leaf are one number: that of class 1."""
+    two = forest.n_outputs == 2 and forest.decision.kind == "argmax" and not forest.bias.any()
+    if not two or any(tree.outputs != (0, 1) for tree in forest.trees):
+        return forest
+    if not all(np.allclose(tree.values.sum(axis=1), 1.0, rtol=0, atol=1e-9) for tree in forest.trees):
+        return forest
+    # argmax takes class 0 on a tie, so class 1 needs more than a half
+    above_half = float(np.nextafter(0.5, 1.0)) * (1 if forest.aggregate.kind == "mean" else len(forest.trees))
+    trees = tuple(changed_tree(tree, values=tree.values[:, 1:], outputs=(0,)) for tree in forest.trees)
+    return replace(
+        forest,
+        trees=trees,
+        n_outputs=1,
+        bias=np.zeros(1),
+        decision=Decision("threshold", above_half),
+    )
+
+
+def _with_words(forest: Forest, formats: list[Format], missing: list[bool]) -> Forest:
+    """Integer features and thresholds; leaves still to come (zeros)."""
+    features = tuple(
+        replace(feature, number=form.number, missing=absent)
+        for feature, form, absent in zip(forest.features, formats, missing, strict=True)
+    )
+    takes = np.array([*missing, False])
+    old = [forest.thresholds_of(index) for index in range(len(features))]
+    trees = []
+    for tree in forest.trees:
+        words = np.zeros(tree.size, dtype=np.int64)
+        for index in np.unique(tree.feature[tree.inner]).tolist():
+            here = (tree.feature == index) & (tree.set_index == NO_SET)
+            words[here] = formats[index].words[np.searchsorted(old[index], tree.threshold[here])]
+        trees.append(
+            changed_tree(
+                tree,
+                threshold=words,
+                missing_left=tree.missing_left & takes[tree.feature],
+                values=np.zeros(tree.values.shape, dtype=np.int64),
+            )
+        )
+    return replace(
+        forest,
+        features=features,
+        trees=tuple(trees),
+        bias=np.zeros(forest.n_outputs, dtype=np.int64),
+        scale=1.0,
+    )
+
+
+def _round_leaves(forest: Forest, bits: int) -> _Leaves:
+    """Leaves as integers of `bits` bits, counted from each tree's smallest; one step for the whole forest.
+
+    What the smallest leaves add up to goes into the bias. A mean becomes a sum by its scale.
+    """
+    lows = [_low(tree) for tree in forest.trees]
+    spread = max(
+        float((tree.values - low).max(initial=0.0)) for tree, low in zip(forest.trees, lows, strict=True)
+    )
+    step = spread / ((1 << bits) - 1) if spread > 0 else 1.0
+    values = [
+        np.rint((tree.values - low) / step).astype(np.int64)
+        for tree, low in zip(forest.trees, lows, strict=True)
+    ]
+    offset = np.zeros(forest.n_outputs)
+    for tree, low in zip(forest.trees, lows, strict=True):
+        offset[list(tree.outputs)] += low
+    count = len(forest.trees) if forest.aggregate.kind == "mean" else 1
+    start = (offset + forest.bias * count) / step
+    bias = np.rint(start).astype(np.int64)
+    decision = forest.decision
+    if decision.kind == "threshold":
+        # The sum of leaves is compared with the exact place of the threshold; the rounding of the
+        # bias, which scores need, cancels out of the decision.
+        needed = math.ceil(float(decision.threshold) * count / step - start[0])
+        decision = Decision("threshold", needed + int(bias[0]))
+    elif decision.kind == "argmax":
+        decision = Decision("argmax", 0, "scores")
+    return _Leaves(values, [tree.outputs for tree in forest.trees], bias, step / count, decision)
+
+
+def _low(tree: Tree) -> NDArray[np.float64]:
+    return np.asarray(tree.values.min(axis=0), dtype=np.float64)
+
+
+def _with_leaves(shaped: Forest, leaves: _Leaves) -> Forest:
+    trees = tuple(
+        changed_tree(tree, values=values, outputs=outputs)
+        for tree, values, outputs in zip(shaped.trees, leaves.values, leaves.outputs, strict=True)
+    )
+    return changed(
+        shaped,
+        trees=trees,
+        n_outputs=len(leaves.bias),
+        bias=leaves.bias,
+        scale=leaves.scale,
+        decision=leaves.decision,
+        aggregate=Aggregate("sum", "float64", bias_first=True),
+        link="identity" if shaped.link == "softmax" and len(leaves.bias) == 1 else shaped.link,
+    )
+
+
+def _measure(forest: Forest, shaped: Forest, candidates: list[_Leaves], rows: Rows | None) -> _Measured:
+    """What each candidate changes on the rows: one pass over them for all candidates."""
+    changed_rows = [0] * len(candidates)
+    errors = [0.0] * len(candidates)
+    paths = total_rows = 0
+    low, high = math.inf, -math.inf
+    for batch in rows.batches() if rows is not None else ():
+        truth = evaluate(forest, batch.X)
+        words = encode(shaped, batch.X)
+        nodes = [leaf_nodes(shaped, tree, words) for tree in shaped.trees]
+        reached = [tree.leaf[node] for tree, node in zip(shaped.trees, nodes, strict=True)]
+        ids = np.stack([tree.ids[node] for tree, node in zip(shaped.trees, nodes, strict=True)], axis=1)
+        paths += int((ids != truth.leaves).any(axis=1).sum())
+        total_rows += len(words)
+        low, high = min(low, float(truth.scores.min())), max(high, float(truth.scores.max()))
+        for place, leaves in enumerate(candidates):
+            scores = np.tile(leaves.bias, (len(words), 1))
+            for values, outputs, leaf in zip(leaves.values, leaves.outputs, reached, strict=True):
+                scores[:, list(outputs)] += values[leaf]
+            if not forest.classes:
+                error = np.abs(scores * leaves.scale - truth.scores).max()
+                errors[place] = max(errors[place], float(error))
+                continue
+            index = (
+                scores[:, 0] >= leaves.decision.threshold
+                if leaves.decision.kind == "threshold"
+                else np.argmax(scores, axis=1)
+            )
+            changed_rows[place] += int((index != truth.index).sum())
+    if not total_rows:
+        return _Measured([math.nan] * len(candidates), changed_rows, 0, 0)
+    spread = (high - low) or 1.0
+    change = (
+        [count / total_rows for count in changed_rows] if forest.classes else [e / spread for e in errors]
+    )
+    return _Measured(change, changed_rows, paths, total_rows)

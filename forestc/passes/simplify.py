@@ -1,0 +1,167 @@
+"""simplify: removes what no input can tell. Exact: same decision and same scores for every input.
+
+Conditions that the conditions above have decided, conditions whose two sides are the same subtree,
+and features no condition reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from forestc.forest.builder import changed, make_tree
+from forestc.forest.ir import LEAF, NO_SET, Forest, Tree
+from forestc.forest.numbers import Category, Float, word_range
+from forestc.forest.rows import Rows
+from forestc.passes.base import PassResult
+
+
+@dataclass(frozen=True)
+class Simplify:
+    name: ClassVar[str] = "simplify"
+
+    def run(self, forest: Forest, rows: Rows | None) -> PassResult:
+        """Exact. Time O(nodes * features on a path)."""
+        trees = [_simplified(forest, tree, index) for index, tree in enumerate(forest.trees)]
+        used = sorted({int(f) for tree in trees for f in np.unique(tree.feature[tree.inner])})
+        place = np.full(len(forest.features) + 1, LEAF, dtype=np.int32)
+        place[used] = np.arange(len(used))
+        trees = [replace(tree, feature=_frozen(place[tree.feature])) for tree in trees]
+        result = changed(forest, trees=tuple(trees), features=tuple(forest.features[f] for f in used))
+        report = {
+            "nodes": [forest.n_nodes, result.n_nodes],
+            "features": [len(forest.features), len(result.features)],
+        }
+        return PassResult(result, "exact", report)
+
+
+def _frozen(array: np.ndarray[Any, np.dtype[np.int32]]) -> np.ndarray[Any, np.dtype[np.int32]]:
+    array.flags.writeable = False
+    return array
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What the conditions above say of one feature: low <= x < high or one of codes, or missing."""
+
+    low: Any
+    high: Any
+    codes: frozenset[int]
+    missing: bool
+
+
+def _nothing_known(forest: Forest, feature: int) -> _Known:
+    f = forest.features[feature]
+    if isinstance(f.number, Float):
+        return _Known(-np.inf, np.inf, frozenset(), f.missing)
+    span = word_range(f.number, f.missing)
+    codes = frozenset(range(span.low, span.high + 1)) if isinstance(f.number, Category) else frozenset()
+    return _Known(span.low, span.high + 1, codes, f.missing)
+
+
+def _split(
+    known: _Known, members: frozenset[int] | None, threshold: Any, missing_left: bool
+) -> tuple[_Known | None, _Known | None]:
+    """What is known on the left and on the right; None where nothing can go."""
+    sides = []
+    for left in (True, False):
+        missing = known.missing and missing_left == left
+        if members is not None:
+            codes = known.codes & members if left else known.codes - members
+            side, some = replace(known, codes=codes, missing=missing), bool(codes)
+        else:
+            low = known.low if left else max(known.low, threshold)
+            high = min(known.high, threshold) if left else known.high
+            # x >= +inf holds for +inf alone, so a float's upper end stays open there
+            some = low < high or (not left and low == high == np.inf)
+            side = replace(known, low=low, high=high, missing=missing)
+        sides.append(side if some or missing else None)
+    return sides[0], sides[1]
+
+
+def _simplified(forest: Forest, tree: Tree, index: int) -> Tree:
+    """The tree without decided conditions and equal children."""
+    feature, threshold = tree.feature.tolist(), tree.threshold.tolist()
+    left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
+    missing_left, set_index = tree.missing_left.tolist(), tree.set_index.tolist()
+    sets = [frozenset(codes) for codes in tree.sets]
+    start = {f: _nothing_known(forest, f) for f in set(feature) - {LEAF}}
+    # Top down: where does each node's condition lead, given what is known on the way there?
+    goes: dict[int, int] = {}  # a decided node -> the child that stands in for it
+    order: list[int] = []
+    stack: list[tuple[int, dict[int, _Known]]] = [(0, {})]
+    while stack:
+        node, known = stack.pop()
+        order.append(node)
+        f = feature[node]
+        if f == LEAF:
+            continue
+        members = sets[set_index[node]] if set_index[node] != NO_SET else None
+        to_left, to_right = _split(known.get(f, start[f]), members, threshold[node], missing_left[node])
+        if to_left is None or to_right is None:
+            goes[node] = left[node] if to_right is None else right[node]
+            stack.append((goes[node], known))
+            continue
+        stack.append((left[node], {**known, f: to_left}))
+        stack.append((right[node], {**known, f: to_right}))
+    # Bottom up: equal subtrees get one number, and a node between equal children none of its own.
+    numbers: dict[Any, int] = {}
+    same: dict[int, int] = {}  # node -> number of its subtree
+    stands: dict[int, int] = {}  # node -> the node that stands in for it
+    for node in reversed(order):
+        if feature[node] == LEAF:
+            key: Any = tree.values[leaf[node]].tobytes()
+        elif node in goes:
+            same[node], stands[node] = same[goes[node]], stands[goes[node]]
+            continue
+        elif same[left[node]] == same[right[node]]:
+            same[node], stands[node] = same[left[node]], stands[left[node]]
+            continue
+        else:
+            members = sets[set_index[node]] if set_index[node] != NO_SET else None
+            key = (
+                feature[node],
+                threshold[node],
+                members,
+                missing_left[node],
+                same[left[node]],
+                same[right[node]],
+            )
+        same[node], stands[node] = numbers.setdefault(key, len(numbers)), node
+    if len(order) == tree.size and all(stands[node] == node for node in order):
+        return tree
+    return _rebuilt(forest, tree, index, stands)
+
+
+def _rebuilt(forest: Forest, tree: Tree, index: int, stands: dict[int, int]) -> Tree:
+    kept: list[int] = []
+    place: dict[int, int] = {}
+    stack = [stands[0]]
+    while stack:
+        node = stack.pop()
+        place[node] = len(kept)
+        kept.append(node)
+        if tree.left[node] != LEAF:
+            stack += [stands[int(tree.right[node])], stands[int(tree.left[node])]]
+    at = np.array(kept)
+
+    def child(side: Any) -> list[int]:
+        return [LEAF if side[node] == LEAF else place[stands[int(side[node])]] for node in kept]
+
+    return make_tree(
+        where=f"tree {index}",
+        feature=tree.feature[at],
+        threshold=tree.threshold[at],
+        left=child(tree.left),
+        right=child(tree.right),
+        values=tree.values[tree.leaf[at][tree.leaf[at] != LEAF]],
+        outputs=tree.outputs,
+        missing_left=tree.missing_left[at],
+        set_index=tree.set_index[at],
+        sets=tree.sets,
+        cover=None if tree.cover is None else tree.cover[at],
+        ids=tree.ids[at],
+        quantised=forest.quantised,
+    )
