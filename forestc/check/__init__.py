@@ -1,0 +1,1 @@
+"""check holds every arrow of the compiler to its promise."""

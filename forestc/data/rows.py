@@ -215,13 +215,8 @@ def _position(label: str, columns: int, where: str) -> int:
 
 def _csv_rows(path: Path, forest: Forest, label: str | None) -> Rows:
     try:
-        opened = (
-            gzip.open(path, "rt", encoding="utf-8-sig")
-            if path.suffix == ".gz"
-            else path.open(encoding="utf-8-sig")
-        )
-        with opened as file:
-            first = file.readline(1 << 20)
+        with path.open("rb") as raw, gzip.open(raw) if path.suffix == ".gz" else raw as file:
+            first = file.readline(1 << 20).decode("utf-8-sig")
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise RowsError(f"can't be read ({_first_line(error)})", where=str(path)) from None
     if not first.strip():

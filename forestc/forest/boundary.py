@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from forestc.forest.ir import LEAF, NO_SET, Forest, Tree
 from forestc.forest.numbers import Category, Float, word_range
 
-
 BATCH = 8192
 
 
@@ -85,9 +84,7 @@ def _around(forest: Forest, tree: Tree, nodes: NDArray[np.int64], rows: NDArray[
     place = np.arange(len(nodes))
     for step in (-1, 0, 1):
         part = np.array(rows)
-        part[place, feature] = [
-            _step(forest, int(f), t, step) for f, t in zip(feature, threshold, strict=True)
-        ]
+        part[place, feature] = [_step(forest, int(f), t, step) for f, t in zip(feature, threshold, strict=True)]
         by_set = np.flatnonzero(tree.set_index[nodes] != NO_SET)
         part[by_set, feature[by_set]] = rows[by_set, feature[by_set]] + step
         parts.append(part)

@@ -64,9 +64,7 @@ def make_tree(
     numbers = np.arange(n, dtype=np.int32) if ids is None else _ints(ids, "node ids", where)
     is_leaf = left_ == LEAF
     feature_ = np.where(is_leaf, LEAF, _ints(feature, "features", where)).astype(np.int32)
-    leaf_ = (
-        np.where(is_leaf, np.cumsum(is_leaf) - 1, LEAF) if leaf is None else _ints(leaf, "leaf rows", where)
-    )
+    leaf_ = np.where(is_leaf, np.cumsum(is_leaf) - 1, LEAF) if leaf is None else _ints(leaf, "leaf rows", where)
     arrays: dict[str, NDArray[Any]] = {
         "right children": right_,
         "features": feature_,

@@ -47,9 +47,7 @@ def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
     except (TypeError, ValueError) as error:
         raise RowsError(f"the rows are not numbers ({error})", do="encode text columns first") from None
     if table.ndim != 2 or table.shape[1] != forest.columns:
-        raise RowsError(
-            f"the rows have shape {table.shape}", do=f"the model takes rows of {forest.columns} columns"
-        )
+        raise RowsError(f"the rows have shape {table.shape}", do=f"the model takes rows of {forest.columns} columns")
     result = np.empty((len(table), len(forest.features)), dtype=np.int64 if forest.quantised else np.float64)
     for index, feature in enumerate(forest.features):
         column = round_to(table[:, feature.column], feature.raw)
@@ -91,8 +89,7 @@ def leaf_nodes(forest: Forest, tree: Tree, words: NDArray[Any]) -> NDArray[np.in
     """The leaf (node index) each encoded row reaches."""
     node = np.zeros(len(words), dtype=np.int64)
     reserved = [
-        None if isinstance(f.number, Float) else word_range(f.number, f.missing).missing
-        for f in forest.features
+        None if isinstance(f.number, Float) else word_range(f.number, f.missing).missing for f in forest.features
     ]
     takes_missing = np.array([word is not None for word in reserved])
     missing_word = np.array([word or 0 for word in reserved], dtype=np.int64)

@@ -34,9 +34,7 @@ def verify(forest: Forest) -> None:
         columns.add(feature.column)
         if forest.quantised == isinstance(feature.number, Float):
             state = "quantised" if forest.quantised else "float"
-            raise ModelError(
-                f"a {state} forest has a feature of type {feature.number}", where=f"feature {index}"
-            )
+            raise ModelError(f"a {state} forest has a feature of type {feature.number}", where=f"feature {index}")
     _verify_decision(forest)
     for index, tree in enumerate(forest.trees):
         verify_tree(forest, index, tree)
@@ -58,9 +56,7 @@ def _verify_decision(forest: Forest) -> None:
         case "argmax":
             fine, wanted = classes == outputs >= 2, "as many classes as outputs, at least 2"
     if not fine:
-        raise ModelError(
-            f"decision {forest.decision.kind} wants {wanted}, not {classes} classes and {outputs} outputs"
-        )
+        raise ModelError(f"decision {forest.decision.kind} wants {wanted}, not {classes} classes and {outputs} outputs")
 
 
 def verify_tree(forest: Forest, index: int, tree: Tree) -> None:

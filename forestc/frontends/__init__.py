@@ -86,9 +86,7 @@ def _load_file(path: Path, trust_pickle: bool) -> Forest:
         if not path.is_file():
             raise ModelError("there is no such file", where=str(path), do="check the path")
         if (size := path.stat().st_size) > MAX_BYTES:
-            raise ModelError(
-                f"the file has {size} bytes", where=str(path), do=f"at most {MAX_BYTES} are read"
-            )
+            raise ModelError(f"the file has {size} bytes", where=str(path), do=f"at most {MAX_BYTES} are read")
         if suffix == ".skops":
             forest = sklearn.read_skops(path)
         elif suffix in PICKLES:

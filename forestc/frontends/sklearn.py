@@ -86,9 +86,7 @@ def _short(error: Exception) -> str:
 
 def _read(model: Any, kind: str, where: str, digest: str) -> Forest:
     if int(getattr(model, "n_outputs_", 1)) != 1:
-        raise ModelError(
-            f"the model has {model.n_outputs_} targets", where=where, do="train one model a target"
-        )
+        raise ModelError(f"the model has {model.n_outputs_} targets", where=where, do="train one model a target")
     columns = int(model.n_features_in_)
     classes = _labels(model.classes_) if hasattr(model, "classes_") else ()
     # Gradient boosting refuses NaN; the others send it where the tree was trained to.
@@ -130,9 +128,7 @@ def _read(model: Any, kind: str, where: str, digest: str) -> Forest:
         link=link,
         decision=decision,
         classes=classes,
-        provenance=Provenance(
-            "scikit-learn", str(getattr(model, "_sklearn_version", "") or _version()), digest
-        ),
+        provenance=Provenance("scikit-learn", str(getattr(model, "_sklearn_version", "") or _version()), digest),
     )
 
 
@@ -145,15 +141,11 @@ def _version() -> str:
 def _labels(labels: Any) -> tuple[Label, ...]:
     found = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
     if not all(isinstance(label, str | int | float | bool) for label in found):
-        raise ModelError(
-            f"class labels of type {type(found[0]).__name__}", do="use text or numbers as labels"
-        )
+        raise ModelError(f"class labels of type {type(found[0]).__name__}", do="use text or numbers as labels")
     return found
 
 
-def _boosting(
-    model: Any, classes: tuple[Label, ...], where: str
-) -> tuple[list[Tree], NDArray[Any], Link, Decision]:
+def _boosting(model: Any, classes: tuple[Label, ...], where: str) -> tuple[list[Tree], NDArray[Any], Link, Decision]:
     init = getattr(model, "init_", None)
     if init != "zero" and type(init).__name__ not in ("DummyClassifier", "DummyRegressor"):
         raise ModelError(
@@ -185,9 +177,7 @@ def _tree(tree: Any, where: str, outputs: tuple[int, ...], rate: float, takes_mi
     is_leaf = left == LEAF
     values = np.asarray(tree.value, dtype=np.float64)
     if values.ndim != 3 or values.shape[1:] != (1, len(outputs)):
-        raise ModelError(
-            f"leaf values have shape {values.shape}, not (nodes, 1, {len(outputs)})", where=where
-        )
+        raise ModelError(f"leaf values have shape {values.shape}, not (nodes, 1, {len(outputs)})", where=where)
     missing = getattr(tree, "missing_go_to_left", None) if takes_missing else None
     return make_tree(
         where=where,

@@ -90,9 +90,7 @@ def read_live(model: Any) -> Forest:
                 raise
             raise ModelError("the estimator is not fitted", where=where, do="call fit first") from None
         labels = getattr(model, "classes_", None)
-        best = (
-            getattr(model, "best_iteration", None) if getattr(model, "early_stopping_rounds", None) else None
-        )
+        best = getattr(model, "best_iteration", None) if getattr(model, "early_stopping_rounds", None) else None
         if best is not None:
             booster = booster[: best + 1]
     forest = read_ubj(bytes(booster.save_raw("ubj")), where)
@@ -150,11 +148,7 @@ class _Doc:
             array = np.asarray(self.value)
             if array.size and array.dtype.kind not in "iufb":
                 raise ValueError("not numbers")
-            if (
-                np.dtype(dtype).kind == "i"
-                and array.dtype.kind == "f"
-                and not (array == np.floor(array)).all()
-            ):
+            if np.dtype(dtype).kind == "i" and array.dtype.kind == "f" and not (array == np.floor(array)).all():
                 raise ValueError("not whole numbers")
             with np.errstate(over="ignore", invalid="ignore"):
                 array = array.astype(dtype)
@@ -206,10 +200,7 @@ def _forest(document: Any, digest: str, where: str) -> Forest:
     version = root.get("version").array(np.int64).tolist() if root.has("version") else []
     return make_forest(
         name="forest",
-        features=[
-            Feature(name=name, number=FLOAT32, column=column, missing=True)
-            for column, name in enumerate(names)
-        ],
+        features=[Feature(name=name, number=FLOAT32, column=column, missing=True) for column, name in enumerate(names)],
         columns=columns,
         trees=trees,
         n_outputs=outputs,

@@ -6,7 +6,7 @@ condition outside the word's range, constants), so that lowering can stay plain.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from forestc.netlist.ir import (
     BIT,
@@ -156,6 +156,10 @@ class NetlistBuilder:
         """a, one clock later; a constant stays as it is."""
         return a if isinstance(self._cells[a], Const) else self._add(Register(a), origin)
 
+    def raw(self, cell: Cell, origin: Origin = NOWHERE) -> Net:
+        """A cell as it is, without the rules: for passes over a netlist that is simplified already."""
+        return self._add(cell, origin)
+
     def output(self, name: str, net: Net) -> None:
         self._outputs.append((name, net))
 
@@ -190,7 +194,7 @@ class NetlistBuilder:
         return netlist
 
 
-def rename(cell: Cell, renamed: Sequence[Net]) -> Cell:
+def rename(cell: Cell, renamed: Sequence[Net] | Mapping[Net, Net]) -> Cell:
     """The same cell reading renamed nets."""
     match cell:
         case Const() | Input():

@@ -90,9 +90,7 @@ def verify(netlist: Netlist) -> None:
         if not 0 <= net < len(cells):
             raise InternalError(f"output {name!r} is no net: {net}", where=f"netlist {netlist.name}")
         if delays[net] not in (netlist.latency, ANY_DELAY):
-            raise fail(
-                net, f"output {name!r} comes after {delays[net]} cycles, not the netlist's {netlist.latency}"
-            )
+            raise fail(net, f"output {name!r} comes after {delays[net]} cycles, not the netlist's {netlist.latency}")
 
 
 def _type_problem(cell: Cell, types: Sequence[WordType]) -> str:
@@ -104,11 +102,7 @@ def _type_problem(cell: Cell, types: Sequence[WordType]) -> str:
             return ""
         case Less(a, threshold):
             word = types[a]
-            return (
-                ""
-                if word.low < threshold <= word.high
-                else f"threshold {threshold} decides nothing on {word}"
-            )
+            return "" if word.low < threshold <= word.high else f"threshold {threshold} decides nothing on {word}"
         case InSet(a, members):
             word = types[a]
             if not members or list(members) != sorted(set(members)):

@@ -43,9 +43,7 @@ def print_pass(step: Pass) -> str:
     for option in fields(step):  # type: ignore[arg-type]
         value = getattr(step, option.name)
         if value != option.default:
-            options.append(
-                f"{option.name}={value if isinstance(value, str) and _plain(value) else _json(value)}"
-            )
+            options.append(f"{option.name}={value if isinstance(value, str) and _plain(value) else _json(value)}")
     return f"{step.name}{{{','.join(options)}}}" if options else step.name
 
 
@@ -93,9 +91,7 @@ def _parse_options(text: str, at: int, name: str) -> tuple[dict[str, Any], int]:
         if not equals or "}" in key:
             if text[at : at + 1] == "}":
                 return options, at + 1
-            raise OptionError(
-                f"can't read the options of {name} at {text[at:][:20]!r}", do="write {key=value,...}"
-            )
+            raise OptionError(f"can't read the options of {name} at {text[at:][:20]!r}", do="write {key=value,...}")
         at += len(key) + 1
         if text[at : at + 1] in ("{", "[", '"'):
             try:

@@ -65,9 +65,7 @@ def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
     feature = np.concatenate([tree.feature for tree in forest.trees])
     threshold = np.concatenate([tree.threshold for tree in forest.trees])
     by_set = np.concatenate([tree.set_index for tree in forest.trees]) != NO_SET
-    freedoms = [
-        Freedom(t, t.copy(), t.copy()) for t in map(forest.thresholds_of, range(len(forest.features)))
-    ]
+    freedoms = [Freedom(t, t.copy(), t.copy()) for t in map(forest.thresholds_of, range(len(forest.features)))]
     if rows is None:
         return freedoms
     low, high = np.full(len(feature), -np.inf), np.full(len(feature), np.inf)
@@ -76,9 +74,7 @@ def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
     right = np.concatenate([tree.right for tree in forest.trees]).astype(np.int64)
     missing_left = np.concatenate([tree.missing_left for tree in forest.trees])
     if by_set.any():
-        raise OptionError(
-            "formats from rows do not handle categories yet", do="give formats or input=ordered"
-        )
+        raise OptionError("formats from rows do not handle categories yet", do="give formats or input=ordered")
     to_left, to_right = (np.where(side == LEAF, LEAF, side + offset) for side in (left, right))
     for batch in rows.batches():
         x = encode(forest, batch.X)
@@ -119,9 +115,7 @@ def choose(
         if wanted is not None and (input_bits is None or wanted.bits <= input_bits):
             return Format(wanted, _clipped(np.ceil(t), wanted, missing), "exact for whole numbers")
     if way != "ordered" and seen:
-        found = _fewest_bits(
-            freedom, missing, input_bits or (MOST_INTEGER_BITS if way == "fixed" else MOST_FIXED_BITS)
-        )
+        found = _fewest_bits(freedom, missing, input_bits or (MOST_INTEGER_BITS if way == "fixed" else MOST_FIXED_BITS))
         if found is not None:
             return found
         if input_bits is not None or way == "fixed":
@@ -136,9 +130,7 @@ def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:
     if isinstance(number, Ordered):
         return Format(number, threshold_key(freedom.thresholds, number.bits), "exact")
     if not isinstance(number, Fixed):
-        raise OptionError(
-            f"{number} is no integer format", do="use uint8, fixed<12,4>, ordered32 and the like"
-        )
+        raise OptionError(f"{number} is no integer format", do="use uint8, fixed<12,4>, ordered32 and the like")
     scaled = _scaled(freedom.thresholds, number.fraction)
     low, high = _scaled(freedom.low, number.fraction), np.floor(_scaled(freedom.high, number.fraction))
     nearest = np.ceil(scaled)

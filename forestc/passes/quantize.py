@@ -71,18 +71,14 @@ class Quantize:
         if forest.quantised:
             raise ModelError("the forest is quantised already")
         if rows is None and (self.leaf_bits == "auto" or self.input != "ordered"):
-            raise OptionError(
-                "quantize needs rows", do="give rows, or input=ordered and a number of leaf_bits"
-            )
+            raise OptionError("quantize needs rows", do="give rows, or input=ordered and a number of leaf_bits")
         freedoms = observe(forest, rows)
         asked = parse_formats(self.formats, forest)
         most = None if self.input_bits == "auto" else int(self.input_bits)
         missing, formats = [], []
         for feature, freedom in zip(forest.features, freedoms, strict=True):
             seen = freedom.missing if rows is not None else feature.missing
-            missing.append(
-                feature.missing and (self.missing == "always" or (self.missing == "auto" and seen))
-            )
+            missing.append(feature.missing and (self.missing == "always" or (self.missing == "auto" and seen)))
             if feature.name in asked:
                 formats.append(given(parse_number_type(asked[feature.name]), missing[-1], freedom))
             else:
@@ -91,9 +87,7 @@ class Quantize:
         bits = range(1, SEARCHED_LEAF_BITS + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
         candidates = [_round_leaves(_one_output(forest), b) for b in bits]
         measured = _measure(forest, shaped, candidates, rows)
-        best = min(
-            range(len(candidates)), key=lambda c: (max(measured.change[c], self._goal(forest)), bits[c])
-        )
+        best = min(range(len(candidates)), key=lambda c: (max(measured.change[c], self._goal(forest)), bits[c]))
         result = _with_leaves(shaped, candidates[best])
         change, kept = measured.change[best], measured.rows > 0
         report = {
@@ -201,13 +195,10 @@ def _round_leaves(forest: Forest, bits: int) -> _Leaves:
     What the smallest leaves add up to goes into the bias. A mean becomes a sum by its scale.
     """
     lows = [_low(tree) for tree in forest.trees]
-    spread = max(
-        float((tree.values - low).max(initial=0.0)) for tree, low in zip(forest.trees, lows, strict=True)
-    )
+    spread = max(float((tree.values - low).max(initial=0.0)) for tree, low in zip(forest.trees, lows, strict=True))
     step = spread / ((1 << bits) - 1) if spread > 0 else 1.0
     values = [
-        np.rint((tree.values - low) / step).astype(np.int64)
-        for tree, low in zip(forest.trees, lows, strict=True)
+        np.rint((tree.values - low) / step).astype(np.int64) for tree, low in zip(forest.trees, lows, strict=True)
     ]
     offset = np.zeros(forest.n_outputs)
     for tree, low in zip(forest.trees, lows, strict=True):
@@ -279,7 +270,5 @@ def _measure(forest: Forest, shaped: Forest, candidates: list[_Leaves], rows: Ro
     if not total_rows:
         return _Measured([math.nan] * len(candidates), changed_rows, 0, 0)
     spread = (high - low) or 1.0
-    change = (
-        [count / total_rows for count in changed_rows] if forest.classes else [e / spread for e in errors]
-    )
+    change = [count / total_rows for count in changed_rows] if forest.classes else [e / spread for e in errors]
     return _Measured(change, changed_rows, paths, total_rows)

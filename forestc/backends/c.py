@@ -1,0 +1,335 @@
+"""The C backend: one C99 header, layout `branches` (nested ifs, fastest).
+
+Inputs are the features' words, or raw floats compared by their bit patterns as integers: both give
+what the quantised evaluator gives, for every input.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from forestc.backends.names import c_string, feature_name, identifier, plain
+from forestc.errors import OptionError
+from forestc.forest.ir import LEAF, NO_SET, Feature, Forest, Tree
+from forestc.forest.numbers import Category, Float, Ordered, threshold_key, word_range, word_value
+from hdl_templates import render
+
+_SIZES = (8, 16, 32, 64)
+
+
+@dataclass(frozen=True)
+class COptions:
+    """inputs: `words` takes the quantised features as integers (the manifest says how they are made);
+    `float` takes the model's own columns as floats."""
+
+    inputs: Literal["words", "float"] = "words"
+
+    def __post_init__(self) -> None:
+        if self.inputs not in ("words", "float"):
+            raise OptionError(f"c: inputs={self.inputs}", do="use words or float")
+
+
+def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
+    """{relative path: text} of the header. Same input, same bytes.
+
+    Raises OptionError for float inputs where features differ in the float type they are read as.
+    """
+    options = options or COptions()
+    prefix = identifier(forest.name)
+    return {f"{prefix}.h": render("c/header.h.j2", **_Header(forest, prefix, options).view())}
+
+
+def word_type(forest: Forest) -> str:
+    """The C type that holds every feature's words."""
+    spans = [word_range(f.number, f.missing) for f in forest.features]
+    return int_type(min((s.low for s in spans), default=0), max((s.top for s in spans), default=1))
+
+
+def float_bits(forest: Forest) -> int:
+    """32 or 64: the float type of all the features' raw values."""
+    kinds = {f.raw for f in forest.features}
+    if len(kinds) > 1 or not all(isinstance(kind, Float) for kind in kinds):
+        raise OptionError("c: inputs=float needs features of one float type", do="use inputs=words")
+    kind = next(iter(kinds), Float(32))
+    return kind.bits if isinstance(kind, Float) else 32
+
+
+def int_type(low: int, high: int) -> str:
+    """The smallest stdint type for low..high."""
+    for size in _SIZES:
+        if low >= 0 and high < 1 << size:
+            return f"uint{size}_t"
+        if low < 0 and -(1 << (size - 1)) <= low and high < 1 << (size - 1):
+            return f"int{size}_t"
+    raise OptionError(f"no C integer holds {low}..{high}")
+
+
+def score_type(forest: Forest) -> str:
+    """The C type of scores: signed, at least 16 bits, wide enough for every partial sum."""
+    reach = int(np.abs(forest.bias).max())
+    for tree in forest.trees:
+        reach += int(np.abs(tree.values).max(initial=0))
+    return int_type(-max(reach, 1 << 14), reach)
+
+
+def _constant(value: int) -> str:
+    """An integer constant whose type fits its value on every target, 16-bit ints included."""
+    if -(1 << 15) < value < 1 << 15:
+        return str(value)
+    if -(1 << 31) < value < 1 << 31:
+        return f"INT32_C({value})"
+    if 0 <= value < 1 << 32:
+        return f"UINT32_C({value})"
+    return f"(INT64_C({value + 1}) - 1)" if value == -(1 << 63) else f"INT64_C({value})"
+
+
+@dataclass(frozen=True)
+class _TreeText:
+    name: str
+    result: str
+    extra: str
+    body: list[str]
+
+
+class _Header:
+    def __init__(self, forest: Forest, prefix: str, options: COptions) -> None:
+        self.forest = forest
+        self.prefix = prefix
+        self.raw = options.inputs == "float"
+        self.bits = float_bits(forest) if self.raw else 0
+        self.score = score_type(forest)
+        self.width = 0 if self.raw else int(word_type(forest).strip("uint_"))
+
+    def view(self) -> dict[str, object]:
+        """Everything the template needs, finished."""
+        forest, macro = self.forest, self.prefix.upper()
+        varying = [index for index, tree in enumerate(forest.trees) if len(tree.inner)]
+        constant = [int(b) for b in forest.bias]
+        for tree in forest.trees:
+            if not len(tree.inner):
+                for place, output in enumerate(tree.outputs):
+                    constant[output] += int(tree.values[tree.leaf[0], place])
+        text_labels = not all(isinstance(c, int) for c in forest.classes)
+        labels = [c_string(str(c)) if text_labels else _constant(int(c)) for c in forest.classes]
+        return {
+            "prefix": self.prefix,
+            "macro": macro,
+            "guard": f"FORESTC_{macro}_H",
+            "title": f"{len(forest.trees)} trees, {forest.n_nodes} nodes",
+            "input_note": (
+                f"x: the model's {forest.columns} columns as it was trained with them; those it reads:"
+                if self.raw
+                else "x: the features' words, in this order:"
+            ),
+            "input_map": [self._input_note(i, f) for i, f in enumerate(forest.features)] or ["none"],
+            "n_inputs": max(1, forest.columns if self.raw else len(forest.features)),
+            "n_outputs": forest.n_outputs,
+            "scale": repr(float(forest.scale or 1.0)),
+            "places": [
+                (f"{macro}_{feature_name(i, f.name).upper()}", f.column if self.raw else i)
+                for i, f in enumerate(forest.features)
+            ]
+            or [(f"{macro}_NONE", 0)],
+            "x_type": {32: "float", 64: "double"}[self.bits] if self.raw else word_type(forest),
+            "helpers": self._helpers() if varying else [],
+            "trees": [self.tree(index) for index in varying],
+            "score_type": self.score,
+            "scores_body": self._scores(varying, constant),
+            "label_type": "uint8_t" if len(labels) <= 256 else "uint16_t",
+            "labels": labels,
+            "text_labels": text_labels,
+            "predict_body": self._predict("uint8_t" if len(labels) <= 256 else "uint16_t"),
+        }
+
+    def _input_note(self, index: int, feature: Feature) -> str:
+        place = feature.column if self.raw else index
+        missing = word_range(feature.number, feature.missing).missing
+        if self.raw:
+            absent = "" if missing is None else ", NaN means missing"
+            return f"x[{place}] {plain(feature.name)}{absent}"
+        absent = "" if missing is None else f", {missing} means missing"
+        return f"x[{place}] {plain(feature.name)}: {feature.number}{absent}"
+
+    def _helpers(self) -> list[str]:
+        if not self.raw:
+            return []
+        bits, name = self.bits, {32: "float", 64: "double"}[self.bits]
+        return [
+            "/* A float's bits order like integers: upwards if it is positive, downwards if negative. */",
+            f"static inline int{bits}_t {self.prefix}_bits({name} value)",
+            "{",
+            f"    union {{ {name} f; int{bits}_t i; }} u;",
+            "    u.f = value;",
+            "    return u.i;",
+            "}",
+            "",
+            f"static inline uint{bits}_t {self.prefix}_ubits({name} value)",
+            "{",
+            f"    union {{ {name} f; uint{bits}_t u; }} u;",
+            "    u.f = value;",
+            "    return u.u;",
+            "}",
+            "",
+        ]
+
+    def _scores(self, varying: list[int], constant: list[int]) -> list[str]:
+        lines = [] if varying else ["(void)x;"]
+        lines += [f"scores[{output}] = {_constant(value)};" for output, value in enumerate(constant)]
+        for index in varying:
+            tree = self.forest.trees[index]
+            if len(tree.outputs) == 1:
+                target = f"scores[{tree.outputs[0]}]"
+                lines.append(f"{target} = ({self.score})({target} + {self.prefix}_tree_{index}(x));")
+            else:
+                lines.append(f"{self.prefix}_tree_{index}(x, scores);")
+        return lines
+
+    def _predict(self, label: str) -> list[str]:
+        outputs, decision = self.forest.n_outputs, self.forest.decision
+        lines = [f"{self.score} scores[{outputs}];"]
+        if decision.kind == "threshold":
+            lines.append(f"{self.prefix}_scores(x, scores);")
+            lowest, highest = self._reach()
+            threshold = int(decision.threshold)
+            if threshold <= lowest or threshold > highest:
+                return ["(void)x;", f"return {int(threshold <= lowest)}u;"]
+            lines.append(f"return ({label})(scores[0] >= {_constant(threshold)});")
+            return lines
+        return [
+            *lines,
+            f"{label} best = 0u;",
+            f"{label} k;",
+            f"{self.prefix}_scores(x, scores);",
+            f"for (k = 1u; k < {outputs}u; k++) {{",
+            "    if (scores[k] > scores[best]) {  /* strict: the lowest index wins a tie */",
+            "        best = k;",
+            "    }",
+            "}",
+            "return best;",
+        ]
+
+    def _reach(self) -> tuple[int, int]:
+        low = high = int(self.forest.bias[0])
+        for tree in self.forest.trees:
+            low += int(tree.values.min())
+            high += int(tree.values.max())
+        return low, high
+
+    def tree(self, index: int) -> _TreeText:
+        """One tree as nested ifs. The smaller side is nested and ends in a return, so nesting grows with
+        the logarithm of the leaves, however deep the tree."""
+        tree = self.forest.trees[index]
+        single = len(tree.outputs) == 1
+        sizes = _subtree_sizes(tree)
+        body: list[str] = []
+        stack: list[tuple[str, int, int]] = [("node", 0, 0)]
+        while stack:
+            what, node, depth = stack.pop()
+            indent = "    " * depth
+            if what == "close":
+                body.append(f"{indent}}}")
+                continue
+            if tree.left[node] == LEAF:
+                body += [indent + line for line in self._leaf(tree, node, single)]
+                continue
+            left, right = int(tree.left[node]), int(tree.right[node])
+            condition = self.condition(tree, node)
+            if sizes[left] > sizes[right]:
+                left, right = right, left
+                condition = f"!({condition})"
+            body.append(f"{indent}if ({condition}) {{")
+            stack += [("node", right, depth), ("close", 0, depth), ("node", left, depth + 1)]
+        return _TreeText(
+            name=f"{self.prefix}_tree_{index}",
+            result=self.score if single else "void",
+            extra="" if single else f", {self.score} *scores",
+            body=body,
+        )
+
+    def _leaf(self, tree: Tree, node: int, single: bool) -> list[str]:
+        values = tree.values[tree.leaf[node]].tolist()
+        if single:
+            return [f"return {_constant(values[0])};"]
+        lines = []
+        for output, value in zip(tree.outputs, values, strict=True):
+            if value:
+                lines.append(f"scores[{output}] = ({self.score})(scores[{output}] + {_constant(value)});")
+        return [*lines, "return;"]
+
+    def condition(self, tree: Tree, node: int) -> str:
+        """The C condition that sends a row left."""
+        index = int(tree.feature[node])
+        feature = self.forest.features[index]
+        missing_left = bool(tree.missing_left[node])
+        if self.raw:
+            return self._raw_condition(tree, node, feature, missing_left)
+        x = f"x[{index}]"
+        span = word_range(feature.number, feature.missing)
+        if tree.set_index[node] != NO_SET:
+            members = set(tree.sets[tree.set_index[node]])
+            if span.missing is not None and missing_left:
+                members.add(span.missing)
+            return " || ".join(f"{x} == {_constant(m)}" for m in sorted(members)) or "0"
+        threshold = int(tree.threshold[node])
+        if threshold <= span.low:
+            below = "0"
+        elif threshold > span.top:
+            below = "1"
+        else:
+            below = f"{x} < {self._unsigned(threshold)}"
+        if span.missing is None or not missing_left:
+            return below
+        return f"{below} || {x} == {self._unsigned(span.missing)}"
+
+    def _unsigned(self, value: int) -> str:
+        # comparing a uint32_t with a signed constant would warn
+        wide = word_type(self.forest).startswith("u") and self.width >= 32
+        return f"UINT{self.width}_C({value})" if wide else _constant(value)
+
+    def _raw_condition(self, tree: Tree, node: int, feature: Feature, missing_left: bool) -> str:
+        if isinstance(feature.number, Category):
+            raise OptionError(f"c: inputs=float can't take the category {feature.name!r}", do="use inputs=words")
+        x, bits = f"x[{feature.column}]", self.bits
+        span = word_range(feature.number, feature.missing)
+        word = int(tree.threshold[node])
+        if word <= span.low or word > span.high:
+            below = str(int(word > span.high))
+        else:
+            key = word
+            if not isinstance(feature.number, Ordered):
+                key = int(threshold_key(_ceiling(word_value(word, feature.number), bits), bits)[0])
+            if key > 0:
+                below = f"{self.prefix}_bits({x}) < INT{bits}_C({key})"
+            else:  # a negative float's pattern grows downwards: key < K is pattern > 2^(bits-1) - 1 - K
+                pattern = (1 << (bits - 1)) - 1 - key
+                below = f"{self.prefix}_ubits({x}) > UINT{bits}_C({pattern})"
+        if not feature.missing:
+            return below
+        sign, infinity = (1 << (bits - 1)) - 1, {32: 0x7F800000, 64: 0x7FF0000000000000}[bits]
+        size = f"({self.prefix}_ubits({x}) & UINT{bits}_C({sign}))"
+        if missing_left:
+            return f"{below} || {size} > UINT{bits}_C({infinity})"
+        return f"{below} && {size} <= UINT{bits}_C({infinity})"
+
+
+def _ceiling(value: float, bits: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The smallest float of so many bits that is not below the value."""
+    if bits == 64:
+        return np.array([value])
+    near = np.float32(value)
+    if float(near) < value:
+        near = np.nextafter(near, np.float32(math.inf))
+    return np.array([float(near)])
+
+
+def _subtree_sizes(tree: Tree) -> list[int]:
+    sizes = [1] * tree.size
+    for level in reversed(tree.levels):
+        for node in level.tolist():
+            if tree.left[node] != LEAF:
+                sizes[node] += sizes[int(tree.left[node])] + sizes[int(tree.right[node])]
+    return sizes

@@ -1,0 +1,92 @@
+"""manifest.json: what other programs read of a compiled design."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from forestc.backends.ports import input_fields, output_fields, width_of
+from forestc.backends.verilog import module_name
+from forestc.forest.ir import Feature, Forest
+from forestc.forest.numbers import Fixed, word_range
+from forestc.forest.text import print_forest
+from forestc.netlist.ir import Netlist
+
+FORMAT = 1
+
+
+def design_hash(forest: Forest, options: Mapping[str, Any]) -> str:
+    """SHA-256 over the quantised forest and the options: same hash, same files."""
+    told = print_forest(forest) + json.dumps(options, sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def manifest(
+    forest: Forest,
+    netlist: Netlist,
+    files: Mapping[str, str],
+    options: Mapping[str, Any],
+    guarantees: Mapping[str, str],
+) -> dict[str, Any]:
+    """The manifest as a JSON object. files: role to path. Deterministic."""
+    inputs, outputs = input_fields(netlist), output_fields(netlist)
+    ports: list[dict[str, Any]] = [
+        {"name": "x", "direction": "in", "bits": max(1, width_of(inputs))},
+        {"name": "y", "direction": "out", "bits": width_of(outputs)},
+    ]
+    if netlist.latency:
+        clocked = [("clk", "in"), ("in_valid", "in"), ("out_valid", "out")]
+        ports = [{"name": name, "direction": way, "bits": 1} for name, way in clocked] + ports
+    return {
+        "format": FORMAT,
+        "name": forest.name,
+        "core": module_name(netlist),
+        "files": dict(files),
+        "ports": ports,
+        "columns": forest.columns,
+        "features": [
+            {
+                "name": feature.name,
+                "column": feature.column,
+                "offset": field.offset,
+                "bits": field.word.width,
+                "signed": field.word.signed,
+                **_number(feature),
+            }
+            for feature, field in zip(forest.features, inputs, strict=True)
+        ],
+        "outputs": [
+            {
+                "name": field.name,
+                "offset": field.offset,
+                "bits": field.word.width,
+                "signed": field.word.signed,
+                "scale": 1 if field.name == "label" else forest.scale,
+            }
+            for field in outputs
+        ],
+        "latency_cycles": netlist.latency,
+        "initiation_interval": 1,
+        "classes": list(forest.classes),
+        "link": forest.link,
+        "passes": list(forest.provenance.passes),
+        "guarantees": dict(guarantees),
+        "source": {
+            "library": forest.provenance.source,
+            "version": forest.provenance.version,
+            "sha256": forest.provenance.model_hash,
+        },
+        "options": dict(options),
+        "hash": design_hash(forest, options),
+    }
+
+
+def _number(feature: Feature) -> dict[str, Any]:
+    number = feature.number
+    return {
+        "type": str(number),
+        "fraction": number.fraction if isinstance(number, Fixed) else None,
+        "missing": word_range(number, feature.missing).missing,
+    }

@@ -1,0 +1,101 @@
+"""How features and results lie in the core's packed ports `x` and `y`: one layout for every backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.netlist.ir import Input, Netlist, WordType
+
+VALID_PORTS = ("in_valid", "out_valid")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A word in a packed port: bits offset .. offset + width - 1."""
+
+    name: str
+    offset: int
+    word: WordType
+
+
+def input_fields(netlist: Netlist) -> list[Field]:
+    """The features' words in `x`, the first feature lowest."""
+    return _packed(
+        (cell.name, WordType(cell.width, cell.signed))
+        for _, cell in netlist.inputs
+        if isinstance(cell, Input) and cell.name not in VALID_PORTS
+    )
+
+
+def output_fields(netlist: Netlist) -> list[Field]:
+    """The results in `y`, the first output lowest."""
+    return _packed((name, netlist.types[net]) for name, net in netlist.outputs if name not in VALID_PORTS)
+
+
+def _packed(words: Iterable[tuple[str, WordType]]) -> list[Field]:
+    fields: list[Field] = []
+    offset = 0
+    for name, word in words:
+        fields.append(Field(name, offset, word))
+        offset += word.width
+    return fields
+
+
+def width_of(fields: list[Field]) -> int:
+    """Bits of the packed port."""
+    return fields[-1].offset + fields[-1].word.width if fields else 0
+
+
+def pack(fields: list[Field], words: NDArray[Any]) -> list[int]:
+    """Each row's fields (rows, fields) packed into one integer."""
+    packed = [0] * len(words)
+    for index, field in enumerate(fields):
+        mask = (1 << field.word.width) - 1
+        for row, value in enumerate(words[:, index].tolist()):
+            packed[row] |= (value & mask) << field.offset
+    return packed
+
+
+def packed_bytes(fields: list[Field], words: NDArray[Any]) -> NDArray[np.uint32]:
+    """The same as little-endian 32-bit words: (rows, ceil(width / 32)). Fast, for large numbers of rows."""
+    lanes = max(1, -(-width_of(fields) // 32))
+    result = np.zeros((len(words), lanes + 2), dtype=np.uint64)
+    for index, field in enumerate(fields):
+        width = field.word.width
+        value = words[:, index].astype(np.int64).view(np.uint64)
+        if width < 64:
+            value = value & np.uint64((1 << width) - 1)
+        lane, shift = divmod(field.offset, 32)
+        low = value & np.uint64(0xFFFFFFFF)
+        high = value >> np.uint64(32)
+        for part, at in ((low, lane), (high, lane + 1)):
+            spread = part << np.uint64(shift)
+            result[:, at] |= spread & np.uint64(0xFFFFFFFF)
+            result[:, at + 1] |= spread >> np.uint64(32)
+    return np.ascontiguousarray(result[:, :lanes].astype(np.uint32))
+
+
+def unpacked(fields: list[Field], lanes: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """The fields of packed little-endian 32-bit words: (rows, fields), signed where the word is."""
+    wide = np.zeros((len(lanes), lanes.shape[1] + 3), dtype=np.uint64)
+    wide[:, : lanes.shape[1]] = lanes
+    result = np.zeros((len(lanes), len(fields)), dtype=np.int64)
+    for index, field in enumerate(fields):
+        lane, shift = divmod(field.offset, 32)
+        parts = wide[:, lane] | (wide[:, lane + 1] << np.uint64(32))
+        value = parts >> np.uint64(shift)
+        if shift:
+            value |= wide[:, lane + 2] << np.uint64(64 - shift)
+        width = field.word.width
+        if width < 64:
+            value &= np.uint64((1 << width) - 1)
+        signed = value.view(np.int64)
+        if field.word.signed and width < 64:
+            signed = np.where(signed >= 1 << (width - 1), signed - (1 << width), signed)
+        result[:, index] = signed
+    return result

@@ -1,0 +1,194 @@
+"""The Verilog backend: a core module and its self-checking test bench, Verilog-2005."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from forestc.backends.names import feature_name, identifier
+from forestc.backends.ports import Field, input_fields, output_fields, width_of
+from forestc.forest.ir import Forest
+from forestc.forest.numbers import word_range
+from forestc.netlist.ir import (
+    Add,
+    And,
+    Cell,
+    Compare,
+    Const,
+    Input,
+    InSet,
+    Less,
+    Mux,
+    Net,
+    Netlist,
+    Not,
+    Or,
+    Origin,
+    Register,
+    WordType,
+)
+from hdl_templates import render
+
+
+@dataclass(frozen=True)
+class VerilogOptions:
+    """None: latency and outputs belong to the lowering."""
+
+
+def module_name(netlist: Netlist) -> str:
+    """The core module's name."""
+    return identifier(netlist.name)
+
+
+def emit(forest: Forest, netlist: Netlist, options: VerilogOptions | None = None) -> dict[str, str]:
+    """{relative path: text} of the core and the test bench. Same input, same bytes."""
+    module = module_name(netlist)
+    inputs, outputs = input_fields(netlist), output_fields(netlist)
+    ports = {
+        "module": module,
+        "latency": netlist.latency,
+        "x_bits": max(1, width_of(inputs)),
+        "y_bits": width_of(outputs),
+    }
+    core = render("verilog/core.v.j2", **ports, **_Writer(forest, netlist).view(inputs, outputs))
+    return {f"{module}.v": core, f"{module}_tb.v": render("verilog/bench.v.j2", **ports)}
+
+
+def _range(word: WordType) -> str:
+    return f"[{word.width - 1}:0] " if word.width > 1 else ""
+
+
+def _literal(value: int, width: int) -> str:
+    return f"{width}'d{value}" if value >= 0 else f"{width}'h{value & ((1 << width) - 1):x}"
+
+
+class _Writer:
+    def __init__(self, forest: Forest, netlist: Netlist) -> None:
+        self.forest = forest
+        self.netlist = netlist
+        self.names = [self._name(net, cell) for net, cell in enumerate(netlist.cells)]
+
+    def _name(self, net: Net, cell: Cell) -> str:
+        word = self.netlist.types[net]
+        match cell:
+            case Const(value):
+                return _literal(value, word.width)
+            case Input(name):
+                if name[0] != "x":
+                    return name
+                index = int(name[1:])
+                return feature_name(index, self.forest.features[index].name)
+            case Less() | InSet():
+                return f"c{net}"
+            case Add():
+                return f"sum{net}"
+            case Register():
+                return f"r{net}"
+            case Not() | And() | Or() | Mux() | Compare():
+                return f"n{net}"
+            case _:
+                assert_never(cell)
+
+    def view(self, inputs: list[Field], outputs: list[Field]) -> dict[str, object]:
+        """What the core's template loops over: finished lines."""
+        body, registers, resets, updates = [], [], [], []
+        places = {field.name: field for field in inputs}
+        for net, cell in enumerate(self.netlist.cells):
+            name, word = self.names[net], self.netlist.types[net]
+            match cell:
+                case Const():
+                    continue
+                case Input(port):
+                    if port in places:
+                        at = places[port].offset
+                        body.append(f"wire {_range(word)}{name} = x[{at + word.width - 1}:{at}];")
+                case Register(a):
+                    registers.append(f"reg {_range(word)}{name};")
+                    resets.append(f"{name} = {word.width}'d0;")
+                    updates.append(f"{name} <= {self.names[a]};")
+                case _:
+                    note = self._note(self.netlist.origins[net], cell)
+                    body.append(f"wire {_range(word)}{name} = {self.expression(cell, word)};{note}")
+        results = []
+        for port, net in self.netlist.outputs:
+            place = next((field for field in outputs if field.name == port), None)
+            target = port if place is None else f"y[{place.offset + place.word.width - 1}:{place.offset}]"
+            results.append(f"assign {target} = {self.names[net]};")
+        if not inputs:
+            body.append("wire unused = x[0];")
+        return {
+            "title": f"{len(self.forest.trees)} trees, {self.forest.n_nodes} nodes",
+            "x_map": [self._input_note(field) for field in inputs] or ["none: the result is constant"],
+            "y_map": [self._output_note(field) for field in outputs],
+            # registers are declared before the logic that reads them
+            "body": registers + body,
+            "resets": resets,
+            "updates": updates,
+            "results": results,
+        }
+
+    def _input_note(self, field: Field) -> str:
+        index = int(field.name[1:])
+        feature = self.forest.features[index]
+        missing = word_range(feature.number, feature.missing).missing
+        absent = "" if missing is None else f", {missing} means missing"
+        span = f"[{field.offset + field.word.width - 1}:{field.offset}]"
+        return f"{span} {feature_name(index, feature.name)}: {feature.number}{absent}"
+
+    def _output_note(self, field: Field) -> str:
+        sign = "signed" if field.word.signed else "unsigned"
+        meaning = "index of the class" if field.name == "label" else "one step is worth the manifest's scale"
+        span = f"[{field.offset + field.word.width - 1}:{field.offset}]"
+        return f"{span} {field.name}: {sign}, {meaning}"
+
+    def _note(self, origin: Origin, cell: Cell) -> str:
+        return f"  // tree {origin.tree}, node {origin.node}" if isinstance(cell, Less) and origin.tree >= 0 else ""
+
+    def expression(self, cell: Cell, word: WordType) -> str:
+        """The right-hand side of a combinational cell."""
+        names, types = self.names, self.netlist.types
+        match cell:
+            case Less(a, threshold):
+                width = types[a].width
+                if types[a].signed:
+                    return f"$signed({names[a]}) < $signed({_literal(threshold, width)})"
+                return f"{names[a]} < {_literal(threshold, width)}"
+            case InSet(a, members):
+                width = types[a].width
+                return " | ".join(f"({names[a]} == {_literal(member, width)})" for member in members)
+            case Not(a):
+                return f"~{names[a]}"
+            case And(a, b):
+                return f"{names[a]} & {names[b]}"
+            case Or(a, b):
+                return f"{names[a]} | {names[b]}"
+            case Mux(select, a, b):
+                return f"{names[select]} ? {names[a]} : {names[b]}"
+            case Add(operands):
+                return " + ".join(self.extended(a, word) for a in operands)
+            case Compare(a, b):
+                if types[a].signed:
+                    return f"$signed({names[a]}) < $signed({names[b]})"
+                return f"{names[a]} < {names[b]}"
+            case Const() | Input() | Register():
+                raise ValueError(f"{type(cell).__name__} has no expression")
+            case _:
+                assert_never(cell)
+
+    def extended(self, net: Net, word: WordType) -> str:
+        """A net's word at the width of a sum: written out, so that no rule of the language is needed."""
+        cell, own = self.netlist.cells[net], self.netlist.types[net]
+        if isinstance(cell, Const):
+            return _literal(cell.value, word.width)
+        more = word.width - own.width
+        if not more:
+            return self.names[net]
+        if not own.signed:
+            return f"{{{more}'d0, {self.names[net]}}}"
+        return f"{{{{{more}{{{self.names[net]}[{own.width - 1}]}}}}, {self.names[net]}}}"
+
+
+def vector_lines(inputs: list[Field], outputs: list[Field], x: list[int], y: list[int]) -> str:
+    """The test bench's file: a line "x y" in hexadecimal for each vector."""
+    x_digits, y_digits = -(-max(1, width_of(inputs)) // 4), -(-width_of(outputs) // 4)
+    return "".join(f"{a:0{x_digits}x} {b:0{y_digits}x}\n" for a, b in zip(x, y, strict=True))

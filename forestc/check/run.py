@@ -1,0 +1,174 @@
+"""check: does what was written still say what the model says?"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forestc.check.agreement import Agreement, agreement
+from forestc.check.engines import ENGINES, ROLES, Difference, Engine
+from forestc.check.vectors import Vectors, vectors
+from forestc.data import rows_from
+from forestc.design import Design, open_design
+from forestc.errors import OptionError, ToolError
+from forestc.forest.evaluate import evaluate_words
+from forestc.forest.rows import Rows
+
+CHUNK = 65536
+RANDOM_ROWS = 10_000
+
+
+@dataclass
+class EngineResult:
+    """differences: vectors whose results differ (None: not run, `why` says the reason)."""
+
+    tool: str = ""
+    vectors: int = 0
+    differences: int | None = None
+    seconds: float = 0.0
+    why: str = ""
+    first: str = ""
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """engines: one result each. vectors: how many of each origin (rows, boundary, random). agreement: of the
+    quantised forest with the model, on the rows."""
+
+    engines: dict[str, EngineResult]
+    vectors: dict[str, int]
+    agreement: Agreement
+    figures: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """No engine that ran found a difference, and at least one ran."""
+        ran = [result.differences for result in self.engines.values() if result.differences is not None]
+        return bool(ran) and not any(ran)
+
+
+def check(
+    design: Design | str | Path,
+    rows: Any,
+    *,
+    label: Any = None,
+    engines: Sequence[str] | None = None,
+    random_rows: int = RANDOM_ROWS,
+    seed: int = 0,
+    require: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
+) -> CheckResult:
+    """Holds a compiled folder against its quantised forest and that against the model.
+
+    Every engine gets all rows given, rows on every threshold and one step either side of it, and
+    `random_rows` random ones. engines: names to run, default all that fit the design's targets. An engine
+    whose tool is not installed is reported as not run, unless it was named or `require` is set: then
+    ToolError. Raises ForestcError for rows or folders that can't be read.
+    """
+    if not isinstance(design, Design):
+        design = open_design(design)
+    for name in engines or ():
+        if name not in ENGINES:
+            raise OptionError(f"unknown engine {name!r}", do=f"known: {', '.join(ENGINES)}")
+    opened = rows_from(rows, design.model, label)
+    wanted = [
+        name for name in engines or ENGINES if engines or not ROLES[name] or ROLES[name] in design.manifest["files"]
+    ]
+    found: dict[str, EngineResult] = {name: EngineResult() for name in wanted}
+    counts: dict[str, int] = {}
+    with tempfile.TemporaryDirectory(prefix="forestc-check-") as scratch:
+        built = _build(design, wanted, Path(scratch), found, strict=bool(engines) or require, progress=progress)
+        for chunk in _chunks(vectors(design.forest, _Counted(opened), random_rows, seed)):
+            counts[chunk.origin] = counts.get(chunk.origin, 0) + len(chunk.words)
+            truth = evaluate_words(design.forest, chunk.words)
+            for name, engine in built.items():
+                progress(f"{name}: {sum(counts.values())} vectors")
+                start = time.perf_counter()
+                _add(found[name], engine.compare(chunk, truth), chunk)
+                found[name].seconds += time.perf_counter() - start
+    progress("agreement with the model")
+    agreed = agreement(design.model, design.forest, opened)
+    return CheckResult(found, counts, agreed, _figures(found, counts, agreed))
+
+
+@dataclass(frozen=True)
+class _Counted:
+    rows: Rows
+
+    def batches(self) -> Iterator[Any]:
+        for batch in self.rows.batches():
+            yield replace(batch, truth=None)
+
+
+def _build(
+    design: Design,
+    wanted: Sequence[str],
+    scratch: Path,
+    found: dict[str, EngineResult],
+    *,
+    strict: bool,
+    progress: Callable[[str], None],
+) -> dict[str, Engine]:
+    built: dict[str, Engine] = {}
+    for name in wanted:
+        folder = scratch / name
+        folder.mkdir()
+        progress(f"{name}: building")
+        start = time.perf_counter()
+        try:
+            built[name] = ENGINES[name](design, folder)
+        except ToolError as error:
+            missing = not error.where  # a tool that is there and fails says where
+            if strict or not missing:
+                raise
+            found[name].why = error.what
+            continue
+        found[name].differences = 0
+        found[name].tool = built[name].tool
+        found[name].seconds = time.perf_counter() - start
+    return built
+
+
+def _chunks(parts: Iterator[Vectors]) -> Iterator[Vectors]:
+    """The same vectors in larger pieces of one origin: a program is started for each piece."""
+    waiting: list[Vectors] = []
+    for part in parts:
+        if waiting and (part.origin != waiting[0].origin or sum(len(v.words) for v in waiting) >= CHUNK):
+            yield _joined(waiting)
+            waiting = []
+        waiting.append(part)
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(parts: list[Vectors]) -> Vectors:
+    return Vectors(np.concatenate([v.words for v in parts]), np.concatenate([v.raw for v in parts]), parts[0].origin)
+
+
+def _add(result: EngineResult, found: Difference, chunk: Vectors) -> None:
+    if found.count and not result.differences:
+        words = chunk.words[min(found.first, len(chunk.words) - 1)].tolist()
+        shown = f" gives {list(found.got)}" if found.got else ""
+        result.first = f"{chunk.origin} vector {found.first}, words {words}{shown}, should give {list(found.wanted)}"
+    result.differences = (result.differences or 0) + found.count
+    result.vectors += len(chunk.words)
+
+
+def _figures(found: dict[str, EngineResult], counts: dict[str, int], agreed: Agreement) -> dict[str, Any]:
+    return {
+        "rows": agreed.rows,
+        "vectors": counts,
+        "differences": {name: result.differences for name, result in found.items()},
+        "agreement": agreed.agreement,
+        "accuracy": {"model": agreed.model, "compiled": agreed.compiled},
+        "largest_error": agreed.largest_error,
+        "tools": {name: result.tool or f"not run: {result.why}" for name, result in found.items()},
+        "seconds": {name: round(result.seconds, 3) for name, result in found.items()},
+        "proved": None,
+    }

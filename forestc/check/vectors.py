@@ -1,0 +1,96 @@
+"""Inputs to compare on, and what the quantised evaluator says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.boundary import boundary_inputs
+from forestc.forest.evaluate import Evaluation, encode, evaluate_words
+from forestc.forest.ir import Forest
+from forestc.forest.numbers import Fixed, Ordered, WordArray, key_value, word_range
+from forestc.forest.rows import Rows
+from forestc.netlist.ir import Netlist
+
+MOST_BOUNDARY = 200_000
+BASE_ROWS = 1024
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """words: (n, features) int64. raw: (n, columns) float64 rows that encode to them. origin: rows,
+    boundary or random."""
+
+    words: WordArray
+    raw: NDArray[np.float64]
+    origin: str
+
+
+def vectors(forest: Forest, rows: Rows, random_rows: int, seed: int = 0) -> Iterator[Vectors]:
+    """All rows given, then every threshold and one step either side of it, then random words."""
+    base: WordArray | None = None
+    for batch in rows.batches():
+        words = encode(forest, batch.X)
+        if base is None:
+            base = words[:BASE_ROWS]
+        yield Vectors(words, batch.X, "rows")
+    if base is None or not len(base):
+        base = np.zeros((1, len(forest.features)), dtype=np.int64)
+    for words in boundary_inputs(forest, base, seed, MOST_BOUNDARY):
+        yield _with_raw(forest, words, "boundary")
+    random = np.random.default_rng(seed)
+    for start in range(0, random_rows, 8192):
+        count = min(8192, random_rows - start)
+        yield _with_raw(forest, random_words(forest, base, count, random), "random")
+
+
+def random_words(forest: Forest, base: WordArray, count: int, random: np.random.Generator) -> WordArray:
+    """Half uniform over each feature's range, half mixed from the columns of given words."""
+    words = np.empty((count, len(forest.features)), dtype=np.int64)
+    for index, feature in enumerate(forest.features):
+        span = word_range(feature.number, feature.missing)
+        anywhere = random.integers(span.low, span.top, count, dtype=np.int64, endpoint=True)
+        given = base[random.integers(0, len(base), count), index]
+        words[:, index] = np.where(random.random(count) < 0.5, anywhere, given)
+    return words
+
+
+def _with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
+    """The words with rows that stand for them. A word that no raw value encodes to (a NaN's key, a fixed
+    point past the raw float's precision) is replaced by the word of the nearest value, so that both agree."""
+    raw = np.zeros((len(words), forest.columns))
+    for index, feature in enumerate(forest.features):
+        column, number = words[:, index], feature.number
+        span = word_range(number, feature.missing)
+        match number:
+            case Fixed(_, fraction):
+                values = np.ldexp(column.astype(np.float64), -fraction)
+            case Ordered(bits):
+                values = key_value(column, bits)
+                values = np.where(np.isnan(values), np.inf, values)
+            case _:
+                values = column.astype(np.float64)
+        if span.missing is not None:
+            values = np.where(column == span.missing, np.nan, values)
+        raw[:, feature.column] = values
+    return Vectors(encode(forest, raw), raw, origin)
+
+
+def results(netlist: Netlist, evaluation: Evaluation) -> NDArray[np.int64]:
+    """What the netlist's output fields (label, score0, ...) must be: (rows, fields)."""
+    columns: list[NDArray[Any]] = []
+    for name, _ in netlist.outputs:
+        if name == "label":
+            columns.append(evaluation.index)
+        elif name.startswith("score"):
+            columns.append(evaluation.scores[:, int(name[len("score") :])])
+    return np.stack(columns, axis=1).astype(np.int64)
+
+
+def expected(forest: Forest, netlist: Netlist, words: WordArray) -> NDArray[np.int64]:
+    """`results` of the quantised evaluator on words."""
+    return results(netlist, evaluate_words(forest, words))

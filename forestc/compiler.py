@@ -1,0 +1,244 @@
+"""compile: a model and its rows to a folder of Verilog and C that says the same."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forestc.backends import c, verilog
+from forestc.backends.c import COptions
+from forestc.backends.manifest import manifest
+from forestc.backends.names import plain
+from forestc.backends.ports import input_fields, output_fields, pack
+from forestc.check.agreement import Agreement, agreement
+from forestc.check.engines import simulated
+from forestc.check.vectors import expected, vectors
+from forestc.data import rows_from
+from forestc.design import MANIFEST, MODEL, QUANTISED, Design, open_design, write_folder
+from forestc.errors import CheckError, OptionError
+from forestc.forest.ir import Forest
+from forestc.forest.numbers import Category, Float
+from forestc.forest.rows import Rows
+from forestc.forest.text import print_forest
+from forestc.frontends import load
+from forestc.lowering.trees import LoweringOptions, lower
+from forestc.netlist.ir import Netlist
+from forestc.passes import passes_from
+from forestc.passes.base import Pass
+from forestc.passes.pipeline import Step, run_passes
+from forestc.report.markdown import compile_report
+from hw_sim import Simulator
+
+TARGETS = ("verilog", "c")
+BENCH_ROWS, BENCH_BOUNDARY, BENCH_RANDOM = 1000, 1000, 256
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What compile did: the design it wrote and the figures it prints (the keys of `--json` are kept)."""
+
+    design: Design
+    steps: tuple[Step, ...]
+    agreement: Agreement
+    figures: Mapping[str, Any]
+
+
+def quantize(model: Any, rows: Any, truth: Any = None, passes: str | Sequence[Pass] | None = None) -> Forest:
+    """The integer forest of a model: the default passes, or those named.
+
+    model: whatever `load` takes. rows: a path, a 2-D array or a data frame. Raises ForestcError.
+    """
+    forest = load(model)
+    steps = passes_from(passes) if passes is None or isinstance(passes, str) else list(passes)
+    return run_passes(forest, steps, rows_from(rows, forest, truth))[0]
+
+
+def compile_model(
+    model: Any,
+    rows: Any,
+    out: str | Path,
+    *,
+    label: Any = None,
+    targets: Sequence[str] = TARGETS,
+    passes: str | Sequence[Pass] | None = None,
+    latency: int = 0,
+    outputs: str = "auto",
+    c_inputs: str = "words",
+    trust_pickle: bool = False,
+    name: str | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Compiled:
+    """Writes a folder with the targets, their manifest and a report, all or nothing.
+
+    model: a path or a fitted model. rows: a path, a 2-D array or a data frame: what the input formats and
+    leaf bits are chosen on, and what is reported. label: for a path the column with the truth, else the
+    labels themselves. latency: clock cycles, 0 for combinational logic. Raises ForestcError.
+    """
+    clock = _Clock(progress)
+    for target in targets:
+        if target not in TARGETS:
+            raise OptionError(f"unknown target {target!r}", do=f"known: {', '.join(TARGETS)}")
+    lowering = LoweringOptions(latency=latency, outputs=outputs)  # type: ignore[arg-type]
+    c_options = COptions(inputs=c_inputs)  # type: ignore[arg-type]
+    steps_wanted = passes_from(passes) if passes is None or isinstance(passes, str) else list(passes)
+    with clock.measure("load"):
+        source = load(model, trust_pickle=trust_pickle)
+        source = replace(source, name=name or source.name)
+        opened = rows_from(rows, source, label)
+    with clock.measure("passes"):
+        forest, steps = run_passes(source, steps_wanted, opened, progress)
+    with clock.measure("lower"):
+        netlist = lower(forest, lowering)
+    with clock.measure("emit"):
+        options = {
+            "targets": sorted(set(targets)),
+            "latency": latency,
+            "outputs": outputs,
+            "c": asdict(c_options),
+        }
+        files, roles = _emit(forest, netlist, opened, targets, c_options)
+        guarantees = {step.name: step.guarantee for step in steps}
+        told = manifest(forest, netlist, roles, options, guarantees)
+    with clock.measure("check"):
+        agreed = agreement(source, forest, opened)
+        _simulate_some(forest, netlist, opened)
+    figures = _figures(Path(out), sorted(set(targets)), source, forest, netlist, steps, agreed)
+    figures["seconds"] = clock.seconds
+    files |= {
+        MANIFEST: _json(told),
+        MODEL: print_forest(source),
+        QUANTISED: print_forest(forest),
+        "report.md": compile_report(source, forest, netlist, steps, figures, files),
+    }
+    with clock.measure("write"):
+        write_folder(Path(out), files)
+    return Compiled(open_design(out), tuple(steps), agreed, figures)
+
+
+def _json(value: Any) -> str:
+    import json
+
+    return json.dumps(value, indent=1, ensure_ascii=True) + "\n"
+
+
+def _emit(
+    forest: Forest, netlist: Netlist, rows: Rows, targets: Sequence[str], c_options: COptions
+) -> tuple[dict[str, str], dict[str, str]]:
+    """{path: text} and {role: path} of all targets."""
+    files: dict[str, str] = {}
+    roles: dict[str, str] = {}
+    if "verilog" in targets:
+        core, bench = verilog.emit(forest, netlist).items()
+        for role, (path, text) in (("verilog", core), ("testbench", bench)):
+            roles[role] = f"verilog/{path}"
+            files[roles[role]] = text
+        roles["vectors"] = "verilog/vectors.txt"
+        files[roles["vectors"]] = _bench_vectors(forest, netlist, rows)
+    if "c" in targets:
+        ((path, text),) = c.emit(forest, c_options).items()
+        roles["c"] = f"c/{path}"
+        files[roles["c"]] = text
+    return files, roles
+
+
+def _bench_vectors(forest: Forest, netlist: Netlist, rows: Rows) -> str:
+    """The test bench's vectors: some rows, some boundary inputs, some random words."""
+    wanted = {"rows": BENCH_ROWS, "boundary": BENCH_BOUNDARY, "random": BENCH_RANDOM}
+    inputs, outputs = input_fields(netlist), output_fields(netlist)
+    text = []
+    for some in vectors(forest, _first(rows, BENCH_ROWS), BENCH_RANDOM):
+        words = some.words[: wanted[some.origin]]
+        wanted[some.origin] -= len(words)
+        if len(words):
+            text.append(
+                verilog.vector_lines(
+                    inputs, outputs, pack(inputs, words), pack(outputs, expected(forest, netlist, words))
+                )
+            )
+    return "".join(text)
+
+
+@dataclass(frozen=True)
+class _First:
+    """The first batch of some rows, cut to `count`."""
+
+    rows: Rows
+    count: int
+
+    def batches(self) -> Iterator[Any]:
+        for batch in islice(self.rows.batches(), 1):
+            yield replace(batch, X=batch.X[: self.count], truth=None)
+
+
+def _first(rows: Rows, count: int) -> Rows:
+    return _First(rows, count)
+
+
+def _simulate_some(forest: Forest, netlist: Netlist, rows: Rows) -> None:
+    """The netlist, simulated, must equal the evaluator before anything is written. `check` does all of it."""
+    simulator = Simulator(netlist)
+    for some in vectors(forest, _first(rows, BENCH_ROWS), BENCH_RANDOM):
+        if not np.array_equal(simulated(simulator, netlist, some.words), expected(forest, netlist, some.words)):
+            raise CheckError("the netlist does not equal the quantised forest", do="report this bug")
+
+
+def _figures(
+    out: Path,
+    targets: list[str],
+    source: Forest,
+    forest: Forest,
+    netlist: Netlist,
+    steps: Sequence[Step],
+    agreed: Agreement,
+) -> dict[str, Any]:
+    return {
+        "out": str(out),
+        "name": plain(forest.name),
+        "targets": targets,
+        "passes": [{"pass": step.name, "guarantee": step.guarantee, **step.report} for step in steps],
+        "trees": len(forest.trees),
+        "nodes": forest.n_nodes,
+        "conditions": sum(len(tree.inner) for tree in source.trees),
+        "distinct_conditions": forest.distinct_conditions(),
+        "comparator_bits": comparator_bits(forest),
+        "cells": len(netlist.cells),
+        "latency_cycles": netlist.latency,
+        "rows": agreed.rows,
+        "accuracy": {"model": agreed.model, "compiled": agreed.compiled},
+        "agreement": agreed.agreement,
+    }
+
+
+def comparator_bits(forest: Forest) -> int:
+    """Input bits of all distinct comparators together."""
+    bits = 0
+    for index, feature in enumerate(forest.features):
+        number = feature.number
+        assert not isinstance(number, Float)
+        width = number.count.bit_length() if isinstance(number, Category) else number.bits
+        bits += width * len(forest.thresholds_of(index))
+    return bits
+
+
+class _Clock:
+    """Seconds by stage."""
+
+    def __init__(self, progress: Callable[[str], None]) -> None:
+        self.seconds: dict[str, float] = {}
+        self.progress = progress
+
+    @contextmanager
+    def measure(self, stage: str) -> Iterator[None]:
+        self.progress(stage)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = round(time.perf_counter() - start, 3)

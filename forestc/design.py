@@ -1,0 +1,129 @@
+"""A compiled design: the folder that `compile` writes and `check`, `simulate` and the rest read."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from forestc.backends.c import COptions
+from forestc.backends.manifest import FORMAT, design_hash
+from forestc.errors import ForestcError, ModelError
+from forestc.forest.ir import Forest
+from forestc.forest.text import parse_forest
+from forestc.lowering.trees import LoweringOptions, lower
+from forestc.netlist.ir import Netlist
+
+MANIFEST = "manifest.json"
+MODEL = "model.forest"
+QUANTISED = "quantised.forest"
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """folder: where it lies. model: the forest as it was read. forest: the quantised one, the law."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+    model: Forest
+    forest: Forest
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        return tuple(self.manifest["options"]["targets"])
+
+    @property
+    def c_options(self) -> COptions:
+        return COptions(**self.manifest["options"]["c"])
+
+    @property
+    def lowering(self) -> LoweringOptions:
+        options = self.manifest["options"]
+        return LoweringOptions(latency=options["latency"], outputs=options["outputs"])
+
+    @cached_property
+    def netlist(self) -> Netlist:
+        """Lowered again from the quantised forest: the same cells that the files were written from."""
+        return lower(self.forest, self.lowering)
+
+    def path(self, role: str) -> Path:
+        """The file of a role, such as verilog or c. Raises ForestcError if the folder has none."""
+        if role not in self.manifest["files"]:
+            raise ForestcError(f"the design has no {role}", where=str(self.folder), do=f"compile with --target {role}")
+        return self.folder / str(self.manifest["files"][role])
+
+
+def open_design(folder: str | Path) -> Design:
+    """Reads a folder that `compile` wrote. Raises ForestcError naming the file that is missing or damaged."""
+    folder = Path(folder)
+    texts = {}
+    for name in (MANIFEST, MODEL, QUANTISED):
+        try:
+            texts[name] = (folder / name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise ForestcError(
+                f"has no readable {name}", where=str(folder), do="give a folder that forestc compile wrote"
+            ) from None
+    try:
+        manifest = json.loads(texts[MANIFEST])
+        if manifest["format"] != FORMAT:
+            raise ForestcError(
+                f"was written by another version (format {manifest['format']})",
+                where=str(folder),
+                do="compile again",
+            )
+        design = Design(folder, manifest, parse_forest(texts[MODEL]), parse_forest(texts[QUANTISED]))
+        told = manifest["hash"] == design_hash(design.forest, manifest["options"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ForestcError(f"{MANIFEST} is damaged ({error})", where=str(folder), do="compile again") from None
+    except ModelError as error:
+        raise ModelError(f"a forest in it is damaged ({error})", where=str(folder), do="compile again") from None
+    if not told:
+        raise ForestcError(f"{QUANTISED} and {MANIFEST} do not belong together", where=str(folder), do="compile again")
+    return design
+
+
+def write_folder(folder: Path, files: Mapping[str, str]) -> None:
+    """All of the files or none: written beside the folder, then moved into place.
+
+    A folder that is there already is replaced only if forestc wrote it or it is empty. Raises ForestcError.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ForestcError("is a file", where=str(folder), do="give a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MANIFEST).is_file():
+        raise ForestcError("is not empty and was not written by forestc", where=str(folder), do="give another folder")
+    staged: Path | None = None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        staged = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        for name, text in files.items():
+            path = staged / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
+        staged.chmod(0o777 & ~_umask())
+        if folder.is_dir():
+            replaced = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+            folder.replace(replaced / "old")
+            staged.replace(folder)
+            shutil.rmtree(replaced)
+        else:
+            staged.replace(folder)
+    except OSError as error:
+        raise ForestcError(
+            f"can't be written ({error.strerror})", where=str(folder), do="choose a folder you may write to"
+        ) from None
+    finally:
+        if staged is not None:
+            shutil.rmtree(staged, ignore_errors=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
