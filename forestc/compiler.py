@@ -17,9 +17,9 @@ from forestc.backends.c import COptions
 from forestc.backends.manifest import manifest
 from forestc.backends.names import plain
 from forestc.backends.ports import input_fields, output_fields, pack
-from forestc.check.agreement import Agreement, agreement
-from forestc.check.engines import simulated
-from forestc.check.vectors import expected, vectors
+from forestc.checks.agreement import Agreement, agreement
+from forestc.checks.engines import simulated
+from forestc.checks.vectors import expected, vectors
 from forestc.data import rows_from
 from forestc.design import MANIFEST, MODEL, QUANTISED, Design, open_design, write_folder
 from forestc.errors import CheckError, OptionError
@@ -60,7 +60,7 @@ def quantize(model: Any, rows: Any, truth: Any = None, passes: str | Sequence[Pa
     return run_passes(forest, steps, rows_from(rows, forest, truth))[0]
 
 
-def compile_model(
+def compile(
     model: Any,
     rows: Any,
     out: str | Path,

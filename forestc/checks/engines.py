@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from forestc.backends import c, verilog
 from forestc.backends.names import identifier
 from forestc.backends.ports import input_fields, output_fields, pack, packed_bytes, unpacked, width_of
-from forestc.check.vectors import Vectors, results
+from forestc.checks.vectors import Vectors, results
 from forestc.design import Design
 from forestc.errors import ToolError
 from forestc.forest.evaluate import Evaluation
@@ -115,7 +115,7 @@ class VerilatorEngine:
         )
         top = verilog.module_name(self.netlist)
         self.program = verilator.build(tool, [source.name], top, main, folder)
-        self.tool = version(tool.binary)
+        self.tool = tool.version
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
         data = packed_bytes(self.inputs, vectors.words).astype("<u4").tobytes()

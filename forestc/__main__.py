@@ -1,0 +1,3 @@
+from forestc.cli import main
+
+main()

@@ -1,0 +1,57 @@
+"""simulate: a design's netlist, clock by clock, on rows; waveforms on request."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forestc.checks.vectors import expected
+from forestc.data import rows_from
+from forestc.design import Design
+from forestc.errors import ForestcError
+from forestc.forest.evaluate import encode
+from hw_sim import clock_rows
+
+
+def simulate_rows(
+    design: Design,
+    rows: Any,
+    *,
+    label: Any = None,
+    vcd: Path | None = None,
+    gaps: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, Any]:
+    """Sends every row through the netlist, one a clock, and compares what comes out with the evaluator.
+
+    vcd: a file for the waveform. gaps: idle cycles (invalid garbage) between some rows. Returns the figures
+    of `forestc simulate --json`. Raises ForestcError for a file that can't be written.
+    """
+    opened = rows_from(rows, design.model, label)
+    words = np.concatenate([encode(design.forest, batch.X) for batch in opened.batches()])
+    idle = [int(n) for n in np.random.default_rng(0).integers(0, 3, len(words))] if gaps else None
+    staged: Path | None = None
+    try:
+        if vcd is not None:
+            with tempfile.NamedTemporaryFile(dir=vcd.parent, prefix=f".{vcd.name}.", delete=False) as file:
+                staged = Path(file.name)
+        run = clock_rows(design.netlist, words, idle, staged, lambda done: progress(done, len(words)))
+        if staged is not None and vcd is not None:
+            staged.replace(vcd)
+    except OSError as error:
+        raise ForestcError(f"can't be written ({error.strerror})", where=str(vcd), do="choose another file") from None
+    finally:
+        if staged is not None:
+            staged.unlink(missing_ok=True)
+    wanted = expected(design.forest, design.netlist, words)
+    return {
+        "rows": len(words),
+        "cycles": run.cycles,
+        "latency_cycles": run.latency,
+        "differences": int((run.outputs != wanted).any(axis=1).sum()),
+        "vcd": None if vcd is None else str(vcd),
+    }

@@ -1,0 +1,236 @@
+"""The command line: thin, no logic of its own.
+
+Exit status: 0; 1 for the user's input; 2 for usage; 3 for a failed check; 4 for a failing outside tool.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from forestc.errors import ForestcError
+
+app = typer.Typer(
+    name="forestc",
+    help="Compiles trained tree ensembles into FPGA logic and microcontroller C, exactly.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="an XGBoost .json or .ubj, .skops, .forest, ...")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a folder that forestc compile wrote")]
+RowsFile = Annotated[Path, typer.Option("--rows", metavar="FILE", help="CSV (gzip too), Parquet, Arrow or NumPy")]
+Label = Annotated[str | None, typer.Option("--label", metavar="COL", help="the column that holds the truth")]
+Json = Annotated[bool, typer.Option("--json", help="print one JSON object and nothing else")]
+Trust = Annotated[bool, typer.Option("--trust-pickle", help="open pickles: they run code")]
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """A function that says what is going on; nothing is shown where nobody looks."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda _: None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda text: bar.update(task, description=text)
+
+
+def _show(json_wanted: bool, figures: Any, tables: Callable[[], list[Any]]) -> None:
+    if json_wanted:
+        sys.stdout.write(json.dumps(figures) + "\n")
+        return
+    console = Console()
+    for part in tables():
+        console.print(part)
+
+
+@app.command()
+def inspect(model: Model, json_: Json = False, trust_pickle: Trust = False) -> None:
+    """What is in a model."""
+    from forestc.frontends import load
+    from forestc.report.tables import figures_table, inspect_figures
+
+    with _progress(json_) as say:
+        say(f"reading {model.name}")
+        figures = inspect_figures(load(model, trust_pickle=trust_pickle))
+    _show(json_, figures, lambda: [figures_table(str(model), figures)])
+
+
+@app.command("print")
+def print_(model: Model, json_: Json = False, trust_pickle: Trust = False) -> None:
+    """The text form of a model."""
+    from forestc.forest.text import print_forest
+    from forestc.frontends import load
+
+    text = print_forest(load(model, trust_pickle=trust_pickle))
+    sys.stdout.write(json.dumps({"text": text}) + "\n" if json_ else text)
+
+
+@app.command("compile")
+def compile_(
+    model: Model,
+    rows: RowsFile,
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="the folder to write")],
+    label: Label = None,
+    target: Annotated[str, typer.Option("--target", help="a list of: verilog, c")] = "verilog,c",
+    passes: Annotated[
+        str | None, typer.Option("-p", "--passes", help="such as simplify,quantize{leaf_bits=4}; none: the least")
+    ] = None,
+    latency: Annotated[int, typer.Option("--latency", help="clock cycles; 0: combinational")] = 0,
+    outputs: Annotated[str, typer.Option("--outputs", help="auto, label, scores or both")] = "auto",
+    c_inputs: Annotated[str, typer.Option("--c-inputs", help="words: quantised integers; float: raw rows")] = "words",
+    name: Annotated[str | None, typer.Option("--name", help="of the module and header; default: the file's")] = None,
+    json_: Json = False,
+    trust_pickle: Trust = False,
+) -> None:
+    """A model to Verilog and C that say the same."""
+    from forestc.compiler import compile as compile_model
+    from forestc.report.tables import compile_tables
+
+    with _progress(json_) as say:
+        done = compile_model(
+            model,
+            rows,
+            out,
+            label=label,
+            targets=[part.strip() for part in target.split(",") if part.strip()],
+            passes=passes,
+            latency=latency,
+            outputs=outputs,
+            c_inputs=c_inputs,
+            trust_pickle=trust_pickle,
+            name=name,
+            progress=say,
+        )
+    _show(json_, done.figures, lambda: compile_tables(done.figures, not done.design.forest.classes))
+
+
+@app.command()
+def check(
+    folder: Folder,
+    rows: RowsFile,
+    label: Label = None,
+    engines: Annotated[
+        str | None, typer.Option("--engines", help="a list of: netlist, icarus, verilator, c; default: all there are")
+    ] = None,
+    random: Annotated[int, typer.Option("--random", min=0, help="random vectors beside the rows")] = 10_000,
+    seed: Annotated[int, typer.Option("--seed", help="of the random vectors")] = 0,
+    json_: Json = False,
+) -> None:
+    """Does what was written still say what the model says?"""
+    from forestc.checks.run import check as run_check
+    from forestc.design import open_design
+    from forestc.errors import CheckError
+    from forestc.report.tables import check_tables
+
+    design = open_design(folder)
+    with _progress(json_) as say:
+        result = run_check(
+            design,
+            rows,
+            label=label,
+            engines=[part.strip() for part in engines.split(",")] if engines else None,
+            random_rows=random,
+            seed=seed,
+            progress=say,
+        )
+    _show(json_, result.figures, lambda: check_tables(result, not design.forest.classes))
+    if not result.ok:
+        wrong = {name: engine for name, engine in result.engines.items() if engine.differences}
+        first = next(iter(wrong.items()), None)
+        raise CheckError(
+            f"{', '.join(wrong) or 'no engine'} differs from the quantised forest" if wrong else "no engine could run",
+            where=f"{first[0]}: {first[1].first}" if first else "",
+            do="compile again, and report it if it stays",
+        )
+
+
+@app.command()
+def simulate(
+    folder: Folder,
+    rows: RowsFile,
+    vcd: Annotated[Path | None, typer.Option("--vcd", metavar="FILE", help="a waveform for GTKWave")] = None,
+    label: Label = None,
+    json_: Json = False,
+) -> None:
+    """Clock by clock through the pipeline."""
+    from forestc.checks.simulation import simulate_rows
+    from forestc.design import open_design
+    from forestc.errors import CheckError
+    from forestc.report.tables import figures_table
+
+    design = open_design(folder)
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} rows"), TimeElapsedColumn(),
+        console=console, transient=True, disable=json_ or not console.is_terminal,
+    )  # fmt: skip
+    with bar:
+        task = bar.add_task("simulating", total=None)
+        figures = simulate_rows(
+            design,
+            rows,
+            label=label,
+            vcd=vcd,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    _show(json_, figures, lambda: [figures_table(f"simulation of {folder}", figures)])
+    if figures["differences"]:
+        raise CheckError(f"{figures['differences']} rows differ from the quantised forest", do="report this bug")
+
+
+@app.callback()
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="show the traceback of an error")] = False,
+) -> None:
+    """Compiles trained tree ensembles into FPGA logic and microcontroller C, exactly."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The program. Errors are one line on standard error; the exit status says whose they are."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in arguments
+    status = 0
+    try:
+        app([a for a in arguments if a != "--debug"], standalone_mode=False, prog_name="forestc")
+    except ForestcError as error:
+        if debug:
+            raise
+        sys.stderr.write(f"forestc: {_one_line(str(error))}\n")
+        status = error.exit_status
+    except click.exceptions.NoArgsIsHelpError as error:
+        sys.stderr.write(f"{error.format_message()}\n")
+        status = 2
+    except click.ClickException as error:
+        sys.stderr.write(f"forestc: {_one_line(error.format_message())}; see forestc --help\n")
+        status = 2
+    except (click.Abort, KeyboardInterrupt):
+        sys.stderr.write("forestc: stopped\n")
+        status = 130
+    except BrokenPipeError:
+        # the reader of our output went away, as `head` does
+        sys.stderr.close()
+        status = 0
+    sys.exit(status)
+
+
+def _one_line(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
+
+
+if __name__ == "__main__":
+    main()
