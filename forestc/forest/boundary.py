@@ -82,28 +82,29 @@ def _around(forest: Forest, tree: Tree, nodes: NDArray[np.int64], rows: NDArray[
     feature, threshold = tree.feature[nodes], tree.threshold[nodes]
     parts = []
     place = np.arange(len(nodes))
+    spans = [word_range(f.number, f.missing) for f in forest.features] if forest.quantised else []
+    low = np.array([s.low for s in spans], dtype=np.int64)
+    top = np.array([s.top for s in spans], dtype=np.int64)  # the missing word, where there is one
     for step in (-1, 0, 1):
         part = np.array(rows)
         part[place, feature] = [_step(forest, int(f), t, step) for f, t in zip(feature, threshold, strict=True)]
         by_set = np.flatnonzero(tree.set_index[nodes] != NO_SET)
-        part[by_set, feature[by_set]] = rows[by_set, feature[by_set]] + step
+        codes = np.array([_codes(forest, int(f)) for f in feature[by_set]])
+        part[by_set, feature[by_set]] = np.clip(rows[by_set, feature[by_set]] + step, 0, codes)
         parts.append(part)
     takes_missing = np.array([f.missing for f in forest.features])[feature]
     if takes_missing.any():
         part = np.array(rows[takes_missing])
-        missing = np.array([np.nan if not forest.quantised else 0 for _ in forest.features])
-        if forest.quantised:
-            tops = [word_range(f.number, f.missing).top for f in forest.features]
-            missing = np.array(tops, dtype=np.int64)
-        part[np.arange(len(part)), feature[takes_missing]] = missing[feature[takes_missing]]
+        at = feature[takes_missing]
+        part[np.arange(len(part)), at] = top[at] if forest.quantised else np.nan
         parts.append(part)
     result = np.concatenate(parts)
-    if forest.quantised:
-        spans = [word_range(f.number, f.missing) for f in forest.features]
-        low = np.array([s.low for s in spans], dtype=np.int64)
-        top = np.array([s.top for s in spans], dtype=np.int64)
-        result = np.clip(result, low, top)
-    return result
+    return np.clip(result, low, top) if forest.quantised else result
+
+
+def _codes(forest: Forest, feature: int) -> int:
+    number = forest.features[feature].number
+    return number.count if isinstance(number, Category) else 0
 
 
 def _step(forest: Forest, feature: int, value: Any, step: int) -> Any:

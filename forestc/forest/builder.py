@@ -146,8 +146,9 @@ def make_forest(
     classes: Sequence[Label] = (),
     scale: float | None = None,
     provenance: Provenance | None = None,
+    where: str = "",
 ) -> Forest:
-    """A verified Forest. Raises ModelError naming tree, node and feature."""
+    """A verified Forest. Raises ModelError naming `where` (the file), tree, node and feature."""
     if not 1 <= n_outputs <= MAX_OUTPUTS:
         raise ModelError(f"{n_outputs} outputs", do=f"a forest has 1 to {MAX_OUTPUTS}")
     dtype = np.float64 if scale is None else np.int64
@@ -165,7 +166,11 @@ def make_forest(
         scale=scale,
         provenance=provenance or Provenance(),
     )
-    verify(forest)
+    try:
+        verify(forest)
+    except ModelError as error:
+        place = ", ".join(part for part in (where, error.where) if part)
+        raise ModelError(error.what, where=place, do=error.do) from None
     return forest
 
 

@@ -59,6 +59,9 @@ def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
             )
         if isinstance(feature.number, Float):
             result[:, index] = column
+        elif not forest.quantised:  # a category among floats: its code, and NaN stays NaN
+            codes = to_words(column, feature.number, False)
+            result[:, index] = np.where(np.isnan(column), np.nan, codes)
         else:
             result[:, index] = to_words(column, feature.number, feature.missing)
     return result
@@ -141,7 +144,8 @@ def link_values(forest: Forest, scores: NDArray[Any]) -> NDArray[Any]:
             case "exp":
                 return np.exp(wide).astype(dtype)
             case "sigmoid":
-                return (1.0 / (1.0 + np.exp(-wide))).astype(dtype)
+                one = dtype.type(1)  # the steps are rounded one by one, as libraries do
+                return np.asarray(one / (one + np.exp(-wide).astype(dtype)))
             case "softmax":
                 # Powers rounded to the source's precision before they are divided, as libraries
                 # do: two scores may differ and their rounded powers tie.

@@ -187,7 +187,7 @@ def to_words(values: FloatArray, number: NumberType, may_be_missing: bool) -> Wo
             # Clipping in floats first keeps infinities and huge values from overflowing int64;
             # the integer clip then mends limits that float64 can't hold exactly.
             safe = np.clip(scaled, -(2.0**63), np.nextafter(2.0**63, 0.0)).astype(np.int64)
-            words = np.clip(safe, limits.low, limits.high)
+            words = np.where(scaled >= 2.0**63, limits.high, np.clip(safe, limits.low, limits.high))
         case Ordered(bits):
             words = order_key(known, bits)
         case Category(count):

@@ -32,7 +32,7 @@ def verify(forest: Forest) -> None:
         if feature.column in columns:
             raise ModelError(f"column {feature.column} is read twice", where=f"feature {index}")
         columns.add(feature.column)
-        if forest.quantised == isinstance(feature.number, Float):
+        if not isinstance(feature.number, Category) and forest.quantised == isinstance(feature.number, Float):
             state = "quantised" if forest.quantised else "float"
             raise ModelError(f"a {state} forest has a feature of type {feature.number}", where=f"feature {index}")
     _verify_decision(forest)

@@ -115,6 +115,7 @@ def _read(model: Any, kind: str, where: str, digest: str) -> Forest:
         raise ModelError("the model knows one class only", where=where, do="train on at least two")
     names = getattr(model, "feature_names_in_", None)
     return make_forest(
+        where=where,
         name="forest",
         features=[
             Feature(
@@ -204,5 +205,5 @@ def strict_float32(thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
     above the largest one that does not exceed t."""
     with np.errstate(over="ignore"):
         near = thresholds.astype(np.float32)
-    below = np.where(near.astype(np.float64) > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
-    return np.nextafter(below, np.float32(np.inf)).astype(np.float64)
+        below = np.where(near.astype(np.float64) > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
+        return np.nextafter(below, np.float32(np.inf)).astype(np.float64)

@@ -57,7 +57,7 @@ CLASS_1_MARGIN = float.fromhex("0x1.800002p-24")
 MAX_FEATURES = 1 << 24
 MAX_CLASSES = 1 << 16
 MAX_TREES = 1 << 20
-_DELETED_PARENT = 0x7FFFFFFF
+_DELETED = 0x7FFFFFFF
 
 
 def read_json(data: bytes, where: str) -> Forest:
@@ -199,6 +199,7 @@ def _forest(document: Any, digest: str, where: str) -> Forest:
     labels = tuple(range(outputs if multi else 2)) if decision.kind != "none" else ()
     version = root.get("version").array(np.int64).tolist() if root.has("version") else []
     return make_forest(
+        where=where,
         name="forest",
         features=[Feature(name=name, number=FLOAT32, column=column, missing=True) for column, name in enumerate(names)],
         columns=columns,
@@ -269,13 +270,10 @@ def _tree(doc: _Doc, index: int, group: int, columns: int) -> Tree:
     right = columns_of["right_children"]
     if doc.has("split_type") and doc.get("split_type").array(np.int64).any():
         raise doc.fail("has a categorical split", "train without enable_categorical")
-    # Pruned nodes stay in the arrays, marked by a parent of -1 and reached by nobody.
-    kept = np.ones(n, dtype=bool)
-    if doc.has("parents") and n > 1:
-        parents = doc.get("parents").array(np.int64)
-        if len(parents) != n:
-            raise doc.fail(f"has {len(parents)} parents for {n} nodes")
-        kept[1:] = (parents[1:] != -1) & (parents[1:] != _DELETED_PARENT)
+    # Pruned nodes stay in the arrays, marked by this feature and reached by nobody.
+    kept = columns_of["split_indices"] != _DELETED
+    if n and not kept[0]:
+        raise doc.fail("the root is deleted")
     inside = (left >= LEAF) & (left < n) & (right >= LEAF) & (right < n)
     if not inside.all():
         raise doc.fail(f"node {int(np.flatnonzero(~inside)[0])} has a child outside the {n} nodes")

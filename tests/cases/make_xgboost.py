@@ -1,0 +1,51 @@
+"""Makes the small XGBoost models of tests/cases/xgboost with whatever version is installed.
+
+    python tests/cases/make_xgboost.py        # in an environment with the XGBoost version wanted
+
+Each case is a model in JSON and UBJSON and the library's own answers on rows with missing values.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import xgboost
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+
+HERE = Path(__file__).parent / "xgboost"
+
+
+def main() -> None:
+    HERE.mkdir(exist_ok=True)
+    version = ".".join(xgboost.__version__.split(".")[:2])
+    random = np.random.default_rng(0)
+    jobs = {
+        "binary": (load_breast_cancer, {"objective": "binary:logistic", "base_score": 0.3}),
+        "multi": (load_digits, {"objective": "multi:softprob", "num_class": 10}),
+        "regression": (load_diabetes, {"objective": "reg:squarederror"}),
+        "pruned": (load_breast_cancer, {"objective": "binary:logistic", "gamma": 5.0, "tree_method": "exact"}),
+        "forest": (load_breast_cancer, {"objective": "binary:logistic", "num_parallel_tree": 3, "subsample": 0.5}),
+    }
+    for kind, (dataset, params) in jobs.items():
+        X, y = dataset(return_X_y=True)
+        X = X.astype(np.float32)
+        X[random.random(X.shape) < 0.1] = np.nan
+        data = xgboost.DMatrix(X, label=y)
+        model = xgboost.train({"max_depth": 3, "eta": 0.5, "seed": 0, **params}, data, num_boost_round=3)
+        stem = HERE / f"{version}_{kind}"
+        model.save_model(f"{stem}.json")
+        model.save_model(f"{stem}.ubj")
+        # what a reloaded model says: the file is what forestc reads, and it rounds base_score
+        reloaded = xgboost.Booster()
+        reloaded.load_model(f"{stem}.json")
+        some = xgboost.DMatrix(X[:60])
+        np.savez_compressed(
+            f"{stem}.npz",
+            X=X[:60],
+            leaves=reloaded.predict(some, pred_leaf=True).reshape(60, -1).astype(np.int32),
+            margins=reloaded.predict(some, output_margin=True).reshape(60, -1),
+            values=reloaded.predict(some).reshape(60, -1),
+        )
+
+
+if __name__ == "__main__":
+    main()

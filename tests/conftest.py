@@ -1,0 +1,56 @@
+"""Shared fixtures. FORESTC_REQUIRE_TOOLS=1 turns every "tool missing, skipped" into a failure."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # the helpers: random_forests, models
+
+from forestc.toolchain.run import find
+from forestc.toolchain.verilator import find_verilator
+
+CASES = Path(__file__).parent / "cases"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--update-golden") and os.environ.get("CI"):
+        raise pytest.UsageError("golden files are not rewritten by CI")
+
+
+@pytest.fixture
+def need_tool() -> Callable[[str], None]:
+    """Skips the test, or fails it under FORESTC_REQUIRE_TOOLS, if a program is not installed."""
+
+    def need(name: str) -> None:
+        found = find_verilator() is not None if name == "verilator" else find(name) is not None
+        if found:
+            return
+        if os.environ.get("FORESTC_REQUIRE_TOOLS"):
+            pytest.fail(f"{name} is not installed and FORESTC_REQUIRE_TOOLS is set")
+        pytest.skip(f"{name} is not installed")
+
+    return need
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compares a text with tests/golden/NAME; --update-golden rewrites it."""
+    folder = Path(__file__).parent / "golden"
+
+    def compare(name: str, text: str) -> None:
+        path = folder / name
+        if request.config.getoption("--update-golden"):
+            path.write_text(text)
+        assert path.is_file(), f"{path} is missing: run pytest --update-golden and look at what it writes"
+        assert text == path.read_text()
+
+    return compare

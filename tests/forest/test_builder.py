@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from forestc.errors import ModelError
+from forestc.forest.builder import make_forest, make_tree
+from forestc.forest.ir import Aggregate, Decision, Feature
+from forestc.forest.numbers import FLOAT32
+
+GOOD = {
+    "feature": [0, -1, 1, -1, -1],
+    "threshold": [0.5, 0, 1.5, 0, 0],
+    "left": [1, -1, 3, -1, -1],
+    "right": [2, -1, 4, -1, -1],
+    "values": [[1.0], [2.0], [3.0]],
+    "outputs": [0],
+}
+
+
+def forest_of(tree, n_outputs=1, decision=None, classes=(), features=2, **more):
+    return make_forest(
+        name="t",
+        features=[Feature(f"f{i}", FLOAT32, i) for i in range(features)],
+        columns=features,
+        trees=[tree],
+        n_outputs=n_outputs,
+        bias=more.pop("bias", [0.0] * n_outputs),
+        aggregate=Aggregate(),
+        link="identity",
+        decision=decision or Decision("none"),
+        classes=classes,
+        **more,
+    )
+
+
+def test_a_good_tree_is_taken_and_frozen():
+    threshold = np.array(GOOD["threshold"], dtype=float)
+    tree = make_tree(where="tree 0", **{**GOOD, "threshold": threshold})
+    threshold[0] = 99
+    assert tree.threshold[0] == 0.5
+    with pytest.raises(ValueError, match="read-only"):
+        tree.threshold[0] = 1
+    assert (tree.depth, tree.size, tree.leaf.tolist()) == (2, 5, [-1, 0, -1, 1, 2])
+    assert forest_of(tree).n_leaves == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"left": [1, -1, 9, -1, -1]}, "left child 9 is outside the 5 nodes; tree 7, node 2"),
+        ({"right": [2, -1, -2, -1, -1]}, "right child -2 is outside the 5 nodes; tree 7, node 2"),
+        ({"right": [2, -1, -1, -1, -1]}, "has one child only; tree 7, node 2"),
+        ({"left": [1, -1, 1, -1, -1]}, "has two parents; tree 7, node 1"),
+        ({"left": [1, -1, 0, -1, -1]}, "the root is somebody's child: a cycle"),
+        ({"left": [1, -1, 2, -1, -1], "right": [3, -1, 4, -1, -1]}, "lies on a cycle; tree 7, node 2"),
+        (
+            {"left": [1, -1, -1, -1, -1], "right": [2, -1, -1, -1, -1]},
+            "is an orphan: no node leads to it; tree 7, node 3",
+        ),
+        ({"threshold": [0.5, 0, 1.5]}, "3 thresholds for 5 nodes; tree 7"),
+        ({"threshold": ["a", 0, 1.5, 0, 0]}, "thresholds are not numbers"),
+        ({"feature": [0.5, -1, 1, -1, -1]}, "features are not a list of whole numbers"),
+        ({"left": [1 << 40, -1, 3, -1, -1]}, "left children do not fit 32 bits"),
+        ({"left": [], "right": [], "feature": [], "threshold": [], "values": []}, "0 nodes"),
+    ],
+)
+def test_what_is_not_a_tree_is_refused_by_name(change, message):
+    with pytest.raises(ModelError) as caught:
+        make_tree(where="tree 7", **{**GOOD, **change})
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"threshold": [np.nan, 0, 1, 0, 0]}, "the threshold is not a number (NaN); tree 0, node 0, feature 'f0'"),
+        ({"feature": [0, -1, 5, -1, -1]}, "feature 5 is outside the 2 features; tree 0, node 2"),
+        ({"values": [[1.0], [np.inf], [3.0]]}, "a leaf value is not finite; tree 0, node 3"),
+        ({"values": [[1.0, 2.0]] * 3}, "leaf values have shape (3, 2); 1 outputs a leaf; tree 0"),
+        ({"values": [[1.0]]}, "leaf row 1 of 1; tree 0, node 3"),
+        ({"outputs": [4]}, "outputs (4,) of 1; tree 0"),
+        ({"missing_left": [True, False, False, False, False]}, "the feature takes none; tree 0, node 0, feature 'f0'"),
+        ({"set_index": [3, -1, -1, -1, -1]}, "set 3 of 0"),
+        ({"set_index": [0, -1, -1, -1, -1], "sets": [[1]]}, "a set decides on categories"),
+    ],
+)
+def test_what_is_no_forest_is_refused_by_name(change, message):
+    with pytest.raises(ModelError) as caught:
+        forest_of(make_tree(where="tree 0", **{**GOOD, **change}))
+    assert message in str(caught.value)
+
+
+def test_node_numbers_in_messages_are_the_source_s_own():
+    with pytest.raises(ModelError, match="tree 0, node 70"):
+        forest_of(make_tree(where="t", **{**GOOD, "threshold": [np.nan, 0, 1, 0, 0], "ids": [70, 1, 2, 3, 4]}))
+
+
+def test_decisions_must_fit_the_outputs():
+    tree = make_tree(where="t", **GOOD)
+    with pytest.raises(ModelError, match="decision threshold wants 2 classes and 1 output"):
+        forest_of(tree, decision=Decision("threshold", 0.5), classes=["a", "b", "c"])
+    with pytest.raises(ModelError, match="decision argmax wants as many classes as outputs"):
+        forest_of(tree, decision=Decision("argmax"), classes=["a", "b"])
+    with pytest.raises(ModelError, match="a bias is not finite"):
+        forest_of(tree, bias=[np.nan])

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_forests import random_forest, troublesome_rows
+
+from forestc.errors import ForestcError, ModelError
+from forestc.forest.evaluate import evaluate
+from forestc.forest.text import parse_forest, print_forest
+
+CASES = Path(__file__).parents[1] / "cases"
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.integers(0, 10**6), st.booleans())
+def test_forests_print_and_parse_back_the_same(seed, quantised):
+    forest = random_forest(seed, quantised)
+    text = print_forest(forest)
+    again = parse_forest(text)
+    assert print_forest(again) == text
+    rows = troublesome_rows(forest, seed, 30)
+    before, after = evaluate(forest, rows), evaluate(again, rows)
+    assert (before.leaves == after.leaves).all()
+    assert before.scores.tobytes() == after.scores.tobytes()
+
+
+def test_text_written_by_hand_prints_as_it_was_written():
+    text = (CASES / "small.forest").read_text()
+    forest = parse_forest(text)
+    assert print_forest(forest) == text
+    assert [feature.name for feature in forest.features] == ["a b", '"; $finish', "1st"]
+    found = evaluate(forest, [[89, 0, -8, 1], [90, 0, 0, 2], [0, 0, float("nan"), 4]])
+    assert found.scores[:, 0].tolist() == [-3, 4, -3]
+    assert found.decision.tolist() == ["no", "yes", "no"]
+    assert found.leaves.tolist() == [[3, 3], [2, 2], [3, 3]]
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.text(max_size=4))
+def test_damaged_text_is_refused_with_a_clear_error(seed, place, junk):
+    text = print_forest(random_forest(seed % 50, seed % 2 == 0))
+    place %= len(text)
+    damaged = text[:place] + junk + text[place + 1 :]
+    try:
+        parse_forest(damaged)
+    except ForestcError as error:
+        assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "has no trees"),
+        ("forest 1\ntree outputs 0\n0: leaf 1.0\n", "not a forest's text form|lines that start with"),
+        ("colour red\ntree outputs 0\n0: leaf 1.0\n", "unknown line"),
+    ],
+)
+def test_text_of_something_else(text, message):
+    with pytest.raises(ModelError, match=message):
+        parse_forest(text)

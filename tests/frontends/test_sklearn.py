@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import joblib
+import numpy as np
+import pytest
+import skops.io
+from models import BINARY, KINDS, REGRESSION, trained
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.tree import DecisionTreeClassifier
+
+from forestc import load
+from forestc.errors import ModelError, OptionError
+from forestc.forest.evaluate import evaluate
+from forestc.frontends.sklearn import strict_float32
+
+SKLEARN = sorted(kind for kind in KINDS if not kind.startswith("xgboost"))
+
+
+@pytest.mark.parametrize("kind", SKLEARN)
+def test_skops_files_are_the_live_model(kind, tmp_path):
+    model, X, _ = trained(kind)
+    skops.io.dump(model, tmp_path / "m.skops")
+    live, read = evaluate(load(model), X), evaluate(load(tmp_path / "m.skops"), X)
+    assert np.array_equal(live.scores, read.scores)
+    assert np.array_equal(live.leaves, read.leaves)
+
+
+def test_pickles_open_only_when_trusted(tmp_path):
+    model, X, _ = trained("forest-binary")
+    for name in ("m.joblib", "m.pkl"):
+        joblib.dump(model, tmp_path / name)
+        with pytest.raises(ModelError, match=r"a pickle runs code when it is opened.*--trust-pickle"):
+            load(tmp_path / name)
+        assert np.array_equal(evaluate(load(tmp_path / name, trust_pickle=True), X).decision, model.predict(X))
+    (tmp_path / "bad.pkl").write_bytes(b"\x80\x05junk")
+    with pytest.raises(ModelError, match="not a readable pickle"):
+        load(tmp_path / "bad.pkl", trust_pickle=True)
+
+
+def test_skops_files_with_unsafe_types_are_refused(tmp_path):
+    model = RandomForestClassifier(2).fit(*BINARY(return_X_y=True))
+    model.surprise = _Surprise()
+    skops.io.dump(model, tmp_path / "m.skops")
+    with pytest.raises(ModelError, match=r"does not call safe: .*_Surprise"):
+        load(tmp_path / "m.skops")
+    (tmp_path / "bad.skops").write_bytes(b"PK\x03\x04 not a zip")
+    with pytest.raises(ModelError, match="not a readable skops file"):
+        load(tmp_path / "bad.skops")
+
+
+class _Surprise:
+    pass
+
+
+class MyForest(RandomForestClassifier):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (lambda X, y: RandomForestClassifier(2), "not fitted"),
+        (lambda X, y: AdaBoostClassifier().fit(X, y), "AdaBoostClassifier is not read"),
+        (
+            lambda X, y: HistGradientBoostingClassifier(max_iter=2).fit(X, y),
+            "HistGradientBoostingClassifier is not read",
+        ),
+        (lambda X, y: MyForest(2).fit(X, y), "MyForest is a class of its own"),
+        (lambda X, y: DecisionTreeClassifier().fit(X, np.stack([y, y], 1)), "the model has 2 targets"),
+        (lambda X, y: DecisionTreeClassifier().fit(X, y * 0), "knows one class only"),
+        (
+            lambda X, y: GradientBoostingClassifier(n_estimators=2, init=RandomForestClassifier(2)).fit(X, y),
+            "initial estimator RandomForestClassifier depends on the row",
+        ),
+        (lambda X, y: object(), "objects of type object are not read"),
+    ],
+)
+def test_what_is_not_read_exactly_is_refused_by_name(model, message):
+    with pytest.raises(ModelError, match=message):
+        load(model(*BINARY(return_X_y=True)))
+
+
+@pytest.mark.parametrize("init", ["zero", None, DummyClassifier(strategy="prior")])
+def test_initial_estimators_of_boosting(init):
+    X, y = BINARY(return_X_y=True)
+    model = GradientBoostingClassifier(n_estimators=4, init=init).fit(X, y)
+    assert np.array_equal(evaluate(load(model), X).scores[:, 0], model.decision_function(X))
+
+
+def test_thresholds_become_strict_without_moving_a_float32():
+    X, y = REGRESSION(return_X_y=True)
+    tree = RandomForestRegressor(1, random_state=0).fit(X, y).estimators_[0].tree_
+    old = np.concatenate([tree.threshold, [0.0, -0.0, 1e-46, -1e-46, 3.5e38, -3.5e38, np.inf, 1.0, 0.1]])
+    new = strict_float32(old)
+    with np.errstate(over="ignore"):
+        near = old.astype(np.float32)
+    for step in (near, np.nextafter(near, np.float32(np.inf)), np.nextafter(near, np.float32(-np.inf))):
+        finite = np.isfinite(step)
+        assert np.array_equal((step.astype(np.float64) <= old)[finite], (step.astype(np.float64) < new)[finite])
+
+
+@pytest.mark.parametrize("name", ["model.onnxx", "model", "model.txt"])
+def test_unknown_kinds_of_file(name, tmp_path):
+    with pytest.raises(OptionError, match=r"unknown kind of model file.*known: .json, .ubj"):
+        load(tmp_path / name)
+
+
+def test_files_that_are_not_there(tmp_path):
+    with pytest.raises(ModelError, match="there is no such file"):
+        load(tmp_path / "model.json")
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(ModelError, match="no such file"):
+        load(tmp_path / "folder.json")

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xgboost
+from models import BINARY, REGRESSION, trained
+
+from forestc import load
+from forestc.errors import ModelError
+from forestc.forest.evaluate import evaluate
+from forestc.frontends.xgboost import CLASS_1_MARGIN, read_json
+
+CASES = Path(__file__).parents[1] / "cases" / "xgboost"
+
+
+@pytest.mark.parametrize("path", sorted(CASES.glob("*.npz")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("suffix", [".json", ".ubj"])
+def test_models_of_every_version_say_what_their_library_said(path, suffix):
+    forest = load(path.with_suffix(suffix))
+    told = np.load(path)
+    found = evaluate(forest, told["X"])
+    assert np.array_equal(found.leaves, told["leaves"])
+    assert np.array_equal(found.scores, told["margins"])
+    assert np.allclose(found.values, told["values"], rtol=2e-7, atol=0)
+    assert forest.provenance.version.startswith(path.stem.split("_")[0])
+
+
+def test_file_and_live_model_are_the_same_forest(tmp_path):
+    model, X, _ = trained("xgboost-multi")
+    for suffix in (".json", ".ubj"):
+        model.save_model(tmp_path / f"m{suffix}")
+        found = evaluate(load(tmp_path / f"m{suffix}"), X)
+        for live in (model, model.get_booster()):
+            assert np.array_equal(found.scores, evaluate(load(live), X).scores)
+
+
+def test_class_1_starts_at_the_library_s_own_margin():
+    booster = xgboost.train({"objective": "binary:logistic"}, xgboost.DMatrix([[0.0], [1.0]], label=[0, 1]), 0)
+    at = np.array([np.nextafter(np.float32(CLASS_1_MARGIN), np.float32(0)), CLASS_1_MARGIN], dtype=np.float32)
+    data = xgboost.DMatrix(np.zeros((2, 1), dtype=np.float32), base_margin=at)
+    assert np.array_equal(booster.predict(data, output_margin=True), at)
+    assert (booster.predict(data) > 0.5).tolist() == [False, True]
+
+
+def test_early_stopping_predicts_with_the_best_iteration():
+    X, y = BINARY(return_X_y=True)
+    model = xgboost.XGBClassifier(n_estimators=60, early_stopping_rounds=3, learning_rate=0.8)
+    model.fit(X[:300], y[:300], eval_set=[(X[300:], y[300:])], verbose=False)
+    assert len(load(model).trees) == model.best_iteration + 1 < model.get_booster().num_boosted_rounds()
+    assert np.array_equal(evaluate(load(model), X).decision, model.predict(X))
+
+
+@pytest.mark.parametrize("objective", ["count:poisson", "reg:gamma", "reg:tweedie", "reg:absoluteerror"])
+def test_links_of_regression(objective):
+    X, y = REGRESSION(return_X_y=True)
+    model = xgboost.XGBRegressor(objective=objective, n_estimators=8).fit(X, y)
+    found = evaluate(load(model), X)
+    assert np.array_equal(found.scores[:, 0], model.get_booster().predict(xgboost.DMatrix(X), output_margin=True))
+    assert np.allclose(found.decision, model.predict(X), rtol=2e-7, atol=0)
+
+
+def test_feature_names_and_labels_come_along():
+    import pandas as pd
+
+    X, y = BINARY(return_X_y=True, as_frame=True)
+    forest = load(xgboost.XGBClassifier(n_estimators=2).fit(X, y))
+    assert [feature.name for feature in forest.features] == list(X.columns)
+    assert forest.classes == (0, 1)
+    assert isinstance(X, pd.DataFrame)
+
+
+def document():
+    model, _, _ = trained("xgboost-binary")
+    return json.loads(model.get_booster().save_raw("json"))
+
+
+def change(path, value):
+    """The model's document with one place changed."""
+    root = document()
+    place = root
+    for step in path[:-1]:
+        place = place[step]
+    if value is KeyError:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    return json.dumps(root).encode()
+
+
+TREE = ("learner", "gradient_booster", "model", "trees", 3)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("learner",), KeyError, "has no 'learner'"),
+        (("learner", "objective", "name"), "reg:guess", "objective 'reg:guess' is not known"),
+        (("learner", "objective", "name"), 7, "is not text"),
+        (("learner", "gradient_booster", "name"), "gblinear", "booster 'gblinear' is not read"),
+        (("learner", "gradient_booster", "name"), "dart", "booster 'dart' is not read"),
+        (("learner", "learner_model_param", "num_target"), "2", "several targets"),
+        (("learner", "learner_model_param", "num_class"), "3", "with num_class 3"),
+        (("learner", "learner_model_param", "num_feature"), "-1", "is -1, outside 1 to"),
+        (("learner", "learner_model_param", "num_feature"), "1", "splits on feature"),
+        (("learner", "learner_model_param", "num_feature"), "99999999999999", "outside 1 to"),
+        (("learner", "learner_model_param", "base_score"), "many", "is no number: 'many'"),
+        (("learner", "learner_model_param", "base_score"), "[5E-1,5E-1]", "2 finite numbers, the model 1 outputs"),
+        (("learner", "learner_model_param", "base_score"), "2", "is no probability"),
+        (("learner", "feature_names"), ["a"], "1 feature names for 30 features"),
+        (("learner", "gradient_booster", "model", "tree_info"), [0], "20 trees and 1 entries"),
+        (("learner", "gradient_booster", "model", "trees"), [], "has 0 trees"),
+        ((*TREE, "left_children"), "x", "trees[3].left_children; "),
+        ((*TREE, "left_children", 0), 10**9, "has a child outside"),
+        ((*TREE, "left_children", 0), 2**70, "trees[3]"),
+        ((*TREE, "left_children", 0), 0, "a cycle"),
+        ((*TREE, "left_children", 0), 1.5, "not whole numbers"),
+        ((*TREE, "split_indices"), [1, 2], "has 2 split_indices"),
+        ((*TREE, "split_conditions", 0), float("nan"), "not a number (NaN)"),
+        ((*TREE, "split_conditions", -1), float("inf"), "a leaf value is not finite"),
+        ((*TREE, "split_type", 0), 1, "has a categorical split"),
+        ((*TREE, "tree_param", "size_leaf_vector"), "4", "has vector leaves"),
+        ((*TREE, "sum_hessian"), KeyError, "has no 'sum_hessian'"),
+    ],
+)
+def test_damage_is_named_with_its_place(path, value, message):
+    with pytest.raises(ModelError) as caught:
+        read_json(change(path, value), "m.json")
+    assert message.removesuffix("; ") in str(caught.value)
+    assert "m.json" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "3", '"model"', "[" * 100_000, '{"learner":' * 5_000])
+def test_json_of_something_else(text):
+    with pytest.raises(ModelError):
+        read_json(text.encode(), "m.json")
+
+
+def test_an_unfitted_estimator_is_refused():
+    with pytest.raises(ModelError, match="not fitted"):
+        load(xgboost.XGBClassifier())

@@ -1,0 +1,158 @@
+"""Random small forests of every kind the IR knows, and inputs that look for trouble."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.builder import make_forest, make_tree
+from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Tree
+from forestc.forest.numbers import FLOAT32, FLOAT64, Category, Fixed, Float, NumberType, Ordered, word_range
+
+INT_TYPES: list[NumberType] = [
+    Fixed(1), Fixed(4), Fixed(8), Fixed(7, 3), Fixed(5, -2), Fixed(6, 0, True), Fixed(9, 4, True), Fixed(17, 6, True),
+    Fixed(32), Fixed(40, 10, True), Ordered(32), Category(3), Category(11),
+]  # fmt: skip
+FLOAT_TYPES: list[NumberType] = [FLOAT32, FLOAT32, FLOAT64, Category(4)]
+
+
+def random_forest(seed: int, quantised: bool, kind: str = "any", types: list[NumberType] | None = None) -> Forest:
+    """kind: binary, argmax, regression, vector (leaves that feed all outputs), or any."""
+    random = np.random.default_rng(seed)
+    if kind == "any":
+        kind = str(random.choice(["binary", "argmax", "regression", "vector"]))
+    types = types or (INT_TYPES if quantised else FLOAT_TYPES)
+    features = []
+    for index in range(int(random.integers(1, 6))):
+        number = types[int(random.integers(len(types)))]
+        missing = bool(random.random() < 0.3) and (not quantised or word_range(number, False).top > 2)
+        raw = FLOAT64 if number in (FLOAT64, Ordered(64)) else FLOAT32
+        features.append(Feature(f"feature {index}", number, index, missing, raw))
+    outputs = {"binary": 1, "argmax": int(random.integers(2, 5)), "regression": 1, "vector": 3}[kind]
+    trees = []
+    for index in range(int(random.integers(1, 7))):
+        fed = tuple(range(outputs)) if kind == "vector" else (index % outputs,)
+        trees.append(random_tree(random, features, fed, quantised, int(random.integers(0, 6))))
+    bias: Any = random.integers(-20, 20, outputs) if quantised else random.normal(size=outputs)
+    decision, classes, link = Decision("none"), [], "identity"
+    if kind == "binary":
+        decision = Decision("threshold", int(random.integers(-10, 30)) if quantised else float(random.normal()))
+        classes, link = ["no", "yes"], "sigmoid"
+    elif kind != "regression":
+        decision, classes = Decision("argmax"), [f"class {k}" for k in range(outputs)]
+        link = "softmax" if kind == "argmax" else "identity"
+    return make_forest(
+        name=f"random{seed}",
+        features=features,
+        columns=len(features),
+        trees=trees,
+        n_outputs=outputs,
+        bias=bias,
+        aggregate=Aggregate("sum" if quantised or random.random() < 0.5 else "mean", "float64"),
+        link=link,  # type: ignore[arg-type]
+        decision=decision,
+        classes=classes,
+        scale=0.25 if quantised else None,
+    )
+
+
+def random_tree(
+    random: np.random.Generator, features: list[Feature], outputs: tuple[int, ...], quantised: bool, depth: int
+) -> Tree:
+    """Grown at random; the same condition may come again below itself."""
+    rows: list[dict[str, Any]] = []
+    sets: list[list[int]] = []
+
+    def grow(level: int) -> int:
+        place = len(rows)
+        node: dict[str, Any] = {"feature": -1, "threshold": 0, "set": -1, "left": -1, "right": -1, "missing": False}
+        rows.append(node)
+        if level >= depth or random.random() < 0.15:
+            return place
+        index = int(random.integers(len(features)))
+        feature = features[index]
+        node["feature"] = index
+        node["missing"] = feature.missing and bool(random.random() < 0.5)
+        if isinstance(feature.number, Category):
+            node["set"] = len(sets)
+            sets.append([c for c in range(feature.number.count) if random.random() < 0.5])
+        else:
+            node["threshold"] = random_threshold(random, feature, quantised)
+        node["left"], node["right"] = grow(level + 1), grow(level + 1)
+        return place
+
+    grow(0)
+    leaves = sum(row["left"] == -1 for row in rows)
+    shape = (leaves, len(outputs))
+    values: Any = random.integers(-4, 12, shape) if quantised else random.normal(size=shape).round(2)
+    column = {key: [row[key] for row in rows] for key in rows[0]}
+    return make_tree(
+        where="random tree",
+        feature=column["feature"],
+        threshold=column["threshold"],
+        left=column["left"],
+        right=column["right"],
+        values=values,
+        outputs=outputs,
+        missing_left=column["missing"],
+        set_index=column["set"],
+        sets=sets,
+        cover=np.arange(len(rows)) + 0.5 if random.random() < 0.5 else None,
+        ids=random.permutation(len(rows)) if random.random() < 0.3 else None,
+        quantised=quantised,
+    )
+
+
+def random_threshold(random: np.random.Generator, feature: Feature, quantised: bool) -> float | int:
+    if quantised:
+        span = word_range(feature.number, feature.missing)
+        near = [span.low, span.low + 1, span.high, span.high + 1, 0, 1]
+        inside = [t for t in near if span.low <= t <= span.high + 1]
+        if random.random() < 0.3:
+            return int(random.choice(inside))
+        return int(random.integers(span.low, span.high, endpoint=True))
+    special = [0.0, -0.0, 1e-40, -1e-40, 1e30, -1e30, np.inf, 0.5]
+    value = float(random.choice(special)) if random.random() < 0.3 else float(random.normal())
+    return float(np.float32(value)) if feature.number == Float(32) else value
+
+
+def troublesome_rows(forest: Forest, seed: int, count: int = 200) -> NDArray[np.float64]:
+    """Raw rows on thresholds and beside them, zeros of both signs, subnormals, infinities, missing values."""
+    random = np.random.default_rng(seed)
+    rows = random.normal(size=(count, forest.columns)) * 2
+    special = np.array([0.0, -0.0, 1e-45, -1e-45, np.inf, -np.inf, 1e38, -1e38, 1.0, 2.0, 3.0, -1.0, 0.5, 100.0])
+    for index, feature in enumerate(forest.features):
+        column = rows[:, feature.column]
+        thresholds = forest.thresholds_of(index).astype(np.float64)
+        if len(thresholds) and not forest.quantised:
+            chosen = random.choice(thresholds, count).astype(np.float32 if feature.raw == Float(32) else np.float64)
+            way = random.choice([-np.inf, np.inf], count).astype(chosen.dtype)
+            beside = np.where(random.random(count) < 0.5, chosen, np.nextafter(chosen, way))
+            column = np.where(random.random(count) < 0.6, beside, column)
+        column = np.where(random.random(count) < 0.2, random.choice(special, count), column)
+        if isinstance(feature.number, Category):
+            codes = random.integers(-1, feature.number.count + 2, count) + random.choice([0.0, 0.0, 0.5], count)
+            column = np.where(random.random(count) < 0.9, codes, column)
+        if feature.missing:
+            column = np.where(random.random(count) < 0.2, np.nan, column)
+        rows[:, feature.column] = column
+    return rows
+
+
+def walk(forest: Forest, tree: Tree, word: NDArray[Any]) -> int:
+    """The leaf one encoded row reaches: the definition once more, one step at a time."""
+    node = 0
+    while tree.left[node] != -1:
+        feature = forest.features[tree.feature[node]]
+        x = word[tree.feature[node]]
+        absent = bool(np.isnan(x)) if not forest.quantised else x == word_range(feature.number, feature.missing).missing
+        if absent:
+            left = bool(tree.missing_left[node])
+        elif tree.set_index[node] >= 0:
+            left = int(x) in tree.sets[tree.set_index[node]] if x == int(x) else False
+        else:
+            left = bool(x < tree.threshold[node])
+        node = int(tree.left[node] if left else tree.right[node])
+    return node
