@@ -109,7 +109,7 @@ def random_threshold(random: np.random.Generator, feature: Feature, quantised: b
     if quantised:
         span = word_range(feature.number, feature.missing)
         near = [span.low, span.low + 1, span.high, span.high + 1, 0, 1]
-        inside = [t for t in near if span.low <= t <= span.high + 1]
+        inside = [t for t in near if span.low <= t <= min(span.high + 1, 2**63 - 1)]
         if random.random() < 0.3:
             return int(random.choice(inside))
         return int(random.integers(span.low, span.high, endpoint=True))

@@ -8,6 +8,7 @@ max/min reduction: batches merge by calling again with the same arrays.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,23 +16,47 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 
-def update_node_bounds(
-    rows: NDArray[np.float64],
-    roots: NDArray[np.int64],
-    feature: NDArray[np.int32],
-    threshold: NDArray[np.float64],
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-    missing_left: NDArray[np.bool_],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-) -> None:
-    """Widens nothing, narrows `low` and `high` (one entry a node, -inf and inf at the start) by `rows`.
+@dataclass(frozen=True)
+class FlatTrees:
+    """Trees laid one after another; children are indices into the whole, -1 at a leaf.
 
-    rows: (n, features), NaN is missing. The trees' nodes stand one tree after another; `left` and
-    `right` are indices into the whole, -1 at a leaf. Time O(rows * trees * depth), all cores.
+    A node whose `set_start` is not -1 sends a row left if its value is one of
+    set_codes[set_start : set_end]; any other node if its value is below the threshold.
     """
-    _update(rows, roots, feature, threshold, left, right, missing_left, low, high)
+
+    roots: NDArray[np.int64]
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    missing_left: NDArray[np.bool_]
+    set_start: NDArray[np.int64]
+    set_end: NDArray[np.int64]
+    set_codes: NDArray[np.int64]
+
+
+def update_node_bounds(
+    rows: NDArray[np.float64], trees: FlatTrees, low: NDArray[np.float64], high: NDArray[np.float64]
+) -> None:
+    """Narrows `low` and `high` (one entry a node; -inf and inf at the start) by `rows`.
+
+    rows: (n, features), NaN is missing. Nodes of sets keep the bounds they have. Time O(rows * trees *
+    depth), all cores.
+    """
+    _update(
+        rows,
+        trees.roots,
+        trees.feature,
+        trees.threshold,
+        trees.left,
+        trees.right,
+        trees.missing_left,
+        trees.set_start,
+        trees.set_end,
+        trees.set_codes,
+        low,
+        high,
+    )
 
 
 def _kernel(
@@ -42,6 +67,9 @@ def _kernel(
     left: Any,
     right: Any,
     missing_left: Any,
+    set_start: Any,
+    set_end: Any,
+    set_codes: Any,
     low: Any,
     high: Any,
 ) -> None:
@@ -51,13 +79,18 @@ def _kernel(
             while left[node] >= 0:
                 x = rows[row, feature[node]]
                 if np.isnan(x):
-                    node = left[node] if missing_left[node] else right[node]
+                    goes_left = missing_left[node]
+                elif set_start[node] >= 0:
+                    goes_left = False
+                    for place in range(set_start[node], set_end[node]):
+                        goes_left |= set_codes[place] == x
                 elif x < threshold[node]:
+                    goes_left = True
                     low[node] = max(low[node], x)
-                    node = left[node]
                 else:
+                    goes_left = False
                     high[node] = min(high[node], x)
-                    node = right[node]
+                node = left[node] if goes_left else right[node]
 
 
 _update = njit(parallel=True, cache=True, nogil=True)(_kernel)

@@ -243,6 +243,10 @@ class _Header:
                 condition = f"!({condition})"
             body.append(f"{indent}if ({condition}) {{")
             stack += [("node", right, depth), ("close", 0, depth), ("node", left, depth + 1)]
+        # conditions that can't hold or leaves of zero may leave an argument unread
+        for argument in ("x",) if single else ("x", "scores"):
+            if not any(f"{argument}[" in line for line in body):
+                body.insert(0, f"(void){argument};")
         return _TreeText(
             name=f"{self.prefix}_tree_{index}",
             result=self.score if single else "void",

@@ -96,6 +96,6 @@ def unpacked(fields: list[Field], lanes: NDArray[np.uint32]) -> NDArray[np.int64
             value &= np.uint64((1 << width) - 1)
         signed = value.view(np.int64)
         if field.word.signed and width < 64:
-            signed = np.where(signed >= 1 << (width - 1), signed - (1 << width), signed)
+            signed = (signed << (64 - width)) >> (64 - width)
         result[:, index] = signed
     return result

@@ -16,7 +16,7 @@ from forestc.forest.numbers import Fixed, Ordered, WordArray, key_value, word_ra
 from forestc.forest.rows import Rows
 from forestc.netlist.ir import Netlist
 
-MOST_BOUNDARY = 200_000
+MOST_BOUNDARY = 20_000
 BASE_ROWS = 1024
 
 
@@ -40,7 +40,8 @@ def vectors(forest: Forest, rows: Rows, random_rows: int, seed: int = 0) -> Iter
         yield Vectors(words, batch.X, "rows")
     if base is None or not len(base):
         base = np.zeros((1, len(forest.features)), dtype=np.int64)
-    for words in boundary_inputs(forest, base, seed, MOST_BOUNDARY):
+    conditions = sum(len(tree.inner) for tree in forest.trees)
+    for words in boundary_inputs(forest, base, seed, max(MOST_BOUNDARY, 3 * min(conditions, MOST_BOUNDARY))):
         yield _with_raw(forest, words, "boundary")
     random = np.random.default_rng(seed)
     for start in range(0, random_rows, 8192):

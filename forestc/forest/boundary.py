@@ -16,6 +16,7 @@ from forestc.forest.ir import LEAF, NO_SET, Forest, Tree
 from forestc.forest.numbers import Category, Float, word_range
 
 BATCH = 8192
+ROUNDS = 8
 
 
 def boundary_inputs(
@@ -23,14 +24,16 @@ def boundary_inputs(
 ) -> Iterator[NDArray[Any]]:
     """Encoded rows (n, features), in batches of some thousands: what `evaluate_words` takes.
 
-    base: (m, features) encoded rows to start from, m >= 1. most: at most about so many rows in all, by
-    leaving out nodes at random but never a distinct condition's first node.
+    base: (m, features) encoded rows to start from, m >= 1. most: at most about so many rows in all. Where
+    every node asks for more, nodes are left out at random, but never a distinct condition's first; where
+    there is room, each node comes up to 8 times, with other values for what its path leaves free.
     """
     random = np.random.default_rng(seed)
-    share = 1.0 if most is None else most / max(1, 3 * sum(len(tree.inner) for tree in forest.trees))
+    once = max(1, 3 * sum(len(tree.inner) for tree in forest.trees))
+    share = 1.0 if most is None else most / once
     seen: set[tuple[int, float]] = set()
     waiting: list[NDArray[Any]] = []
-    for tree in forest.trees:
+    for tree in forest.trees * min(ROUNDS, max(1, int(share))):
         nodes = tree.inner
         if share < 1:
             kept = random.random(len(nodes)) < share

@@ -67,7 +67,7 @@ NumberType: TypeAlias = Float | Fixed | Ordered | Category
 FLOAT32 = Float(32)
 FLOAT64 = Float(64)
 
-MAX_WORD_BITS = 63  # an unsigned word must fit an int64
+MAX_WORD_BITS = 62  # one word past either end must fit an int64 as well
 MAX_CATEGORIES = 1 << 20
 MAX_FRACTION = 1100  # past the exponent of any float64
 

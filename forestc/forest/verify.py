@@ -106,6 +106,7 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
         spans = [word_range(f.number, f.missing) for f in forest.features]
         low = np.array([s.low for s in spans] + [0], dtype=np.int64)
         high = np.array([s.high for s in spans] + [0], dtype=np.int64)
-        outside = (tree.threshold < low[tree.feature]) | (tree.threshold - 1 > high[tree.feature])
+        above = tree.threshold > high[tree.feature]
+        outside = (tree.threshold < low[tree.feature]) | (above & (tree.threshold - 1 > high[tree.feature]))
         if (bad := np.flatnonzero(inner & (tree.set_index == NO_SET) & outside)).size:
             raise fail(bad, f"threshold {int(tree.threshold[bad[0]])} is outside its feature's words")

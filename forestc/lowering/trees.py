@@ -122,7 +122,7 @@ class _Lowering:
             for node in level.tolist():
                 if left[node] == LEAF:
                     value = int(leaves[leaf[node]]) - smallest
-                    nets[node] = value if word == BIT else self.builder.const(value, word)
+                    nets[node] = self.builder.const(value, word)
                     continue
                 at = Origin(index, int(tree.ids[node]))
                 a, b = nets.pop(left[node]), nets.pop(right[node])
@@ -156,7 +156,7 @@ class _Lowering:
         if low == high:
             word = width_for(low + offset, low + offset)
             value = low + offset
-            return (value if word == BIT else self.builder.const(value, word)), value, value
+            return (self.builder.const(value, word)), value, value
         constant = self.builder.const(offset, width_for(min(offset, 0), max(offset, 0)))
         low, high = low + offset, high + offset
         # the sum must be no narrower than its operands
@@ -188,9 +188,7 @@ class _Lowering:
     def argmax(self, scores: list[Net]) -> Net:
         """Index of the largest, the lowest index first: a balanced tree of compare and mux."""
         word = width_for(0, len(scores) - 1)
-        best = [
-            (score, index if word == BIT else self.builder.const(index, word)) for index, score in enumerate(scores)
-        ]
+        best = [(score, self.builder.const(index, word)) for index, score in enumerate(scores)]
         while len(best) > 1:
             paired = []
             for (a, i), (b, j) in zip(best[::2], best[1::2], strict=False):

@@ -40,7 +40,7 @@ def width_for(low: int, high: int) -> WordType:
     """The narrowest word type that holds every integer from low to high."""
     if low >= 0:
         return WordType(max(1, high.bit_length()), False)
-    return WordType(max((~low).bit_length(), max(high, 0).bit_length()) + 1, True)
+    return WordType(max(1, (~low).bit_length(), max(high, 0).bit_length()) + 1, True)
 
 
 class NetlistBuilder:
@@ -74,7 +74,7 @@ class NetlistBuilder:
         return net
 
     def const(self, value: int, word: WordType) -> Net:
-        return self._add(Const(value, word.width, word.signed), NOWHERE)
+        return value if word == BIT else self._add(Const(value, word.width, word.signed), NOWHERE)
 
     def input(self, name: str, word: WordType) -> Net:
         return self._add(Input(name, word.width, word.signed), NOWHERE)
@@ -142,6 +142,9 @@ class NetlistBuilder:
 
     def add(self, operands: Sequence[Net], word: WordType, origin: Origin = NOWHERE) -> Net:
         """The sum of the operands, held in `word`, which must be wide enough for every sum."""
+        known = [cell.value for a in operands if isinstance(cell := self._cells[a], Const)]
+        if len(known) == len(operands):
+            return self.const(sum(known), word)
         return self._add(Add(tuple(operands), word.width, word.signed), origin)
 
     def compare(self, a: Net, b: Net, origin: Origin = NOWHERE) -> Net:
@@ -150,6 +153,9 @@ class NetlistBuilder:
             return FALSE
         if self._types[a] == BIT:
             return self.and_(self.not_(a, origin), b, origin)
+        x, y = self._cells[a], self._cells[b]
+        if isinstance(x, Const) and isinstance(y, Const):
+            return int(x.value < y.value)
         return self._add(Compare(a, b), origin)
 
     def register(self, a: Net, origin: Origin = NOWHERE) -> Net:
@@ -188,7 +194,7 @@ class NetlistBuilder:
             types=tuple(self._types[net] for net in kept),
             origins=tuple(self._origins[net] for net in kept),
             outputs=outputs,
-            latency=max((delays[net] for _, net in outputs), default=0),
+            latency=max([0, *(delays[net] for _, net in outputs)]),
         )
         verify(netlist)
         return netlist

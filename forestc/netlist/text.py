@@ -117,7 +117,7 @@ def parse_netlist(text: str) -> Netlist:
     bad = [net for _, net in outputs if net >= len(cells)]
     if bad:
         raise ModelError(f"output of a net that is not there: %{bad[0]}")
-    latency = max((delays[net] for _, net in outputs), default=0)
+    latency = max([0, *(delays[net] for _, net in outputs)])
     netlist = Netlist(name, tuple(cells), tuple(types), tuple(origins), tuple(outputs), latency)
     verify(netlist)
     return netlist

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.node_bounds import update_node_bounds
+from forestc.algorithms.node_bounds import FlatTrees, update_node_bounds
 from forestc.errors import OptionError
 from forestc.forest.evaluate import encode
 from forestc.forest.ir import LEAF, NO_SET, Forest
@@ -60,25 +60,14 @@ class Format:
 
 def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
     """One Freedom a feature. Without rows nothing may move. Time O(rows * trees * depth)."""
-    sizes = [tree.size for tree in forest.trees]
-    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-    feature = np.concatenate([tree.feature for tree in forest.trees])
-    threshold = np.concatenate([tree.threshold for tree in forest.trees])
-    by_set = np.concatenate([tree.set_index for tree in forest.trees]) != NO_SET
     freedoms = [Freedom(t, t.copy(), t.copy()) for t in map(forest.thresholds_of, range(len(forest.features)))]
     if rows is None:
         return freedoms
-    low, high = np.full(len(feature), -np.inf), np.full(len(feature), np.inf)
-    offset = np.repeat(roots, sizes)
-    left = np.concatenate([tree.left for tree in forest.trees]).astype(np.int64)
-    right = np.concatenate([tree.right for tree in forest.trees]).astype(np.int64)
-    missing_left = np.concatenate([tree.missing_left for tree in forest.trees])
-    if by_set.any():
-        raise OptionError("formats from rows do not handle categories yet", do="give formats or input=ordered")
-    to_left, to_right = (np.where(side == LEAF, LEAF, side + offset) for side in (left, right))
+    trees = flat_trees(forest)
+    low, high = np.full(len(trees.feature), -np.inf), np.full(len(trees.feature), np.inf)
     for batch in rows.batches():
         x = encode(forest, batch.X)
-        update_node_bounds(x, roots, feature, threshold, to_left, to_right, missing_left, low, high)
+        update_node_bounds(x, trees, low, high)
         for index, freedom in enumerate(freedoms):
             known = x[:, index][~np.isnan(x[:, index])]
             freedom.missing |= len(known) < len(x)
@@ -87,13 +76,44 @@ def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
                 freedom.largest = max(freedom.largest, float(known.max()))
                 freedom.whole &= bool((known == np.floor(known)).all()) and bool(np.isfinite(known).all())
     for index, freedom in enumerate(freedoms):
-        here = np.flatnonzero((feature == index) & (left != LEAF))
-        place = np.searchsorted(freedom.thresholds, threshold[here])
+        here = np.flatnonzero((trees.feature == index) & (trees.set_start == NO_SET))
+        place = np.searchsorted(freedom.thresholds, trees.threshold[here])
         freedom.low = np.full(len(freedom.thresholds), -np.inf)
         freedom.high = np.full(len(freedom.thresholds), np.inf)
         np.maximum.at(freedom.low, place, low[here])
         np.minimum.at(freedom.high, place, high[here])
     return freedoms
+
+
+def flat_trees(forest: Forest) -> FlatTrees:
+    """All trees of a float forest in one piece, for the compiled pass over rows."""
+    sizes = [tree.size for tree in forest.trees]
+    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+    offset = np.repeat(roots, sizes)
+    codes: list[int] = []
+    spans = []
+    for tree in forest.trees:
+        ends = len(codes) + np.cumsum([0, *map(len, tree.sets)])
+        codes += [code for members in tree.sets for code in members]
+        chosen = tree.set_index
+        spans.append(np.where(chosen == NO_SET, NO_SET, [ends[chosen], ends[np.minimum(chosen + 1, len(tree.sets))]]))
+    set_start, set_end = np.concatenate(spans, axis=1).astype(np.int64)
+
+    def joined(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(tree, name) for tree in forest.trees])
+
+    left, right = joined("left"), joined("right")
+    return FlatTrees(
+        roots=roots,
+        feature=joined("feature"),
+        threshold=joined("threshold"),
+        left=np.where(left == LEAF, LEAF, left + offset),
+        right=np.where(right == LEAF, LEAF, right + offset),
+        missing_left=joined("missing_left"),
+        set_start=set_start,
+        set_end=set_end,
+        set_codes=np.array(codes, dtype=np.int64),
+    )
 
 
 def choose(
@@ -109,6 +129,8 @@ def choose(
     if isinstance(number, Category):
         return Format(number, np.zeros(0, dtype=np.int64), "exact")
     t = freedom.thresholds
+    if not len(t):
+        return Format(Fixed(1), np.zeros(0, dtype=np.int64), "not read")
     seen = freedom.smallest <= freedom.largest
     if way != "ordered" and seen and freedom.whole:
         wanted = integer_type(freedom, missing)

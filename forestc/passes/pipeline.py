@@ -24,7 +24,7 @@ from forestc.forest.rows import Rows
 from forestc.forest.verify import verify
 from forestc.passes.base import Guarantee, Pass, PassResult, print_pass
 
-MOST_BOUNDARY_INPUTS = 100_000
+MOST_BOUNDARY_INPUTS = 50_000
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Quantize:
             raise OptionError(f"quantize: input={self.input}", do="use auto, fixed or ordered")
         if self.missing not in ("auto", "always", "never"):
             raise OptionError(f"quantize: missing={self.missing}", do="use auto, always or never")
-        for option, most in (("input_bits", 63), ("leaf_bits", MOST_LEAF_BITS)):
+        for option, most in (("input_bits", 62), ("leaf_bits", MOST_LEAF_BITS)):
             value = getattr(self, option)
             if value != "auto" and (not isinstance(value, int) or not 1 <= value <= most):
                 raise OptionError(f"quantize: {option}={value}", do=f"use auto or 1 to {most}")

@@ -1,0 +1,196 @@
+"""check finds what is wrong: planted errors in the written files, damaged folders, missing tools."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+from models import trained
+
+import forestc
+from forestc.checks import engines as engines_module
+from forestc.checks.engines import ENGINES, difference
+from forestc.checks.run import check
+from forestc.errors import ForestcError, ModelError, OptionError, ToolError
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    model, X, y = trained("xgboost-binary")
+    out = tmp_path_factory.mktemp("compiled") / "design"
+    forestc.compile(model, X[:400], out, label=y[:400], latency=2, outputs="both", name="ill")
+    return out
+
+
+@pytest.fixture
+def folder(compiled, tmp_path):
+    return shutil.copytree(compiled, tmp_path / "design")
+
+
+def rows():
+    _, X, y = trained("xgboost-binary")
+    return X, y
+
+
+def run(folder, engines=("netlist", "icarus", "c"), **more):
+    X, y = rows()
+    return check(folder, X, label=y, engines=list(engines), **{"random_rows": 1000, **more})
+
+
+def test_everything_agrees(folder, need_tool):
+    need_tool("iverilog")
+    need_tool("verilator")
+    result = run(folder, engines=list(ENGINES))
+    assert result.ok
+    assert set(result.engines) == {"netlist", "icarus", "verilator", "c"}
+    counted = sum(result.vectors.values())
+    for engine in result.engines.values():
+        assert (engine.differences, engine.vectors) == (0, counted)
+        assert engine.tool
+    assert result.vectors["rows"] == 569
+    assert result.vectors["random"] == 1000
+    conditions = forestc.open_design(folder).forest.distinct_conditions()
+    assert result.vectors["boundary"] >= 3 * conditions
+    assert result.agreement.agreement > 0.95
+    json.dumps(result.figures)
+
+
+def planted(text, pattern, change, place):
+    found = list(re.finditer(pattern, text))
+    match = found[place % len(found)]
+    return text[: match.start()] + change(match) + text[match.end() :]
+
+
+C_MUTANTS = [
+    (r"< (\d+)", lambda m: f"< {int(m[1]) + 1}"),
+    (r"< (\d+)", lambda m: f"< {int(m[1]) - 1}"),
+    (r"return (\d+);", lambda m: f"return {int(m[1]) ^ 1};"),
+    (r"if \(!\(", lambda m: "if (("),
+    (r"scores\[0\] = (-?\d+);", lambda m: f"scores[0] = {int(m[1]) + 1};"),
+    (r">= (-?\d+)", lambda m: f">= {int(m[1]) + 3}"),
+]
+
+
+@pytest.mark.parametrize("mutant", range(len(C_MUTANTS)))
+def test_planted_errors_in_c_are_found(folder, mutant):
+    header = folder / "c" / "ill.h"
+    good = header.read_text()
+    pattern, change = C_MUTANTS[mutant]
+    for place in range(4):
+        header.write_text(planted(good, pattern, change, 37 * place))
+        result = run(folder, engines=["c"])
+        assert not result.ok
+        assert result.engines["c"].differences > 0
+        assert "should give" in result.engines["c"].first
+
+
+V_MUTANTS = [
+    (r" < (\d+)'d(\d+);", lambda m: f" < {m[1]}'d{int(m[2]) - 1};"),
+    (r"\? (\w+|\d+'d\d+) : ([^;]+);", lambda m: f"? {m[2]} : {m[1]};"),
+    (r" \+ ", lambda m: " - "),
+    (r"(r\d+) <= [^;]+;", lambda m: f"{m[1]} <= 0;"),
+]
+
+
+@pytest.mark.parametrize("mutant", range(len(V_MUTANTS)))
+def test_planted_errors_in_verilog_are_found(folder, mutant, need_tool):
+    need_tool("iverilog")
+    core = folder / "verilog" / "ill.v"
+    good = core.read_text()
+    pattern, change = V_MUTANTS[mutant]
+    for place in range(3):
+        core.write_text(planted(good, pattern, change, 11 * place))
+        result = run(folder, engines=["icarus"])
+        assert not result.ok and result.engines["icarus"].differences > 0
+
+
+def test_the_written_test_bench_runs_by_itself(folder, need_tool, tmp_path):
+    need_tool("iverilog")
+    import subprocess
+
+    here = folder / "verilog"
+    subprocess.run(["iverilog", "-o", "x.vvp", "ill.v", "ill_tb.v"], cwd=here, check=True)
+    done = subprocess.run(["vvp", "x.vvp"], cwd=here, check=True, capture_output=True, text=True)
+    vectors = (here / "vectors.txt").read_text().splitlines()
+    assert f"PASS {len(vectors)} vectors" in done.stdout
+    (here / "vectors.txt").write_text(
+        "\n".join([vectors[0][:-1] + ("0" if vectors[0][-1] != "0" else "1"), *vectors[1:]])
+    )
+    done = subprocess.run(["vvp", "x.vvp"], cwd=here, check=True, capture_output=True, text=True)
+    assert "MISMATCH vector 0" in done.stdout and "FAIL 1 wrong" in done.stdout
+    done = subprocess.run(["vvp", "x.vvp", "+vectors=none"], cwd=here, check=True, capture_output=True, text=True)
+    assert "FAIL can't open the vectors" in done.stdout
+
+
+def test_missing_tools_are_told_or_refused(folder, monkeypatch):
+    monkeypatch.setattr(engines_module, "find", lambda *names: None)
+    X, _ = rows()
+    result = check(folder, X[:20], random_rows=10, engines=None)
+    assert result.engines["icarus"].differences is None
+    assert result.engines["icarus"].why == "Icarus Verilog is not on the PATH"
+    assert result.ok
+    for more in ({"engines": ["icarus"]}, {"require": True}):
+        with pytest.raises(ToolError, match="Icarus Verilog is not on the PATH; install iverilog"):
+            check(folder, X[:20], random_rows=10, **more)
+
+
+def test_a_header_that_does_not_compile_is_a_tool_error(folder):
+    header = folder / "c" / "ill.h"
+    header.write_text(header.read_text().replace("return", "retur n", 1))
+    with pytest.raises(ToolError, match="ended with exit status 1; .*error"):
+        run(folder, engines=["c"])
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: shutil.rmtree(f), "has no readable manifest.json"),
+        (lambda f: (f / "quantised.forest").unlink(), "has no readable quantised.forest"),
+        (lambda f: (f / "manifest.json").write_text("{"), "manifest.json is damaged"),
+        (lambda f: (f / "manifest.json").write_text('{"format": 99}'), "another version"),
+        (lambda f: (f / "model.forest").write_text("nothing"), "a forest in it is damaged"),
+        (
+            lambda f: (f / "quantised.forest").write_text(
+                (f / "quantised.forest").read_text().replace("bias", "bias ")
+            ),
+            "a forest in it is damaged",
+        ),
+        (lambda f: (f / "c" / "ill.h").unlink(), "No such file|can't be read|no readable"),
+    ],
+)
+def test_damaged_folders_are_refused(folder, damage, message):
+    damage(folder)
+    with pytest.raises(ForestcError, match=message):
+        run(folder, engines=["c"])
+
+
+def test_a_forest_that_was_edited_is_noticed(folder):
+    path = folder / "quantised.forest"
+    text = path.read_text()
+    path.write_text(re.sub(r"leaf (\d+)", lambda m: f"leaf {int(m[1]) ^ 1}", text, count=1))
+    with pytest.raises(ForestcError, match="do not belong together"):
+        run(folder)
+
+
+def test_unknown_engines_are_refused(folder):
+    with pytest.raises(OptionError, match="unknown engine 'vcs'; known: netlist, icarus, verilator, c"):
+        run(folder, engines=["vcs"])
+
+
+def test_results_that_are_missing_count_as_differences():
+    wanted = np.arange(6).reshape(3, 2)
+    assert difference(wanted, wanted).count == 0
+    assert difference(wanted[:2], wanted).count == 1
+    assert difference(wanted[:0], wanted).count == 3
+    wrong = wanted.copy()
+    wrong[1, 0] = 9
+    found = difference(wrong, wanted)
+    assert (found.count, found.first, found.got, found.wanted) == (1, 1, (9, 3), (2, 3))
+
+
+def test_error_kinds_carry_their_exit_status():
+    assert (ForestcError("x").exit_status, ModelError("x").exit_status) == (1, 1)
+    assert (OptionError("x").exit_status, ToolError("x").exit_status) == (2, 4)

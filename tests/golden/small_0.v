@@ -1,0 +1,38 @@
+// small_model: 2 trees, 10 nodes
+// Written by forestc; change the model and compile again rather than this file.
+// Verilog-2005, no vendor primitives. Latency 0 cycle(s), initiation interval 1.
+//
+// x, 17 bits: the features' words
+//   [7:0] x0_a_b: uint8
+//   [13:8] x1_finish: int6, 31 means missing
+//   [16:14] x2_1st: category<5>
+// y, 6 bits: the results
+//   [0:0] label: unsigned, index of the class
+//   [5:1] score0: signed, one step is worth the manifest's scale
+`default_nettype none
+module small_model (
+    input  wire [16:0] x,
+    output wire [5:0] y
+);
+    wire [7:0] x0_a_b = x[7:0];
+    wire [5:0] x1_finish = x[13:8];
+    wire [2:0] x2_1st = x[16:14];
+    wire c7 = $signed(x1_finish) < $signed(6'h39);  // tree 0, node 1
+    wire c8 = $signed(x1_finish) < $signed(6'd31);  // tree 0, node 1
+    wire n9 = ~c8;
+    wire n10 = c7 | n9;
+    wire [2:0] n11 = n10 ? 3'd0 : 3'd7;
+    wire c13 = x0_a_b < 8'd90;  // tree 0, node 0
+    wire [2:0] n14 = c13 ? n11 : 3'd5;
+    wire [1:0] n17 = c13 ? 2'd1 : 2'd0;
+    wire c19 = (x2_1st == 3'd1) | (x2_1st == 3'd4);
+    wire [1:0] n20 = c19 ? n17 : 2'd3;
+    wire [3:0] sum21 = {2'd0, n20} + {1'd0, n14};
+    wire c22 = sum21 < 4'd6;
+    wire n23 = ~c22;
+    wire [4:0] sum25 = {1'd0, sum21} + 5'h1c;
+
+    assign y[0:0] = n23;
+    assign y[5:1] = sum25;
+endmodule
+`default_nettype wire

@@ -1,0 +1,80 @@
+// small_model: 2 trees, 10 nodes
+// Written by forestc; change the model and compile again rather than this file.
+// Verilog-2005, no vendor primitives. Latency 3 cycle(s), initiation interval 1.
+//
+// x, 17 bits: the features' words
+//   [7:0] x0_a_b: uint8
+//   [13:8] x1_finish: int6, 31 means missing
+//   [16:14] x2_1st: category<5>
+// y, 6 bits: the results
+//   [0:0] label: unsigned, index of the class
+//   [5:1] score0: signed, one step is worth the manifest's scale
+`default_nettype none
+module small_model (
+    input  wire clk,
+    input  wire in_valid,
+    output wire out_valid,
+    input  wire [16:0] x,
+    output wire [5:0] y
+);
+    reg r11;
+    reg r15;
+    reg r22;
+    reg [1:0] r23;
+    reg [1:0] r25;
+    reg [2:0] r26;
+    reg r33;
+    reg [4:0] r34;
+    reg r35;
+    reg r36;
+    reg r37;
+    wire [7:0] x0_a_b = x[7:0];
+    wire [5:0] x1_finish = x[13:8];
+    wire [2:0] x2_1st = x[16:14];
+    wire c7 = $signed(x1_finish) < $signed(6'h39);  // tree 0, node 1
+    wire c8 = $signed(x1_finish) < $signed(6'd31);  // tree 0, node 1
+    wire n9 = ~c8;
+    wire n10 = c7 | n9;
+    wire [2:0] n12 = r11 ? 3'd0 : 3'd7;
+    wire c14 = x0_a_b < 8'd90;  // tree 0, node 0
+    wire [2:0] n16 = r15 ? n12 : 3'd5;
+    wire [1:0] n19 = c14 ? 2'd1 : 2'd0;
+    wire c21 = (x2_1st == 3'd1) | (x2_1st == 3'd4);
+    wire [1:0] n24 = r22 ? r23 : 2'd3;
+    wire [3:0] sum27 = {2'd0, r25} + {1'd0, r26};
+    wire c28 = sum27 < 4'd6;
+    wire n29 = ~c28;
+    wire [4:0] sum31 = {1'd0, sum27} + 5'h1c;
+
+    initial begin
+        r11 = 1'd0;
+        r15 = 1'd0;
+        r22 = 1'd0;
+        r23 = 2'd0;
+        r25 = 2'd0;
+        r26 = 3'd0;
+        r33 = 1'd0;
+        r34 = 5'd0;
+        r35 = 1'd0;
+        r36 = 1'd0;
+        r37 = 1'd0;
+    end
+    always @(posedge clk) begin
+        r11 <= n10;
+        r15 <= c14;
+        r22 <= c21;
+        r23 <= n19;
+        r25 <= n24;
+        r26 <= n16;
+        r33 <= n29;
+        r34 <= sum31;
+        r35 <= in_valid;
+        r36 <= r35;
+        r37 <= r36;
+    end
+
+    assign y[0:0] = r33;
+    assign y[5:1] = r34;
+    assign out_valid = r37;
+endmodule
+`default_nettype wire

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_forests import random_forest, troublesome_rows
+
+from forestc.checks.engines import simulated
+from forestc.checks.vectors import expected, random_words
+from forestc.errors import ModelError, OptionError
+from forestc.forest.boundary import boundary_inputs
+from forestc.forest.evaluate import encode
+from forestc.lowering.trees import LoweringOptions, lower
+from forestc.netlist.ir import Add, Less, Mux, Register
+from forestc.netlist.verify import latencies
+from hw_sim import Simulator
+
+
+def all_words(forest, seed):
+    base = encode(forest, troublesome_rows(forest, seed, 50))
+    random = np.random.default_rng(seed)
+    return np.concatenate([base, *boundary_inputs(forest, base), random_words(forest, base, 300, random)])
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.integers(0, 10**6), st.integers(0, 4), st.sampled_from(["auto", "scores", "both"]))
+def test_netlists_equal_the_evaluator_on_any_words(seed, latency, outputs):
+    forest = random_forest(seed, True)
+    if not forest.classes and outputs == "both":
+        outputs = "scores"
+    netlist = lower(forest, LoweringOptions(latency=latency, outputs=outputs))
+    assert netlist.latency == latency
+    words = all_words(forest, seed)
+    assert np.array_equal(simulated(Simulator(netlist), netlist, words), expected(forest, netlist, words))
+
+
+def test_comparators_are_shared_and_trees_are_muxes():
+    forest = random_forest(11, True, "binary")
+    netlist = lower(forest)
+    comparators = [cell for cell in netlist.cells if isinstance(cell, Less)]
+    assert len(set(comparators)) == len(comparators)
+    conditions = sum(len(tree.inner) for tree in forest.trees)
+    assert sum(isinstance(cell, Mux) for cell in netlist.cells) <= conditions
+
+
+@pytest.mark.parametrize("latency", [1, 2, 3, 7, 20])
+def test_every_path_passes_the_same_registers(latency):
+    forest = random_forest(4, True, "vector")
+    netlist = lower(forest, LoweringOptions(latency=latency, outputs="both"))
+    delays = latencies(netlist.cells)
+    assert {delays[net] for _, net in netlist.outputs} <= {latency, -1}
+    assert any(isinstance(cell, Register) for cell in netlist.cells)
+    assert dict(netlist.outputs).keys() >= {"label", "score0", "out_valid"}
+
+
+def test_narrow_sums_are_added_first():
+    forest = random_forest(29, True, "regression")
+    netlist = lower(forest)
+    widths = [netlist.types[net].width for net, cell in enumerate(netlist.cells) if isinstance(cell, Add)]
+    assert widths == sorted(widths)
+
+
+def test_what_can_not_be_lowered_is_refused():
+    with pytest.raises(ModelError, match="only a quantised forest becomes logic"):
+        lower(random_forest(0, False))
+    with pytest.raises(OptionError, match="outputs=label of a regression model"):
+        lower(random_forest(0, True, "regression"), LoweringOptions(outputs="label"))
+    with pytest.raises(OptionError, match="latency -1"):
+        LoweringOptions(latency=-1)
+    with pytest.raises(OptionError, match="outputs 'all'"):
+        LoweringOptions(outputs="all")

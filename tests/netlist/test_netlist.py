@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from forestc.errors import InternalError, ModelError
+from forestc.forest.text import parse_forest
+from forestc.lowering.trees import LoweringOptions, lower
+from forestc.netlist.builder import NetlistBuilder, width_for
+from forestc.netlist.ir import (
+    BIT,
+    FALSE,
+    TRUE,
+    Add,
+    And,
+    Compare,
+    Const,
+    Input,
+    InSet,
+    Less,
+    Mux,
+    Not,
+    Or,
+    Origin,
+    Register,
+    WordType,
+    evaluate,
+    reads,
+)
+from forestc.netlist.text import parse_netlist, print_netlist
+from forestc.netlist.verify import verify
+
+CASES = Path(__file__).parents[1] / "cases"
+BYTE = WordType(8, False)
+
+
+@pytest.fixture
+def builder():
+    return NetlistBuilder("t")
+
+
+def test_equal_cells_are_one_cell(builder):
+    x = builder.input("x", BYTE)
+    assert builder.less(x, 9) == builder.less(x, 9, Origin(3, 4))
+    assert builder.less(x, 9) != builder.less(x, 10)
+    a, b = builder.less(x, 9), builder.less(x, 10)
+    assert builder.and_(a, b) == builder.and_(b, a)
+
+
+def test_rules_of_the_builder(builder):
+    x, y = builder.input("x", BYTE), builder.input("y", BYTE)
+    a, b = builder.less(x, 9), builder.less(y, 9)
+    assert (builder.less(x, 0), builder.less(x, 256)) == (FALSE, TRUE)
+    assert builder.not_(builder.not_(a)) == a
+    assert (builder.and_(a, FALSE), builder.and_(a, TRUE), builder.and_(a, a)) == (FALSE, a, a)
+    assert (builder.or_(a, FALSE), builder.or_(a, TRUE), builder.or_(a, a)) == (a, TRUE, a)
+    assert (builder.mux(a, x, x), builder.mux(TRUE, x, y), builder.mux(FALSE, x, y)) == (x, x, y)
+    assert builder.mux(a, TRUE, FALSE) == a
+    assert builder.mux(a, FALSE, TRUE) == builder.not_(a)
+    assert builder.mux(a, b, FALSE) == builder.and_(a, b)
+    assert builder.mux(a, TRUE, b) == builder.or_(a, b)
+    assert builder.in_set(x, [999]) == FALSE
+    assert builder.compare(x, x) == FALSE
+    assert builder.register(TRUE) == TRUE
+    assert builder.less(builder.input("bit", BIT), 1) == builder.not_(builder.input("bit", BIT))
+
+
+def test_cells_nobody_reads_are_left_out_but_ports_stay(builder):
+    x, _ = builder.input("x", BYTE), builder.input("y", BYTE)
+    builder.less(x, 3)
+    builder.output("out", builder.less(x, 5))
+    netlist = builder.build()
+    assert [cell for cell in netlist.cells if isinstance(cell, Less)] == [Less(2, 5)]
+    assert [cell.name for _, cell in netlist.inputs] == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "values", "result"),
+    [
+        (Const(5, 8, False), (), 5),
+        (Less(2, 7), (6,), 1),
+        (Less(2, 7), (7,), 0),
+        (InSet(2, (1, 4)), (4,), 1),
+        (InSet(2, (1, 4)), (2,), 0),
+        (Not(2), (1,), 0),
+        (And(2, 3), (1, 0), 0),
+        (Or(2, 3), (1, 0), 1),
+        (Mux(2, 3, 4), (1, 10, 20), 10),
+        (Mux(2, 3, 4), (0, 10, 20), 20),
+        (Add((2, 3, 4), 9, True), (1, -2, 3), 2),
+        (Compare(2, 3), (1, 2), 1),
+        (Compare(2, 3), (2, 2), 0),
+    ],
+)
+def test_what_cells_mean(cell, values, result):
+    assert evaluate(cell, values) == result
+    assert len(reads(cell)) == len(values)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "width", "signed"),
+    [
+        (0, 0, 1, False),
+        (0, 255, 8, False),
+        (-1, 0, 2, True),
+        (-1, -1, 2, True),
+        (-128, 127, 8, True),
+        (-129, 0, 9, True),
+        (-3, 200, 9, True),
+    ],
+)
+def test_narrowest_words(low, high, width, signed):
+    assert width_for(low, high) == WordType(width, signed)
+
+
+def small():
+    return lower(parse_forest((CASES / "small.forest").read_text()), LoweringOptions(latency=2, outputs="both"))
+
+
+def test_netlists_print_and_parse_back_the_same(golden):
+    netlist = small()
+    text = print_netlist(netlist)
+    assert parse_netlist(text) == netlist
+    golden("small.netlist", text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("netlist ", "nutlist ", "not a netlist"),
+        ("less %2, 90", "less %99, 90", "reads a net that is not above it|can't read"),
+        ("less %2, 90", "lesser %2, 90", "unknown cell"),
+        ("less %2, 90", "less %2", "unknown cell|can't read"),
+        ("less %2, 90 : u1", "less %2, 90 : u2", "wrong type"),
+        ("less %2, 90", "less %2, 900", "decides nothing"),
+        ("output ", "%99 = ", "can't read"),
+    ],
+)
+def test_damaged_text_is_refused(old, new, message):
+    text = print_netlist(small())
+    assert old in text
+    with pytest.raises((ModelError, InternalError), match=message):
+        parse_netlist(text.replace(old, new, 1))
+
+
+def broken(change):
+    builder = NetlistBuilder("t")
+    x, y = builder.input("x", BYTE), builder.input("y", BYTE)
+    a = builder.less(x, 9)
+    total = builder.add((x, y), WordType(9, False))
+    builder.output("a", builder.register(a))
+    builder.output("s", builder.register(total))
+    netlist = builder.build()
+    return replace(netlist, **change(netlist))
+
+
+def swap(net, cell):
+    return lambda netlist: {"cells": (*netlist.cells[:net], cell, *netlist.cells[net + 1 :])}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (swap(0, Const(1, 1, False)), "nets 0 and 1 are not the one-bit constants"),
+        (swap(4, Less(5, 9)), "net 4 .Less..*|reads a net that is not below it"),
+        (swap(4, Not(2)), "operand is not one bit; netlist t, net 4"),
+        (swap(3, Input("x", 8, False)), "second input named 'x'"),
+        (swap(5, Add((2, 3), 7, False)), "narrower than an operand"),
+        (swap(5, Add((2,), 9, False)), "fewer than two operands"),
+        (swap(6, And(4, 4)), "comes after 0 cycles|differ|output 'a'"),
+        (lambda n: {"outputs": ()}, "has no output"),
+        (lambda n: {"outputs": (("a", 6), ("a", 7))}, "two outputs of one name"),
+        (lambda n: {"outputs": (("a", 6), ("s", 5))}, "comes after 0 cycles, not the netlist's 1"),
+        (lambda n: {"types": (*n.types[:-1], BIT)}, "has type"),
+    ],
+)
+def test_broken_netlists_are_found(change, message):
+    with pytest.raises(InternalError, match=message):
+        verify(broken(change))
+
+
+def test_paths_of_different_latency_are_found(builder):
+    x, y = builder.input("x", BIT), builder.input("y", BIT)
+    builder.output("o", builder.and_(builder.register(x), y))
+    with pytest.raises(InternalError, match=r"reads nets of different latencies: \[0, 1\] cycles"):
+        builder.build()
+
+
+def test_registers_delay():
+    assert Register(4).a == 4 and reads(Register(4)) == (4,)

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from models import rows_near_thresholds, trained
+from random_forests import random_forest, troublesome_rows
+
+from forestc import load
+from forestc.errors import CheckError, ModelError, OptionError, RowsError
+from forestc.forest.evaluate import encode, evaluate
+from forestc.forest.numbers import Fixed, Ordered
+from forestc.forest.rows import ArrayRows
+from forestc.passes.pipeline import run_passes
+from forestc.passes.quantize import Quantize
+
+
+def quantised(forest, X, truth=None, **options):
+    result, steps = run_passes(forest, [Quantize(**options)], ArrayRows(np.asarray(X, dtype=float), truth))
+    return result, steps[0]
+
+
+@pytest.mark.parametrize("kind", ["xgboost-binary", "xgboost-multi", "forest-binary", "forest-multi", "boosting-multi"])
+def test_no_decision_and_no_path_of_the_rows_changes(kind):
+    model, X, _ = trained(kind)
+    forest = load(model)
+    result, step = quantised(forest, X)
+    assert step.guarantee == "exact-on-data"
+    before, after = evaluate(forest, X), evaluate(result, X)
+    assert np.array_equal(before.leaves, after.leaves)
+    assert np.array_equal(before.index, after.index)
+    assert step.report["paths_changed"] == step.report["decisions_changed"] == 0
+    fewer, _ = quantised(forest, X, leaf_bits=max(1, step.report["leaf_bits"] - 1), tolerance=1.0)
+    if step.report["leaf_bits"] > 1:  # one bit less does change a decision: the bits are the fewest
+        assert (evaluate(fewer, X).index != before.index).any()
+
+
+def test_ordered_inputs_keep_every_path_of_every_row():
+    model, X, _ = trained("forest-binary")
+    forest = load(model)
+    result, _ = quantised(forest, X, input="ordered")
+    assert all(feature.number == Ordered(32) for feature in result.features)
+    rows = rows_near_thresholds(forest, X, 20_000)
+    assert np.array_equal(evaluate(forest, rows).leaves, evaluate(result, rows).leaves)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6))
+def test_ordered_inputs_keep_every_path_of_any_forest(seed):
+    forest = random_forest(seed, False)
+    rows = troublesome_rows(forest, seed)
+    result = Quantize(input="ordered", leaf_bits=12, missing="always").run(forest, None).forest
+    assert np.array_equal(evaluate(forest, rows).leaves, evaluate(result, rows).leaves)
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.integers(0, 10**6))
+def test_fixed_point_keeps_every_path_of_its_rows(seed):
+    forest = random_forest(seed, False)
+    rows = troublesome_rows(forest, seed, 60)
+    result = Quantize().run(forest, ArrayRows(rows))
+    assert result.report["paths_changed"] == 0
+    assert np.array_equal(evaluate(forest, rows).leaves, evaluate(result.forest, rows).leaves)
+
+
+def test_integers_stay_as_they_are():
+    model, X, _ = trained("xgboost-multi")
+    result, step = quantised(load(model), X)
+    used = [feature for feature in result.features if "whole" in step.report["inputs"][feature.name]]
+    assert used
+    for feature in used:
+        assert isinstance(feature.number, Fixed) and feature.number.fraction == 0
+        assert feature.number.bits <= 5
+    words = encode(result, X)
+    assert all(np.array_equal(words[:, f.column], X[:, f.column]) for f in used)
+
+
+def test_wide_fractions_become_the_ordered_key():
+    model, X, _ = trained("tree-regression")
+    exact = np.nextafter(X, np.inf)
+    result, _ = quantised(load(model), np.concatenate([X, exact]), tolerance=1.0)
+    assert evaluate(load(model), exact).leaves.tolist() == evaluate(result, exact).leaves.tolist()
+
+
+def test_input_bits_bound_the_words_and_the_change_is_measured():
+    model, X, y = trained("forest-binary")
+    forest = load(model)
+    result, step = quantised(forest, X, y, input_bits=6, tolerance=0.2)
+    assert max(feature.number.bits for feature in result.features) <= 6
+    assert step.guarantee in ("approximate", "exact-on-data")
+    changed = (evaluate(forest, X).index != evaluate(result, X).index).mean()
+    assert step.change == pytest.approx(changed)
+
+
+def test_past_the_tolerance_it_is_refused():
+    model, X, _ = trained("xgboost-multi")
+    with pytest.raises(
+        CheckError, match=r"quantize\{leaf_bits=1.*\} changes .* of the decisions; the tolerance is 0.10 %|0.10%"
+    ):
+        quantised(load(model), X, leaf_bits=1, tolerance=0.001)
+
+
+def test_regression_is_approximate_and_within_its_tolerance():
+    model, X, _ = trained("boosting-regression")
+    forest = load(model)
+    result, step = quantised(forest, X, tolerance=0.002)
+    assert step.guarantee == "approximate"
+    before = evaluate(forest, X).scores[:, 0]
+    error = np.abs(evaluate(result, X).values[:, 0] - before).max() / (before.max() - before.min())
+    assert error <= 0.002
+    assert step.change == pytest.approx(error, rel=1e-6)
+
+
+def test_formats_given_by_hand():
+    model, X, _ = trained("forest-multi")
+    forest = load(model)
+    result, step = quantised(forest, X, formats={"x21": "uint5", "x36": "ufixed<9,4>", "x42": "ordered32"})
+    by_name = {feature.name: str(feature.number) for feature in result.features}
+    assert (by_name["x21"], by_name["x36"], by_name["x42"]) == ("uint5", "ufixed<9,4>", "ordered32")
+    assert step.report["paths_changed"] == 0
+    with pytest.raises(OptionError, match="formats names 'age'"):
+        quantised(forest, X, formats={"age": "uint8"})
+    with pytest.raises(ModelError, match="unknown number type 'u8'"):
+        quantised(forest, X, formats={"x21": "u8"})
+
+
+def test_missing_values_are_kept_where_the_rows_have_some():
+    model, X, _ = trained("xgboost-missing")
+    forest = load(model)
+    result, step = quantised(forest, X)
+    assert any(feature.missing for feature in result.features)
+    assert np.array_equal(evaluate(forest, X).leaves, evaluate(result, X).leaves)
+    assert step.report["paths_changed"] == 0
+    full, _ = quantised(forest, np.nan_to_num(X))
+    assert not any(feature.missing for feature in full.features)
+    with pytest.raises(RowsError, match="missing"):
+        evaluate(full, X)
+    kept, _ = quantised(forest, np.nan_to_num(X), missing="always", tolerance=1.0)
+    assert all(feature.missing for feature in kept.features)
+    with pytest.raises(RowsError, match="missing"):
+        quantised(forest, X, missing="never")
+
+
+def test_two_class_probabilities_become_one_output():
+    model, X, _ = trained("forest-binary")
+    result, _ = quantised(load(model), X)
+    assert result.n_outputs == 1
+    found = evaluate(result, X)
+    assert np.abs(found.values[:, 0] - model.predict_proba(X)[:, 1]).max() < 0.5
+    assert np.array_equal(found.decision, model.predict(X))
+
+
+def test_rows_are_needed_to_choose():
+    forest = load(trained("forest-binary")[0])
+    with pytest.raises(OptionError, match="quantize needs rows"):
+        Quantize().run(forest, None)
+    result = Quantize(input="ordered", leaf_bits=8).run(forest, None)
+    assert result.forest.quantised
+    with pytest.raises(ModelError, match="quantised already"):
+        Quantize().run(result.forest, None)
