@@ -12,12 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from forestc.errors import ForestcError
+
+# Typer brings click along under changing names; what it raises for wrong usage is the same class anywhere.
+_UsageProblem: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 app = typer.Typer(
     name="forestc",
@@ -212,13 +214,12 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         sys.stderr.write(f"forestc: {_one_line(str(error))}\n")
         status = error.exit_status
-    except click.exceptions.NoArgsIsHelpError as error:
-        sys.stderr.write(f"{error.format_message()}\n")
+    except _UsageProblem as error:
+        said = str(error.format_message())  # type: ignore[attr-defined]
+        wants_help = type(error).__name__ == "NoArgsIsHelpError"
+        sys.stderr.write(f"{said}\n" if wants_help else f"forestc: {_one_line(said).rstrip('.')}; see forestc --help\n")
         status = 2
-    except click.ClickException as error:
-        sys.stderr.write(f"forestc: {_one_line(error.format_message())}; see forestc --help\n")
-        status = 2
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         sys.stderr.write("forestc: stopped\n")
         status = 130
     except BrokenPipeError:

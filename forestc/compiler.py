@@ -153,7 +153,7 @@ def _bench_vectors(forest: Forest, netlist: Netlist, rows: Rows) -> str:
     wanted = {"rows": BENCH_ROWS, "boundary": BENCH_BOUNDARY, "random": BENCH_RANDOM}
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     text = []
-    for some in vectors(forest, _first(rows, BENCH_ROWS), BENCH_RANDOM):
+    for some in vectors(forest, _first(rows, BENCH_ROWS), BENCH_RANDOM, boundary=BENCH_BOUNDARY):
         words = some.words[: wanted[some.origin]]
         wanted[some.origin] -= len(words)
         if len(words):
@@ -184,7 +184,7 @@ def _first(rows: Rows, count: int) -> Rows:
 def _simulate_some(forest: Forest, netlist: Netlist, rows: Rows) -> None:
     """The netlist, simulated, must equal the evaluator before anything is written. `check` does all of it."""
     simulator = Simulator(netlist)
-    for some in vectors(forest, _first(rows, BENCH_ROWS), BENCH_RANDOM):
+    for some in vectors(forest, _first(rows, BENCH_ROWS), BENCH_RANDOM, boundary=BENCH_BOUNDARY):
         if not np.array_equal(simulated(simulator, netlist, some.words), expected(forest, netlist, some.words)):
             raise CheckError("the netlist does not equal the quantised forest", do="report this bug")
 

@@ -56,7 +56,10 @@ class Design:
         """The file of a role, such as verilog or c. Raises ForestcError if the folder has none."""
         if role not in self.manifest["files"]:
             raise ForestcError(f"the design has no {role}", where=str(self.folder), do=f"compile with --target {role}")
-        return self.folder / str(self.manifest["files"][role])
+        path = self.folder / str(self.manifest["files"][role])
+        if not path.is_file():
+            raise ForestcError(f"its {role} file is missing", where=str(path), do="compile again")
+        return path
 
 
 def open_design(folder: str | Path) -> Design:

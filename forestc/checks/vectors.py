@@ -16,7 +16,8 @@ from forestc.forest.numbers import Fixed, Ordered, WordArray, key_value, word_ra
 from forestc.forest.rows import Rows
 from forestc.netlist.ir import Netlist
 
-MOST_BOUNDARY = 20_000
+LEAST_BOUNDARY = 20_000
+MOST_BOUNDARY = 60_000
 BASE_ROWS = 1024
 
 
@@ -30,8 +31,13 @@ class Vectors:
     origin: str
 
 
-def vectors(forest: Forest, rows: Rows, random_rows: int, seed: int = 0) -> Iterator[Vectors]:
-    """All rows given, then every threshold and one step either side of it, then random words."""
+def vectors(
+    forest: Forest, rows: Rows, random_rows: int, seed: int = 0, boundary: int | None = None
+) -> Iterator[Vectors]:
+    """All rows given, then every threshold and one step either side of it, then random words.
+
+    boundary: about how many inputs beside thresholds; default every node's, within bounds.
+    """
     base: WordArray | None = None
     for batch in rows.batches():
         words = encode(forest, batch.X)
@@ -40,8 +46,10 @@ def vectors(forest: Forest, rows: Rows, random_rows: int, seed: int = 0) -> Iter
         yield Vectors(words, batch.X, "rows")
     if base is None or not len(base):
         base = np.zeros((1, len(forest.features)), dtype=np.int64)
-    conditions = sum(len(tree.inner) for tree in forest.trees)
-    for words in boundary_inputs(forest, base, seed, max(MOST_BOUNDARY, 3 * min(conditions, MOST_BOUNDARY))):
+    if boundary is None:
+        every_node = 3 * sum(len(tree.inner) for tree in forest.trees)
+        boundary = min(max(LEAST_BOUNDARY, every_node), MOST_BOUNDARY)
+    for words in boundary_inputs(forest, base, seed, boundary):
         yield _with_raw(forest, words, "boundary")
     random = np.random.default_rng(seed)
     for start in range(0, random_rows, 8192):

@@ -76,8 +76,9 @@ def evaluate_words(forest: Forest, words: NDArray[Any]) -> Evaluation:
     """What the forest says of encoded rows, shape (rows, features)."""
     leaves = np.empty((len(words), len(forest.trees)), dtype=np.int32)
     total = start_scores(forest, len(words))
+    missing = missing_words(forest)
     for index, tree in enumerate(forest.trees):
-        node = leaf_nodes(forest, tree, words)
+        node = leaf_nodes(forest, tree, words, missing)
         leaves[:, index] = tree.ids[node]
         total[:, list(tree.outputs)] += tree.values[tree.leaf[node]].astype(total.dtype)
     scores = finish_scores(forest, total)
@@ -88,14 +89,21 @@ def evaluate_words(forest: Forest, words: NDArray[Any]) -> Evaluation:
     return Evaluation(leaves, scores, values, np.asarray(forest.classes)[index_], index_)
 
 
-def leaf_nodes(forest: Forest, tree: Tree, words: NDArray[Any]) -> NDArray[np.int64]:
-    """The leaf (node index) each encoded row reaches."""
+def missing_words(forest: Forest) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """For each feature whether it has a word for "missing", and which. A float forest has NaN instead."""
+    words = [None if isinstance(f.number, Float) else word_range(f.number, f.missing).missing for f in forest.features]
+    return np.array([word is not None for word in words]), np.array([word or 0 for word in words], dtype=np.int64)
+
+
+def leaf_nodes(
+    forest: Forest,
+    tree: Tree,
+    words: NDArray[Any],
+    missing: tuple[NDArray[np.bool_], NDArray[np.int64]] | None = None,
+) -> NDArray[np.int64]:
+    """The leaf (node index) each encoded row reaches. missing: `missing_words`, if it is at hand."""
     node = np.zeros(len(words), dtype=np.int64)
-    reserved = [
-        None if isinstance(f.number, Float) else word_range(f.number, f.missing).missing for f in forest.features
-    ]
-    takes_missing = np.array([word is not None for word in reserved])
-    missing_word = np.array([word or 0 for word in reserved], dtype=np.int64)
+    takes_missing, missing_word = missing if missing is not None else missing_words(forest)
     for _ in range(tree.depth):
         walking = np.flatnonzero(tree.left[node] != LEAF)
         at = node[walking]

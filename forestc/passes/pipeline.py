@@ -9,8 +9,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from forestc.forest.rows import Rows
 from forestc.forest.verify import verify
 from forestc.passes.base import Guarantee, Pass, PassResult, print_pass
 
-MOST_BOUNDARY_INPUTS = 50_000
+MOST_BOUNDARY_INPUTS = 20_000
 
 
 @dataclass(frozen=True)
@@ -45,53 +46,81 @@ def run_passes(
     progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[Forest, list[Step]]:
     """The forest after all passes, and what each did. Raises CheckError for a broken promise."""
-    steps = []
-    for step in passes:
-        name = print_pass(step)
+    names = [print_pass(step) for step in passes]
+    forests, results = [forest], []
+    for name, step in zip(names, passes, strict=True):
         progress(name)
-        before = forest
-        result = step.run(before, rows)
-        verify(result.forest)
-        checked, change = _check(name, before, result, rows)
-        told = before.provenance
-        forest = replace(result.forest, provenance=replace(told, passes=(*told.passes, name)))
-        steps.append(Step(name, result.guarantee, result.report, checked, change))
-    return forest, steps
+        result = step.run(forests[-1], rows)
+        told = forests[-1].provenance
+        after = replace(result.forest, provenance=replace(told, passes=(*told.passes, name)))
+        verify(after)
+        forests.append(after)
+        results.append(result)
+    progress("checking what the passes promised")
+    watches = [_Watch(n, *pair, r) for n, pair, r in zip(names, pairwise(forests), results, strict=True)]
+    for batch in rows.batches() if rows is not None else ():
+        # one evaluation of each forest serves the pass before it and the pass after it
+        for watch, pair in zip(watches, pairwise([evaluate(f, batch.X) for f in forests]), strict=True):
+            watch.on_rows(*pair)
+    for watch in watches:
+        watch.on_boundary(rows)
+    steps = [
+        Step(watch.name, watch.result.guarantee, watch.result.report, watch.inputs, watch.verdict())
+        for watch in watches
+    ]
+    return forests[-1], steps
 
 
-def _check(name: str, before: Forest, result: PassResult, rows: Rows | None) -> tuple[int, float]:
-    """Inputs compared and the change found: share of decisions, or error over the range of scores."""
-    after, exact = result.forest, result.guarantee == "exact"
-    inputs = changed = 0
-    error, low, high = 0.0, np.inf, -np.inf
-    for old, new in _on_rows(before, after, rows):
-        inputs += len(old.index)
-        if exact:
-            _compare_exactly(name, old, new)
-        changed += int((old.index != new.index).sum())
-        if not before.classes:
-            old_scores = old.scores * (before.scale or 1.0)
-            error = max(error, float(np.abs(new.scores * (after.scale or 1.0) - old_scores).max(initial=0.0)))
-            low, high = min(low, float(old_scores.min())), max(high, float(old_scores.max()))
-    if exact:
-        for old, new in _on_boundary(before, after, rows):
-            inputs += len(old.index)
-            _compare_exactly(name, old, new)
-        return inputs, 0.0
-    if not inputs:
-        return 0, 0.0
-    change = changed / inputs if before.classes else error / ((high - low) or 1.0)
-    what = "of the decisions" if before.classes else "of the range of scores, at worst"
-    if result.guarantee == "exact-on-data" and changed:
-        raise CheckError(
-            f"{name} promised to change no decision and changed {changed} of {inputs}", do="report this bug"
-        )
-    if result.guarantee == "approximate" and change > result.tolerance:
-        raise CheckError(
-            f"{name} changes {change:.2%} {what}; the tolerance is {result.tolerance:.2%}",
-            do="give it more bits or raise its tolerance",
-        )
-    return inputs, change
+class _Watch:
+    """Holds one pass to its promise: counts and compares, then gives the change it found."""
+
+    def __init__(self, name: str, before: Forest, after: Forest, result: PassResult) -> None:
+        self.name, self.before, self.after, self.result = name, before, after, result
+        self.exact = result.guarantee == "exact"
+        self.inputs = self.changed = 0
+        self.error, self.low, self.high = 0.0, np.inf, -np.inf
+
+    def on_rows(self, old: Evaluation, new: Evaluation) -> None:
+        self.inputs += len(old.index)
+        if self.exact:
+            _compare_exactly(self.name, old, new)
+        self.changed += int((old.index != new.index).sum())
+        if not self.before.classes:
+            old_scores = old.scores * (self.before.scale or 1.0)
+            error = np.abs(new.scores * (self.after.scale or 1.0) - old_scores)
+            self.error = max(self.error, float(error.max(initial=0.0)))
+            self.low, self.high = min(self.low, float(old_scores.min())), max(self.high, float(old_scores.max()))
+
+    def on_boundary(self, rows: Rows | None) -> None:
+        if not self.exact:
+            return
+        base = encode(self.before, _some_rows(self.before, rows))
+        place = {feature.column: index for index, feature in enumerate(self.before.features)}
+        kept = [place[feature.column] for feature in self.after.features]
+        for inputs in boundary_inputs(self.before, base, most=MOST_BOUNDARY_INPUTS):
+            self.inputs += len(inputs)
+            _compare_exactly(
+                self.name, evaluate_words(self.before, inputs), evaluate_words(self.after, inputs[:, kept])
+            )
+
+    def verdict(self) -> float:
+        """The change: share of decisions, or error over the range of scores. Raises CheckError if too large."""
+        if self.exact or not self.inputs:
+            return 0.0
+        decisions = bool(self.before.classes)
+        change = self.changed / self.inputs if decisions else self.error / ((self.high - self.low) or 1.0)
+        if self.result.guarantee == "exact-on-data" and self.changed:
+            raise CheckError(
+                f"{self.name} promised to change no decision and changed {self.changed} of {self.inputs}",
+                do="report this bug",
+            )
+        if self.result.guarantee == "approximate" and change > self.result.tolerance:
+            what = "of the decisions" if decisions else "of the range of scores, at worst"
+            raise CheckError(
+                f"{self.name} changes {change:.2%} {what}; the tolerance is {self.result.tolerance:.2%}",
+                do="give it more bits or raise its tolerance",
+            )
+        return change
 
 
 def _compare_exactly(name: str, old: Evaluation, new: Evaluation) -> None:
@@ -103,19 +132,6 @@ def _compare_exactly(name: str, old: Evaluation, new: Evaluation) -> None:
             where=f"from {old.scores[row].tolist()} to {new.scores[row].tolist()}",
             do="report this bug",
         )
-
-
-def _on_rows(before: Forest, after: Forest, rows: Rows | None) -> Iterator[tuple[Evaluation, Evaluation]]:
-    for batch in rows.batches() if rows is not None else ():
-        yield evaluate(before, batch.X), evaluate(after, batch.X)
-
-
-def _on_boundary(before: Forest, after: Forest, rows: Rows | None) -> Iterator[tuple[Evaluation, Evaluation]]:
-    base = encode(before, _some_rows(before, rows))
-    place = {feature.column: index for index, feature in enumerate(before.features)}
-    kept = [place[feature.column] for feature in after.features]
-    for inputs in boundary_inputs(before, base, most=MOST_BOUNDARY_INPUTS):
-        yield evaluate_words(before, inputs), evaluate_words(after, inputs[:, kept])
 
 
 def _some_rows(forest: Forest, rows: Rows | None) -> NDArray[np.float64]:

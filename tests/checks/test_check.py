@@ -140,7 +140,7 @@ def test_missing_tools_are_told_or_refused(folder, monkeypatch):
 def test_a_header_that_does_not_compile_is_a_tool_error(folder):
     header = folder / "c" / "ill.h"
     header.write_text(header.read_text().replace("return", "retur n", 1))
-    with pytest.raises(ToolError, match="ended with exit status 1; .*error"):
+    with pytest.raises(ToolError, match=r"ended with exit status 1; .*error"):
         run(folder, engines=["c"])
 
 
@@ -158,7 +158,7 @@ def test_a_header_that_does_not_compile_is_a_tool_error(folder):
             ),
             "a forest in it is damaged",
         ),
-        (lambda f: (f / "c" / "ill.h").unlink(), "No such file|can't be read|no readable"),
+        (lambda f: (f / "c" / "ill.h").unlink(), "its c file is missing"),
     ],
 )
 def test_damaged_folders_are_refused(folder, damage, message):

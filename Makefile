@@ -1,0 +1,41 @@
+# make demo: compile two shipped models and check what was written.   make test: lint, types, all tests.
+# Both create .venv and install what they need from this project's own files.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+WORKERS ?= 2
+
+.PHONY: demo test lint types unit bench clean
+
+demo: $(STAMP)
+	$(BIN)/python examples/demo.py out
+
+test: lint types unit
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+unit: $(STAMP)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# The measured comparisons; DATA names a folder of data sets for those that want one.
+bench: $(STAMP)
+	$(BIN)/python benchmarks/compile_scale.py
+	$(BIN)/python benchmarks/simulation.py
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' \
+	  || { echo "Python 3.11 to 3.13 is needed: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,57 @@
+"""What the benchmarks share: tables and JSON, peak memory, the fitted exponent of a power law."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+
+def arguments(description: str) -> argparse.ArgumentParser:
+    """A parser with --json FILE."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    return parser
+
+
+def show(title: str, rows: Sequence[Mapping[str, Any]], path: Path | None = None, **more: Any) -> None:
+    """Prints the rows as a table and, if a path is given, writes them as JSON."""
+    table = Table(title=title, title_justify="left")
+    for name in rows[0]:
+        table.add_column(name.replace("_", " "), justify="right")
+    for row in rows:
+        table.add_row(
+            *(f"{v:,.3g}" if isinstance(v, float) else f"{v:,}" if isinstance(v, int) else str(v) for v in row.values())
+        )
+    Console(width=max(160, Console().width)).print(table)
+    for key, value in more.items():
+        print(
+            f"{key.replace('_', ' ')}: {value:.3g}" if isinstance(value, float) else f"{key.replace('_', ' ')}: {value}"
+        )
+    if path is not None:
+        path.write_text(json.dumps({"title": title, "rows": rows, **more}, indent=1) + "\n")
+
+
+def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
+    """b of the least-squares fit cost = a * size^b."""
+    return float(np.polyfit(np.log(sizes), np.log(costs), 1)[0])
+
+
+def peak_memory_mb() -> float:
+    """Peak resident memory of this process, MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def in_fresh_process(script: str, *values: Any) -> Any:
+    """What the script prints as JSON when it is run alone: so that peak memory is its own."""
+    done = subprocess.run([sys.executable, script, *map(str, values)], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])

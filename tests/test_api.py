@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+from models import KINDS, rows_near_thresholds, trained
+
+import forestc
+from forestc.checks.engines import ENGINES, ROLES
+from forestc.frontends import FILES, OBJECTS
+
+
+def test_public_names_are_all_there():
+    for name in forestc.__all__:
+        assert getattr(forestc, name) is not None
+    assert "compile_model" not in dir(forestc)
+    with pytest.raises(AttributeError, match="no attribute 'compyle'"):
+        forestc.compyle  # noqa: B018
+
+
+def test_tables_agree_with_what_they_name():
+    for suffix in FILES:
+        assert suffix.startswith(".")
+    for package in OBJECTS:
+        assert importlib.util.find_spec(f"forestc.frontends.{package}") is not None
+    for name, engine in ENGINES.items():
+        assert engine.name == name and ROLES[name] == engine.role
+
+
+def test_the_simulator_can_be_had_without_the_compiler():
+    import subprocess
+    import sys
+
+    code = "import hw_sim, sys; assert 'forestc.compiler' not in sys.modules and 'forestc.checks' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_from_a_live_model_to_a_checked_folder(tmp_path):
+    model, X, y = trained("boosting-multi")
+    forest = forestc.load(model)
+    assert np.array_equal(forestc.evaluate(forest, X).decision, model.predict(X))
+    assert forestc.quantize(model, X).quantised
+    done = forestc.compile(model, X, tmp_path / "out", label=y, name="digits")
+    assert done.agreement.agreement == 1.0
+    result = forestc.check(done.design, X, label=y, engines=["netlist", "c"], random_rows=500)
+    assert result.ok and result.agreement.model == pytest.approx(model.score(X, y))
+    again = forestc.open_design(tmp_path / "out")
+    assert again.netlist == done.design.netlist
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_no_difference_on_100_000_rows_of_any_kind(kind, tmp_path):
+    """Simulator and C against the quantised evaluator, rows on and beside the model's own thresholds."""
+    model, X, y = trained(kind)
+    rows = rows_near_thresholds(forestc.load(model), X, 100_000)
+    done = forestc.compile(model, X, tmp_path / "out", label=y, latency=2, name="m", outputs="scores")
+    result = forestc.check(done.design, rows, engines=["netlist", "c"], random_rows=1000)
+    assert result.ok
+    assert {name: engine.differences for name, engine in result.engines.items()} == {"netlist": 0, "c": 0}
+    assert result.vectors["rows"] == 100_000

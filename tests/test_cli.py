@@ -1,0 +1,215 @@
+"""The command line as people use it: what it writes, says and returns."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from models import trained
+
+from forestc.cli import main
+
+EXAMPLES = Path(__file__).parents[1] / "examples" / "models"
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    """A folder with a model and its rows, as a user would have them."""
+    folder = tmp_path_factory.mktemp("work")
+    model, X, y = trained("xgboost-binary")
+    names = [f"f{i}" for i in range(30)]
+    model.save_model(folder / "ill.json")
+    pd.DataFrame(X, columns=names).assign(target=y).to_csv(folder / "rows.csv", index=False)
+    pd.DataFrame(X[:40], columns=names).assign(target=y[:40]).to_parquet(folder / "few.parquet")
+    return folder
+
+
+@pytest.fixture
+def run(work, capfd, monkeypatch):
+    monkeypatch.chdir(work)
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as caught:
+            main([str(a) for a in arguments])
+        out = capfd.readouterr()
+        return caught.value.code, out.out, out.err
+
+    return call
+
+
+def test_from_model_to_checked_folder(run, work):
+    status, out, err = run(
+        "compile", "ill.json", "--rows", "rows.csv", "--label", "target", "--target", "verilog,c", "-o", "out",
+        "--latency", "2", "--json",
+    )  # fmt: skip
+    assert (status, err) == (0, "")
+    told = json.loads(out)
+    assert out.count("\n") == 1
+    keys = "out targets passes distinct_conditions comparator_bits latency_cycles accuracy agreement seconds"
+    assert set(keys.split()) <= set(told)
+    assert told["agreement"] == 1.0 and told["latency_cycles"] == 2
+    written = {str(path.relative_to(work / "out")) for path in (work / "out").rglob("*") if path.is_file()}
+    assert written == {
+        "manifest.json", "model.forest", "quantised.forest", "report.md", "c/ill.h", "verilog/ill.v",
+        "verilog/ill_tb.v", "verilog/vectors.txt",
+    }  # fmt: skip
+    told = json.loads((work / "out" / "manifest.json").read_text())
+    keys = "name core files ports features outputs latency_cycles classes passes guarantees hash"
+    assert set(keys.split()) <= set(told)
+    assert set(told["features"][0]) >= {"name", "offset", "bits", "fraction", "signed"}
+    assert set(told["outputs"][0]) >= {"name", "offset", "bits", "signed", "scale"}
+
+    status, out, _ = run("check", "out", "--rows", "rows.csv", "--label", "target", "--engines", "netlist,c", "--json")
+    told = json.loads(out)
+    assert status == 0
+    assert {"rows", "differences", "agreement", "accuracy", "proved"} <= set(told)
+    assert told["differences"] == {"netlist": 0, "c": 0}
+    assert told["rows"] == 569
+
+    status, out, _ = run("simulate", "out", "--rows", "few.parquet", "--label", "target", "--vcd", "w.vcd", "--json")
+    told = json.loads(out)
+    assert (status, told["differences"], told["rows"], told["latency_cycles"]) == (0, 0, 40, 2)
+    assert (work / "w.vcd").read_text().startswith("$")
+
+
+def test_the_same_input_gives_the_same_bytes(run, work):
+    for out in ("once", "twice"):
+        assert run("compile", "ill.json", "--rows", "rows.csv", "-o", out)[0] == 0
+    for path in (work / "once").rglob("*"):
+        if path.is_file():
+            assert path.read_bytes() == (work / "twice" / path.relative_to(work / "once")).read_bytes()
+    assert str(work) not in "".join(p.read_text() for p in (work / "once").rglob("*") if p.is_file())
+
+
+def test_tables_for_people(run):
+    status, out, _ = run("inspect", "ill.json")
+    assert status == 0 and "distinct conditions" in out
+    status, out, _ = run("compile", "ill.json", "--rows", "rows.csv", "--label", "target", "-o", "tables")
+    assert status == 0 and "comparators after sharing" in out and "exact-on-data" in out
+    status, out, _ = run("check", "tables", "--rows", "few.parquet", "--engines", "c")
+    assert status == 0 and "differences" in out and "bit for bit" in out
+
+
+def test_inspect_and_print(run):
+    status, out, _ = run("inspect", "ill.json", "--json")
+    told = json.loads(out)
+    keys = (
+        "source trees nodes leaves depth features features_used distinct_conditions outputs classes missing categorical"
+    )
+    assert set(keys.split()) <= set(told)
+    assert (status, told["trees"], told["features"], told["classes"]) == (0, 20, 30, [0, 1])
+    status, out, _ = run("print", "ill.json")
+    assert status == 0 and out.startswith('forest "ill"\n') and out.count("tree outputs 0") == 20
+    Path("ill.forest").write_text(out)
+    assert run("print", "ill.forest")[1] == out
+
+
+def test_skops_model_of_the_examples(run):
+    status, out, _ = run("inspect", EXAMPLES / "digits.skops", "--json")
+    assert status == 0 and json.loads(out)["classes"] == list(range(10))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["compile", "no.json", "--rows", "rows.csv", "-o", "x"], 1, "there is no such file; no.json; check the path"),
+        (["compile", "ill.json", "--rows", "no.csv", "-o", "x"], 1, "there is no such file; no.csv"),
+        (["compile", "ill.json", "--rows", "rows.csv", "--label", "targt", "-o", "x"], 1, "there is no column 'targt'"),
+        (["compile", "ill.json", "--rows", "rows.csv", "-o", "rows.csv"], 1, "is a file; rows.csv"),
+        (["compile", "ill.json", "--rows", "rows.csv", "-o", "."], 1, "is not empty and was not written by forestc"),
+        (["compile", "ill.json", "--rows", "rows.csv", "-o", "/proc/x"], 1, "can't be written"),
+        (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--target", "vhdl"], 2, "unknown target 'vhdl'"),
+        (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "-p", "simplfy"], 2, "unknown pass 'simplfy'"),
+        (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--latency", "-1"], 2, "latency -1"),
+        (
+            ["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "-p", "quantize{leaf_bits=1,tolerance=0}"],
+            3,
+            "tolerance is",
+        ),
+        (["compile", "ill.json", "-o", "x"], 2, "Missing option '--rows'; see"),
+        (["compyle"], 2, "No such command 'compyle'"),
+        (["check", "ill.json", "--rows", "rows.csv"], 1, "has no readable manifest.json"),
+        (["inspect", "rows.csv"], 2, "unknown kind of model file '.csv'"),
+        (["inspect", "broken.json"], 1, "not readable JSON"),
+        (["inspect", "short.ubj"], 1, "not a readable UBJSON model"),
+        (["inspect", "m.pkl"], 1, "--trust-pickle"),
+    ],
+)
+def test_mistakes_get_one_clear_line_and_leave_nothing(run, work, arguments, status, message):
+    text = (work / "ill.json").read_text()
+    (work / "broken.json").write_text(text[: len(text) // 2])
+    (work / "short.ubj").write_bytes(b"{L\x00\x00\x00\x00\x00\x00\x00\x07learn")
+    before = sorted(path.name for path in work.iterdir())
+    found, out, err = run(*arguments)
+    assert (found, out) == (status, "")
+    assert message in err
+    assert err.startswith("forestc: ") and err.count("\n") == 1
+    assert "Traceback" not in err
+    assert sorted(path.name for path in work.iterdir()) == before
+
+
+def test_nan_where_the_model_takes_none(run, work):
+    import skops.io
+
+    model, X, y = trained("boosting-binary")
+    skops.io.dump(model, work / "boost.skops")
+    X = X.copy()
+    X[7, 3] = np.nan
+    np.savez(work / "nan.npz", X=X, y=y)
+    status, _, err = run("compile", "boost.skops", "--rows", "nan.npz", "--label", "y", "-o", "nan")
+    assert status == 1
+    assert "a value is missing (NaN); row 7, feature 'x3'" in err
+    assert not (work / "nan").exists()
+
+
+def test_a_failed_check_has_status_3(run, work):
+    assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "wrong")[0] == 0
+    header = work / "wrong" / "c" / "ill.h"
+    header.write_text(header.read_text().replace("return 1;", "return 2;"))
+    status, out, err = run("check", "wrong", "--rows", "rows.csv", "--engines", "netlist,c", "--json")
+    assert status == 3
+    assert json.loads(out)["differences"]["c"] > 0
+    assert err.startswith("forestc: c differs from the quantised forest; c: rows vector")
+
+
+def test_a_failing_tool_has_status_4(run, work):
+    assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "tool")[0] == 0
+    (work / "tool" / "c" / "ill.h").write_text("nonsense")
+    status, _, err = run("check", "tool", "--rows", "rows.csv", "--engines", "c")
+    assert status == 4 and "ended with exit status 1" in err
+
+
+def test_debug_shows_the_traceback(work, monkeypatch):
+    from forestc.errors import ModelError
+
+    monkeypatch.chdir(work)
+    with pytest.raises(ModelError):
+        main(["--debug", "inspect", "no.json"])
+
+
+def test_an_interrupted_write_leaves_the_old_folder(run, work, monkeypatch):
+    assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "keep")[0] == 0
+    before = (work / "keep" / "manifest.json").read_text()
+    real = Path.write_text
+
+    def full(self, *args, **kwargs):
+        if self.name == "report.md":
+            raise OSError(28, "No space left on device")
+        return real(self, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    status, _, err = run("compile", "ill.json", "--rows", "rows.csv", "-o", "keep", "--latency", "3")
+    assert status == 1 and "can't be written (No space left on device)" in err
+    assert (work / "keep" / "manifest.json").read_text() == before
+    assert not [path for path in work.iterdir() if path.name.startswith(".")]
+
+
+def test_as_a_program():
+    done = subprocess.run([sys.executable, "-m", "forestc", "--help"], capture_output=True, text=True, check=True)
+    for command in ("inspect", "print", "compile", "check", "simulate"):
+        assert command in done.stdout
