@@ -123,7 +123,7 @@ class _Header:
             "input_note": (
                 f"x: the model's {forest.columns} columns as it was trained with them; those it reads:"
                 if self.raw
-                else "x: the features' words, in this order:"
+                else "x: the features' words, floor(value * 2^fraction) saturated to their bits, in this order:"
             ),
             "input_map": [self._input_note(i, f) for i, f in enumerate(forest.features)] or ["none"],
             "n_inputs": max(1, forest.columns if self.raw else len(forest.features)),
@@ -240,7 +240,7 @@ class _Header:
             condition = self.condition(tree, node)
             if sizes[left] > sizes[right]:
                 left, right = right, left
-                condition = f"!({condition})"
+                condition = _negated(condition)
             body.append(f"{indent}if ({condition}) {{")
             stack += [("node", right, depth), ("close", 0, depth), ("node", left, depth + 1)]
         # conditions that can't hold or leaves of zero may leave an argument unread
@@ -318,6 +318,11 @@ class _Header:
         if missing_left:
             return f"{below} || {size} > UINT{bits}_C({infinity})"
         return f"{below} && {size} <= UINT{bits}_C({infinity})"
+
+
+def _negated(condition: str) -> str:
+    plain_comparison = "||" not in condition and "&&" not in condition and condition.count(" < ") == 1
+    return condition.replace(" < ", " >= ") if plain_comparison else f"!({condition})"
 
 
 def _ceiling(value: float, bits: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -112,8 +112,10 @@ def _codes(forest: Forest, feature: int) -> int:
 
 def _step(forest: Forest, feature: int, value: Any, step: int) -> Any:
     """The value `step` steps of the feature's own number type away."""
-    if forest.quantised or step == 0:
-        return value + step
+    if forest.quantised:
+        return min(max(int(value) + step, -(1 << 63)), (1 << 63) - 1)
+    if step == 0:
+        return value
     number = forest.features[feature].number
     kind = np.float32 if number == Float(32) else np.float64
     return float(np.nextafter(kind(value), kind(np.inf * step)))

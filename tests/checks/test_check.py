@@ -68,7 +68,7 @@ C_MUTANTS = [
     (r"< (\d+)", lambda m: f"< {int(m[1]) + 1}"),
     (r"< (\d+)", lambda m: f"< {int(m[1]) - 1}"),
     (r"return (\d+);", lambda m: f"return {int(m[1]) ^ 1};"),
-    (r"if \(!\(", lambda m: "if (("),
+    (r" >= (\d+)\)", lambda m: f" < {m[1]})"),
     (r"scores\[0\] = (-?\d+);", lambda m: f"scores[0] = {int(m[1]) + 1};"),
     (r">= (-?\d+)", lambda m: f">= {int(m[1]) + 3}"),
 ]

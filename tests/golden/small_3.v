@@ -2,7 +2,7 @@
 // Written by forestc; change the model and compile again rather than this file.
 // Verilog-2005, no vendor primitives. Latency 3 cycle(s), initiation interval 1.
 //
-// x, 17 bits: the features' words
+// x, 17 bits: the features' words, floor(value * 2^fraction) saturated to their bits
 //   [7:0] x0_a_b: uint8
 //   [13:8] x1_finish: int6, 31 means missing
 //   [16:14] x2_1st: category<5>

@@ -2,7 +2,7 @@
  * Written by forestc; change the model and compile again rather than this file.
  * C99, no heap, no floating-point arithmetic, no library calls.
  *
- * x: the features' words, in this order:
+ * x: the features' words, floor(value * 2^fraction) saturated to their bits, in this order:
  *   x[0] a_b: uint8
  *   x[1] finish: int6, 31 means missing
  *   x[2] 1st: category<5>
@@ -27,7 +27,7 @@ enum small_model_input {
 
 static inline int16_t small_model_tree_0(const int16_t *x)
 {
-    if (!(x[0] < 90)) {
+    if (x[0] >= 90) {
         return 5;
     }
     if (x[1] < -7 || x[1] == 31) {
