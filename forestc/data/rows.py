@@ -269,13 +269,14 @@ def _columns(
 def _match(names: list[str], forest: Forest, where: str) -> tuple[str | None, ...]:
     """By name if the file has every feature's, by position if either side has no real names."""
     result: list[str | None] = [None] * forest.columns
-    missing = [feature.name for feature in forest.features if feature.name not in names]
-    if not missing:
+    said = [feature.name for feature in forest.features]
+    missing = [name for name in said if name not in names]
+    unique = len(set(said)) == len(said)  # two features of one name can only go by position
+    if not missing and unique:
         for feature in forest.features:
             result[feature.column] = feature.name
         return tuple(result)
-    said = [feature.name for feature in forest.features]
-    if not any(all(map(_GENERIC_NAME.fullmatch, side)) for side in (said, names)):
+    if unique and not any(all(map(_GENERIC_NAME.fullmatch, side)) for side in (said, names)):
         raise RowsError(
             f"column {missing[0]!r} is missing" + (f" and {len(missing) - 1} more" if missing[1:] else ""),
             where=where,

@@ -163,3 +163,12 @@ def test_large_files_come_in_batches(tmp_path, forest):
     pa.parquet.write_table(table, tmp_path / "x.parquet")
     sizes = [len(batch.X) for batch in open_rows(tmp_path / "x.parquet", forest).batches()]
     assert sum(sizes) == 60 * 569 and max(sizes) <= 8192
+
+
+def test_two_features_of_one_name_go_by_position(forest, frame):
+    from dataclasses import replace
+
+    twice = replace(forest, features=tuple(replace(f, name="same") for f in forest.features))
+    X = frame.drop(columns="ill")
+    found, _ = read(rows_from(X, twice))
+    assert np.array_equal(found, X.to_numpy(), equal_nan=True)

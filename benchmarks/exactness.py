@@ -1,0 +1,88 @@
+"""Differences, counted: every kind of model through every engine, on 100,000 rows on and beside its thresholds.
+
+The models are those of the tests (scikit-learn's bundled data); `--peers DIR` adds each DIR/NAME.json with the rows of
+DIR/NAME.npz beside it (X_train, y_train, X_test, y_test). Columns: rows compared with the library itself (leaf numbers,
+scores, classes), and vectors that differ from the quantised forest in each engine. All must be 0.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tools import arguments, show
+
+import forestc
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from frontends.test_exact import margins
+from models import KINDS, rows_near_thresholds, trained
+
+
+def against_library(kind: str, model: Any, rows: np.ndarray) -> int:
+    """Rows whose leaf numbers, scores or decision are not the library's own."""
+    found = forestc.evaluate(forestc.load(model), rows)
+    scores, leaves = margins(kind, model, rows)
+    wrong = (found.leaves != leaves.reshape(len(rows), -1)).any(axis=1)
+    wrong |= (found.scores != scores.reshape(len(rows), -1)).any(axis=1)
+    if len(found.index) and found.index[0] >= 0:
+        wrong |= found.decision != model.predict(rows)
+    return int(wrong.sum())
+
+
+def engines(source: Any, train: Any, labels: Any, rows: np.ndarray, folder: Path, few: int) -> dict[str, Any]:
+    """Differences of each engine; Icarus, a thousand times slower than the rest, gets the first `few` rows."""
+    done = forestc.compile(source, train, folder / "out", label=labels, latency=3, outputs="scores", name="m")
+    fast = forestc.check(done.design, rows, engines=["netlist", "verilator", "c"], require=True)
+    slow = forestc.check(done.design, rows[:few], engines=["icarus"], require=True)
+    return {
+        "vectors": sum(fast.vectors.values()),
+        **{name: result.differences for name, result in (fast.engines | slow.engines).items()},
+        "icarus_vectors": sum(slow.vectors.values()),
+    }
+
+
+def main() -> None:
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--icarus-rows", type=int, default=5_000)
+    parser.add_argument("--peers", type=Path, help="a folder of NAME.json with NAME.npz")
+    parser.add_argument("--only", default="", help="kinds whose name contains this")
+    options = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    for kind in sorted(k for k in KINDS if options.only in k):
+        model, X, y = trained(kind)
+        near = rows_near_thresholds(forestc.load(model), X, options.rows)
+        with tempfile.TemporaryDirectory() as scratch:
+            found = engines(model, X, y, near, Path(scratch), options.icarus_rows)
+        rows.append({"model": kind, "library": against_library(kind, model, near), **found})
+        print(rows[-1], flush=True)
+    for path in sorted(options.peers.glob("*.json")) if options.peers else ():
+        if not path.with_suffix(".npz").is_file():
+            continue
+        data = np.load(path.with_suffix(".npz"))
+        near = rows_near_thresholds(forestc.load(path), data["X_train"], options.rows)
+        near = np.concatenate([data["X_train"], data["X_test"], near])
+        with tempfile.TemporaryDirectory() as scratch:
+            found = engines(path, data["X_train"], data["y_train"], near, Path(scratch), options.icarus_rows)
+        found["test_accuracy"] = float(
+            (forestc.evaluate(forestc.load(path), data["X_test"]).decision == data["y_test"]).mean()
+        )
+        rows.append({"model": f"peer {path.stem}", "library": "-", **found})
+        print(rows[-1], flush=True)
+    show(
+        "differences; library: rows, engines: vectors",
+        [{**dict.fromkeys(rows[-1], "-"), **row} for row in rows],
+        options.json,
+    )
+    if any(
+        row[name] for row in rows for name in ("library", "netlist", "verilator", "c", "icarus") if row[name] != "-"
+    ):
+        sys.exit(3)
+
+
+if __name__ == "__main__":
+    main()
