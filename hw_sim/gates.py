@@ -1,24 +1,32 @@
-"""One-bit logic with equal gates shared, inverters free and constants folded away.
+"""One-bit logic with equal gates shared, inverters mostly free and constants folded away.
 
-A literal is `2 * plane + inverted`; planes are numbered in the order they are made, so a gate's
-operands are planes below its own. Plane 0 is the constant 0.
+A literal is `2 * plane + inverted`. Planes are numbered in the order they are made, so a gate
+reads planes below its own. Plane 0 is all zeros and plane 1 all ones; the literals of the
+constants are ZERO and ONE, both of plane 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import TypeAlias
 
+Plane: TypeAlias = int
 Literal: TypeAlias = int
 ZERO: Literal = 0
 ONE: Literal = 1
+ONES_PLANE: Plane = 1
 
 
 class Op(IntEnum):
-    """What a gate computes. SOURCE planes are written from outside: input ranks and bits, registers."""
+    """What a gate computes from its operand planes a, b, c, ...
 
-    SOURCE = 0
+    Inversions are pushed into the gate that reads a plane, not the gate that makes it: the arms of
+    the muxes higher up a tree are then plain, and MUX4 needs no inverted variants.
+    """
+
+    SOURCE = 0  # written from outside: input ranks and bits, registers, the constants
     AND = 1  # a & b
     AND_NOT = 2  # ~a & b
     NOR = 3  # ~a & ~b
@@ -26,42 +34,61 @@ class Op(IntEnum):
     OR_NOT = 5  # ~a | b
     NAND = 6  # ~a | ~b
     XOR = 7  # a ^ b
-    MUX = 8  # b if a else c
-    MUX_NOT_B = 9  # ~b if a else c
-    MUX_NOT_C = 10  # b if a else ~c
-    MUX_NOT_BC = 11  # ~b if a else ~c
-    XOR3 = 12  # a ^ b ^ c
-    MAJORITY = 13  # at least two of a, b, c
-    MAJORITY_NOT = 14  # at least two of ~a, b, c
-    MUX4 = 15
+    NOT = 8  # ~a
+    MUX = 9  # b if a else c
+    MUX_NOT_B = 10  # ~b if a else c
+    MUX_NOT_C = 11  # b if a else ~c
+    MUX_NOT_BC = 12  # ~b if a else ~c
+    XOR3 = 13  # a ^ b ^ c
+    MAJORITY = 14  # at least two of a, b, c
+    MAJORITY_NOT = 15  # at least two of ~a, b, c
+    MUX4 = 16  # (d if b else e) if a else (f if c else g)
 
 
-OPS = tuple(Op)
+_OPS = tuple(Op)  # indexing a tuple is far quicker than Op(number)
 
 
 class Gates:
-    """Grows a list of gates; every method returns the literal that carries the result."""
+    """Grows the list of gates; every method returns the literal that carries the result.
+
+    ops[plane], operands[plane]: the gate that drives a plane and the planes it reads;
+    owners[plane]: the `owner` (a net) at the time the gate was made.
+    """
 
     def __init__(self) -> None:
         self.ops: list[Op] = []
-        self.operands: list[tuple[int, int, int]] = []  # planes; 0 where an op reads fewer
-        self._known: dict[tuple[Op, int, int, int], Literal] = {}
-        self.source()  # the constant
+        self.operands: list[tuple[Plane, ...]] = []
+        self.owners: list[int] = []
+        self.owner = 0
+        self._known: dict[tuple[int, ...], Literal] = {}
+        self.source()  # zeros
+        self.source()  # ones
 
     def source(self) -> Literal:
         self.ops.append(Op.SOURCE)
-        self.operands.append((0, 0, 0))
+        self.operands.append(())
+        self.owners.append(self.owner)
         return 2 * len(self.ops) - 2
 
-    def _gate(self, op: Op, a: int, b: int, c: int = 0) -> Literal:
-        key = (op, a, b, c)
+    def is_gate(self, literal: Literal) -> bool:
+        """False for a constant or a source, inverted or not."""
+        return self.ops[literal >> 1] != Op.SOURCE
+
+    def _gate(self, op: Op, *operands: Plane) -> Literal:
+        key = (op, *operands)
         literal = self._known.get(key)
         if literal is None:
-            literal = 2 * len(self.ops)
-            self._known[key] = literal
+            literal = self._known[key] = 2 * len(self.ops)
             self.ops.append(op)
-            self.operands.append((a, b, c))
+            self.operands.append(operands)
+            self.owners.append(self.owner)
         return literal
+
+    def _pair(self, op: Op, a: Literal, b: Literal) -> Literal:
+        """The variant of AND or OR that inverts what a and b ask for."""
+        if b & 1 and not a & 1:
+            a, b = b, a
+        return self._gate(_OPS[op + (a & 1) + (b & 1)], a >> 1, b >> 1)
 
     def and_(self, a: Literal, b: Literal) -> Literal:
         if a > b:
@@ -81,17 +108,10 @@ class Gates:
             return a if a == b else ONE
         return self._pair(Op.OR, a, b)
 
-    def _pair(self, op: int, a: Literal, b: Literal) -> Literal:
-        if b & 1 and not a & 1:
-            a, b = b, a
-        return self._gate(OPS[op + (a & 1) + (b & 1)], a >> 1, b >> 1)
-
     def xor(self, a: Literal, b: Literal) -> Literal:
         if a > b:
             a, b = b, a
-        if a <= ONE:
-            return a ^ b
-        if a ^ b <= 1:
+        if a <= ONE or a ^ b <= 1:
             return a ^ b
         return self._gate(Op.XOR, a >> 1, b >> 1) ^ (a ^ b) & 1
 
@@ -101,7 +121,7 @@ class Gates:
             select, a, b = select ^ 1, b, a
         if select == ZERO or a == b:
             return b
-        if a >> 1 == select >> 1:  # where select is 1, a is known
+        if a >> 1 == select >> 1:  # where select is 1, so is this arm, or its inverse
             a = select ^ a ^ 1
         if b >> 1 == select >> 1:
             b = select ^ b
@@ -111,13 +131,36 @@ class Gates:
             return self.or_(select ^ 1, a) if b else self.and_(select, a)
         if a ^ b == 1:
             return self.xor(select, b)
-        return self._gate(OPS[Op.MUX + (a & 1) + 2 * (b & 1)], select >> 1, a >> 1, b >> 1)
+        return self._gate(_OPS[Op.MUX + (a & 1) + 2 * (b & 1)], select >> 1, a >> 1, b >> 1)
+
+    def mux4(
+        self,
+        selects: tuple[Literal, Literal, Literal],
+        first: tuple[Literal, Literal],
+        second: tuple[Literal, Literal],
+    ) -> Literal:
+        """mux(s, mux(t, *first), mux(u, *second)) in one gate, s, t, u being the selects."""
+        s, t, u = selects
+        if s & 1:
+            s, t, u, first, second = s ^ 1, u, t, second, first
+        if t & 1:
+            t, first = t ^ 1, first[::-1]
+        if u & 1:
+            u, second = u ^ 1, second[::-1]
+        return self._gate(Op.MUX4, *map(self._upright, (s, t, u, *first, *second)))
+
+    def _upright(self, literal: Literal) -> Plane:
+        """A plane that carries the literal without inversion."""
+        if literal == ONE:
+            return ONES_PLANE
+        plane = literal >> 1
+        return self._gate(Op.NOT, plane) >> 1 if literal & 1 else plane
 
     def xor3(self, a: Literal, b: Literal, c: Literal) -> Literal:
         a, b, c = sorted((a, b, c))
-        if a <= ONE or a ^ b <= 1:
-            return self.xor(a ^ b, c) if a ^ b <= 1 else self.xor(b, c) ^ a
-        if b ^ c <= 1:
+        if a <= ONE:
+            return self.xor(b, c) ^ a
+        if a ^ b <= 1 or b ^ c <= 1:
             return a ^ b ^ c
         return self._gate(Op.XOR3, a >> 1, b >> 1, c >> 1) ^ (a ^ b ^ c) & 1
 
@@ -129,18 +172,54 @@ class Gates:
             return a if a == b else c
         if b ^ c <= 1:
             return b if b == c else a
+        # The majority of three inverses is the inverse of the majority: one inversion is enough.
         flip = int((a & 1) + (b & 1) + (c & 1) >= 2)
-        odd = [literal for literal in (a, b, c) if (literal & 1) != flip]
-        if not odd:
-            return self._gate(Op.MAJORITY, a >> 1, b >> 1, c >> 1) ^ flip
-        first, second = (literal for literal in (a, b, c) if (literal & 1) == flip)
-        return self._gate(Op.MAJORITY_NOT, odd[0] >> 1, first >> 1, second >> 1) ^ flip
+        a, b, c = sorted((a ^ flip, b ^ flip, c ^ flip), key=lambda literal: (~literal & 1, literal))
+        return self._gate(Op.MAJORITY_NOT if a & 1 else Op.MAJORITY, a >> 1, b >> 1, c >> 1) ^ flip
+
+    def any(self, literals: Iterable[Literal]) -> Literal:
+        result = ZERO
+        for literal in literals:
+            result = self.or_(result, literal)
+        return result
 
     def less(self, a: Sequence[Literal], b: Sequence[Literal], signed: bool) -> Literal:
-        """1 if a < b, on words of equal width, low plane first."""
+        """1 if a < b: words of equal width, low plane first."""
         if signed:
             a, b = (*a[:-1], a[-1] ^ 1), (*b[:-1], b[-1] ^ 1)
         result = ZERO
         for x, y in zip(a, b, strict=True):
             result = self.majority(x ^ 1, y, result)
         return result
+
+    def add(self, words: Iterable[tuple[Sequence[Literal], bool]], width: int) -> list[Literal]:
+        """The sum modulo 2**width of words given as (planes, signed)."""
+        columns: list[deque[Literal]] = [deque() for _ in range(width + 1)]
+        constant = 0
+        for planes, signed in words:
+            top = len(planes) - 1
+            while signed and top and planes[top] == planes[top - 1]:
+                top -= 1
+            for k in range(min(top + 1, width)):
+                literal = planes[k]
+                if signed and k == top:  # weighs -2**k, and -s = (1 - s) - 1
+                    literal ^= 1
+                    constant -= 1 << k
+                if literal <= ONE:
+                    constant += literal << k
+                else:
+                    columns[k].append(literal)
+        for k in range(width):
+            if constant >> k & 1:
+                columns[k].appendleft(ONE)
+        return [self._reduce(columns[k], columns[k + 1]) for k in range(width)]
+
+    def _reduce(self, column: deque[Literal], carries: deque[Literal]) -> Literal:
+        while len(column) > 1:
+            a, b = column.popleft(), column.popleft()
+            c = column.popleft() if column else ZERO
+            column.append(self.xor3(a, b, c))
+            carry = self.majority(a, b, c)
+            if carry != ZERO:
+                carries.append(carry)
+        return column[0] if column else ZERO

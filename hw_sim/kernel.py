@@ -1,0 +1,521 @@
+"""The compiled loops that run a program on blocks of W * 64 lanes.
+
+A plane of a block is a vector of W words. Loads and stores of whole vectors are spelt out to the
+compiler, which can't prove that the slots of one buffer do not overlap and would otherwise go
+word by word. W travels as the length of a tuple, so that each W is compiled on its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import numba
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.extending import intrinsic, models, register_model
+from numpy.typing import NDArray
+
+from hw_sim.gates import Op
+from hw_sim.schedule import Method, Tables
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Width = tuple[int, ...]  # of W zeros
+
+
+# numba keeps compiled code until this very file changes, so the numbers compiled in must not change without it.
+_SINGLES_AND_PAIRS = ["SOURCE", "AND", "AND_NOT", "NOR", "OR", "OR_NOT", "NAND", "XOR", "NOT"]
+_TRIPLES = ["MUX", "MUX_NOT_B", "MUX_NOT_C", "MUX_NOT_BC", "XOR3", "MAJORITY", "MAJORITY_NOT"]
+assert [op.name for op in Op] == [*_SINGLES_AND_PAIRS, *_TRIPLES, "MUX4"]
+assert [method.name for method in Method] == ["COMPARE", "DECODE", "RANK"]
+
+
+def compiled(function: Function) -> Function:
+    return _compile(function, parallel=False)
+
+
+def compiled_parallel(function: Function) -> Function:
+    return _compile(function, parallel=True)
+
+
+def _compile(function: Function, parallel: bool) -> Function:
+    try:
+        decorate: Callable[[Function], Function] = numba.njit(cache=True, nogil=True, parallel=parallel)
+        return decorate(function)
+    except RuntimeError:  # there is no folder where compiled code could be kept
+        decorate = numba.njit(nogil=True, parallel=parallel)
+        return decorate(function)
+
+
+class Scratch(NamedTuple):
+    """A thread's memory: one block's planes and what 64 lanes at a time pass through."""
+
+    column: NDArray[np.uint64]
+    ranks: NDArray[np.uint64]
+    values: NDArray[np.int64]
+    planes: NDArray[np.uint64]
+
+
+class _Vector(types.Type):  # type: ignore[misc]
+    """Equal integers as one LLVM vector."""
+
+    def __init__(self, count: int, bits: int = 64) -> None:
+        super().__init__(name=f"Vector({count}, {bits})")
+        self.llvm = ir.VectorType(ir.IntType(bits), count)
+
+
+@register_model(_Vector)
+class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, vector: _Vector) -> None:
+        super().__init__(manager, vector, vector.llvm)
+
+
+_OCTETS = _Vector(64, 8)
+
+
+def _fill(builder: Any, value: Any, count: int) -> Any:
+    """A vector of one value."""
+    one = ir.Constant(ir.VectorType(value.type, count), ir.Undefined)
+    one = builder.insert_element(one, value, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count))
+
+
+def _at(builder: Any, address: Any, kind: Any) -> Any:
+    return builder.inttoptr(address, ir.PointerType(kind))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def read_word(context: Any, address: Any) -> Any:
+    """The 64-bit word at an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(_at(builder, args[0], ir.IntType(64)), align=8)
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def octets_of(context: Any, address: Any, shift: Any) -> Any:
+    """64 octets: the low ones of the 64 words at the address, each shifted right."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        words = builder.load(_at(builder, args[0], ir.VectorType(ir.IntType(64), 64)), align=8)
+        return builder.trunc(builder.lshr(words, _fill(builder, args[1], 64)), _OCTETS.llvm)
+
+    return _OCTETS(types.uint64, types.uint64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def meet(context: Any, octets: Any, mask: Any) -> Any:
+    """Bit k: does octet k have a bit in common with the mask?"""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        common = builder.and_(args[0], _fill(builder, args[1], 64))
+        met = builder.icmp_unsigned("!=", common, ir.Constant(_OCTETS.llvm, [0] * 64))
+        return builder.bitcast(met, ir.IntType(64))
+
+    return types.uint64(octets, types.uint8), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def load(context: Any, address: Any, width: Any) -> Any:
+    vector = _Vector(width.count)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(_at(builder, args[0], vector.llvm), align=8)
+
+    return vector(types.uint64, width), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def store(context: Any, address: Any, vector: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[1], _at(builder, args[0], vector.llvm), align=8)
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, vector), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def both(context: Any, a: Any, b: Any) -> Any:
+    return a(a, a), lambda context, builder, signature, args: builder.and_(*args)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def either(context: Any, a: Any, b: Any) -> Any:
+    return a(a, a), lambda context, builder, signature, args: builder.or_(*args)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def differ(context: Any, a: Any, b: Any) -> Any:
+    return a(a, a), lambda context, builder, signature, args: builder.xor(*args)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def inverse(context: Any, a: Any) -> Any:
+    return a(a), lambda context, builder, signature, args: builder.not_(*args)
+
+
+@compiled
+def _slot(base: Any, slot: Any, width: Width) -> Any:
+    """Address of a slot."""
+    return base + np.uint64(slot) * np.uint64(8 * len(width))
+
+
+@compiled
+def _get(base: Any, code: Any, place: Any, width: Width) -> Any:
+    """The plane in the slot that the code names."""
+    return load(_slot(base, code[place], width), width)
+
+
+@compiled
+def _put(base: Any, code: Any, place: Any, width: Width, plane: Any) -> None:
+    store(_slot(base, code[place], width), plane)
+
+
+@compiled
+def _choose(select: Any, a: Any, b: Any) -> Any:
+    return differ(b, both(select, differ(a, b)))
+
+
+@compiled
+def _run_pairs(op: int, code: Any, at: Any, end: Any, base: Any, width: Width) -> None:
+    """A run of gates with two operands, code `to, a, b`, or of NOT, code `to, a`."""
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
+    if op == Op.AND:
+        while at < end:
+            _put(base, code, at, width, both(_get(base, code, at + one, width), _get(base, code, at + two, width)))
+            at += three
+    elif op == Op.AND_NOT:
+        while at < end:
+            a, b = inverse(_get(base, code, at + one, width)), _get(base, code, at + two, width)
+            _put(base, code, at, width, both(a, b))
+            at += three
+    elif op == Op.NOR:
+        while at < end:
+            a, b = _get(base, code, at + one, width), _get(base, code, at + two, width)
+            _put(base, code, at, width, inverse(either(a, b)))
+            at += three
+    elif op == Op.OR:
+        while at < end:
+            a, b = _get(base, code, at + one, width), _get(base, code, at + two, width)
+            _put(base, code, at, width, either(a, b))
+            at += three
+    elif op == Op.OR_NOT:
+        while at < end:
+            a, b = inverse(_get(base, code, at + one, width)), _get(base, code, at + two, width)
+            _put(base, code, at, width, either(a, b))
+            at += three
+    elif op == Op.NOT:
+        while at < end:
+            _put(base, code, at, width, inverse(_get(base, code, at + one, width)))
+            at += two
+    elif op == Op.NAND:
+        while at < end:
+            a, b = _get(base, code, at + one, width), _get(base, code, at + two, width)
+            _put(base, code, at, width, inverse(both(a, b)))
+            at += three
+    else:  # XOR
+        while at < end:
+            a, b = _get(base, code, at + one, width), _get(base, code, at + two, width)
+            _put(base, code, at, width, differ(a, b))
+            at += three
+
+
+@compiled
+def _run_triples(op: int, code: Any, at: Any, end: Any, base: Any, width: Width) -> None:
+    """A run of gates with three operands: code `to, a, b, c`."""
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    if op == Op.MUX:
+        while at < end:
+            a, b = _get(base, code, at + one, width), _get(base, code, at + two, width)
+            _put(base, code, at, width, _choose(a, b, _get(base, code, at + three, width)))
+            at += four
+    elif op == Op.MUX_NOT_B:
+        while at < end:
+            a, b = _get(base, code, at + one, width), inverse(_get(base, code, at + two, width))
+            _put(base, code, at, width, _choose(a, b, _get(base, code, at + three, width)))
+            at += four
+    elif op == Op.MUX_NOT_C:
+        while at < end:
+            a, b = _get(base, code, at + one, width), _get(base, code, at + two, width)
+            _put(base, code, at, width, _choose(a, b, inverse(_get(base, code, at + three, width))))
+            at += four
+    elif op == Op.MUX_NOT_BC:
+        while at < end:
+            a, b = _get(base, code, at + one, width), _get(base, code, at + two, width)
+            _put(base, code, at, width, inverse(_choose(a, b, _get(base, code, at + three, width))))
+            at += four
+    elif op == Op.XOR3:
+        while at < end:
+            a, b = _get(base, code, at + one, width), _get(base, code, at + two, width)
+            _put(base, code, at, width, differ(differ(a, b), _get(base, code, at + three, width)))
+            at += four
+    elif op == Op.MAJORITY:
+        while at < end:
+            a, b = _get(base, code, at + one, width), _get(base, code, at + two, width)
+            _put(base, code, at, width, _choose(differ(a, b), _get(base, code, at + three, width), a))
+            at += four
+    else:  # MAJORITY_NOT
+        while at < end:
+            a, b = inverse(_get(base, code, at + one, width)), _get(base, code, at + two, width)
+            _put(base, code, at, width, _choose(differ(a, b), _get(base, code, at + three, width), a))
+            at += four
+
+
+@compiled
+def _run_mux4(code: Any, at: Any, end: Any, base: Any, width: Width) -> None:
+    """A run of MUX4 gates: code `how many, s, t, u`, then as many times `to, a1, a2, b1, b2`."""
+    one, two, three, four, five = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5)
+    while at < end:
+        stop = at + four + np.uint64(code[at]) * five
+        s, t = _get(base, code, at + one, width), _get(base, code, at + two, width)
+        u = _get(base, code, at + three, width)
+        at += four
+        while at < stop:
+            a = _choose(t, _get(base, code, at + one, width), _get(base, code, at + two, width))
+            b = _choose(u, _get(base, code, at + three, width), _get(base, code, at + four, width))
+            _put(base, code, at, width, _choose(s, a, b))
+            at += five
+
+
+@compiled
+def _run_gates(runs: Any, code: Any, base: Any, width: Width) -> None:
+    at = np.uint64(0)
+    for run in range(len(runs)):
+        op, end = runs[run].op, np.uint64(runs[run].end)
+        if op == Op.MUX4:
+            _run_mux4(code, at, end, base, width)
+        elif op <= Op.NOT:
+            _run_pairs(op, code, at, end, base, width)
+        else:
+            _run_triples(op, code, at, end, base, width)
+        at = end
+
+
+@compiled
+def _fetch(address: Any, stride: Any, lanes: int, low: Any, span: Any, column: Any) -> int:
+    """Reads up to 64 words as distances from `low`; returns the first lane out of range, or -1."""
+    outside = False
+    for lane in range(lanes):
+        word = read_word(address) - low
+        column[lane] = word
+        outside |= word > span
+        address += stride
+    if outside:
+        for lane in range(lanes):
+            if column[lane] > span:
+                return lane
+    return -1
+
+
+@compiled
+def _unpack(column: Any, bits: int, planes: Any, at: Any, width: Width) -> None:
+    """Writes the low bits of 64 words to one word of as many planes."""
+    address = np.uint64(column.ctypes.data)
+    for done in range(0, bits, 8):
+        octets = octets_of(address, np.uint64(done))
+        for bit in range(min(8, bits - done)):
+            planes[at] = meet(octets, np.uint8(1 << bit))
+            at += np.uint64(len(width))
+
+
+@compiled
+def _rank(port: Any, limits: Any, buckets: Any, column: Any, ranks: Any) -> None:
+    """How many of the port's thresholds are not above each of 64 words."""
+    begin, first = np.uint64(port.limit_from), limits[port.limit_from]
+    table, last_bucket = np.uint64(port.bucket_from), np.uint64(port.last_bucket)
+    shift, one = np.uint64(port.bucket_shift), np.uint64(1)
+    for lane in range(64):
+        bucket = min((max(column[lane], first) - first) >> shift, last_bucket)
+        ranks[lane] = begin + np.uint64(buckets[table + bucket])
+    # All lanes halve together: their steps do not wait for one another.
+    left = port.window
+    while left > 1:
+        half = np.uint64(left >> 1)
+        for lane in range(64):
+            probe = limits[ranks[lane] + half - one]
+            ranks[lane] += half if probe <= column[lane] else np.uint64(0)
+        left -= left >> 1
+    for lane in range(64):
+        ranks[lane] += np.uint64(limits[ranks[lane]] <= column[lane]) - begin
+
+
+@compiled
+def _unpack_port(
+    port: Any, limits: Any, buckets: Any, column: Any, ranks: Any, planes: Any, word: int, width: Width
+) -> None:
+    """Writes one word of the planes that come straight from the port's value."""
+    if port.value_bits:
+        at = np.uint64(port.value_slot * len(width) + word)
+        _unpack(column, port.value_bits, planes, at, width)
+    if port.method == Method.RANK:
+        _rank(port, limits, buckets, column, ranks)
+        at = np.uint64(port.rank_slot * len(width) + word)
+        _unpack(ranks, port.rank_bits, planes, at, width)
+    elif port.method == Method.COMPARE:
+        at = np.uint64(port.limit_slot * len(width) + word)
+        for k in range(port.limit_from, port.limit_to):
+            bits, limit = np.uint64(0), limits[k]
+            for lane in range(64):
+                bits |= np.uint64(column[lane] < limit) << np.uint64(lane)
+            planes[at] = bits
+            at += np.uint64(len(width))
+
+
+@compiled
+def _decode(base: Any, from_slot: int, bits: int, to_slot: int, width: Width) -> None:
+    """Writes 2**bits planes: plane v is 1 where the number in the given planes is v."""
+    store(_slot(base, to_slot, width), load(_slot(base, 1, width), width))
+    for bit in range(bits):
+        plane = load(_slot(base, from_slot + bit, width), width)
+        for v in range(1 << bit):
+            held = load(_slot(base, to_slot + v, width), width)
+            store(_slot(base, to_slot + v + (1 << bit), width), both(held, plane))
+            store(_slot(base, to_slot + v, width), both(held, inverse(plane)))
+
+
+@compiled
+def _decode_limits(port: Any, limits: Any, scratch: int, base: Any, width: Width) -> None:
+    """Writes the planes `word < threshold` of a port from the planes of its value or rank.
+
+    The number is split into a high and a low half. It is below a threshold if its high half is
+    below the threshold's, or equal with the low half below: one choice for each threshold.
+    """
+    by_rank = port.method == Method.RANK
+    bits = port.rank_bits if by_rank else port.value_bits
+    slot = port.rank_slot if by_rank else port.value_slot
+    low_bits = port.low_bits
+    low_slot, high_slot = scratch, scratch + (1 << low_bits)
+    _decode(base, slot, low_bits, low_slot, width)
+    _decode(base, slot + low_bits, bits - low_bits, high_slot, width)
+    below = load(_slot(base, 0, width), width)
+    for v in range(1 << low_bits):
+        equal = load(_slot(base, low_slot + v, width), width)
+        store(_slot(base, low_slot + v, width), below)
+        below = either(below, equal)
+    below = load(_slot(base, 0, width), width)
+    k, to = port.limit_from, port.limit_slot
+    for high in range(1 << (bits - low_bits)):
+        equal = load(_slot(base, high_slot + high, width), width)
+        while k < port.limit_to:
+            limit = np.uint64(k - port.limit_from + 1) if by_rank else limits[k]
+            low = limit - (np.uint64(high) << np.uint64(low_bits))
+            if low >> np.uint64(low_bits):
+                break
+            under = load(_slot(base, np.uint64(low_slot) + low, width), width)
+            store(_slot(base, to, width), _choose(equal, under, below))
+            k += 1
+            to += 1
+        below = either(below, equal)
+
+
+@compiled
+def _read_ports(
+    ports: Any,
+    limits: Any,
+    buckets: Any,
+    addresses: Any,
+    strides: Any,
+    first: int,
+    lanes: int,
+    column: Any,
+    ranks: Any,
+    planes: Any,
+    width: Width,
+) -> tuple[int, int]:
+    """Reads a block's words into planes; returns as `run_vectors`."""
+    for word in range((lanes + 63) // 64):  # lanes past the end compute on what is left from before
+        start = first + word * 64
+        there = min(64, lanes - word * 64)
+        bad_lane, bad_port = there, -1
+        for p in range(len(ports)):
+            port = ports[p]
+            address = np.uint64(addresses[p] + start * strides[p])
+            lane = _fetch(address, np.uint64(strides[p]), there, np.uint64(port.low), port.span, column)
+            if 0 <= lane < bad_lane:
+                bad_lane, bad_port = lane, p
+            _unpack_port(port, limits, buckets, column, ranks, planes, word, width)
+        if bad_port >= 0:
+            return start + bad_lane, bad_port
+    return -1, -1
+
+
+@compiled
+def _hand_out(
+    results: Any, bits: Any, planes: Any, first: int, lanes: int, values: Any, out: Any, width: Width
+) -> None:
+    """Gathers the results' planes into words, lane by lane."""
+    for r in range(len(results)):
+        for word in range((lanes + 63) // 64):
+            for lane in range(64):
+                values[lane] = results[r].ones
+            for k in range(results[r].bit_from, results[r].bit_to):
+                mask = bits[k].mask
+                plane = np.int64(planes[bits[k].slot * len(width) + word]) ^ bits[k].flip
+                for lane in range(64):
+                    values[lane] |= -(plane >> lane & 1) & mask
+            for lane in range(min(64, lanes - word * 64)):
+                out[first + word * 64 + lane, r] = values[lane]
+
+
+@compiled
+def run_vectors(
+    tables: Tables, addresses: Any, strides: Any, scratch: Scratch, begin: int, end: int, out: Any, width: Width
+) -> tuple[int, int]:
+    """Runs vectors begin to end in blocks of W * 64 and writes their rows of `out`.
+
+    Port p's word of vector v is the int64 at addresses[p] + v * strides[p]. Returns (vector,
+    port) of the first word out of range, (vector, number of ports) for the first sum that does
+    not fit its word, or (-1, -1).
+    """
+    ports, limits, buckets = tables.ports, tables.limits, tables.buckets
+    runs, code, overflow = tables.runs, tables.code, tables.overflow
+    results, bits = tables.results, tables.bits
+    column, ranks, values, planes = scratch
+    base = np.uint64(planes.ctypes.data)
+    for first in range(begin, end, 64 * len(width)):
+        lanes = min(64 * len(width), end - first)
+        vector, bad_port = _read_ports(
+            ports, limits, buckets, addresses, strides, first, lanes, column, ranks, planes, width
+        )
+        if bad_port >= 0:
+            return vector, bad_port
+        for p in range(len(ports)):
+            if ports[p].method != Method.COMPARE and ports[p].limit_from < ports[p].limit_to:
+                _decode_limits(ports[p], limits, tables.scratch, base, width)
+        _run_gates(runs, code, base, width)
+        for k in range(len(overflow)):
+            for lane in range(lanes):
+                plane = np.int64(planes[overflow[k].slot * len(width) + lane // 64]) ^ overflow[k].flip
+                if plane >> (lane % 64) & 1:
+                    return first + lane, len(ports)
+        _hand_out(results, bits, planes, first, lanes, values, out, width)
+    return -1, -1
+
+
+@compiled_parallel
+def run_parallel(
+    tables: Tables, addresses: Any, strides: Any, scratch: Scratch, out: Any, faults: Any, width: Width
+) -> None:
+    """Runs all vectors; each row of the scratch arrays and of faults serves a stretch of blocks."""
+    tasks, block = len(faults), 64 * len(width)
+    blocks = (len(out) + block - 1) // block
+    for task in numba.prange(tasks):
+        own = Scratch(
+            scratch.column[task],
+            scratch.ranks[task],
+            scratch.values[task],
+            scratch.planes[task],
+        )
+        begin = blocks * task // tasks * block
+        end = min(blocks * (task + 1) // tasks * block, len(out))
+        faults[task, 0], faults[task, 1] = run_vectors(tables, addresses, strides, own, begin, end, out, width)
+
+
+@compiled
+def latch(latches: Any, planes: Any) -> None:
+    """One clock edge, with W = 1: every register takes its next value."""
+    for k in range(len(latches)):
+        planes[latches[k].state] = planes[latches[k].slot] ^ np.uint64(latches[k].flip)

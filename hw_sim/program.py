@@ -1,0 +1,288 @@
+"""Turns a netlist into one-bit logic: every word net becomes a tuple of planes.
+
+Comparators on an input word are not gates but sources: the kernel ranks the word among all the
+thresholds it meets and writes their planes at once (`Port.less`). A chain of muxes becomes MUX4
+gates, two levels at a time, because moving planes costs the simulator more than the logic.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, assert_never
+
+from forestc.errors import InternalError
+from forestc.netlist.ir import (
+    Add,
+    And,
+    Compare,
+    Const,
+    Input,
+    InSet,
+    Less,
+    Mux,
+    Net,
+    Netlist,
+    Not,
+    Or,
+    Register,
+    WordType,
+    reads,
+)
+from hw_sim.gates import ONE, ZERO, Gates, Literal
+
+Word: TypeAlias = tuple[Literal, ...]  # low plane first; as many as the net has bits
+MAX_PORT_BITS = 64
+
+
+@dataclass
+class Port:
+    """An input word and the planes taken from it, made when first asked for.
+
+    less[threshold]: 1 where the word is below the threshold. bits[k]: bit k of the word's distance
+    from its least value, which is bit k of the word itself but for the sign, which is inverted.
+    """
+
+    name: str
+    word: WordType
+    less: dict[int, Literal] = field(default_factory=dict)
+    bits: dict[int, Literal] = field(default_factory=dict)
+
+
+@dataclass
+class Program:
+    """One-bit logic with its sources and results.
+
+    results: the words to hand out, in the order asked for. registers: (state, next) literals,
+    highest net first, so that latching them one by one never overwrites a value still to be read.
+    overflow: 1 where some sum does not fit its word.
+    """
+
+    gates: Gates
+    ports: list[Port]
+    results: list[tuple[Word, WordType]]
+    registers: list[tuple[Literal, Literal]]
+    overflow: Literal
+
+
+def build_program(netlist: Netlist, results: Sequence[Net], clocked: bool) -> Program:
+    """The logic that computes the nets in `results`.
+
+    clocked=False takes registers for wires, which is legal because all paths from inputs to
+    outputs pass equally many; clocked=True makes them sources and computes their next values.
+    Raises InternalError for a port or result of more than 64 bits.
+    """
+    for net, cell in netlist.inputs:
+        _check_width(netlist, net, f"input {cell.name!r}")
+    for net in results:
+        _check_width(netlist, net, "result")
+    return _Elaboration(netlist, results, clocked).program()
+
+
+def _check_width(netlist: Netlist, net: Net, what: str) -> None:
+    if netlist.types[net].width > MAX_PORT_BITS:
+        raise InternalError(
+            f"{what} has {netlist.types[net].width} bits; the simulator takes up to {MAX_PORT_BITS}",
+            where=f"netlist {netlist.name}, net {net}",
+        )
+
+
+def value_ranges(netlist: Netlist, clocked: bool) -> list[tuple[int, int]]:
+    """Least and greatest value of each net; clocked: registers may also hold their initial 0."""
+    ranges: list[tuple[int, int]] = []
+    for cell, word in zip(netlist.cells, netlist.types, strict=True):
+        match cell:
+            case Const(value):
+                low = high = value
+            case Mux(_, a, b):
+                low, high = min(ranges[a][0], ranges[b][0]), max(ranges[a][1], ranges[b][1])
+            case Register(a):
+                low, high = ranges[a]
+                if clocked:
+                    low, high = min(low, 0), max(high, 0)
+            case Add():
+                low, high = sum_range(cell, ranges)
+                if low < word.low or high > word.high:
+                    low, high = word.low, word.high
+            case Input() | Less() | InSet() | Not() | And() | Or() | Compare():
+                low, high = word.low, word.high
+            case _:
+                assert_never(cell)
+        ranges.append((low, high))
+    return ranges
+
+
+def sum_range(cell: Add, ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    return sum(ranges[a][0] for a in cell.operands), sum(ranges[a][1] for a in cell.operands)
+
+
+def narrowest(low: int, high: int) -> WordType:
+    """The narrowest word type that holds every integer from low to high."""
+    if low >= 0:
+        return WordType(max(1, high.bit_length()), False)
+    return WordType(max((~low).bit_length(), high.bit_length()) + 1, True)
+
+
+class _Elaboration:
+    """Makes the planes of the nets that the results need, tree by tree."""
+
+    def __init__(self, netlist: Netlist, results: Sequence[Net], clocked: bool) -> None:
+        self.cells, self.types = netlist.cells, netlist.types
+        self.gates = Gates()
+        self.ports = {net: Port(cell.name, netlist.types[net]) for net, cell in netlist.inputs}
+        self.words: list[Word | None] = [None] * len(self.cells)
+        self.ranges = value_ranges(netlist, clocked)
+        self.overflows: list[Literal] = []
+        self.wires = list(range(len(self.cells)))  # the net each net stands for
+        self.registers: list[tuple[Net, Register]] = []
+        for net, cell in enumerate(self.cells):
+            if isinstance(cell, Register) and clocked:
+                self.registers.append((net, cell))
+                self.words[net] = tuple(self.gates.source() for _ in range(self.types[net].width))
+            elif isinstance(cell, Register):
+                self.wires[net] = self.wires[cell.a]
+        self.results = list(results)
+        roots = [self.wires[net] for net in results] + [cell.a for _, cell in self.registers]
+        self.order = self._order(roots)
+        self.readers = Counter(a for net in self.order for a in self._reads(net))
+        self.readers.update(roots)
+        self.lone_muxes: set[Net] = set()  # not fused with a mux below, so free to be fused with one above
+
+    def program(self) -> Program:
+        for net in self.order:
+            self.gates.owner = net
+            if self.words[net] is None and not isinstance(self.cells[net], Input):
+                self.words[net] = tuple(self._word(net))
+        registers: list[tuple[Literal, Literal]] = []
+        for net, cell in reversed(self.registers):
+            registers += zip(self._planes(net), self._planes(cell.a), strict=True)
+        return Program(
+            gates=self.gates,
+            ports=list(self.ports.values()),
+            results=[(self._planes(net), self.types[net]) for net in self.results],
+            registers=registers,
+            overflow=self.gates.any(self.overflows),
+        )
+
+    def _reads(self, net: Net) -> tuple[Net, ...]:
+        if self.words[net] is not None:  # a register's state
+            return ()
+        return tuple(self.wires[a] for a in reads(self.cells[net]))
+
+    def _order(self, roots: Sequence[Net]) -> list[Net]:
+        """The nets the roots need, depth first: a tree's planes are then used soon after they are made."""
+        order: list[Net] = []
+        seen = [False] * len(self.cells)
+        stack = [(net, False) for net in reversed(roots)]
+        while stack:
+            net, done = stack.pop()
+            if done:
+                order.append(net)
+            elif not seen[net]:
+                seen[net] = True
+                stack.append((net, True))
+                stack += [(a, False) for a in reversed(self._reads(net)) if not seen[a]]
+        return order
+
+    def _planes(self, net: Net) -> Word:
+        net = self.wires[net]
+        word = self.words[net]
+        if word is None:  # an input; most are only compared, and need no bits
+            word = self.words[net] = tuple(self._bit(net, k) for k in range(self.types[net].width))
+        return word
+
+    def _bit(self, net: Net, k: int) -> Literal:
+        bits, word = self.ports[net].bits, self.types[net]
+        bits[k] = self.gates.source()
+        return bits[k] ^ (word.signed and k == word.width - 1)
+
+    def _word(self, net: Net) -> Sequence[Literal]:
+        gates, cell = self.gates, self.cells[net]
+        match cell:
+            case Const(value, width):
+                return [value >> k & 1 for k in range(width)]
+            case Less(a, threshold):
+                return [self._less(a, threshold)]
+            case InSet(a, members):
+                return [self._in_set(a, members)]
+            case Not(a):
+                return [self._planes(a)[0] ^ 1]
+            case And(a, b):
+                return [gates.and_(self._planes(a)[0], self._planes(b)[0])]
+            case Or(a, b):
+                return [gates.or_(self._planes(a)[0], self._planes(b)[0])]
+            case Mux():
+                return self._mux(net, cell)
+            case Add():
+                return self._add(cell)
+            case Compare(a, b):
+                return [gates.less(self._planes(a), self._planes(b), self.types[a].signed)]
+            case Input() | Register():
+                raise AssertionError("inputs are sources, registers wires or sources")
+            case _:
+                assert_never(cell)
+
+    def _less(self, net: Net, threshold: int) -> Literal:
+        """1 where the word is below a threshold, which may lie one past its greatest value."""
+        net = self.wires[net]
+        word = self.types[net]
+        if threshold <= word.low or threshold > word.high:
+            return ZERO if threshold <= word.low else ONE
+        port = self.ports.get(net)
+        if port is None:
+            planes = self._planes(net)
+            limit = [threshold >> k & 1 for k in range(word.width)]
+            return self.gates.less(planes, limit, word.signed)
+        if threshold not in port.less:
+            port.less[threshold] = self.gates.source()
+        return port.less[threshold]
+
+    def _in_set(self, net: Net, members: Sequence[int]) -> Literal:
+        """Membership changes where a run of members begins or ends: inside, an odd number of such edges is above."""
+        inside = set(members)
+        edges = [m for m in members if m - 1 not in inside] + [m + 1 for m in members if m + 1 not in inside]
+        literals = [self._less(net, edge) for edge in sorted(edges)]
+        result = ZERO
+        for k in range(0, len(literals), 2):
+            result = self.gates.xor3(result, literals[k], literals[k + 1])
+        return result
+
+    def _add(self, cell: Add) -> Sequence[Literal]:
+        word = WordType(cell.width, cell.signed)
+        low, high = sum_range(cell, self.ranges)
+        exact = narrowest(low, high)
+        operands = [(self._planes(a), self.types[a].signed) for a in cell.operands]
+        planes = self.gates.add(operands, exact.width)
+        fill = planes[-1] if exact.signed else ZERO
+        planes += [fill] * (word.width - exact.width)
+        if low < word.low or high > word.high:
+            sign = planes[word.width - 1] if word.signed else ZERO
+            self.overflows += [self.gates.xor(plane, sign) for plane in [*planes[word.width :], fill]]
+        return planes[: word.width]
+
+    def _mux(self, net: Net, cell: Mux) -> Sequence[Literal]:
+        """Takes the muxes that drive the arms, if nobody else reads them, into MUX4 gates."""
+        gates = self.gates
+        a, b = self.wires[cell.a], self.wires[cell.b]
+        select, first, second = self._planes(cell.select)[0], self._planes(a), self._planes(b)
+        word = [gates.mux(select, x, y) for x, y in zip(first, second, strict=True)]
+        t, a1, a2 = self._inside(a, select)
+        u, b1, b2 = self._inside(b, select)
+        if a1 is first and b1 is second:
+            if not all(isinstance(self.cells[arm], Const) for arm in (a, b)):
+                self.lone_muxes.add(net)
+            return word
+        for k, plain in enumerate(word):
+            work = gates.is_gate(plain) + (a1 is not first and gates.is_gate(first[k]))
+            work += b1 is not second and gates.is_gate(second[k])
+            if work > 1:
+                word[k] = gates.mux4((select, t, u), (a1[k], a2[k]), (b1[k], b2[k]))
+        return word
+
+    def _inside(self, net: Net, select: Literal) -> tuple[Literal, Word, Word]:
+        """Select and arms of a mux that may be taken in, else the word itself twice."""
+        cell = self.cells[net]
+        if isinstance(cell, Mux) and net in self.lone_muxes and self.readers[net] == 1:
+            return self._planes(cell.select)[0], self._planes(cell.a), self._planes(cell.b)
+        return select, self._planes(net), self._planes(net)

@@ -1,0 +1,314 @@
+"""Puts a program's gates in order and its planes in slots, as tables of numbers for the kernel.
+
+A slot holds one plane of a block of lanes. Sources keep their slots; gates share what is left, the
+slot freed last being taken first, so that the planes in use stay in the nearest cache. Gates run
+in stretches of one op: within a window of gates, whatever is ready and has the op at hand goes
+next. The kernel's branches are then predictable, and a window is small enough for the cache.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from itertools import accumulate
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.netlist.ir import WordType
+from hw_sim.gates import ONE, ZERO, Gates, Literal, Op, Plane
+from hw_sim.program import Port, Program, Word
+
+WINDOW = 500  # gates; their planes are some 40 KB in blocks of 8 words
+NARROW = 12  # bits; the thresholds of words up to this width are decoded from the word's own bits
+FEW = 8  # so few thresholds of a wider word are compared one by one, more are ranked by bisection
+
+Unit = list[Plane]  # gates that run together: one gate, or the MUX4 gates of a word
+
+
+class Method(IntEnum):
+    """How a port's planes `word < threshold` are made."""
+
+    COMPARE = 0  # lane by lane
+    DECODE = 1  # from the planes of the word
+    RANK = 2  # from the planes of the word's rank: the number of thresholds not above it
+
+
+# A port's word is taken as its distance from `low`, the least one; `span` is that of the greatest.
+# It is unpacked into value_bits planes from value_slot on. The planes `word < threshold` lie at
+# limit_slot and on, in the order of limits[limit_from:limit_to]. RANK needs rank_bits planes from
+# rank_slot on. DECODE and RANK decode low_bits of the number by themselves.
+# Words that differ from the least threshold by b << bucket_shift and up have a rank of
+# buckets[bucket_from + b] or up to `window` more; b ends at last_bucket.
+PORT = np.dtype(
+    [
+        ("low", np.int64),
+        ("span", np.uint64),
+        ("method", np.int64),
+        ("value_bits", np.int64),
+        ("value_slot", np.int64),
+        ("rank_bits", np.int64),
+        ("rank_slot", np.int64),
+        ("low_bits", np.int64),
+        ("limit_slot", np.int64),
+        ("limit_from", np.int64),
+        ("limit_to", np.int64),
+        ("window", np.int64),
+        ("bucket_from", np.int64),
+        ("last_bucket", np.int64),
+        ("bucket_shift", np.int64),
+    ]
+)
+# `ones` are the bits of a result that are 1 in every lane; its bits[bit_from:bit_to] each add the
+# bits in `mask` where the plane in `slot`, inverted if `flip` is -1 and not 0, is 1.
+RESULT = np.dtype([("ones", np.int64), ("bit_from", np.int64), ("bit_to", np.int64)])
+BIT = np.dtype([("slot", np.int64), ("flip", np.int64), ("mask", np.int64)])
+RUN = np.dtype([("op", np.int64), ("end", np.int64)])
+LATCH = np.dtype([("slot", np.int64), ("flip", np.int64), ("state", np.int64)])
+
+Records: TypeAlias = NDArray[np.void]
+
+
+class Tables(NamedTuple):
+    """What the kernel reads. A slot is W words of 64 lanes; W is the kernel's business.
+
+    limits: the ports' sorted thresholds, as distances from the least value. buckets: where the
+    search for a word's rank begins. code is read by runs: an op and where its code ends. scratch:
+    first of the slots where thresholds are decoded. overflow: at most one bit, 1 where a sum does
+    not fit its word.
+    """
+
+    ports: Records  # of PORT
+    limits: NDArray[np.uint64]
+    buckets: NDArray[np.uint32]
+    runs: Records  # of RUN
+    code: NDArray[np.uint32]
+    results: Records  # of RESULT
+    bits: Records  # of BIT
+    latches: Records  # of LATCH
+    overflow: Records  # of BIT
+    scratch: int
+    slots: int
+
+
+def schedule(program: Program) -> Tables:
+    """The kernel's tables for a program."""
+    slot_of: dict[Plane, int] = {0: 0, 1: 1}
+    ports = _lay_out_ports(program.ports, slot_of)
+    slots = ports.slots
+    for state, _ in program.registers:
+        slot_of[state >> 1] = slots
+        slots += 1
+    kept = _kept_planes(program)
+    units = _units(program.gates, _live(program.gates, kept))
+    runs, code, slots = _emit(program.gates, _order(program.gates, units), slot_of, slots, kept)
+
+    def place(literal: Literal) -> tuple[int, int]:
+        return slot_of[literal >> 1], -(literal & 1)
+
+    results, bits = _lay_out_results(program.results, slot_of)
+    return Tables(
+        ports=ports.records,
+        limits=ports.limits,
+        buckets=ports.buckets,
+        runs=np.array(runs, RUN),
+        code=np.array(code, np.uint32),
+        results=results,
+        bits=bits,
+        latches=np.array([(*place(after), slot_of[state >> 1]) for state, after in program.registers], LATCH),
+        overflow=np.array([(*place(program.overflow), 1)] if program.overflow != ZERO else [], BIT),
+        scratch=slots,
+        slots=slots + ports.scratch,
+    )
+
+
+class _Ports(NamedTuple):
+    records: Records  # of PORT
+    limits: NDArray[np.uint64]
+    buckets: NDArray[np.uint32]
+    slots: int  # first behind the ports' planes
+    scratch: int  # slots needed to decode thresholds
+
+
+def _lay_out_ports(ports: Sequence[Port], slot_of: dict[Plane, int]) -> _Ports:
+    slots, scratch = len(slot_of), 0
+    limits: list[int] = []
+    buckets: list[int] = []
+    records = np.zeros(len(ports), PORT)
+    for record, port in zip(records, ports, strict=True):
+        low, count = port.word.low, len(port.less)
+        narrow = port.word.width <= NARROW
+        method = Method.DECODE if narrow else Method.RANK if count > FEW else Method.COMPARE
+        value_bits = port.word.width if port.bits or (narrow and count) else 0
+        rank_bits = count.bit_length() if method == Method.RANK else 0
+        decoded = rank_bits or value_bits
+        low_bits = min(decoded, (decoded + 3) // 2)  # the kernel loops over the high ones: rather fewer
+        if count and method != Method.COMPARE:
+            scratch = max(scratch, (1 << low_bits) + (1 << (decoded - low_bits)))
+        record["low"], record["span"], record["method"] = low, port.word.high - low, method
+        record["value_bits"], record["rank_bits"], record["low_bits"] = value_bits, rank_bits, low_bits
+        record["value_slot"], record["rank_slot"] = slots, slots + value_bits
+        record["limit_slot"] = slots + value_bits + rank_bits
+        for k, literal in port.bits.items():
+            slot_of[literal >> 1] = slots + k
+        slots += value_bits + rank_bits
+        thresholds = sorted(port.less)
+        for threshold in thresholds:
+            slot_of[port.less[threshold] >> 1] = slots
+            slots += 1
+        record["limit_from"], record["limit_to"] = len(limits), len(limits) + count
+        limits += [threshold - low for threshold in thresholds]
+        if method == Method.RANK:
+            shift, window, starts = _bucket(thresholds)
+            record["bucket_shift"], record["window"] = shift, window
+            record["bucket_from"], record["last_bucket"] = len(buckets), len(starts) - 1
+            buckets += starts
+    return _Ports(records, np.array(limits, np.uint64), np.array(buckets, np.uint32), slots, scratch)
+
+
+def _bucket(thresholds: Sequence[int]) -> tuple[int, int, list[int]]:
+    """Cuts the thresholds' range into equal buckets, two to eight times as many as thresholds.
+
+    Returns the buckets' size as a shift, the most thresholds in one, and for each bucket the
+    number of thresholds in those below it, or fewer, so that a whole window follows.
+    """
+    count, first = len(thresholds), thresholds[0]
+    shift = max(0, (thresholds[-1] - first).bit_length() - count.bit_length() - 2)
+    sizes = [0] * ((thresholds[-1] - first >> shift) + 1)
+    for threshold in thresholds:
+        sizes[threshold - first >> shift] += 1
+    window = max(sizes)
+    starts = accumulate(sizes[:-1], initial=0)
+    return shift, window, [min(start, count - window) for start in starts]
+
+
+def _lay_out_results(results: Sequence[tuple[Word, WordType]], slot_of: dict[Plane, int]) -> tuple[Records, Records]:
+    records: list[tuple[int, int, int]] = []
+    bits: list[tuple[int, int, int]] = []
+    for word, kind in results:
+        ones, begin = 0, len(bits)
+        for k, literal in enumerate(word):
+            mask = 1 << k
+            if k == 63 or (kind.signed and k == kind.width - 1):
+                mask = -mask  # in two's complement: this bit and all above it
+            if literal <= ONE:
+                ones |= mask * literal
+            else:
+                bits.append((slot_of[literal >> 1], -(literal & 1), mask))
+        records.append((ones, begin, len(bits)))
+    return np.array(records, RESULT), np.array(bits, BIT)
+
+
+def _kept_planes(program: Program) -> list[Plane]:
+    """The planes read after the last gate."""
+    literals = [literal for word, _ in program.results for literal in word]
+    literals += [after for _, after in program.registers]
+    return [literal >> 1 for literal in (*literals, program.overflow)]
+
+
+def _live(gates: Gates, kept: Iterable[Plane]) -> bytearray:
+    live = bytearray(len(gates.ops))
+    for plane in kept:
+        live[plane] = 1
+    for plane in range(len(gates.ops) - 1, -1, -1):
+        if live[plane]:
+            for read in gates.operands[plane]:
+                live[read] = 1
+    return live
+
+
+def _units(gates: Gates, live: bytearray) -> list[Unit]:
+    """The live gates; those of one word with the same selects in one unit. Units read earlier units."""
+    units: dict[tuple[int, ...], Unit] = {}
+    for plane, op in enumerate(gates.ops):
+        if live[plane] and op != Op.SOURCE:
+            shared = op == Op.MUX4
+            key = (gates.owners[plane], *gates.operands[plane][:3]) if shared else (plane,)
+            units.setdefault(key, []).append(plane)
+    return sorted(units.values(), key=lambda unit: unit[-1])
+
+
+def _order(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
+    order: list[Plane] = []
+    window: list[Unit] = []
+    size = 0
+    for unit in units:
+        window.append(unit)
+        size += len(unit)
+        if size >= WINDOW:
+            order += _order_window(gates, window)
+            window, size = [], 0
+    return order + _order_window(gates, window)
+
+
+def _order_window(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
+    """The op with most units ready goes next; units that become ready with that op join in."""
+    number = {plane: k for k, unit in enumerate(units) for plane in unit}
+    waiting: list[int] = []
+    readers: list[list[int]] = [[] for _ in units]
+    ready: list[list[int]] = [[] for _ in Op]
+    ops = [gates.ops[unit[0]] for unit in units]
+    for k, unit in enumerate(units):
+        needs = {number[read] for plane in unit for read in gates.operands[plane] if read in number}
+        waiting.append(len(needs))
+        for need in needs:
+            readers[need].append(k)
+        if not needs:
+            ready[ops[k]].append(k)
+    order: list[Plane] = []
+    while any(ready):
+        op = max(Op, key=lambda op: len(ready[op]))
+        heap = ready[op]
+        heapq.heapify(heap)
+        while heap:
+            done = heapq.heappop(heap)
+            order += units[done]
+            for reader in readers[done]:
+                waiting[reader] -= 1
+                if not waiting[reader] and ops[reader] == op:
+                    heapq.heappush(heap, reader)
+                elif not waiting[reader]:
+                    ready[ops[reader]].append(reader)
+    return order
+
+
+def _emit(
+    gates: Gates, order: Sequence[Plane], slot_of: dict[Plane, int], slots: int, kept: Iterable[Plane]
+) -> tuple[list[tuple[int, int]], list[int], int]:
+    """Runs and code of the gates in this order, and the number of slots; adds to slot_of.
+
+    Most gates read `to, a, b, ...`. MUX4 gates with the same selects share them: `how many,
+    s, t, u`, then for each gate `to, a1, a2, b1, b2`.
+    """
+    last = {read: time for time, plane in enumerate(order) for read in gates.operands[plane]}
+    for plane in (*kept, *slot_of):
+        last[plane] = len(order)
+    free: list[int] = []
+    code: list[int] = []
+    runs: list[tuple[int, int]] = []
+    selects: tuple[Plane, ...] = ()
+    header = 0
+    for time, plane in enumerate(order):
+        op, operands = gates.ops[plane], gates.operands[plane]
+        reads = [slot_of[read] for read in operands]
+        free += {slot_of[read] for read in operands if last[read] == time}
+        if free:
+            slot = free.pop()
+        else:
+            slot, slots = slots, slots + 1
+        slot_of[plane] = slot
+        if runs and runs[-1][0] == op:
+            runs.pop()
+        else:
+            selects = ()
+        if op == Op.MUX4:
+            if operands[:3] != selects:
+                selects, header = operands[:3], len(code)
+                code += [0, *reads[:3]]
+            code[header] += 1
+            reads = reads[3:]
+        code += [slot, *reads]
+        runs.append((op, len(code)))
+    return runs, code, slots

@@ -1,0 +1,292 @@
+"""Runs netlists: `Simulator` in bulk with registers as wires, `Clocked` and `clock_rows` by the clock."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple, TypeAlias
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import CheckError, InternalError, RowsError
+from forestc.netlist.ir import BIT, Net, Netlist, WordType
+from hw_sim.kernel import Scratch, Width, latch, run_parallel, run_vectors
+from hw_sim.program import build_program
+from hw_sim.schedule import schedule
+from hw_sim.vcd import VcdWriter, signals
+
+Column: TypeAlias = NDArray[np.int64]
+IntMatrix: TypeAlias = NDArray[np.int64]
+Words: TypeAlias = Mapping[str, NDArray[Any]] | NDArray[Any]
+Ports: TypeAlias = Sequence[tuple[str, WordType]]
+
+BLOCK: Width = (0,) * 16  # the best of 8, 16 and 32 words a slot, while the slots stay near
+BLOCK_OF_MANY: Width = (0,) * 8
+NEAR = 64_000  # slots; with more of them the smaller block wins
+ONE_WORD: Width = (0,)
+LINE = 8  # words in a cache line; vectors that straddle lines are slow to load
+VALID_IN, VALID_OUT = "in_valid", "out_valid"
+PATTERN = WordType(64, False)  # such a word travels as the int64 of the same 64 bits
+PROGRESS_ROWS = 256
+
+
+class Simulator:
+    """Evaluates a netlist on many vectors at once, each bit of a machine word being one vector's.
+
+    Registers count as wires: since all paths pass equally many, the results are those of the
+    clocked netlist without the delay. Raises InternalError for a port of more than 64 bits.
+    """
+
+    def __init__(self, netlist: Netlist) -> None:
+        self._name = netlist.name
+        self._ports = _ports(netlist)
+        self._outputs = len(netlist.outputs)
+        self._tables = schedule(build_program(netlist, [net for _, net in netlist.outputs], clocked=False))
+        self._width = BLOCK if self._tables.slots <= NEAR else BLOCK_OF_MANY
+
+    def run(self, words: Words) -> IntMatrix:
+        """(vectors, outputs): the output ports' words, ports in the netlist's order.
+
+        words: (vectors, inputs), ports in the netlist's order, or each port's (vectors,) by name;
+        int64 ones are not copied. A word of 64 unsigned bits is the int64 of the same bits. Raises
+        RowsError for words that do not fit the ports or lie outside a port's range, InternalError
+        for a sum outside its word's range. Runs in numba's threads.
+        """
+        columns, vectors = _columns(self._ports, words)
+        out = np.empty((vectors, self._outputs), np.int64)
+        if not vectors:
+            return out
+        tasks = min(numba.get_num_threads(), -(-vectors // (64 * len(self._width))))
+        faults = np.empty((tasks, 2), np.int64)
+        addresses, strides = _places(columns)
+        scratch = _scratch(tasks, self._tables.slots, self._width)
+        run_parallel(self._tables, addresses, strides, scratch, out, faults, self._width)
+        for vector, port in faults.tolist():
+            if 0 <= port < len(columns):
+                raise _outside(*self._ports[int(port)], int(columns[port][vector]), f"vector {vector}")
+            if port >= 0:
+                where = f"netlist {self._name}, vector {vector}"
+                raise InternalError("a sum does not fit its word", where=where)
+        return out
+
+
+class Clocked:
+    """A netlist clock by clock, one vector at a time; all registers start at 0.
+
+    watch: nets whose values `values` is to give besides the outputs. `cycles` counts the clocks.
+    Raises InternalError for a port or a watched net of more than 64 bits.
+    """
+
+    def __init__(self, netlist: Netlist, watch: Sequence[Net] | None = None) -> None:
+        self.cycles = 0
+        self._watch = tuple(watch or ())
+        self._types = netlist.types
+        self._outputs = netlist.outputs
+        self._ports = _ports(netlist)
+        results = [net for _, net in netlist.outputs]
+        self._tables = schedule(build_program(netlist, [*results, *self._watch], clocked=True))
+        self._scratch = Scratch(*(array[0] for array in _scratch(1, self._tables.slots, ONE_WORD)))
+        self._words = np.zeros((1, len(self._ports)), np.int64)
+        self._addresses, self._strides = _places(list(self._words.T))
+        self._row = np.zeros((1, len(results) + len(self._watch)), np.int64)
+
+    def clock(self, inputs: Mapping[str, int]) -> dict[str, int]:
+        """The outputs in one cycle with these inputs, just before the rising edge; then the edge.
+
+        Raises RowsError for a missing or unknown port or a word outside its range.
+        """
+        _check_names(self._ports, inputs)
+        for place, (name, word) in enumerate(self._ports):
+            value = inputs[name]
+            if not word.low <= value <= word.high:
+                raise _outside(name, word, value, f"cycle {self.cycles}")
+            self._words[0, place] = _pattern(value)
+        run_vectors(self._tables, self._addresses, self._strides, self._scratch, 0, 1, self._row, ONE_WORD)
+        latch(self._tables.latches, self._scratch.planes)
+        self.cycles += 1
+        row = self._row[0].tolist()
+        return {name: _value(self._types[net], row[k]) for k, (name, net) in enumerate(self._outputs)}
+
+    @property
+    def watched(self) -> Column:
+        """(watched nets,): their words in the cycle last run, before its edge; overwritten by the next."""
+        return self._row[0, len(self._outputs) :]
+
+    def values(self, nets: Sequence[Net] | None = None) -> dict[Net, int]:
+        """The values of watched nets (all, if None) in the cycle last run, before its rising edge.
+
+        Raises KeyError for a net that is not watched.
+        """
+        values = {
+            net: _value(self._types[net], word) for net, word in zip(self._watch, self.watched.tolist(), strict=True)
+        }
+        return values if nets is None else {net: values[net] for net in nets}
+
+
+class ClockedRun(NamedTuple):
+    """outputs: (vectors, outputs) in port order, without `out_valid`. cycles: clocks until all were out."""
+
+    outputs: IntMatrix
+    cycles: int
+    latency: int
+
+
+def clock_rows(
+    netlist: Netlist,
+    words: Words,
+    valid_gaps: Sequence[int] | None = None,
+    vcd: Path | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> ClockedRun:
+    """Drives rows into a netlist, one a clock, and collects them `latency` cycles later.
+
+    words: as for `Simulator.run`. A netlist with one-bit ports `in_valid` and `out_valid` has
+    `in_valid` driven here, so words has no such port. valid_gaps: idle cycles before each row, with
+    garbage on the other inputs. vcd: a file for the waveform of ports, comparators, registers and
+    sums. progress: called now and then, and at the end, with the number of rows collected.
+
+    Raises RowsError for words that do not fit, CheckError if `out_valid` is 1 in any but the cycles
+    in which a row is due, OSError if the waveform can't be written.
+    """
+    handshake = _has_handshake(netlist)
+    ports = [port for port in _ports(netlist) if not (handshake and port[0] == VALID_IN)]
+    columns, vectors = _columns(ports, words)
+    _check_words(ports, columns)
+    gaps = [0] * vectors if valid_gaps is None else [int(gap) for gap in valid_gaps]
+    if len(gaps) != vectors or min(gaps, default=0) < 0:
+        raise RowsError(f"{len(gaps)} gaps for {vectors} rows", do="give each row a number of idle cycles")
+    fields = [name for name, _ in netlist.outputs if not (handshake and name == VALID_OUT)]
+    outputs = np.empty((vectors, len(fields)), np.int64)
+    waveform = VcdWriter(vcd, netlist.name, signals(netlist), netlist.latency > 0) if vcd else None
+    with waveform or nullcontext():
+        clocked = Clocked(netlist, waveform.nets if waveform else None)
+        in_flight: deque[bool] = deque()
+        done = 0
+        for inputs, valid in _cycles(ports, columns, gaps, netlist.latency, handshake):
+            got = clocked.clock(inputs)
+            if waveform:
+                waveform.cycle(clocked.watched)
+            in_flight.append(valid)
+            due = len(in_flight) > netlist.latency and in_flight.popleft()
+            if handshake and got[VALID_OUT] != due:
+                where = f"netlist {netlist.name}, cycle {clocked.cycles - 1}, row {done}"
+                raise CheckError(f"out_valid is {got[VALID_OUT]}, should be {int(due)}", where=where)
+            if due:
+                outputs[done] = [_pattern(got[name]) for name in fields]
+                done += 1
+                if progress and (done % PROGRESS_ROWS == 0 or done == vectors):
+                    progress(done)
+    return ClockedRun(outputs, clocked.cycles, netlist.latency)
+
+
+def _has_handshake(netlist: Netlist) -> bool:
+    inputs, outputs = dict(_ports(netlist)), dict(netlist.outputs)
+    return inputs.get(VALID_IN) == BIT and VALID_OUT in outputs and netlist.types[outputs[VALID_OUT]] == BIT
+
+
+def _cycles(
+    ports: Ports, columns: Sequence[Column], gaps: Sequence[int], latency: int, handshake: bool
+) -> Iterator[tuple[dict[str, int], bool]]:
+    """What goes in, cycle by cycle, and whether it is a row; at the end, idle cycles to drain."""
+    random = Random(0)
+
+    def cycle(words: Iterable[int], valid: bool) -> tuple[dict[str, int], bool]:
+        inputs = {name: _value(word, value) for (name, word), value in zip(ports, words, strict=True)}
+        return (inputs | {VALID_IN: int(valid)} if handshake else inputs), valid
+
+    def idle() -> tuple[dict[str, int], bool]:
+        return cycle([random.randint(word.low, word.high) for _, word in ports], False)
+
+    for row, gap in enumerate(gaps):
+        for _ in range(gap):
+            yield idle()
+        yield cycle([int(column[row]) for column in columns], True)
+    for _ in range(latency if gaps else 0):
+        yield idle()
+
+
+def _ports(netlist: Netlist) -> list[tuple[str, WordType]]:
+    return [(cell.name, netlist.types[net]) for net, cell in netlist.inputs]
+
+
+def _columns(ports: Ports, words: Words) -> tuple[list[Column], int]:
+    """Each port's words in the order of the ports, and how many there are."""
+    if isinstance(words, Mapping):
+        _check_names(ports, words)
+        columns = [_integers(np.asarray(words[name]), word, f"port {name!r}") for name, word in ports]
+        shapes = {column.shape for column in columns}
+        if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
+            raise RowsError(f"the ports' words have shapes {sorted(shapes)}", do="give arrays of one length")
+        return columns, len(columns[0]) if columns else 0
+    if words.ndim != 2 or words.shape[1] != len(ports):
+        raise RowsError(f"words have shape {words.shape}, should be (vectors, {len(ports)})")
+    if words.dtype == np.int64:  # the common case, without a look at each of many columns
+        return list(words.T), len(words)
+    return [_integers(words[:, k], word, f"port {name!r}") for k, (name, word) in enumerate(ports)], len(words)
+
+
+def _integers(words: NDArray[Any], word: WordType, where: str) -> Column:
+    """The words as int64, those of PATTERN type by their bits."""
+    if words.dtype.kind not in "iub":
+        raise RowsError(f"words of type {words.dtype}", where=where, do="give integers")
+    if word != PATTERN and words.dtype == np.uint64 and words.size and int(words.max()) > word.high:
+        vector = int(np.argmax(words > word.high))
+        raise _outside(where, word, int(words[vector]), f"vector {vector}")
+    return words.astype(np.int64, copy=False)
+
+
+def _check_names(ports: Ports, given: Mapping[str, object]) -> None:
+    missing = [name for name, _ in ports if name not in given]
+    if missing:
+        raise RowsError(f"no words for port {missing[0]!r}")
+    if len(given) > len(ports):
+        unknown = sorted(set(given) - {name for name, _ in ports})
+        raise RowsError(f"no input port {unknown[0]!r}")
+
+
+def _check_words(ports: Ports, columns: Sequence[Column]) -> None:
+    """Raises RowsError for the first word outside its port's range."""
+    bad: list[tuple[int, int]] = []
+    for place, ((_, word), column) in enumerate(zip(ports, columns, strict=True)):
+        if word != PATTERN:
+            outside = np.flatnonzero((column < word.low) | (column > word.high))
+            bad += [(int(vector), place) for vector in outside[:1]]
+    if bad:
+        vector, place = min(bad)
+        raise _outside(*ports[place], int(columns[place][vector]), f"vector {vector}")
+
+
+def _outside(name: str, word: WordType, value: int, where: str) -> RowsError:
+    return RowsError(f"port {name!r} holds {value}, outside {word.low} to {word.high}", where=where)
+
+
+def _pattern(value: int) -> int:
+    """The int64 of the same 64 bits."""
+    return value - (1 << 64) if value >> 63 > 0 else value
+
+
+def _value(word: WordType, pattern: int) -> int:
+    return pattern % (1 << 64) if word == PATTERN else pattern
+
+
+def _places(columns: Sequence[Column]) -> tuple[Column, Column]:
+    """Address and stride, in bytes, of each column. The caller keeps the columns alive."""
+    addresses = np.array([column.ctypes.data for column in columns], np.int64)
+    return addresses, np.array([column.strides[0] for column in columns], np.int64)
+
+
+def _scratch(tasks: int, slots: int, width: Width) -> Scratch:
+    """Scratch memory for so many threads, in rows; slot 0 zeros, slot 1 ones, registers 0."""
+    words = len(width)
+    row = -(-slots * words // LINE) * LINE
+    memory = np.zeros(tasks * row + LINE, np.uint64)
+    start = -(memory.ctypes.data // 8) % LINE
+    planes = memory[start : start + tasks * row].reshape(tasks, row)
+    planes[:, words : 2 * words] = ~np.uint64(0)
+    lanes = (tasks, 64)
+    return Scratch(np.zeros(lanes, np.uint64), np.zeros(lanes, np.uint64), np.zeros(lanes, np.int64), planes)

@@ -1,0 +1,191 @@
+"""Waveforms as value change dumps, IEEE 1364-2005 clause 18, for any waveform viewer.
+
+A clock cycle is 10 ns: with the rising edge the registers load and the inputs change, half a
+period later the clock falls. Nothing in a file depends on when or where it was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.netlist.ir import (
+    Add,
+    And,
+    Compare,
+    Const,
+    Input,
+    InSet,
+    Less,
+    Mux,
+    Net,
+    Netlist,
+    Not,
+    Or,
+    Register,
+)
+
+PERIOD = 10  # ns
+CLOCK = "clk"
+MAX_BITS = 64  # of a signal; the simulator hands out no wider words
+NAMED_MEMBERS = 4  # of a set, in the name of its comparator
+
+
+class Signal(NamedTuple):
+    """A name in the waveform: of `scope` ("" for the ports' own), for a net of so many bits."""
+
+    scope: str
+    name: str
+    net: Net
+    width: int
+    kind: str = "wire"  # or "reg"
+
+
+def legal(name: str) -> str:
+    """The name as an identifier: letters, digits and _, beginning with no digit."""
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    return plain if plain and not plain[0].isdigit() else f"_{plain}"
+
+
+def signals(netlist: Netlist) -> list[Signal]:
+    """Ports, comparators, registers and sums, with names that tell what they are."""
+    names = _names(netlist)
+    found = [Signal("", legal(cell.name), net, cell.width) for net, cell in netlist.inputs]
+    found += [Signal("", legal(name), net, netlist.types[net].width) for name, net in netlist.outputs]
+    for net, cell in enumerate(netlist.cells):
+        width = netlist.types[net].width
+        match cell:
+            case Less() | InSet() | Compare():
+                found.append(Signal("comparators", names[net], net, width))
+            case Register():
+                found.append(Signal("registers", names[net], net, width, "reg"))
+            case Add():
+                found.append(Signal("sums", names[net], net, width))
+            case Const() | Input() | Not() | And() | Or() | Mux():
+                pass
+            case _:
+                assert_never(cell)
+    taken = {("", CLOCK)}
+    unique: list[Signal] = []
+    for signal in found:
+        if signal.width > MAX_BITS:
+            continue
+        name, copies = signal.name, 1
+        while (signal.scope, name) in taken:
+            copies += 1
+            name = f"{signal.name}_{copies}"
+        taken.add((signal.scope, name))
+        unique.append(signal._replace(name=name))
+    return unique
+
+
+def _names(netlist: Netlist) -> list[str]:
+    """A legal name for every net; a register's is that of what it delays, and by how many cycles."""
+    names: list[str] = []
+    delays: list[tuple[str, int]] = []  # the name without the delay, and the delay
+    for net, (cell, origin) in enumerate(zip(netlist.cells, netlist.origins, strict=True)):
+        delay = 0
+        match cell:
+            case Const(value):
+                name = f"const_{value}"
+            case Input(port):
+                name = port
+            case Less(a, threshold):
+                name = f"{names[a]}_lt_{threshold}"
+            case InSet(a, members):
+                shown = "_".join(map(str, members[:NAMED_MEMBERS]))
+                name = f"{names[a]}_in_{shown}" + "_etc" * (len(members) > NAMED_MEMBERS)
+            case Compare(a, b):
+                name = f"{names[a]}_lt_{names[b]}"
+            case Add():
+                name = f"sum_{net}"
+            case Register(a):
+                name, delay = delays[a][0], delays[a][1] + 1
+            case Not() | And() | Or() | Mux():
+                name = f"tree{origin.tree}_node{origin.node}" if origin.tree >= 0 else f"net_{net}"
+            case _:
+                assert_never(cell)
+        name = legal(name.replace("-", "m"))
+        delays.append((name, delay))
+        names.append(f"{name}_d{delay}" if delay else name)
+    return names
+
+
+class VcdWriter:
+    """Writes the cycles of a run to a file as they come; a context manager.
+
+    `nets` are the nets whose words `cycle` is to be given, in that order. The clock is written if
+    `clock`. Raises OSError if the file can't be written.
+    """
+
+    def __init__(self, path: Path, top: str, signals: Sequence[Signal], clock: bool) -> None:
+        self.nets = list(dict.fromkeys(signal.net for signal in signals))
+        widths = {signal.net: signal.width for signal in signals}
+        self._widths = [widths[net] for net in self.nets]
+        self._codes = [_code(place + 1) for place in range(len(self.nets))]
+        self._clock = _code(0) if clock else ""
+        self._last: NDArray[np.int64] | None = None
+        self._cycles = 0
+        self._file = path.open("w", encoding="ascii", newline="\n")
+        self._header(legal(top), signals)
+
+    def __enter__(self) -> VcdWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._file:
+            if self._cycles:
+                self._file.write(f"#{self._cycles * PERIOD}\n")
+
+    def _header(self, top: str, signals: Sequence[Signal]) -> None:
+        lines = ["$version forestc hw_sim $end", "$timescale 1ns $end", f"$scope module {top} $end"]
+        if self._clock:
+            lines.append(f"$var wire 1 {self._clock} {CLOCK} $end")
+        codes = dict(zip(self.nets, self._codes, strict=True))
+        for scope in dict.fromkeys(signal.scope for signal in signals):
+            if scope:
+                lines.append(f"$scope module {scope} $end")
+            for _, name, net, width, kind in (signal for signal in signals if signal.scope == scope):
+                bits = f" [{width - 1}:0]" if width > 1 else ""
+                lines.append(f"$var {kind} {width} {codes[net]} {name}{bits} $end")
+            if scope:
+                lines.append("$upscope $end")
+        lines += ["$upscope $end", "$enddefinitions $end"]
+        self._file.write("\n".join(lines) + "\n")
+
+    def cycle(self, words: NDArray[np.int64]) -> None:
+        """One cycle's words, in the order of `nets`; negative ones in two's complement."""
+        first = self._last is None
+        changed = np.arange(len(words)) if self._last is None else np.flatnonzero(words != self._last)
+        self._last = words.copy()
+        lines = [f"#{self._cycles * PERIOD}"]
+        if first:
+            lines.append("$dumpvars")
+        if self._clock:
+            lines.append(f"1{self._clock}")
+        for place, word in zip(changed.tolist(), words[changed].tolist(), strict=True):
+            width, code = self._widths[place], self._codes[place]
+            lines.append(f"{word}{code}" if width == 1 else f"b{word % (1 << width):b} {code}")
+        if first:
+            lines.append("$end")
+        if self._clock:
+            lines += [f"#{self._cycles * PERIOD + PERIOD // 2}", f"0{self._clock}"]
+        if len(lines) > 1:  # a moment without a change needs no mention
+            self._file.write("\n".join(lines) + "\n")
+        self._cycles += 1
+
+
+def _code(number: int) -> str:
+    """The short identifier of a variable: printable characters ! to ~."""
+    code = chr(33 + number % 94)
+    while number := number // 94:
+        code += chr(33 + number % 94)
+    return code
