@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,9 +35,8 @@ def simulate_rows(
     idle = [int(n) for n in np.random.default_rng(0).integers(0, 3, len(words))] if gaps else None
     staged: Path | None = None
     try:
-        if vcd is not None:
-            with tempfile.NamedTemporaryFile(dir=vcd.parent, prefix=f".{vcd.name}.", delete=False) as file:
-                staged = Path(file.name)
+        if vcd is not None:  # written beside its place, so that a waveform cut short is never left behind
+            staged = vcd.with_name(f".{vcd.name}.part")
         run = clock_rows(design.netlist, words, idle, staged, lambda done: progress(done, len(words)))
         if staged is not None and vcd is not None:
             staged.replace(vcd)
