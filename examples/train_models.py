@@ -21,7 +21,7 @@ def main() -> None:
     boosted.get_booster().feature_names = list(X.columns)
     boosted.save_model(MODELS / "breast_cancer.json")
     X, _, y, _ = split_digits()
-    forest = RandomForestClassifier(n_estimators=24, max_depth=9, random_state=0).fit(X, y)
+    forest = RandomForestClassifier(n_estimators=16, max_depth=8, random_state=0).fit(X, y)
     skops.io.dump(forest, MODELS / "digits.skops", compresslevel=9, compression=8)
 
 
