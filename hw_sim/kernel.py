@@ -32,10 +32,12 @@ assert [method.name for method in Method] == ["COMPARE", "DECODE", "RANK"]
 
 
 def compiled(function: Function) -> Function:
+    """Machine code of a function, kept on disk where there is a folder for it."""
     return _compile(function, parallel=False)
 
 
 def compiled_parallel(function: Function) -> Function:
+    """The same, its prange loops spread over all cores."""
     return _compile(function, parallel=True)
 
 
@@ -120,6 +122,8 @@ def meet(context: Any, octets: Any, mask: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def load(context: Any, address: Any, width: Any) -> Any:
+    """The plane at an address, as one vector."""
+
     vector = _Vector(width.count)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -130,6 +134,8 @@ def load(context: Any, address: Any, width: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def store(context: Any, address: Any, vector: Any) -> Any:
+    """Writes a vector as the plane at an address."""
+
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         builder.store(args[1], _at(builder, args[0], vector.llvm), align=8)
         return context.get_dummy_value()
@@ -139,21 +145,25 @@ def store(context: Any, address: Any, vector: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def both(context: Any, a: Any, b: Any) -> Any:
+    """a and b, lane by lane."""
     return a(a, a), lambda context, builder, signature, args: builder.and_(*args)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def either(context: Any, a: Any, b: Any) -> Any:
+    """a or b, lane by lane."""
     return a(a, a), lambda context, builder, signature, args: builder.or_(*args)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def differ(context: Any, a: Any, b: Any) -> Any:
+    """a xor b, lane by lane."""
     return a(a, a), lambda context, builder, signature, args: builder.xor(*args)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def inverse(context: Any, a: Any) -> Any:
+    """not a, lane by lane."""
     return a(a), lambda context, builder, signature, args: builder.not_(*args)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from forestc.errors import InternalError
+from forestc.netlist.builder import width_for
 from forestc.netlist.ir import (
     Add,
     And,
@@ -114,14 +115,8 @@ def value_ranges(netlist: Netlist, clocked: bool) -> list[tuple[int, int]]:
 
 
 def sum_range(cell: Add, ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """The smallest and largest sum that operands in these ranges can have."""
     return sum(ranges[a][0] for a in cell.operands), sum(ranges[a][1] for a in cell.operands)
-
-
-def narrowest(low: int, high: int) -> WordType:
-    """The narrowest word type that holds every integer from low to high."""
-    if low >= 0:
-        return WordType(max(1, high.bit_length()), False)
-    return WordType(max((~low).bit_length(), high.bit_length()) + 1, True)
 
 
 class _Elaboration:
@@ -251,7 +246,7 @@ class _Elaboration:
     def _add(self, cell: Add) -> Sequence[Literal]:
         word = WordType(cell.width, cell.signed)
         low, high = sum_range(cell, self.ranges)
-        exact = narrowest(low, high)
+        exact = width_for(low, high)
         operands = [(self._planes(a), self.types[a].signed) for a in cell.operands]
         planes = self.gates.add(operands, exact.width)
         fill = planes[-1] if exact.signed else ZERO

@@ -83,12 +83,9 @@ def read_live(model: Any) -> Forest:
     where = f"XGBoost {type(model).__name__}"
     booster, labels = model, None
     if hasattr(model, "get_booster"):
-        try:
-            booster = model.get_booster()
-        except Exception as error:
-            if type(error).__name__ != "NotFittedError":
-                raise
-            raise ModelError("the estimator is not fitted", where=where, do="call fit first") from None
+        if not model.__sklearn_is_fitted__():
+            raise ModelError("the estimator is not fitted", where=where, do="call fit first")
+        booster = model.get_booster()
         labels = getattr(model, "classes_", None)
         best = getattr(model, "best_iteration", None) if getattr(model, "early_stopping_rounds", None) else None
         if best is not None:

@@ -117,6 +117,8 @@ def test_skops_bytes(tmp_path):
     skops.io.dump(RandomForestClassifier(2, max_depth=2).fit(X, y), tmp_path / "m.skops")
     buffer.write((tmp_path / "m.skops").read_bytes())
     source = random.Random(3)
+    read = 0
     for _ in range(60):
         (tmp_path / "m.skops").write_bytes(mutated_bytes(buffer.getvalue(), source))
-        judged(lambda _, __: load(tmp_path / "m.skops"), b"")
+        read += judged(lambda _, __: load(tmp_path / "m.skops"), b"")
+    assert read < 60
