@@ -25,10 +25,11 @@ types: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-# The measured comparisons; DATA names a folder of data sets for those that want one.
+# The measured comparisons; PEERS names a folder of NAME.json with NAME.npz to add. About 45 minutes.
 bench: $(STAMP)
 	$(BIN)/python benchmarks/compile_scale.py
 	$(BIN)/python benchmarks/simulation.py
+	$(BIN)/python benchmarks/exactness.py $(if $(PEERS),--peers $(PEERS))
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' \

@@ -24,7 +24,9 @@ from forestc.forest.numbers import FLOAT64, Fixed, Ordered
 from forestc.forest.rows import ArrayRows
 from forestc.forest.text import parse_forest, print_forest
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.toolchain import verilator as verilator_tool
 from forestc.toolchain.compilers import STRICT, c_compiler
+from forestc.toolchain.verilator import find_verilator
 
 CASES = Path(__file__).parents[1] / "cases"
 SMALL = parse_forest((CASES / "small.forest").read_text())
@@ -80,9 +82,11 @@ def test_icarus_equals_the_evaluator_on_random_forests(need_tool, tmp_path_facto
     assert differences(IcarusEngine, made, folder, seed).count == 0
 
 
-@pytest.mark.parametrize(("seed", "latency"), [(17, 0), (5, 3)])
-def test_verilator_equals_the_evaluator_on_random_forests(need_tool, tmp_path, seed, latency):
-    need_tool("verilator")
+@pytest.mark.parametrize(("seed", "latency", "native"), [(17, 0, False), (5, 3, False), (5, 3, True)])
+def test_verilator_equals_the_evaluator_on_random_forests(need_tool, tmp_path, monkeypatch, seed, latency, native):
+    need_tool("verilator_bin" if native else "verilator")
+    found = find_verilator(native)
+    monkeypatch.setattr(verilator_tool, "find_verilator", lambda: found)
     made = design(random_forest(seed, True), tmp_path, latency, "scores", targets=("verilog",))
     assert differences(VerilatorEngine, made, tmp_path, seed).count == 0
 
