@@ -55,6 +55,8 @@ class TableRows:
             truth = None if self.label is None else self._truth(table.column(self.label), start)
             start += table.num_rows
             yield Batch(X, truth)
+        if not start:
+            raise RowsError("there are no rows", where=self.where, do="give at least one")
 
     def _tables(self) -> Iterator[pa.RecordBatch]:
         try:
@@ -169,6 +171,8 @@ def _array_rows(data: NDArray[np.float64], truth: Any, forest: Forest, where: st
             where=where,
             do=f"the model takes rows of {forest.columns} columns",
         )
+    if not len(data):
+        raise RowsError("there are no rows", where=where, do="give at least one")
     if truth is not None and len(truth) != len(data):
         raise RowsError(f"{len(truth)} labels for {len(data)} rows", where=where)
     labels = None if truth is None else truth_of(list(np.asarray(truth).tolist()), forest.classes, where)

@@ -121,6 +121,7 @@ def test_labels_are_matched_as_the_model_knows_them(tmp_path, forest, frame):
         ("1,2\n3,4\n", None, "has 2 columns beside the label.*takes 30"),
         ("1,2\n3,4\n", "7", "there is no column 7 of 2"),
         ("", None, "the file is empty"),
+        ("{head}\n", None, "there are no rows"),
         ("{head}\n{row},x\n", None, "not a readable CSV file .*Expected 30 columns, got 31"),
         ("{head}\nred{row}\n", None, "can't be read.*mean 0|can't be read.*conversion error"),
         ("a,a\n1,2\n", None, "two columns have one name"),
