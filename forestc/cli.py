@@ -130,7 +130,7 @@ def check(
         str | None, typer.Option("--engines", help="a list of: netlist, icarus, verilator, c; default: all there are")
     ] = None,
     random: Annotated[int, typer.Option("--random", min=0, help="random vectors beside the rows")] = 10_000,
-    seed: Annotated[int, typer.Option("--seed", help="of the random vectors")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="of the random vectors")] = 0,
     json_: Json = False,
 ) -> None:
     """Does what was written still say what the model says?"""
@@ -226,6 +226,11 @@ def main(arguments: list[str] | None = None) -> None:
         # the reader of our output went away, as `head` does
         sys.stderr.close()
         status = 0
+    except (OSError, MemoryError, RecursionError) as error:
+        if debug:
+            raise
+        sys.stderr.write(f"forestc: {_one_line(str(error)) or type(error).__name__}; --debug shows where\n")
+        status = 1
     sys.exit(status)
 
 

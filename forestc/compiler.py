@@ -21,7 +21,7 @@ from forestc.checks.agreement import Agreement, agreement
 from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, vectors
 from forestc.data import rows_from
-from forestc.design import MANIFEST, MODEL, QUANTISED, Design, open_design, write_folder
+from forestc.design import MANIFEST, MODEL, QUANTISED, REPORT, Design, open_design, write_folder
 from forestc.errors import CheckError, OptionError
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category, Float
@@ -82,6 +82,8 @@ def compile(
     labels themselves. latency: clock cycles, 0 for combinational logic. Raises ForestcError.
     """
     clock = _Clock(progress)
+    if not targets:
+        raise OptionError("no target", do=f"known: {', '.join(TARGETS)}")
     for target in targets:
         if target not in TARGETS:
             raise OptionError(f"unknown target {target!r}", do=f"known: {', '.join(TARGETS)}")
@@ -115,7 +117,7 @@ def compile(
         MANIFEST: _json(told),
         MODEL: print_forest(source),
         QUANTISED: print_forest(forest),
-        "report.md": compile_report(source, forest, netlist, steps, figures, files),
+        REPORT: compile_report(source, forest, netlist, steps, figures, files),
     }
     with clock.measure("write"):
         write_folder(Path(out), files)

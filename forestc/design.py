@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 from forestc.backends.c import COptions
 from forestc.backends.manifest import FORMAT, design_hash
-from forestc.errors import ForestcError, ModelError
+from forestc.errors import ForestcError, ModelError, OptionError
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, lower
@@ -23,6 +24,7 @@ from forestc.netlist.ir import Netlist
 MANIFEST = "manifest.json"
 MODEL = "model.forest"
 QUANTISED = "quantised.forest"
+REPORT = "report.md"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,26 +85,38 @@ def open_design(folder: str | Path) -> Design:
             )
         design = Design(folder, manifest, parse_forest(texts[MODEL]), parse_forest(texts[QUANTISED]))
         told = manifest["hash"] == design_hash(design.forest, manifest["options"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        # read once here, so that whoever uses them later need not ask whether they are there
+        _, _, _ = design.targets, design.c_options, design.lowering
+        inside = all(_stays_inside(str(path)) for path in manifest["files"].values())
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ForestcError(f"{MANIFEST} is damaged ({error})", where=str(folder), do="compile again") from None
+    except OptionError as error:
         raise ForestcError(f"{MANIFEST} is damaged ({error})", where=str(folder), do="compile again") from None
     except ModelError as error:
         raise ModelError(f"a forest in it is damaged ({error})", where=str(folder), do="compile again") from None
+    if not inside:
+        raise ForestcError(f"{MANIFEST} names files outside the folder", where=str(folder), do="compile again")
     if not told:
         raise ForestcError(f"{QUANTISED} and {MANIFEST} do not belong together", where=str(folder), do="compile again")
     return design
 
 
+def _stays_inside(path: str) -> bool:
+    return not Path(path).is_absolute() and ".." not in Path(path).parts
+
+
 def write_folder(folder: Path, files: Mapping[str, str]) -> None:
     """All of the files or none: written beside the folder, then moved into place.
 
-    A folder that is there already is replaced only if forestc wrote it or it is empty. Raises ForestcError.
+    A folder that is there already is replaced only if forestc wrote everything in it. Raises ForestcError.
     """
-    if folder.exists() and not folder.is_dir():
-        raise ForestcError("is a file", where=str(folder), do="give a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / MANIFEST).is_file():
-        raise ForestcError("is not empty and was not written by forestc", where=str(folder), do="give another folder")
-    staged: Path | None = None
+    where, folder = str(folder), folder.absolute()
+    staged = replaced = None
     try:
+        if folder.exists() and not folder.is_dir():
+            raise ForestcError("is a file", where=where, do="give a folder")
+        if folder.is_dir() and (foreign := _foreign_file(folder)):
+            raise ForestcError(f"holds {foreign!r}, which forestc did not write", where=where, do="give another folder")
         folder.parent.mkdir(parents=True, exist_ok=True)
         staged = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         for name, text in files.items():
@@ -113,17 +127,32 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
         if folder.is_dir():
             replaced = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
             folder.replace(replaced / "old")
-            staged.replace(folder)
-            shutil.rmtree(replaced)
+            try:
+                staged.replace(folder)
+            except OSError:
+                (replaced / "old").replace(folder)
+                raise
         else:
             staged.replace(folder)
     except OSError as error:
         raise ForestcError(
-            f"can't be written ({error.strerror})", where=str(folder), do="choose a folder you may write to"
+            f"can't be written ({error.strerror})", where=where, do="choose a folder you may write to"
         ) from None
     finally:
-        if staged is not None:
-            shutil.rmtree(staged, ignore_errors=True)
+        for left in (staged, replaced):
+            if left is not None:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def _foreign_file(folder: Path) -> str:
+    """A file in the folder that a manifest of forestc's does not account for; "" if there is none."""
+    present = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
+    known: set[str] = set()
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if told["format"] == FORMAT and {"core", "hash", "options"} <= told.keys():
+            known = {MANIFEST, MODEL, QUANTISED, REPORT, *map(str, told["files"].values())}
+    return min(present - known, default="")
 
 
 def _umask() -> int:

@@ -121,7 +121,7 @@ def test_skops_model_of_the_examples(run):
         (["compile", "ill.json", "--rows", "no.csv", "-o", "x"], 1, "there is no such file; no.csv"),
         (["compile", "ill.json", "--rows", "rows.csv", "--label", "targt", "-o", "x"], 1, "there is no column 'targt'"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "rows.csv"], 1, "is a file; rows.csv"),
-        (["compile", "ill.json", "--rows", "rows.csv", "-o", "."], 1, "is not empty and was not written by forestc"),
+        (["compile", "ill.json", "--rows", "rows.csv", "-o", "."], 1, "which forestc did not write"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "/proc/x"], 1, "can't be written"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--target", "vhdl"], 2, "unknown target 'vhdl'"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "-p", "simplfy"], 2, "unknown pass 'simplfy'"),
@@ -213,3 +213,34 @@ def test_as_a_program():
     done = subprocess.run([sys.executable, "-m", "forestc", "--help"], capture_output=True, text=True, check=True)
     for command in ("inspect", "print", "compile", "check", "simulate"):
         assert command in done.stdout
+
+
+def test_a_folder_with_anything_of_the_user_s_is_left_alone(run, work):
+    assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "mine")[0] == 0
+    assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "mine", "--latency", "1")[0] == 0
+    (work / "mine" / "notes.txt").write_text("keep me")
+    (work / "app").mkdir()
+    (work / "app" / "manifest.json").write_text("{}")
+    for out, name in (("mine", "notes.txt"), ("app", "manifest.json")):
+        status, _, err = run("compile", "ill.json", "--rows", "rows.csv", "-o", out)
+        assert status == 1 and f"holds '{name}', which forestc did not write" in err
+    assert (work / "mine" / "notes.txt").read_text() == "keep me"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["check", "odd", "--rows", "rows.csv", "--seed", "-1"], 2),
+        (["simulate", "odd", "--rows", "rows.csv", "--vcd", "."], 1),
+        (["simulate", "odd", "--rows", "few.parquet", "--vcd", "w" * 300], 1),
+        (["compile", "ill.json", "--rows", "x" * 300 + ".csv", "-o", "y"], 1),
+        (["compile", "ill.json", "--rows", "rows.csv", "-o", "y" * 300], 1),
+        (["compile", "ill.json", "--rows", "rows.csv", "-o", "y", "--target", ""], 2),
+    ],
+)
+def test_odd_arguments_get_one_line(run, work, arguments, status):
+    if not (work / "odd").exists():
+        assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "odd")[0] == 0
+    found, _, err = run(*arguments)
+    assert found == status
+    assert err.startswith("forestc: ") and err.count("\n") == 1

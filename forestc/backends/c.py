@@ -113,7 +113,7 @@ class _Header:
             if not len(tree.inner):
                 for place, output in enumerate(tree.outputs):
                     constant[output] += int(tree.values[tree.leaf[0], place])
-        text_labels = not all(isinstance(c, int) for c in forest.classes)
+        text_labels = not all(isinstance(c, int) and abs(c) < 1 << 63 for c in forest.classes)
         labels = [c_string(str(c)) if text_labels else _constant(int(c)) for c in forest.classes]
         return {
             "prefix": self.prefix,
@@ -139,10 +139,10 @@ class _Header:
             "trees": [self.tree(index) for index in varying],
             "score_type": self.score,
             "scores_body": self._scores(varying, constant),
-            "label_type": "uint8_t" if len(labels) <= 256 else "uint16_t",
+            "label_type": _label_type(len(labels)),
             "labels": labels,
             "text_labels": text_labels,
-            "predict_body": self._predict("uint8_t" if len(labels) <= 256 else "uint16_t"),
+            "predict_body": self._predict(_label_type(len(labels))),
         }
 
     def _input_note(self, index: int, feature: Feature) -> str:
@@ -318,6 +318,11 @@ class _Header:
         if missing_left:
             return f"{below} || {size} > UINT{bits}_C({infinity})"
         return f"{below} && {size} <= UINT{bits}_C({infinity})"
+
+
+def _label_type(classes: int) -> str:
+    """Holds the number of classes itself, as the loop over them counts up to it."""
+    return int_type(0, classes)
 
 
 def _negated(condition: str) -> str:

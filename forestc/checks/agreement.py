@@ -70,4 +70,4 @@ def _spread(model: Forest, rows: Rows) -> float:
     for batch in rows.batches():
         scores = evaluate(model, batch.X).scores
         low, high = min(low, float(scores.min())), max(high, float(scores.max()))
-    return float(high - low) if high > low else 0.0
+    return float(high - low) if high > low else abs(high)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ def simulate_rows(
     vcd: a file for the waveform. gaps: idle cycles (invalid garbage) between some rows. Returns the figures
     of `forestc simulate --json`. Raises ForestcError for a file that can't be written.
     """
+    if vcd is not None and (not vcd.name or vcd.is_dir()):
+        raise ForestcError("is a folder", where=str(vcd), do="name a file for the waveform")
     opened = rows_from(rows, design.model, label)
     words = np.concatenate([encode(design.forest, batch.X) for batch in opened.batches()])
     idle = [int(n) for n in np.random.default_rng(0).integers(0, 3, len(words))] if gaps else None
@@ -44,7 +47,8 @@ def simulate_rows(
         raise ForestcError(f"can't be written ({error.strerror})", where=str(vcd), do="choose another file") from None
     finally:
         if staged is not None:
-            staged.unlink(missing_ok=True)
+            with suppress(OSError):
+                staged.unlink(missing_ok=True)
     wanted = expected(design.forest, design.netlist, words)
     return {
         "rows": len(words),

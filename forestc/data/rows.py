@@ -6,8 +6,11 @@ position. Files are read in batches, again and again, and never whole.
 
 from __future__ import annotations
 
+import csv
 import gzip
 import re
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +28,9 @@ from forestc.forest.rows import ArrayRows, Batch, Rows
 
 BLOCK_BYTES = 8 << 20
 BATCH_ROWS = 8192
-_GENERIC_NAME = re.compile(r"[fx]\d+|column_\d+", re.IGNORECASE)
+BATCH_VALUES = 1 << 24
+_GENERIC_NAME = re.compile(r"[fx]?\d+|column_\d+", re.IGNORECASE)
+_NULLS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,9 @@ class TableRows:
     def _tables(self) -> Iterator[pa.RecordBatch]:
         try:
             for table in self.open():
-                for at in range(0, table.num_rows, BATCH_ROWS):
-                    yield table.slice(at, BATCH_ROWS)
+                size = max(1, min(BATCH_ROWS, BATCH_VALUES // max(1, len(self.wanted))))
+                for at in range(0, table.num_rows, size):
+                    yield table.slice(at, size)
         except (pa.ArrowException, OSError) as error:
             raise RowsError(f"can't be read ({_first_line(error)})", where=self.where) from None
 
@@ -123,7 +129,11 @@ def open_rows(path: str | Path, forest: Forest, label: str | None = None) -> Row
     (`X_test`), and label names the array of labels. Raises RowsError, OptionError.
     """
     path = Path(path)
-    if not path.exists():
+    try:
+        there = path.exists()
+    except OSError:  # a name too long to ask about
+        there = False
+    if not there:
         raise RowsError("there is no such file", where=str(path), do="check the path")
     name = path.name.lower()
     if name.endswith((".npy", ".npz")):
@@ -146,22 +156,32 @@ def rows_from(rows: Any, forest: Forest, truth: Any = None) -> Rows:
     truth: labels as the model knows them, one a row. Raises RowsError.
     """
     if isinstance(rows, str | Path):
-        return open_rows(rows, forest, truth)
+        return open_rows(rows, forest, None if truth is None else str(truth))
     if isinstance(rows, ArrayRows | TableRows):
         return rows
     if hasattr(rows, "columns") and not isinstance(rows, np.ndarray):
-        table = rows if isinstance(rows, pa.Table) else pa.Table.from_pandas(rows, preserve_index=False)
-        wanted = _match(list(table.column_names), forest, "the data frame")
-        data = np.zeros((table.num_rows, forest.columns))
-        for column, name in enumerate(wanted):
-            if name is not None:
-                data[:, column] = _numbers(table.column(name).combine_chunks(), name, "the data frame")
+        data = _frame(rows, forest)
     else:
         try:
             data = np.asarray(rows, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise RowsError(f"the rows are not numbers ({error})") from None
     return _array_rows(data, truth, forest, "the rows")
+
+
+def _frame(frame: Any, forest: Forest) -> NDArray[np.float64]:
+    where = "the data frame"
+    try:
+        table = frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise RowsError(f"not a table of numbers ({_first_line(error)})", where=where) from None
+    if len(set(table.column_names)) != len(table.column_names):
+        raise RowsError("two columns have one name", where=where)
+    data = np.zeros((table.num_rows, forest.columns))
+    for column, name in enumerate(_match(list(table.column_names), forest, where)):
+        if name is not None:
+            data[:, column] = _numbers(table.column(name).combine_chunks(), name, where)
+    return data
 
 
 def _array_rows(data: NDArray[np.float64], truth: Any, forest: Forest, where: str) -> ArrayRows:
@@ -182,7 +202,8 @@ def _array_rows(data: NDArray[np.float64], truth: Any, forest: Forest, where: st
 def _numpy_rows(path: Path, forest: Forest, label: str | None) -> Rows:
     truth = None
     try:
-        loaded = np.load(path, allow_pickle=False)
+        # mapped, so that a header that promises more than the file holds costs nothing
+        loaded = np.load(path, mmap_mode="r" if path.suffix.lower() == ".npy" else None, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             data = loaded
             if label is not None:
@@ -197,8 +218,10 @@ def _numpy_rows(path: Path, forest: Forest, label: str | None) -> Rows:
                     do=f"it has: {', '.join(loaded.files)}",
                 )
             data, truth = loaded[key], None if label is None else loaded[label]
+        if data.dtype.kind not in "biuf":
+            raise RowsError(f"the array holds {data.dtype}, not numbers", where=str(path))
         data = np.asarray(data, dtype=np.float64)
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, TypeError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         raise RowsError(f"not a readable NumPy file ({_first_line(error)})", where=str(path)) from None
     return _array_rows(data, truth, forest, str(path))
 
@@ -219,16 +242,23 @@ def _position(label: str, columns: int, where: str) -> int:
 
 def _csv_rows(path: Path, forest: Forest, label: str | None) -> Rows:
     try:
-        with path.open("rb") as raw, gzip.open(raw) if path.suffix == ".gz" else raw as file:
-            first = file.readline(1 << 20).decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+        zipped = path.name.lower().endswith(".gz")
+        with path.open("rb") as raw, gzip.open(raw) if zipped else raw as file:
+            lines = (line for line in iter(lambda: file.readline(1 << 20), b"") if line.strip())
+            first = next(lines, b"").decode("utf-8-sig")
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise RowsError(f"can't be read ({_first_line(error)})", where=str(path)) from None
     if not first.strip():
         raise RowsError("the file is empty", where=str(path))
-    headed = any(_as_number(cell.strip().strip('"')) is None and cell.strip() for cell in first.split(","))
+    headed = _is_header(first, forest, label)
     options = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES, autogenerate_column_names=not headed)
+
+    def opened(convert: pyarrow.csv.ConvertOptions | None = None) -> Any:
+        source = pa.input_stream(str(path), compression="gzip" if zipped else None)
+        return pyarrow.csv.open_csv(source, read_options=options, convert_options=convert)
+
     try:
-        names = pyarrow.csv.open_csv(path, read_options=options).schema.names
+        names = opened().schema.names
     except (pa.ArrowException, OSError) as error:
         raise RowsError(f"not a readable CSV file ({_first_line(error)})", where=str(path)) from None
     wanted, label = _columns(names, forest, label, str(path), headed)
@@ -236,11 +266,19 @@ def _csv_rows(path: Path, forest: Forest, label: str | None) -> Rows:
     if label is not None:
         types[label] = pa.string()
     convert = pyarrow.csv.ConvertOptions(column_types=types, include_columns=list(types))
+    return TableRows(lambda: iter(opened(convert)), wanted, label, forest.classes, str(path))
 
-    def start() -> Iterator[pa.RecordBatch]:
-        return iter(pyarrow.csv.open_csv(path, read_options=options, convert_options=convert))
 
-    return TableRows(start, wanted, label, forest.classes, str(path))
+def _is_header(line: str, forest: Forest, label: str | None) -> bool:
+    """Whether a CSV's first line names the columns: it holds a name that is known, or 0, 1, 2, ... as data
+    frames without names are written, or mostly text. Text in a label column alone makes no header."""
+    cells = [cell.strip() for cell in next(csv.reader([line]), [])]
+    if {label, *(feature.name for feature in forest.features)} & set(cells):
+        return True
+    numbers = [cell for cell in cells if _as_number(cell) is not None or cell.lower() in _NULLS]
+    if len(numbers) > 2 and numbers == [str(index) for index in range(len(numbers))]:
+        return True
+    return 2 * len(numbers) < len(cells)
 
 
 def _dataset_rows(path: Path, form: str, forest: Forest, label: str | None) -> Rows:
@@ -267,20 +305,20 @@ def _columns(
         if headed and not re.fullmatch(r"-?\d+", label):
             raise RowsError(f"there is no column {label!r}", where=where, do=f"it has: {_some(names)}")
         label = names[_position(label, len(names), where)]
-    return _match([name for name in names if name != label], forest, where), label
+    return _match([name for name in names if name != label], forest, where, headed), label
 
 
-def _match(names: list[str], forest: Forest, where: str) -> tuple[str | None, ...]:
+def _match(names: list[str], forest: Forest, where: str, named: bool = True) -> tuple[str | None, ...]:
     """By name if the file has every feature's, by position if either side has no real names."""
     result: list[str | None] = [None] * forest.columns
     said = [feature.name for feature in forest.features]
     missing = [name for name in said if name not in names]
     unique = len(set(said)) == len(said)  # two features of one name can only go by position
-    if not missing and unique:
+    if named and not missing and unique:
         for feature in forest.features:
             result[feature.column] = feature.name
         return tuple(result)
-    if unique and not any(all(map(_GENERIC_NAME.fullmatch, side)) for side in (said, names)):
+    if named and unique and not any(all(map(_GENERIC_NAME.fullmatch, side)) for side in (said, names)):
         raise RowsError(
             f"column {missing[0]!r} is missing" + (f" and {len(missing) - 1} more" if missing[1:] else ""),
             where=where,

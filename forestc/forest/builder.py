@@ -5,7 +5,7 @@ Frontends hand over arrays as they read them; here they are bounded, checked and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,10 +25,12 @@ from forestc.forest.ir import (
     Link,
     Provenance,
     Tree,
+    unique_in,
 )
 from forestc.forest.verify import verify
 
 MAX_NODES = 1 << 28
+MAX_DEPTH = 4096
 MAX_OUTPUTS = 1 << 16
 
 
@@ -124,12 +126,37 @@ def _refuse_non_tree(left: IntArray, right: IntArray, ids: IntArray, where: str)
         raise fail(orphan, "is an orphan: no node leads to it")
     reached = np.zeros(n, dtype=bool)
     level = np.zeros(1, dtype=np.int64)
+    depth = 0
     while len(level):
+        if depth > MAX_DEPTH:
+            raise ModelError(f"is deeper than {MAX_DEPTH} conditions", where=where, do="train with a max_depth")
+        depth += 1
         reached[level] = True
         inner = level[~is_leaf[level]]
         level = np.concatenate([left[inner], right[inner]]).astype(np.int64)
     if not reached.all():  # every node has one parent, so what the root misses goes round in a circle
         raise fail(~reached, "lies on a cycle")
+
+
+def read_features(
+    trees: Sequence[Tree], columns: int, make: Callable[[int], Feature], where: str
+) -> tuple[list[Feature], list[Tree]]:
+    """Features of the columns that some condition reads, and the trees with these features' indices.
+
+    trees: `feature` holds columns of the source's rows. make: a column's Feature. What a file says of its
+    width costs nothing this way. Raises ModelError for a column outside the rows.
+    """
+    read = unique_in(tree.feature[tree.inner] for tree in trees)
+    if len(read) and (read[0] < 0 or read[-1] >= columns):
+        bad = int(read[0] if read[0] < 0 else read[-1])
+        tree = next(index for index, tree in enumerate(trees) if (tree.feature[tree.inner] == bad).any())
+        raise ModelError(f"a condition reads column {bad} of {columns}", where=f"{where}, tree {tree}")
+    features = [make(int(column)) for column in read]
+    placed = [
+        changed_tree(t, feature=np.where(t.left == LEAF, LEAF, np.searchsorted(read, t.feature)).astype(np.int32))
+        for t in trees
+    ]
+    return features, placed
 
 
 def make_forest(

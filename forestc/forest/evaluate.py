@@ -55,7 +55,9 @@ def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
             raise RowsError(
                 "a value is missing (NaN)",
                 where=f"row {int(absent[0])}, feature {feature.name!r}",
-                do="fill it in, or use a model that takes missing values",
+                do="fill it in, or compile with quantize{missing=always} if the model takes missing values"
+                if forest.quantised
+                else "fill it in, or use a model that takes missing values",
             )
         if isinstance(feature.number, Float):
             result[:, index] = column

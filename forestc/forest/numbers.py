@@ -68,7 +68,7 @@ FLOAT32 = Float(32)
 FLOAT64 = Float(64)
 
 MAX_WORD_BITS = 62  # one word past either end must fit an int64 as well
-MAX_CATEGORIES = 1 << 20
+MAX_CATEGORIES = 1 << 16
 MAX_FRACTION = 1100  # past the exponent of any float64
 
 

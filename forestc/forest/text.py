@@ -126,7 +126,7 @@ def parse_forest(text: str) -> Forest:
             trees.append(_parse_tree(lines, number, end, quantised, len(trees)))
             number = end
         return _parse_header(header, trees, quantised)
-    except (KeyError, IndexError, ValueError, TypeError) as error:
+    except (KeyError, IndexError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ModelError(f"not a forest's text form ({error})", where=f"near line {number + 1}") from None
 
 

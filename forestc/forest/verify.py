@@ -9,6 +9,7 @@ from forestc.forest.ir import LEAF, NO_SET, Forest, Tree
 from forestc.forest.numbers import Category, Float, check_type, word_range
 
 MAX_SCORE_BITS = 62
+MAX_COLUMNS = 1 << 20
 
 
 def verify(forest: Forest) -> None:
@@ -21,6 +22,8 @@ def verify(forest: Forest) -> None:
         raise ModelError("a bias is not finite", where=f"bias {forest.bias.tolist()}")
     if forest.scale is not None and not (np.isfinite(forest.scale) and forest.scale > 0):
         raise ModelError(f"scale {forest.scale} is not a positive number")
+    if not 0 <= forest.columns <= MAX_COLUMNS:
+        raise ModelError(f"{forest.columns} columns", do=f"rows of at most {MAX_COLUMNS} columns are read")
     columns = set()
     for index, feature in enumerate(forest.features):
         check_type(feature.number)
@@ -39,8 +42,9 @@ def verify(forest: Forest) -> None:
     for index, tree in enumerate(forest.trees):
         verify_tree(forest, index, tree)
     if forest.quantised:
-        reach = sum(int(np.abs(tree.values).max(initial=0)) for tree in forest.trees)
-        if reach + int(np.abs(forest.bias).max(initial=0)) >= 1 << MAX_SCORE_BITS:
+        # in Python's integers: the absolute value of the lowest int64 is no int64
+        reach = sum(max(-int(t.values.min(initial=0)), int(t.values.max(initial=0))) for t in forest.trees)
+        if reach + max(-int(forest.bias.min()), int(forest.bias.max())) >= 1 << MAX_SCORE_BITS:
             raise ModelError(f"scores need more than {MAX_SCORE_BITS} bits", do="use fewer leaf bits")
 
 
@@ -97,6 +101,10 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
     categorical = np.array([isinstance(f.number, Category) for f in forest.features] + [False])
     if (bad := np.flatnonzero(inner & (categorical[tree.feature] != (tree.set_index != NO_SET)))).size:
         raise fail(bad, "a set decides on categories, a threshold on everything else")
+    for node in np.flatnonzero(inner & (tree.set_index != NO_SET)).tolist():
+        number, members = forest.features[tree.feature[node]].number, tree.sets[tree.set_index[node]]
+        if isinstance(number, Category) and members and not 0 <= members[0] <= members[-1] <= number.count:
+            raise fail(np.array([node]), f"the set holds a code outside 0 to {number.count}")
     takes_missing = np.array([f.missing for f in forest.features] + [False])
     if (bad := np.flatnonzero(inner & tree.missing_left & ~takes_missing[tree.feature])).size:
         raise fail(bad, "sends missing values left, but the feature takes none")

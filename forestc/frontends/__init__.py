@@ -21,6 +21,8 @@ def _read_text(data: bytes, where: str) -> Forest:
         return parse_forest(data.decode("utf-8"))
     except UnicodeDecodeError:
         raise ModelError("not UTF-8 text", where=where) from None
+    except ModelError as error:
+        raise ModelError(error.what, where=f"{where}, {error.where}".rstrip(", "), do=error.do) from None
 
 
 # Suffix -> reader of a file's bytes.

@@ -8,6 +8,7 @@ adds learning_rate times the leaf to the initial score.
 from __future__ import annotations
 
 import hashlib
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import ForestcError, MissingExtraError, ModelError
-from forestc.forest.builder import make_forest, make_tree
+from forestc.forest.builder import make_forest, make_tree, read_features
 from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Label, Link, Provenance, Tree
 from forestc.forest.numbers import FLOAT32
 
@@ -42,6 +43,7 @@ def read_skops(path: Path) -> Forest:
         import skops.io
     except ImportError:
         raise MissingExtraError("skops", "sklearn") from None
+    _refuse_bomb(path)
     try:
         untrusted = [name for name in skops.io.get_untrusted_types(file=path) if name != TREE_TYPE]
         if untrusted:
@@ -56,6 +58,17 @@ def read_skops(path: Path) -> Forest:
     except Exception as error:  # noqa: BLE001  a damaged file fails anywhere inside skops and zipfile
         raise ModelError(f"not a readable skops file ({_short(error)})", where=str(path)) from None
     return read_live(model, where=str(path), digest=hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def _refuse_bomb(path: Path) -> None:
+    """A zip may promise a thousand times its own size; a model does not."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise ModelError(f"not a readable skops file ({_short(error)})", where=str(path)) from None
+    if size > (64 << 20) + 100 * path.stat().st_size:
+        raise ModelError(f"the file unpacks to {size} bytes, far more than a model of its size", where=str(path))
 
 
 def read_pickle(path: Path) -> Any:
@@ -114,18 +127,16 @@ def _read(model: Any, kind: str, where: str, digest: str) -> Forest:
     if len(classes) == 1:
         raise ModelError("the model knows one class only", where=where, do="train on at least two")
     names = getattr(model, "feature_names_in_", None)
+    features, trees = read_features(
+        trees,
+        columns,
+        lambda column: Feature(f"x{column}" if names is None else str(names[column]), FLOAT32, column, missing),
+        where,
+    )
     return make_forest(
         where=where,
         name="forest",
-        features=[
-            Feature(
-                name=f"x{column}" if names is None else str(names[column]),
-                number=FLOAT32,
-                column=column,
-                missing=missing,
-            )
-            for column in range(columns)
-        ],
+        features=features,
         columns=columns,
         trees=trees,
         n_outputs=len(bias),

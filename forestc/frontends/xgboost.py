@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import ModelError
-from forestc.forest.builder import make_forest, make_tree
+from forestc.forest.builder import make_forest, make_tree, read_features
 from forestc.forest.ir import (
     LEAF,
     Aggregate,
@@ -54,7 +54,9 @@ LINKS: dict[str, Link] = {
 # means: 1.5 * 2^-24 and one step, found by bisection over the margins of XGBoost 1.7 to 3.2.
 CLASS_1_MARGIN = float.fromhex("0x1.800002p-24")
 
-MAX_FEATURES = 1 << 24
+CLIPS_BASE_SCORE = (3, 2)  # from this version on, 0 and 1 are taken as probabilities and clipped
+
+MAX_FEATURES = 1 << 20
 MAX_CLASSES = 1 << 16
 MAX_TREES = 1 << 20
 _DELETED = 0x7FFFFFFF
@@ -77,8 +79,8 @@ def read_ubj(data: bytes, where: str) -> Forest:
 def read_live(model: Any) -> Forest:
     """A Forest from a Booster or a scikit-learn-style estimator, trained with or without early stopping.
 
-    An estimator predicts with the trees up to its best iteration, and so does the Forest; a Booster
-    with all of its trees. Raises ModelError.
+    An estimator predicts with the trees up to its best iteration if it knows one, and so does the
+    Forest; a Booster with all of its trees. Raises ModelError.
     """
     where = f"XGBoost {type(model).__name__}"
     booster, labels = model, None
@@ -87,11 +89,20 @@ def read_live(model: Any) -> Forest:
             raise ModelError("the estimator is not fitted", where=where, do="call fit first")
         booster = model.get_booster()
         labels = getattr(model, "classes_", None)
-        best = getattr(model, "best_iteration", None) if getattr(model, "early_stopping_rounds", None) else None
+        absent = getattr(model, "missing", None)
+        if absent is not None and not math.isnan(float(absent)):
+            raise ModelError(
+                f"the estimator takes {absent!r} for missing",
+                where=where,
+                do="use NaN for missing values and train again",
+            )
+        best = booster.attr("best_iteration")
         if best is not None:
-            booster = booster[: best + 1]
+            booster = booster[: int(best) + 1]
     forest = read_ubj(bytes(booster.save_raw("ubj")), where)
-    if labels is not None and forest.classes:
+    if labels is not None:
+        if not forest.classes:
+            raise ModelError("a classifier with a regression objective", where=where, do="use binary:logistic")
         forest = replace(forest, classes=_labels(labels))
     return forest
 
@@ -175,13 +186,21 @@ def _forest(document: Any, digest: str, where: str) -> Forest:
     multi = objective.startswith("multi:")
     if multi != (classes >= 2):
         raise params.fail(f"objective {objective} with num_class {classes}")
-    bias = _base_margin(params.get("base_score"), LINKS[objective], outputs)
+    version = tuple(root.get("version").array(np.int64).tolist()) if root.has("version") else ()
+    bias = _base_margin(params.get("base_score"), LINKS[objective], outputs, version)
     names = _feature_names(learner, columns)
     model = booster.get("model")
     groups = model.get("tree_info").array(np.int64)
     docs = model.get("trees").items()
-    if not 1 <= len(docs) <= MAX_TREES or len(groups) != len(docs):
-        raise model.fail(f"has {len(docs)} trees and {len(groups)} entries in tree_info")
+    told = learner.get("attributes").value if learner.has("attributes") else {}
+    if isinstance(told, Mapping) and "scikit_learn" in told and "best_iteration" in told:
+        # saved by an estimator, which predicts with its best iteration; a Booster predicts with all
+        parallel = model.get("gbtree_model_param").get("num_parallel_tree").integer(1, MAX_TREES)
+        best = learner.get("attributes").get("best_iteration").integer(0, MAX_TREES)
+        kept = (best + 1) * parallel * outputs
+        docs, groups = docs[:kept], groups[:kept]
+    if not outputs <= len(docs) <= MAX_TREES or len(groups) != len(docs):
+        raise model.fail(f"has {len(docs)} trees and {len(groups)} entries in tree_info for {outputs} outputs")
     trees = []
     for index, doc in enumerate(docs):
         if not 0 <= groups[index] < outputs:
@@ -194,11 +213,17 @@ def _forest(document: Any, digest: str, where: str) -> Forest:
         # softmax compares margins; softprob gives probabilities, which the user compares
         decision = Decision("argmax", 0, "scores" if objective == "multi:softmax" else "values")
     labels = tuple(range(outputs if multi else 2)) if decision.kind != "none" else ()
-    version = root.get("version").array(np.int64).tolist() if root.has("version") else []
+
+    features, trees = read_features(
+        trees,
+        columns,
+        lambda column: Feature(names[column] if names else f"f{column}", FLOAT32, column, missing=True),
+        where,
+    )
     return make_forest(
         where=where,
         name="forest",
-        features=[Feature(name=name, number=FLOAT32, column=column, missing=True) for column, name in enumerate(names)],
+        features=features,
         columns=columns,
         trees=trees,
         n_outputs=outputs,
@@ -211,7 +236,7 @@ def _forest(document: Any, digest: str, where: str) -> Forest:
     )
 
 
-def _base_margin(doc: _Doc, link: Link, outputs: int) -> list[float]:
+def _base_margin(doc: _Doc, link: Link, outputs: int, version: tuple[int, ...]) -> list[float]:
     """base_score as margins in float32: one number up to XGBoost 3.0, '[a,b,c]' from 3.1 on."""
     text = doc.text().strip()
     parts = text[1:-1].split(",") if text.startswith("[") and text.endswith("]") else [text]
@@ -224,6 +249,8 @@ def _base_margin(doc: _Doc, link: Link, outputs: int) -> list[float]:
     if len(scores) != outputs or not np.isfinite(scores).all():
         raise doc.fail(f"has {len(scores)} finite numbers, the model {outputs} outputs")
     if link == "sigmoid":
+        if version >= CLIPS_BASE_SCORE and all(0 <= score <= 1 for score in scores):
+            scores = [min(max(score, np.float32(1e-6)), np.float32(1) - np.float32(1e-6)) for score in scores]
         if not all(0 < score < 1 for score in scores):
             raise doc.fail(f"is no probability: {text[:60]!r}")
         # -logf(1/p - 1) with float32 steps in between, as the library computes it
@@ -237,13 +264,13 @@ def _base_margin(doc: _Doc, link: Link, outputs: int) -> list[float]:
 
 
 def _feature_names(learner: _Doc, columns: int) -> list[str]:
-    default = [f"f{column}" for column in range(columns)]
+    """The columns' names; empty where the model has none."""
     if not learner.has("feature_names"):
-        return default
+        return []
     names = [item.text() for item in learner.get("feature_names").items()]
     if names and len(names) != columns:
         raise learner.fail(f"has {len(names)} feature names for {columns} features")
-    return names or default
+    return names
 
 
 def _tree(doc: _Doc, index: int, group: int, columns: int) -> Tree:

@@ -69,12 +69,13 @@ def pipelined(netlist: Netlist, latency: int) -> Netlist:
 
     def after(net: Net, registers: int) -> Net:
         """An old net, with so many registers behind it."""
-        if registers <= 0:
-            return made[net]
-        key = (net, registers)
-        if key not in delayed:
-            delayed[key] = builder.register(after(net, registers - 1), netlist.origins[net])
-        return delayed[key]
+        result = made[net]
+        for count in range(1, registers + 1):
+            key = (net, count)
+            if key not in delayed:
+                delayed[key] = builder.register(result, netlist.origins[net])
+            result = delayed[key]
+        return result
 
     stage_of = list(stages)
     for net, cell in enumerate(netlist.cells):

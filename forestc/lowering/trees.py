@@ -32,7 +32,7 @@ class LoweringOptions:
     outputs: Outputs = "auto"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.latency <= 1000:
+        if not isinstance(self.latency, int) or not 0 <= self.latency <= 1000:
             raise OptionError(f"latency {self.latency}", do="use 0 (combinational) to 1000 cycles")
         if self.outputs not in ("auto", "label", "scores", "both"):
             raise OptionError(f"outputs {self.outputs!r}", do="use auto, label, scores or both")

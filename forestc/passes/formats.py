@@ -216,9 +216,9 @@ def _fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
 
 
 def _narrowed(freedom: Freedom, missing: bool, most: int) -> Format:
-    """Fixed-point in at most `most` bits, as many of them fraction bits as fit; thresholds rounded up."""
+    """Fixed-point in at most `most` bits, as many of them fraction bits as fit; thresholds to the nearest."""
     finite = freedom.thresholds[np.isfinite(freedom.thresholds)]
-    reach = float(np.abs(finite).max(initial=1.0)) or 1.0
+    reach = float(np.abs(finite).max(initial=0.0)) or 1.0
     for fraction in range(most + 2 - math.frexp(reach)[1], -1100, -1):
         scaled = np.rint(_scaled(finite, fraction))
         low, high = (int(scaled.min()) - 1, int(scaled.max()) + missing) if len(scaled) else (0, 1)

@@ -108,7 +108,8 @@ class _Watch:
         if self.exact or not self.inputs:
             return 0.0
         decisions = bool(self.before.classes)
-        change = self.changed / self.inputs if decisions else self.error / ((self.high - self.low) or 1.0)
+        spread = (self.high - self.low) or abs(self.high) or 1.0
+        change = self.changed / self.inputs if decisions else self.error / spread
         if self.result.guarantee == "exact-on-data" and self.changed:
             raise CheckError(
                 f"{self.name} promised to change no decision and changed {self.changed} of {self.inputs}",

@@ -26,6 +26,7 @@ from forestc.passes.formats import Format, choose, given, observe, parse_formats
 
 MOST_LEAF_BITS = 32
 SEARCHED_LEAF_BITS = 16
+MOST_SCORE_BITS = 60
 
 
 @dataclass(frozen=True)
@@ -196,15 +197,26 @@ def _round_leaves(forest: Forest, bits: int) -> _Leaves:
     """
     lows = [_low(tree) for tree in forest.trees]
     spread = max(float((tree.values - low).max(initial=0.0)) for tree, low in zip(forest.trees, lows, strict=True))
-    step = spread / ((1 << bits) - 1) if spread > 0 else 1.0
-    values = [
-        np.rint((tree.values - low) / step).astype(np.int64) for tree, low in zip(forest.trees, lows, strict=True)
-    ]
+
     offset = np.zeros(forest.n_outputs)
     for tree, low in zip(forest.trees, lows, strict=True):
         offset[list(tree.outputs)] += low
     count = len(forest.trees) if forest.aggregate.kind == "mean" else 1
-    start = (offset + forest.bias * count) / step
+    start = offset + forest.bias * count
+    if spread == 0:  # every tree is a constant, so what there is to tell apart lies in the start
+        spread = float(start.max() - start.min())
+        if spread < float(np.abs(start).max()) * 2.0**-30:  # or not even there, but for rounding
+            spread = float(np.abs(start).max())
+    step = spread / ((1 << bits) - 1) if spread > 0 else 1.0
+    values = [
+        np.rint((tree.values - low) / step).astype(np.int64) for tree, low in zip(forest.trees, lows, strict=True)
+    ]
+    start = start / step
+    if not (np.abs(start) < 1 << MOST_SCORE_BITS).all():
+        raise ModelError(
+            f"scores start {float(np.abs(start).max()):.3g} steps of {step:.3g} from zero: too far for integers",
+            do="look for a leaf or base score that is far larger than all others",
+        )
     bias = np.rint(start).astype(np.int64)
     decision = forest.decision
     if decision.kind == "threshold":
@@ -269,6 +281,6 @@ def _measure(forest: Forest, shaped: Forest, candidates: list[_Leaves], rows: Ro
             changed_rows[place] += int((index != truth.index).sum())
     if not total_rows:
         return _Measured([math.nan] * len(candidates), changed_rows, 0, 0)
-    spread = (high - low) or 1.0
+    spread = (high - low) or abs(high) or 1.0
     change = [count / total_rows for count in changed_rows] if forest.classes else [e / spread for e in errors]
     return _Measured(change, changed_rows, paths, total_rows)

@@ -202,3 +202,31 @@ def test_deep_trees_nest_no_deeper_than_their_logarithm(tmp_path):
     deepest = max(len(line) - len(line.lstrip()) for line in (tmp_path / "chain.h").read_text().splitlines())
     assert deepest <= 16
     assert differences(CEngine, made, tmp_path, 0).count == 0
+
+
+@pytest.mark.parametrize("classes", [255, 256, 257])
+def test_numbers_of_classes_about_a_byte(tmp_path, classes):
+    from forestc.forest.builder import make_forest, make_tree
+    from forestc.forest.ir import Aggregate, Decision, Feature
+
+    trees = [
+        make_tree(
+            where="t", feature=[0, -1, -1], threshold=[k, 0, 0], left=[1, -1, -1], right=[2, -1, -1],
+            values=[[0], [k % 7]], outputs=[k], quantised=True,
+        )
+        for k in range(classes)
+    ]  # fmt: skip
+    forest = make_forest(
+        name="many", features=[Feature("a", Fixed(9), 0)], columns=1, trees=trees, n_outputs=classes,
+        bias=[0] * classes, aggregate=Aggregate(), link="identity", decision=Decision("argmax"),
+        classes=range(classes), scale=1.0,
+    )  # fmt: skip
+    made = design(forest, tmp_path, targets=("c",))
+    assert differences(CEngine, made, tmp_path, 0).count == 0
+
+
+@pytest.mark.parametrize("name", ["type", "checker", "local", "with", "alias", "null", "let", "main", "logic"])
+def test_words_of_systemverilog_are_no_names(name):
+    from forestc.backends.names import identifier
+
+    assert identifier(name) == f"m_{name}"

@@ -194,3 +194,28 @@ def test_results_that_are_missing_count_as_differences():
 def test_error_kinds_carry_their_exit_status():
     assert (ForestcError("x").exit_status, ModelError("x").exit_status) == (1, 1)
     assert (OptionError("x").exit_status, ToolError("x").exit_status) == (2, 4)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m.pop("files"),
+        lambda m: m.update(files=5),
+        lambda m: m["options"].pop("latency"),
+        lambda m: m["options"].update(c=None),
+        lambda m: m["options"].update(c={"layout": 1}),
+        lambda m: m["files"].update(c="../../../etc/passwd"),
+        lambda m: m.update(options=[]),
+    ],
+)
+def test_a_tampered_manifest_is_refused(folder, change):
+    from forestc.backends.manifest import design_hash
+
+    path = folder / "manifest.json"
+    told = json.loads(path.read_text())
+    forest = forestc.open_design(folder).forest
+    change(told)
+    told["hash"] = design_hash(forest, told["options"])
+    path.write_text(json.dumps(told))
+    with pytest.raises(ForestcError, match=r"manifest.json is damaged|names files outside the folder"):
+        run(folder, engines=["c"])

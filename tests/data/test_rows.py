@@ -13,18 +13,15 @@ from models import trained
 from forestc import load
 from forestc.data import open_rows, rows_from
 from forestc.errors import OptionError, RowsError
-from forestc.forest.ir import Feature
-from forestc.forest.numbers import FLOAT32
 
 
 @pytest.fixture(scope="module")
 def forest():
     from dataclasses import replace
 
-    forest = load(trained("tree-binary")[0])
+    forest = load(trained("forest-binary")[0])  # reads all 30 columns
     names = [f"mean {i}" for i in range(30)]
     features = tuple(replace(feature, name=names[feature.column]) for feature in forest.features)
-    assert features[0] == Feature("mean 0", FLOAT32, 0, True)
     return replace(forest, features=features)
 
 
@@ -173,3 +170,53 @@ def test_two_features_of_one_name_go_by_position(forest, frame):
     X = frame.drop(columns="ill")
     found, _ = read(rows_from(X, twice))
     assert np.array_equal(found, X.to_numpy(), equal_nan=True)
+
+
+def test_which_first_lines_are_headers(tmp_path):
+    iris = load(trained("forest-text-labels")[0])
+    _, X, y = trained("forest-text-labels")
+    labels = pd.Series(np.array(["setosa", "versi", "virginica"])[np.unique(y, return_inverse=True)[1]])
+    for lines, label, count in (
+        ({"header": False}, "-1", 150),  # text in the label column alone
+        ({"header": True}, "-1", 150),  # 0,1,2,3,target
+    ):
+        frame = pd.DataFrame(X).assign(target=labels)
+        frame.columns = [*map(str, range(4)), "target"]
+        frame.to_csv(tmp_path / "iris.csv", index=False, **lines)
+        found, truth = read(open_rows(tmp_path / "iris.csv", iris, label))
+        assert (len(found), len(truth)) == (count, count)
+        assert np.array_equal(found[:, iris.features_used()], X[:, iris.features_used()])
+    pd.DataFrame(X).to_csv(tmp_path / "numbers.csv", index=False)  # a data frame without names: 0,1,2,3
+    assert len(read(open_rows(tmp_path / "numbers.csv", iris))[0]) == 150
+    (tmp_path / "na.csv").write_text("\n\nNA,1,2,3\n4,5,6,7\n")
+    assert len(read(open_rows(tmp_path / "na.csv", iris))[0]) == 2
+
+
+def test_a_file_without_names_is_never_matched_by_names(tmp_path):
+    boosted = load(trained("xgboost-binary")[0])  # its features are called f0, f1, ...
+    _, X, y = trained("xgboost-binary")
+    pd.DataFrame(np.column_stack([y, X])).to_csv(tmp_path / "bare.csv", index=False, header=False)
+    with pytest.raises(RowsError, match="has 31 columns beside the label"):
+        open_rows(tmp_path / "bare.csv", boosted)
+    found, truth = read(open_rows(tmp_path / "bare.csv", boosted, "0"))
+    assert np.array_equal(found[:, [f.column for f in boosted.features]], X[:, [f.column for f in boosted.features]])
+    assert np.array_equal(truth, y)
+
+
+def test_hostile_and_odd_files(tmp_path, forest, frame):
+    (tmp_path / "bad.npz").write_bytes(b"PK\x03\x04junk")
+    data = bytearray(gzip.compress(frame.to_csv(index=False).encode()))
+    data[len(data) // 2 : len(data) // 2 + 40] = bytes(40)
+    (tmp_path / "bad.csv.gz").write_bytes(data)
+    head = b"{'descr': '<f8', 'fortran_order': False, 'shape': (100000000000, 30), }"
+    head += b" " * (117 - len(head)) + b"\n"
+    (tmp_path / "huge.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head)
+    np.save(tmp_path / "dates.npy", np.zeros((3, 30), dtype="datetime64[s]"))
+    for name in ("bad.npz", "bad.csv.gz", "huge.npy", "dates.npy", "x" * 300 + ".csv"):
+        with pytest.raises(RowsError):
+            read(open_rows(tmp_path / name, forest))
+    frame.to_csv(tmp_path / "UPPER.CSV.GZ", index=False, compression="gzip")
+    assert len(read(open_rows(tmp_path / "UPPER.CSV.GZ", forest, "ill"))[0]) == 569
+    for odd in (frame.assign(**{"mean 0": [1, "a"] + [2] * 567}), pd.concat([frame, frame["ill"]], axis=1)):
+        with pytest.raises(RowsError):
+            rows_from(odd, forest)

@@ -104,3 +104,21 @@ def test_decisions_must_fit_the_outputs():
         forest_of(tree, decision=Decision("argmax"), classes=["a", "b"])
     with pytest.raises(ModelError, match="a bias is not finite"):
         forest_of(tree, bias=[np.nan])
+
+
+def test_depth_is_bounded():
+    n = 5000
+    left = [i for k in range(n) for i in (2 * k + 1, -1)] + [-1]
+    right = [i for k in range(n) for i in (2 * k + 2, -1)] + [-1]
+    with pytest.raises(ModelError, match="deeper than 4096 conditions; chain"):
+        make_tree(
+            where="chain", feature=[0] * len(left), threshold=[0.0] * len(left), left=left, right=right,
+            values=[[0.0]] * (n + 1), outputs=[0],
+        )  # fmt: skip
+
+
+def test_scores_are_bounded_on_either_side():
+    leaf = {"feature": [-1], "threshold": [0], "left": [-1], "right": [-1], "values": [[0]], "outputs": [0]}
+    lowest = make_tree(where="t", **leaf, quantised=True)
+    with pytest.raises(ModelError, match="scores need more than 62 bits"):
+        forest_of(lowest, features=0, bias=[-(1 << 63)], scale=1.0)

@@ -61,3 +61,21 @@ def test_damaged_text_is_refused_with_a_clear_error(seed, place, junk):
 def test_text_of_something_else(text, message):
     with pytest.raises(ModelError, match=message):
         parse_forest(text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("leaf 5", "leaf 99999999999999999999", "too large|int"),
+        ("0 < 90 ? 1 : 2\n1: 1", "0 < 99999999999999999999 ? 1 : 2\n1: 1", "too large|int"),
+        ('["no", "yes"]', "[" * 100_000, "not a forest's text form"),
+        ("columns 4", "columns 999999999", "999999999 columns"),
+        ("category<5>", "category<9999999>", "number type"),
+        ("{1,4}", "{1,6}", "the set holds a code outside 0 to 5; tree 1, node 0"),
+    ],
+)
+def test_numbers_past_all_bounds_are_refused(old, new, message):
+    text = (CASES / "small.forest").read_text()
+    assert old in text
+    with pytest.raises(ModelError, match=message):
+        parse_forest(text.replace(old, new, 1))

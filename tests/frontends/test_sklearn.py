@@ -118,3 +118,13 @@ def test_files_that_are_not_there(tmp_path):
     (tmp_path / "folder.json").mkdir()
     with pytest.raises(ModelError, match="no such file"):
         load(tmp_path / "folder.json")
+
+
+def test_files_that_unpack_to_far_more_than_a_model_are_refused(tmp_path):
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "bomb.skops", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("schema.json", "{}")
+        archive.writestr("zeros.npy", bytes(200 << 20))
+    with pytest.raises(ModelError, match=r"the file unpacks to 2.* bytes, far more than a model of its size"):
+        load(tmp_path / "bomb.skops")

@@ -67,7 +67,8 @@ def test_feature_names_and_labels_come_along():
 
     X, y = BINARY(return_X_y=True, as_frame=True)
     forest = load(xgboost.XGBClassifier(n_estimators=2).fit(X, y))
-    assert [feature.name for feature in forest.features] == list(X.columns)
+    assert forest.features and all(feature.name == X.columns[feature.column] for feature in forest.features)
+    assert forest.columns == 30
     assert forest.classes == (0, 1)
     assert isinstance(X, pd.DataFrame)
 
@@ -142,3 +143,68 @@ def test_json_of_something_else(text):
 def test_an_unfitted_estimator_is_refused():
     with pytest.raises(ModelError, match="not fitted"):
         load(xgboost.XGBClassifier())
+
+
+def test_estimators_that_read_missing_values_otherwise_are_refused():
+    X, y = BINARY(return_X_y=True)
+    with pytest.raises(ModelError, match=r"takes -999.* for missing.*NaN"):
+        load(xgboost.XGBClassifier(n_estimators=2, missing=-999.0).fit(X, y))
+
+
+def test_the_best_iteration_counts_wherever_it_comes_from(tmp_path):
+    X, y = BINARY(return_X_y=True)
+    stop = xgboost.callback.EarlyStopping(3)
+    model = xgboost.XGBClassifier(n_estimators=60, learning_rate=0.8, callbacks=[stop])
+    model.fit(X[:300], y[:300], eval_set=[(X[300:], y[300:])], verbose=False)
+    model.save_model(tmp_path / "m.json")
+    again = xgboost.XGBClassifier()
+    again.load_model(tmp_path / "m.json")
+    rounds = model.get_booster().num_boosted_rounds()
+    for source in (model, again, tmp_path / "m.json"):
+        assert len(load(source).trees) == model.best_iteration + 1 < rounds
+    # a Booster predicts with all of its trees, and so does a file that one wrote
+    booster = model.get_booster()
+    booster.set_attr(scikit_learn=None)
+    booster.save_model(tmp_path / "b.ubj")
+    for source in (booster, tmp_path / "b.ubj"):
+        assert len(load(source).trees) == rounds
+        found = evaluate(load(source), X).scores[:, 0]
+        assert np.array_equal(found, booster.predict(xgboost.DMatrix(X), output_margin=True))
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_labels_of_one_class_give_a_clipped_base_score(label):
+    X, _ = BINARY(return_X_y=True)
+    data = xgboost.DMatrix(X, label=np.full(len(X), label))
+    booster = xgboost.train({"objective": "binary:logistic"}, data, 2)
+    assert np.array_equal(evaluate(load(booster), X).scores[:, 0], booster.predict(data, output_margin=True))
+
+
+def test_a_classifier_with_a_regression_objective_is_refused():
+    X, y = BINARY(return_X_y=True)
+    with pytest.raises(ModelError, match="a classifier with a regression objective"):
+        load(xgboost.XGBClassifier(n_estimators=2, objective="reg:logistic").fit(X, y))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("learner", "learner_model_param", "num_feature"), "16777216", "outside 1 to"),
+        (("learner", "learner_model_param", "num_feature"), "1000000", None),
+    ],
+)
+def test_a_promised_width_costs_nothing(path, value, message):
+    if message is None:
+        assert len(read_json(change(path, value), "m.json").features) <= 30
+        return
+    with pytest.raises(ModelError, match=message):
+        read_json(change(path, value), "m.json")
+
+
+def test_more_classes_than_trees_are_refused():
+    model, _, _ = trained("xgboost-multi")
+    root = json.loads(model.get_booster().save_raw("json"))
+    root["learner"]["learner_model_param"]["num_class"] = "65536"
+    root["learner"]["learner_model_param"]["base_score"] = "5E-1"
+    with pytest.raises(ModelError, match="200 trees and 200 entries in tree_info for 65536 outputs"):
+        read_json(json.dumps(root).encode(), "m.json")

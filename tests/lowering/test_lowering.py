@@ -70,3 +70,10 @@ def test_what_can_not_be_lowered_is_refused():
         LoweringOptions(latency=-1)
     with pytest.raises(OptionError, match="outputs 'all'"):
         LoweringOptions(outputs="all")
+
+
+def test_the_longest_pipeline():
+    netlist = lower(random_forest(7, True, "binary"), LoweringOptions(latency=1000))
+    assert netlist.latency == 1000
+    with pytest.raises(OptionError, match=r"latency 2\.5"):
+        LoweringOptions(latency=2.5)

@@ -73,7 +73,7 @@ def test_integers_stay_as_they_are():
         assert isinstance(feature.number, Fixed) and feature.number.fraction == 0
         assert feature.number.bits <= 5
     words = encode(result, X)
-    assert all(np.array_equal(words[:, f.column], X[:, f.column]) for f in used)
+    assert all(np.array_equal(words[:, k], X[:, f.column]) for k, f in enumerate(result.features) if f in used)
 
 
 def test_wide_fractions_become_the_ordered_key():
@@ -159,3 +159,40 @@ def test_rows_are_needed_to_choose():
     assert result.forest.quantised
     with pytest.raises(ModelError, match="quantised already"):
         Quantize().run(result.forest, None)
+
+
+def test_models_of_constants_keep_their_score():
+    import xgboost
+    from sklearn.tree import DecisionTreeRegressor
+
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    for scale in (1.0, 1e-30, 1e12):
+        forest = load(DecisionTreeRegressor().fit(X, np.full(300, 0.3 * scale)))
+        result, _ = quantised(forest, X)
+        assert np.allclose(evaluate(result, X).values[:, 0], 0.3 * scale, rtol=1e-4, atol=0)
+    labels = np.arange(300) % 3
+    stumps = xgboost.XGBClassifier(n_estimators=2, min_child_weight=1e9).fit(X, labels)
+    result, step = quantised(load(stumps), X)
+    assert step.guarantee == "exact-on-data"
+    assert np.array_equal(evaluate(result, X).decision, stumps.predict(X))
+
+
+def test_scores_too_far_from_zero_are_refused():
+    from dataclasses import replace
+
+    forest = load(trained("xgboost-binary")[0])
+    with pytest.raises(ModelError, match="too far for integers; look for a leaf"):
+        quantised(replace(forest, bias=np.array([1e20])), trained("xgboost-binary")[1])
+
+
+def test_small_features_use_their_bits():
+    _, X, y = trained("forest-binary")
+    from sklearn.ensemble import RandomForestClassifier
+
+    low, high = X.min(axis=0), X.max(axis=0)
+    changes = []
+    for scale in (1.0, 0.01):
+        rows = (X - low) / (high - low) * scale
+        forest = load(RandomForestClassifier(20, random_state=0).fit(rows, y))
+        changes.append(quantised(forest, rows, input_bits=6, tolerance=1.0)[1].change)
+    assert changes[1] <= changes[0] + 0.02
