@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forestc.forest.evaluate import evaluate
+from forestc.forest.evaluate import evaluate, score_range
 from forestc.forest.ir import Forest
 from forestc.forest.rows import Rows
 
@@ -70,4 +70,4 @@ def _spread(model: Forest, rows: Rows) -> float:
     for batch in rows.batches():
         scores = evaluate(model, batch.X).scores
         low, high = min(low, float(scores.min())), max(high, float(scores.max()))
-    return float(high - low) if high > low else abs(high)
+    return score_range(low, high)

@@ -163,6 +163,12 @@ def link_values(forest: Forest, scores: NDArray[Any]) -> NDArray[Any]:
                 return np.asarray(powers / powers.astype(np.float64).sum(axis=1, keepdims=True).astype(dtype))
 
 
+def score_range(low: float, high: float) -> float:
+    """What an error of a score is measured against: the range of scores seen, and where that is no more
+    than rounding, a millionth of their size."""
+    return max(high - low, 2.0**-20 * max(abs(low), abs(high))) or 1.0
+
+
 def decide(forest: Forest, scores: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64]:
     """Class indices (rows,); -1 for regression."""
     match forest.decision.kind:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from forestc.errors import CheckError
 from forestc.forest.boundary import boundary_inputs
-from forestc.forest.evaluate import Evaluation, encode, evaluate, evaluate_words
+from forestc.forest.evaluate import Evaluation, encode, evaluate, evaluate_words, score_range
 from forestc.forest.ir import Forest
 from forestc.forest.rows import Rows
 from forestc.forest.verify import verify
@@ -108,8 +108,7 @@ class _Watch:
         if self.exact or not self.inputs:
             return 0.0
         decisions = bool(self.before.classes)
-        spread = (self.high - self.low) or abs(self.high) or 1.0
-        change = self.changed / self.inputs if decisions else self.error / spread
+        change = self.changed / self.inputs if decisions else self.error / score_range(self.low, self.high)
         if self.result.guarantee == "exact-on-data" and self.changed:
             raise CheckError(
                 f"{self.name} promised to change no decision and changed {self.changed} of {self.inputs}",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
-from forestc.forest.evaluate import encode, evaluate, leaf_nodes
+from forestc.forest.evaluate import encode, evaluate, leaf_nodes, score_range
 from forestc.forest.ir import NO_SET, Aggregate, Decision, Forest, Tree
 from forestc.forest.numbers import Category, parse_number_type
 from forestc.forest.rows import Rows
@@ -27,6 +27,7 @@ from forestc.passes.formats import Format, choose, given, observe, parse_formats
 MOST_LEAF_BITS = 32
 SEARCHED_LEAF_BITS = 16
 MOST_SCORE_BITS = 60
+NEGLIGIBLE = 2.0**-30  # of a score: float32, which most libraries add in, loses less than 2^-24 of it
 
 
 @dataclass(frozen=True)
@@ -203,10 +204,11 @@ def _round_leaves(forest: Forest, bits: int) -> _Leaves:
         offset[list(tree.outputs)] += low
     count = len(forest.trees) if forest.aggregate.kind == "mean" else 1
     start = offset + forest.bias * count
-    if spread == 0:  # every tree is a constant, so what there is to tell apart lies in the start
-        spread = float(start.max() - start.min())
-        if spread < float(np.abs(start).max()) * 2.0**-30:  # or not even there, but for rounding
-            spread = float(np.abs(start).max())
+    # Where every tree is a constant (or as good as one, beside the start), what there is to tell apart lies
+    # in the outputs' starts, or is the start itself.
+    reach = float(np.abs(start).max())
+    ranges = (spread, float(start.max() - start.min()), reach)
+    spread = next((r for r in ranges if r > reach * NEGLIGIBLE), 0.0)
     step = spread / ((1 << bits) - 1) if spread > 0 else 1.0
     values = [
         np.rint((tree.values - low) / step).astype(np.int64) for tree, low in zip(forest.trees, lows, strict=True)
@@ -281,6 +283,6 @@ def _measure(forest: Forest, shaped: Forest, candidates: list[_Leaves], rows: Ro
             changed_rows[place] += int((index != truth.index).sum())
     if not total_rows:
         return _Measured([math.nan] * len(candidates), changed_rows, 0, 0)
-    spread = (high - low) or abs(high) or 1.0
+    spread = score_range(low, high)
     change = [count / total_rows for count in changed_rows] if forest.classes else [e / spread for e in errors]
     return _Measured(change, changed_rows, paths, total_rows)
