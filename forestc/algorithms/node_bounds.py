@@ -93,4 +93,7 @@ def _kernel(
                 node = left[node] if goes_left else right[node]
 
 
-_update = njit(parallel=True, cache=True, nogil=True)(_kernel)
+try:
+    _update = njit(parallel=True, cache=True, nogil=True)(_kernel)
+except RuntimeError:  # there is no folder where compiled code could be kept
+    _update = njit(parallel=True, nogil=True)(_kernel)
