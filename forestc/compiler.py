@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -114,7 +115,7 @@ def compile(
     figures = _figures(Path(out), sorted(set(targets)), source, forest, netlist, steps, agreed)
     figures["seconds"] = clock.seconds
     files |= {
-        MANIFEST: _json(told),
+        MANIFEST: json.dumps(told, indent=1) + "\n",
         MODEL: print_forest(source),
         QUANTISED: print_forest(forest),
         REPORT: compile_report(source, forest, netlist, steps, figures, files),
@@ -122,12 +123,6 @@ def compile(
     with clock.measure("write"):
         write_folder(Path(out), files)
     return Compiled(open_design(out), tuple(steps), agreed, figures)
-
-
-def _json(value: Any) -> str:
-    import json
-
-    return json.dumps(value, indent=1, ensure_ascii=True) + "\n"
 
 
 def _emit(
@@ -155,7 +150,7 @@ def _bench_vectors(forest: Forest, netlist: Netlist, rows: Rows) -> str:
     wanted = {"rows": BENCH_ROWS, "boundary": BENCH_BOUNDARY, "random": BENCH_RANDOM}
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     text = []
-    for some in vectors(forest, _first(rows, BENCH_ROWS), BENCH_RANDOM, boundary=BENCH_BOUNDARY):
+    for some in vectors(forest, _First(rows, BENCH_ROWS), BENCH_RANDOM, boundary=BENCH_BOUNDARY):
         words = some.words[: wanted[some.origin]]
         wanted[some.origin] -= len(words)
         if len(words):
@@ -179,14 +174,10 @@ class _First:
             yield replace(batch, X=batch.X[: self.count], truth=None)
 
 
-def _first(rows: Rows, count: int) -> Rows:
-    return _First(rows, count)
-
-
 def _simulate_some(forest: Forest, netlist: Netlist, rows: Rows) -> None:
     """The netlist, simulated, must equal the evaluator before anything is written. `check` does all of it."""
     simulator = Simulator(netlist)
-    for some in vectors(forest, _first(rows, BENCH_ROWS), BENCH_RANDOM, boundary=BENCH_BOUNDARY):
+    for some in vectors(forest, _First(rows, BENCH_ROWS), BENCH_RANDOM, boundary=BENCH_BOUNDARY):
         if not np.array_equal(simulated(simulator, netlist, some.words), expected(forest, netlist, some.words)):
             raise CheckError("the netlist does not equal the quantised forest", do="report this bug")
 

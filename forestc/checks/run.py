@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from forestc.data import rows_from
 from forestc.design import Design, open_design
 from forestc.errors import OptionError, ToolError
 from forestc.forest.evaluate import evaluate_words
-from forestc.forest.rows import Rows
 
 CHUNK = 65536
 RANDOM_ROWS = 10_000
@@ -77,14 +76,13 @@ def check(
         if name not in ENGINES:
             raise OptionError(f"unknown engine {name!r}", do=f"known: {', '.join(ENGINES)}")
     opened = rows_from(rows, design.model, label)
-    wanted = [
-        name for name in engines or ENGINES if engines or not ROLES[name] or ROLES[name] in design.manifest["files"]
-    ]
+    fitting = [name for name in ENGINES if not ROLES[name] or ROLES[name] in design.manifest["files"]]
+    wanted = list(engines or fitting)
     found: dict[str, EngineResult] = {name: EngineResult() for name in wanted}
     counts: dict[str, int] = {}
     with tempfile.TemporaryDirectory(prefix="forestc-check-") as scratch:
         built = _build(design, wanted, Path(scratch), found, strict=bool(engines) or require, progress=progress)
-        for chunk in _chunks(vectors(design.forest, _Counted(opened), random_rows, seed)):
+        for chunk in _chunks(vectors(design.forest, opened, random_rows, seed)):
             counts[chunk.origin] = counts.get(chunk.origin, 0) + len(chunk.words)
             truth = evaluate_words(design.forest, chunk.words)
             for name, engine in built.items():
@@ -95,15 +93,6 @@ def check(
     progress("agreement with the model")
     agreed = agreement(design.model, design.forest, opened)
     return CheckResult(found, counts, agreed, _figures(found, counts, agreed))
-
-
-@dataclass(frozen=True)
-class _Counted:
-    rows: Rows
-
-    def batches(self) -> Iterator[Any]:
-        for batch in self.rows.batches():
-            yield replace(batch, truth=None)
 
 
 def _build(

@@ -271,9 +271,13 @@ def _csv_rows(path: Path, forest: Forest, label: str | None) -> Rows:
 
 def _is_header(line: str, forest: Forest, label: str | None) -> bool:
     """Whether a CSV's first line names the columns: it holds a name that is known, or 0, 1, 2, ... as data
-    frames without names are written, or mostly text. Text in a label column alone makes no header."""
+    frames without names are written, or mostly text. Text in a label column alone makes no header, and a
+    name (or a label's position) that could be a value counts only if all features' names are there."""
     cells = [cell.strip() for cell in next(csv.reader([line]), [])]
-    if {label, *(feature.name for feature in forest.features)} & set(cells):
+    names = {feature.name for feature in forest.features}
+    if {name for name in (label, *names) if name is not None and _as_number(name) is None} & set(cells):
+        return True
+    if len(names) > 1 and names <= set(cells):
         return True
     numbers = [cell for cell in cells if _as_number(cell) is not None or cell.lower() in _NULLS]
     if len(numbers) > 2 and numbers == [str(index) for index in range(len(numbers))]:

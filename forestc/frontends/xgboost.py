@@ -213,7 +213,6 @@ def _forest(document: Any, digest: str, where: str) -> Forest:
         # softmax compares margins; softprob gives probabilities, which the user compares
         decision = Decision("argmax", 0, "scores" if objective == "multi:softmax" else "values")
     labels = tuple(range(outputs if multi else 2)) if decision.kind != "none" else ()
-
     features, trees = read_features(
         trees,
         columns,

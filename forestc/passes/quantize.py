@@ -39,7 +39,7 @@ class Quantize:
     input_bits: auto, or at most so many bits a feature.
     formats: {feature name: type} given by hand, such as {"age": "uint8"}.
     leaf_bits: auto (the fewest that keep every decision on the rows; for regression, the error
-    within tolerance), or a number of bits a leaf.
+    within a tenth of the tolerance), or a number of bits a leaf.
     missing: auto (a feature accepts missing values if the rows have some), always, or never.
     tolerance: largest share of decisions, or for regression largest error over the range of
     scores on the rows, that may change.
@@ -198,7 +198,6 @@ def _round_leaves(forest: Forest, bits: int) -> _Leaves:
     """
     lows = [_low(tree) for tree in forest.trees]
     spread = max(float((tree.values - low).max(initial=0.0)) for tree, low in zip(forest.trees, lows, strict=True))
-
     offset = np.zeros(forest.n_outputs)
     for tree, low in zip(forest.trees, lows, strict=True):
         offset[list(tree.outputs)] += low

@@ -220,3 +220,23 @@ def test_hostile_and_odd_files(tmp_path, forest, frame):
     for odd in (frame.assign(**{"mean 0": [1, "a"] + [2] * 567}), pd.concat([frame, frame["ill"]], axis=1)):
         with pytest.raises(RowsError):
             rows_from(odd, forest)
+
+
+@pytest.mark.parametrize("label", ["-1", "4"])
+def test_a_position_that_is_also_a_value_makes_no_header(tmp_path, label):
+    iris = load(trained("forest-text-labels")[0])
+    (tmp_path / "x.csv").write_text("4,3,-1,0.2,setosa\n6,3,4,4,setosa\n")
+    found, truth = read(open_rows(tmp_path / "x.csv", iris, label))
+    assert len(found) == 2
+    assert truth.tolist() == [iris.classes.index("setosa")] * 2
+
+
+def test_numbers_as_names_are_a_header_when_all_are_there(tmp_path):
+    from dataclasses import replace
+
+    iris = load(trained("forest-text-labels")[0])
+    years = replace(iris, features=tuple(replace(f, name=str(2020 + f.column)) for f in iris.features))
+    (tmp_path / "x.csv").write_text("2023,2022,2021,2020\n4,3,2,1\n")
+    found, _ = read(open_rows(tmp_path / "x.csv", years))
+    used = years.features_used()
+    assert found.shape == (1, 4) and all(found[0, f.column] == 1 + f.column for f in (years.features[k] for k in used))
