@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.forest.builder import make_forest, make_tree
-from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Tree
+from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Link, Tree
 from forestc.forest.numbers import FLOAT32, FLOAT64, Category, Fixed, Float, NumberType, Ordered, word_range
 
 INT_TYPES: list[NumberType] = [
@@ -41,7 +41,7 @@ def random_forest(seed: int, quantised: bool, kind: str = "any", types: list[Num
         decision = Decision("threshold", int(random.integers(-10, 30)) if quantised else float(random.normal()))
         classes, link = ["no", "yes"], "sigmoid"
     elif kind != "regression":
-        decision, classes = Decision("argmax"), [f"class {k}" for k in range(outputs)]
+        decision, classes = Decision("argmax", ties=str(random.choice(["first", "last"]))), [f"class {k}" for k in range(outputs)]
         link = "softmax" if kind == "argmax" else "identity"
     return make_forest(
         name=f"random{seed}",
@@ -50,8 +50,8 @@ def random_forest(seed: int, quantised: bool, kind: str = "any", types: list[Num
         trees=trees,
         n_outputs=outputs,
         bias=bias,
-        aggregate=Aggregate("sum" if quantised or random.random() < 0.5 else "mean", "float64"),
-        link=link,  # type: ignore[arg-type]
+        aggregate=Aggregate(divisor=1.0 if quantised or random.random() < 0.5 else float(len(trees))),
+        link=Link(link),  # type: ignore[arg-type]
         decision=decision,
         classes=classes,
         scale=0.25 if quantised else None,
@@ -63,7 +63,7 @@ def random_tree(
 ) -> Tree:
     """Grown at random; the same condition may come again below itself."""
     rows: list[dict[str, Any]] = []
-    sets: list[list[int]] = []
+    sets: list[list[Any]] = []
 
     def grow(level: int) -> int:
         place = len(rows)
@@ -78,6 +78,9 @@ def random_tree(
         if isinstance(feature.number, Category):
             node["set"] = len(sets)
             sets.append([c for c in range(feature.number.count) if random.random() < 0.5])
+        elif random.random() < 0.15:
+            node["set"] = len(sets)
+            sets.append([random_threshold(random, feature, quantised) for _ in range(int(random.integers(0, 6)))])
         else:
             node["threshold"] = random_threshold(random, feature, quantised)
         node["left"], node["right"] = grow(level + 1), grow(level + 1)
@@ -151,7 +154,9 @@ def walk(forest: Forest, tree: Tree, word: NDArray[Any]) -> int:
         if absent:
             left = bool(tree.missing_left[node])
         elif tree.set_index[node] >= 0:
-            left = int(x) in tree.sets[tree.set_index[node]] if x == int(x) else False
+            members = tree.sets[tree.set_index[node]]
+            category = isinstance(feature.number, Category)
+            left = x in members if category else sum(bool(cut <= x) for cut in members) % 2 == 1
         else:
             left = bool(x < tree.threshold[node])
         node = int(tree.left[node] if left else tree.right[node])

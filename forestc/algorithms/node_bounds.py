@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 class FlatTrees:
     """Trees laid one after another; children are indices into the whole, -1 at a leaf.
 
-    A node whose `set_start` is not -1 sends a row left if its value is one of
-    set_codes[set_start : set_end]; any other node if its value is below the threshold.
+    A node whose `set_start` is not -1 sends a row left if its value is one of the members[set_start :
+    set_end], or where `cuts` says so, if an odd number of them is not above it; any other node if its value
+    is below the threshold.
     """
 
     roots: NDArray[np.int64]
@@ -32,7 +33,8 @@ class FlatTrees:
     missing_left: NDArray[np.bool_]
     set_start: NDArray[np.int64]
     set_end: NDArray[np.int64]
-    set_codes: NDArray[np.int64]
+    members: NDArray[np.float64]
+    cuts: NDArray[np.bool_]
 
 
 def update_node_bounds(
@@ -53,7 +55,8 @@ def update_node_bounds(
         trees.missing_left,
         trees.set_start,
         trees.set_end,
-        trees.set_codes,
+        trees.members,
+        trees.cuts,
         low,
         high,
     )
@@ -69,7 +72,8 @@ def _kernel(
     missing_left: Any,
     set_start: Any,
     set_end: Any,
-    set_codes: Any,
+    members: Any,
+    cuts: Any,
     low: Any,
     high: Any,
 ) -> None:
@@ -83,7 +87,10 @@ def _kernel(
                 elif set_start[node] >= 0:
                     goes_left = False
                     for place in range(set_start[node], set_end[node]):
-                        goes_left |= set_codes[place] == x
+                        if cuts[node]:
+                            goes_left ^= members[place] <= x
+                        else:
+                            goes_left |= members[place] == x
                 elif x < threshold[node]:
                     goes_left = True
                     low[node] = max(low[node], x)

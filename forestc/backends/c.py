@@ -199,13 +199,14 @@ class _Header:
                 return ["(void)x;", f"return {int(threshold <= lowest)}u;"]
             lines.append(f"return ({label})(scores[0] >= {_constant(threshold)});")
             return lines
+        sign, who = (">=", "the highest") if decision.ties == "last" else (">", "strict: the lowest")
         return [
             *lines,
             f"{label} best = 0u;",
             f"{label} k;",
             f"{self.prefix}_scores(x, scores);",
             f"for (k = 1u; k < {outputs}u; k++) {{",
-            "    if (scores[k] > scores[best]) {  /* strict: the lowest index wins a tie */",
+            f"    if (scores[k] {sign} scores[best]) {{  /* {who} index wins a tie */",
             "        best = k;",
             "    }",
             "}",
@@ -270,54 +271,73 @@ class _Header:
         feature = self.forest.features[index]
         missing_left = bool(tree.missing_left[node])
         if self.raw:
-            return self._raw_condition(tree, node, feature, missing_left)
-        x = f"x[{index}]"
-        span = word_range(feature.number, feature.missing)
-        if tree.set_index[node] != NO_SET:
-            members = set(tree.sets[tree.set_index[node]])
-            if span.missing is not None and missing_left:
-                members.add(span.missing)
-            return " || ".join(f"{x} == {_constant(m)}" for m in sorted(members)) or "0"
-        threshold = int(tree.threshold[node])
-        if threshold <= span.low:
-            below = "0"
-        elif threshold > span.top:
-            below = "1"
+            if isinstance(feature.number, Category):
+                raise OptionError(f"c: inputs=float can't take the category {feature.name!r}", do="use inputs=words")
+        below = self._raw_below if self.raw else self._word_below
+        absent = self._raw_absent(feature) if self.raw else self._word_absent(index, feature)
+        if tree.set_index[node] == NO_SET:
+            if absent is None:
+                return below(index, int(tree.threshold[node]))
+            if not self.raw and not missing_left:
+                return below(index, int(tree.threshold[node]))  # the missing word is the highest
+            inside = below(index, int(tree.threshold[node]))
+        elif isinstance(feature.number, Category):
+            members = sorted(int(m) for m in tree.sets[tree.set_index[node]])
+            inside = " || ".join(f"x[{index}] == {_constant(m)}" for m in members) or "0"
+            missing_left = missing_left or absent is None
+            if not missing_left:
+                return inside
         else:
-            below = f"{x} < {self._unsigned(threshold)}"
-        if span.missing is None or not missing_left:
-            return below
-        return f"{below} || {x} == {self._unsigned(span.missing)}"
+            cuts = [below(index, int(cut)) for cut in tree.sets[tree.set_index[node]]]
+            spans = [
+                f"(!({low}) && ({high}))" if high else f"!({low})"
+                for low, high in zip(cuts[::2], [*cuts[1::2], ""], strict=False)
+            ]
+            inside = f"({' || '.join(spans)})" if spans else "0"
+        if absent is None:
+            return inside
+        return f"{inside} || {absent}" if missing_left else f"{inside} && !({absent})"
+
+    def _word_below(self, index: int, threshold: int) -> str:
+        """The C condition `word < threshold`."""
+        span = word_range(self.forest.features[index].number, self.forest.features[index].missing)
+        if threshold <= span.low:
+            return "0"
+        return "1" if threshold > span.top else f"x[{index}] < {self._unsigned(threshold)}"
+
+    def _word_absent(self, index: int, feature: Feature) -> str | None:
+        """The C condition that a word means missing; None where none does."""
+        missing = word_range(feature.number, feature.missing).missing
+        return None if missing is None else f"x[{index}] == {self._unsigned(missing)}"
 
     def _unsigned(self, value: int) -> str:
         # comparing a uint32_t with a signed constant would warn
         wide = word_type(self.forest).startswith("u") and self.width >= 32
         return f"UINT{self.width}_C({value})" if wide else _constant(value)
 
-    def _raw_condition(self, tree: Tree, node: int, feature: Feature, missing_left: bool) -> str:
-        if isinstance(feature.number, Category):
-            raise OptionError(f"c: inputs=float can't take the category {feature.name!r}", do="use inputs=words")
+    def _raw_below(self, index: int, threshold: int) -> str:
+        """The C condition that a raw float's word is below a threshold word."""
+        feature = self.forest.features[index]
         x, bits = f"x[{feature.column}]", self.bits
         span = word_range(feature.number, feature.missing)
-        word = int(tree.threshold[node])
-        if word <= span.low or word > span.high:
-            below = str(int(word > span.high))
-        else:
-            key = word
-            if not isinstance(feature.number, Ordered):
-                key = int(threshold_key(_ceiling(word_value(word, feature.number), bits), bits)[0])
-            if key > 0:
-                below = f"{self.prefix}_bits({x}) < INT{bits}_C({key})"
-            else:  # a negative float's pattern grows downwards: key < K is pattern > 2^(bits-1) - 1 - K
-                pattern = (1 << (bits - 1)) - 1 - key
-                below = f"{self.prefix}_ubits({x}) > UINT{bits}_C({pattern})"
+        if threshold <= span.low or threshold > span.high:
+            return str(int(threshold > span.high))
+        key = threshold
+        if not isinstance(feature.number, Ordered):
+            key = int(threshold_key(_ceiling(word_value(threshold, feature.number), bits), bits)[0])
+        if key > 0:
+            return f"{self.prefix}_bits({x}) < INT{bits}_C({key})"
+        # a negative float's pattern grows downwards: key < K is pattern > 2^(bits-1) - 1 - K
+        pattern = (1 << (bits - 1)) - 1 - key
+        return f"{self.prefix}_ubits({x}) > UINT{bits}_C({pattern})"
+
+    def _raw_absent(self, feature: Feature) -> str | None:
+        """The C condition that a raw float is NaN; None where NaN is not taken."""
         if not feature.missing:
-            return below
+            return None
+        bits = self.bits
         sign, infinity = (1 << (bits - 1)) - 1, {32: 0x7F800000, 64: 0x7FF0000000000000}[bits]
-        size = f"({self.prefix}_ubits({x}) & UINT{bits}_C({sign}))"
-        if missing_left:
-            return f"{below} || {size} > UINT{bits}_C({infinity})"
-        return f"{below} && {size} <= UINT{bits}_C({infinity})"
+        return f"({self.prefix}_ubits(x[{feature.column}]) & UINT{bits}_C({sign})) > UINT{bits}_C({infinity})"
 
 
 def _label_type(classes: int) -> str:

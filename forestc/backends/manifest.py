@@ -70,7 +70,7 @@ def manifest(
         "latency_cycles": netlist.latency,
         "initiation_interval": 1,
         "classes": list(forest.classes),
-        "link": forest.link,
+        "link": forest.link.kind,
         "passes": list(forest.provenance.passes),
         "guarantees": dict(guarantees),
         "source": {

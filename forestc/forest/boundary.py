@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from forestc.forest.evaluate import in_set
 from forestc.forest.ir import NO_SET, Forest, Tree
 from forestc.forest.numbers import Category, Float, word_range
 
@@ -29,29 +30,50 @@ def boundary_inputs(
     is room, each node comes up to 8 times, with other values for what its path leaves free.
     """
     random = np.random.default_rng(seed)
-    once = max(1, 3 * sum(len(tree.inner) for tree in forest.trees))
+    asked = [_asked(forest, tree) for tree in forest.trees]
+    once = max(1, 3 * sum(len(nodes) for nodes, _ in asked))
     share = 1.0 if most is None else most / once
     seen: set[tuple[int, float]] = set()
     waiting: list[NDArray[Any]] = []
-    for tree in forest.trees * min(ROUNDS, max(1, int(share))):
-        nodes = tree.inner
+    for place in list(range(len(asked))) * min(ROUNDS, max(1, int(share))):
+        tree, (nodes, thresholds) = forest.trees[place], asked[place]
         if share < 1:
             kept = random.random(len(nodes)) < share
             for position, node in enumerate(nodes.tolist()):
-                condition = (int(tree.feature[node]), float(tree.threshold[node]))
+                condition = (int(tree.feature[node]), float(thresholds[position]))
                 kept[position] |= condition not in seen
                 seen.add(condition)
-            nodes = nodes[kept]
+            nodes, thresholds = nodes[kept], thresholds[kept]
         above = _parents(tree)
         for start in range(0, len(nodes), BATCH // 4):
             some = nodes[start : start + BATCH // 4]
-            rows = base[random.integers(0, len(base), len(some))]
-            waiting.append(_around(forest, tree, some, _steered(forest, tree, above, some, rows)))
+            rows = _steered(forest, tree, above, some, base[random.integers(0, len(base), len(some))])
+            waiting.append(_around(forest, tree, some, thresholds[start : start + BATCH // 4], rows))
             if sum(map(len, waiting)) >= BATCH:
                 yield np.concatenate(waiting)
                 waiting.clear()
     if waiting:
         yield np.concatenate(waiting)
+
+
+def _asked(forest: Forest, tree: Tree) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """All thresholds of a tree with their nodes: one a node, and where a set of cuts decides, every cut."""
+    inner = tree.inner
+    if not tree.sets:
+        return inner, tree.threshold[inner]
+    chosen = tree.set_index[inner]
+    many = [
+        1 if s == NO_SET or isinstance(forest.features[f].number, Category) else len(tree.sets[s])
+        for s, f in zip(chosen.tolist(), tree.feature[inner].tolist(), strict=True)
+    ]
+    nodes = np.repeat(inner, many)
+    thresholds = np.array(tree.threshold[nodes])
+    ends = np.cumsum(many)
+    for place in np.flatnonzero((chosen != NO_SET) & (np.array(many, dtype=np.int64) > 0)).tolist():
+        cuts = tree.sets[chosen[place]]
+        if not isinstance(forest.features[tree.feature[inner[place]]].number, Category):
+            thresholds[ends[place] - len(cuts) : ends[place]] = cuts
+    return nodes, thresholds
 
 
 def _parents(tree: Tree) -> NDArray[np.int64]:
@@ -80,23 +102,31 @@ def _steered(
         below = np.minimum(value, _stepped(forest, feature, threshold, -1))
         rows[at, feature] = np.where(goes_left, below, np.maximum(value, threshold))
         for place in np.flatnonzero(tree.set_index[parent] != NO_SET).tolist():
-            known = tree.sets[tree.set_index[parent[place]]]
-            inside = value[place] in known
+            members = tree.sets[tree.set_index[parent[place]]]
             number = forest.features[int(feature[place])].number
-            codes = range(number.count + 1) if isinstance(number, Category) else range(0)
+            category = np.array([isinstance(number, Category)])
+            inside = bool(in_set(value[place : place + 1], members, category)[0])
             kept: Any = value[place]
-            if goes_left[place] and not inside and known:
-                kept = known[0]
-            elif not goes_left[place] and inside:
-                kept = next((code for code in codes if code not in set(known)), kept)
+            if members and inside != bool(goes_left[place]):
+                if isinstance(number, Category):
+                    other = (code for code in range(number.count + 1) if code not in set(members))
+                    kept = members[0] if goes_left[place] else next(other, kept)
+                elif goes_left[place]:
+                    kept = members[0]
+                else:
+                    kept = members[1] if len(members) > 1 else _stepped(forest, feature[[place]], members[:1], -1)[0]
             rows[at[place], feature[place]] = kept
     return rows
 
 
-def _around(forest: Forest, tree: Tree, nodes: NDArray[np.int64], rows: NDArray[Any]) -> NDArray[Any]:
+def _around(
+    forest: Forest, tree: Tree, nodes: NDArray[np.int64], threshold: NDArray[Any], rows: NDArray[Any]
+) -> NDArray[Any]:
     """The rows on their node's threshold and one step to either side, and with the feature missing."""
-    feature, threshold = tree.feature[nodes], tree.threshold[nodes]
+    feature = tree.feature[nodes]
     by_set = np.flatnonzero(tree.set_index[nodes] != NO_SET)
+    categorical = np.array([isinstance(forest.features[f].number, Category) for f in feature[by_set].tolist()], bool)
+    by_set = by_set[categorical]
     codes = np.array([_codes(forest, int(f)) for f in feature[by_set]])
     place = np.arange(len(nodes))
     spans = [word_range(f.number, f.missing) for f in forest.features] if forest.quantised else []
@@ -123,8 +153,9 @@ def _codes(forest: Forest, feature: int) -> int:
     return number.count if isinstance(number, Category) else 0
 
 
-def _stepped(forest: Forest, feature: NDArray[Any], values: NDArray[Any], step: int) -> NDArray[Any]:
+def _stepped(forest: Forest, feature: NDArray[Any], values: ArrayLike, step: int) -> NDArray[Any]:
     """The values that many steps of their feature's own number type away (-1, 0 or 1)."""
+    values = np.asarray(values)
     if step == 0:
         return values
     if forest.quantised:

@@ -17,12 +17,15 @@ from forestc.forest.ir import (
     LEAF,
     NO_SET,
     Aggregate,
+    Combine,
     Decision,
     Feature,
     Forest,
     IntArray,
     Label,
     Link,
+    Member,
+    Part,
     Provenance,
     Tree,
     unique_in,
@@ -46,14 +49,14 @@ def make_tree(
     leaf: ArrayLike | None = None,
     missing_left: ArrayLike | None = None,
     set_index: ArrayLike | None = None,
-    sets: Sequence[Sequence[int]] = (),
+    sets: Sequence[Sequence[Member]] = (),
     cover: ArrayLike | None = None,
     ids: ArrayLike | None = None,
     quantised: bool = False,
 ) -> Tree:
     """A Tree whose nodes form one tree rooted at node 0. Raises ModelError naming `where` and the node.
 
-    Arrays have one entry a node. A node is a leaf where left is -1; right must be -1 there too, and its
+    Arrays have one entry a node; `sets` are what `Tree.sets` says. A node is a leaf where left is -1; right must be -1 there too, and its
     feature and threshold are ignored. `values` has a row for each leaf in order of node number, unless
     `leaf` gives each leaf's row.
     """
@@ -90,7 +93,7 @@ def make_tree(
         feature=_frozen(feature_),
         threshold=_frozen(np.where(inner, arrays["thresholds"], 0).astype(dtype)),
         set_index=_frozen(np.where(inner, arrays["sets"], NO_SET).astype(np.int32)),
-        sets=tuple(tuple(sorted({int(code) for code in codes})) for codes in sets),
+        sets=tuple(_members(members, where) for members in sets),
         left=_frozen(left_),
         right=_frozen(right_),
         missing_left=_frozen(arrays["missing directions"] & inner),
@@ -173,6 +176,8 @@ def make_forest(
     classes: Sequence[Label] = (),
     scale: float | None = None,
     provenance: Provenance | None = None,
+    parts: Sequence[Part] = (),
+    combine: Combine | None = None,
     where: str = "",
 ) -> Forest:
     """A verified Forest. Raises ModelError naming `where` (the file), tree, node and feature."""
@@ -192,6 +197,8 @@ def make_forest(
         classes=tuple(classes),
         scale=scale,
         provenance=provenance or Provenance(),
+        parts=tuple(parts),
+        combine=combine or Combine(),
     )
     try:
         verify(forest)
@@ -216,6 +223,13 @@ def changed_tree(tree: Tree, **arrays: Any) -> Tree:
     for key, value in arrays.items():
         fields[key] = _frozen(value) if isinstance(value, np.ndarray) else value
     return replace(tree, **fields)
+
+
+def _members(members: Sequence[Member], where: str) -> tuple[Member, ...]:
+    found = {member.item() if isinstance(member, np.generic) else member for member in members}
+    if not all(isinstance(member, int | float) and member == member for member in found):
+        raise ModelError("a set holds what is not a number", where=where)
+    return tuple(sorted(found))
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -7,26 +7,30 @@ level in plain NumPy. After quantisation both are integer arithmetic, and every 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forestc.errors import RowsError
-from forestc.forest.ir import LEAF, Forest, Tree
-from forestc.forest.numbers import Float, FloatArray, round_to, to_words, word_range
+from forestc.forest.ir import LEAF, NO_SET, Decision, Feature, Forest, Link, LinkKind, Member, Part, Tree
+from forestc.forest.numbers import Category, Float, FloatArray, round_to, to_words, word_range
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a forest says of rows.
+    """What a forest says of rows. `targets` is 1 unless the forest's parts are targets of their own.
 
     leaves: (rows, trees) int32, the source library's numbers of the leaves reached.
-    scores: (rows, outputs): integers once quantised, else in the source's precision.
-    values: (rows, outputs) float64 (or the source's precision): scores after the link.
-    decision: (rows,) the source's own class labels, or for regression the first value.
-    index: (rows,) int64, the class's index in `forest.classes`; -1 for regression.
+    scores: (rows, outputs): integers once quantised, else in the source's precision. With parts: what
+    `Combine` says, (rows, classes) or (rows, 1).
+    values: the shape of scores, float64 (or the source's precision): scores after the link.
+    decision: (rows,) the source's own class labels, or for regression the value; (rows, targets) for several
+    targets, (rows, outputs) for a regression of several outputs.
+    index: (rows,) or (rows, targets) int64, the class's index in `classes`; -1 for regression.
     """
 
     leaves: NDArray[np.int32]
@@ -42,15 +46,12 @@ def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
     float64 (NaN is missing) for a float forest, int64 words for a quantised one. Raises RowsError for
     a wrong width, for text, and for NaN where the feature takes none.
     """
-    try:
-        table = np.asarray(rows, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise RowsError(f"the rows are not numbers ({error})", do="encode text columns first") from None
+    table = _table(forest, rows)
     if table.ndim != 2 or table.shape[1] != forest.columns:
         raise RowsError(f"the rows have shape {table.shape}", do=f"the model takes rows of {forest.columns} columns")
     result = np.empty((len(table), len(forest.features)), dtype=np.int64 if forest.quantised else np.float64)
     for index, feature in enumerate(forest.features):
-        column = round_to(table[:, feature.column], feature.raw)
+        column = round_to(_numbers(table[:, feature.column], feature), feature.raw)
         if not feature.missing and (absent := np.flatnonzero(np.isnan(column))).size:
             raise RowsError(
                 "a value is missing (NaN)",
@@ -69,6 +70,29 @@ def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
     return result
 
 
+def _table(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
+    """The rows as float64, or as objects where a feature with labels lets them hold text."""
+    labelled = any(feature.labels for feature in forest.features)
+    try:
+        return np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        if labelled:
+            return np.asarray(rows, dtype=object)
+        raise RowsError(f"the rows are not numbers ({error})", do="encode text columns first") from None
+
+
+def _numbers(column: NDArray[Any], feature: Feature) -> NDArray[np.float64]:
+    """One column as float64: names become their codes, unknown ones -1, None is missing."""
+    if column.dtype != object:
+        return column
+    codes = {label: float(code) for code, label in enumerate(feature.labels)}
+    try:
+        values = [codes.get(v, -1.0) if codes and isinstance(v, str) else np.nan if v is None else v for v in column]
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise RowsError(f"feature {feature.name!r} is not numbers ({error})", do="encode text columns first") from None
+
+
 def evaluate(forest: Forest, rows: ArrayLike) -> Evaluation:
     """What the forest says of raw rows, shape (rows, columns); see `encode` for what is refused."""
     return evaluate_words(forest, encode(forest, rows))
@@ -82,13 +106,70 @@ def evaluate_words(forest: Forest, words: NDArray[Any]) -> Evaluation:
     for index, tree in enumerate(forest.trees):
         node = leaf_nodes(forest, tree, words, missing)
         leaves[:, index] = tree.ids[node]
-        total[:, list(tree.outputs)] += tree.values[tree.leaf[node]].astype(total.dtype)
-    scores = finish_scores(forest, total)
-    values = link_values(forest, scores)
-    index_ = decide(forest, scores, values)
-    if forest.decision.kind == "none":
-        return Evaluation(leaves, scores, values, values[:, 0], index_)
-    return Evaluation(leaves, scores, values, np.asarray(forest.classes)[index_], index_)
+        add_tree(forest, total, tree, node)
+    return judged(forest, leaves, total)
+
+
+def judged(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]) -> Evaluation:
+    """From the accumulator after the last tree to scores, values and decisions."""
+    answers = [_answer(forest, part, total) for part in forest.parts or (forest.whole,)]
+    if forest.parts and forest.combine.kind != "each":
+        scores = combined(forest, answers)
+        values = link_values(scores, forest.link)
+        index = decide(forest.decision, scores, values)
+        answers = [_Answer(forest.whole, scores, values, index)]
+    scores = np.concatenate([answer.scores for answer in answers], axis=1)
+    values = np.concatenate([answer.values for answer in answers], axis=1)
+    if len(answers) == 1:
+        return Evaluation(leaves, scores, values, _labels(answers[0]), answers[0].index)
+    decisions = [_labels(answer).reshape(len(scores), -1) for answer in answers]
+    index = np.stack([answer.index for answer in answers], axis=1)
+    return Evaluation(leaves, scores, values, np.concatenate(decisions, axis=1), index)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """One part's scores and values (rows, outputs) and class index (rows,)."""
+
+    part: Part
+    scores: NDArray[Any]
+    values: NDArray[Any]
+    index: NDArray[np.int64]
+
+
+def _answer(forest: Forest, part: Part, total: NDArray[Any]) -> _Answer:
+    scores = finish_scores(forest, part, total[:, part.start : part.stop])
+    values = link_values(scores * part.scale if forest.quantised else scores, part.link)
+    return _Answer(part, scores, values, decide(part.decision, scores, values))
+
+
+def _labels(answer: _Answer) -> NDArray[Any]:
+    if answer.part.decision.kind != "none":
+        return np.asarray(answer.part.classes)[answer.index]
+    return answer.values[:, 0] if answer.values.shape[1] == 1 else answer.values
+
+
+def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
+    """The scores of a vote, average or median over the parts (see `Combine`)."""
+    weights = np.array(forest.combine.weights or [1.0] * len(answers))
+    if forest.combine.kind == "vote":
+        votes = np.zeros((len(answers[0].index), len(forest.classes)))
+        for weight, answer in zip(weights, answers, strict=True):
+            votes[np.arange(len(votes)), answer.index] += weight
+        return votes
+    values = []
+    for answer in answers:
+        two = answer.part.decision.kind == "threshold" and answer.values.shape[1] == 1
+        values.append(np.concatenate([1 - answer.values, answer.values], axis=1) if two else answer.values)
+    stacked = np.asarray(values, dtype=np.float64)
+    if forest.combine.kind == "average":
+        return np.asarray(np.average(stacked, axis=0, weights=weights if forest.combine.weights else None))
+    single = stacked[:, :, 0].T
+    order = np.argsort(single, axis=1)
+    cumulated = np.cumsum(weights[order], axis=1)
+    median = np.argmax(cumulated >= 0.5 * cumulated[:, -1:], axis=1)
+    rows = np.arange(len(single))
+    return np.asarray(single[rows, order[rows, median]])[:, np.newaxis]
 
 
 def missing_words(forest: Forest) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
@@ -106,61 +187,132 @@ def leaf_nodes(
     """The leaf (node index) each encoded row reaches. missing: `missing_words`, if it is at hand."""
     node = np.zeros(len(words), dtype=np.int64)
     takes_missing, missing_word = missing if missing is not None else missing_words(forest)
+    categorical = np.array([isinstance(f.number, Category) for f in forest.features])
     for _ in range(tree.depth):
         walking = np.flatnonzero(tree.left[node] != LEAF)
         at = node[walking]
         feature = tree.feature[at]
         x = words[walking, feature]
         goes_left = x < tree.threshold[at]
-        for chosen in range(len(tree.sets)):
-            here = tree.set_index[at] == chosen
-            goes_left[here] = np.isin(x[here], tree.sets[chosen])
+        for chosen in np.unique(tree.set_index[at]).tolist():
+            if chosen != NO_SET:
+                here = tree.set_index[at] == chosen
+                goes_left[here] = in_set(x[here], tree.sets[chosen], categorical[feature[here]])
         absent = takes_missing[feature] & (x == missing_word[feature]) if forest.quantised else np.isnan(x)
         goes_left = np.where(absent, tree.missing_left[at], goes_left)
         node[walking] = np.where(goes_left, tree.left[at], tree.right[at])
     return node
 
 
+def in_set(x: NDArray[Any], members: tuple[Member, ...], category: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether each x is a code of the set, or of a number that is no category, lies in its intervals."""
+    return np.where(
+        category, np.isin(x, members), np.searchsorted(np.array(members, dtype=x.dtype), x, side="right") & 1 == 1
+    )
+
+
 def start_scores(forest: Forest, rows: int) -> NDArray[Any]:
     """The accumulator before the first tree: (rows, outputs), in the precision that is added in."""
-    dtype = np.int64 if forest.quantised else np.dtype(forest.aggregate.precision)
-    total = np.zeros((rows, forest.n_outputs), dtype=dtype)
-    if forest.aggregate.bias_first or forest.quantised:
-        total += forest.bias.astype(dtype)
+    if forest.quantised:
+        total = np.zeros((rows, forest.n_outputs), dtype=np.int64)
+    else:
+        precisions = {part.aggregate.precision for part in forest.parts} or {forest.aggregate.precision}
+        total = np.zeros((rows, forest.n_outputs), dtype=np.float32 if precisions == {"float32"} else np.float64)
+    for part in forest.parts or (forest.whole,):
+        here = slice(part.start, part.stop)
+        if part.aggregate.kind != "sum":
+            total[:, here] = _extreme(total.dtype, low=part.aggregate.kind == "max")
+        elif part.aggregate.bias_first or forest.quantised:
+            total[:, here] += forest.bias[here].astype(total.dtype)
     return total
 
 
-def finish_scores(forest: Forest, total: NDArray[Any]) -> NDArray[Any]:
-    """Scores from the accumulator after the last tree."""
+def _extreme(dtype: Any, low: bool) -> Any:
+    if dtype.kind == "f":
+        return -np.inf if low else np.inf
+    return np.iinfo(dtype).min if low else np.iinfo(dtype).max
+
+
+def add_tree(forest: Forest, total: NDArray[Any], tree: Tree, node: NDArray[np.int64]) -> None:
+    """What the leaves `node` (rows,) of a tree do to the accumulator (rows, outputs)."""
+    outputs = list(tree.outputs)
+    values = tree.values[tree.leaf[node]]
+    part = next((p for p in forest.parts if p.start <= outputs[0] < p.stop), forest.whole)
+    match part.aggregate.kind:
+        case "min":
+            total[:, outputs] = np.minimum(total[:, outputs], values.astype(total.dtype))
+        case "max":
+            total[:, outputs] = np.maximum(total[:, outputs], values.astype(total.dtype))
+        case "sum":
+            if part.aggregate.precision == "float32" and total.dtype == np.float64:  # parts of both precisions
+                narrow = total[:, outputs].astype(np.float32) + values.astype(np.float32)
+                total[:, outputs] = narrow.astype(np.float64)
+            else:
+                total[:, outputs] += values.astype(total.dtype)
+
+
+def finish_scores(forest: Forest, part: Part, total: NDArray[Any]) -> NDArray[Any]:
+    """A part's scores from its slice of the accumulator after the last tree."""
     if forest.quantised:
+        if part.aggregate.kind != "sum":
+            total = total + forest.bias[part.start : part.stop]
         return total
-    if forest.aggregate.kind == "mean":
-        total = total / total.dtype.type(len(forest.trees))
-    if not forest.aggregate.bias_first:
-        total = total + forest.bias.astype(total.dtype)
+    aggregate = part.aggregate
+    total = total.astype(aggregate.precision)
+    if aggregate.divisor != 1.0:
+        total = total / total.dtype.type(aggregate.divisor)
+    if not aggregate.bias_first or aggregate.kind != "sum":
+        total = total + forest.bias[part.start : part.stop].astype(total.dtype)
     return total
 
 
-def link_values(forest: Forest, scores: NDArray[Any]) -> NDArray[Any]:
-    """Scores after the link, in the precision of the scores (float64 once quantised)."""
-    if forest.quantised:
-        scores = scores * float(forest.scale or 1.0)
+def link_values(scores: NDArray[Any], link: Link) -> NDArray[Any]:
+    """Scores after the link, in the precision of the scores (see `Link` for the formulas)."""
+    dtype = scores.dtype
+    if link.slope != 1.0:
+        scores = scores * dtype.type(link.slope)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        values = np.asarray(_linked(scores, link.kind))
+    return values - dtype.type(link.shift) if link.shift else values
+
+
+def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
     dtype = scores.dtype
     wide: FloatArray = scores.astype(np.float64)
-    with np.errstate(over="ignore"):
-        match forest.link:
-            case "identity":
-                return scores
-            case "exp":
-                return np.exp(wide).astype(dtype)
-            case "sigmoid":
-                one = dtype.type(1)  # the steps are rounded one by one, as libraries do
-                return np.asarray(one / (one + np.exp(-wide).astype(dtype)))
-            case "softmax":
-                # Powers rounded to the source's precision before they are divided, as libraries
-                # do: two scores may differ and their rounded powers tie.
-                powers = np.exp((scores - scores.max(axis=1, keepdims=True)).astype(np.float64)).astype(dtype)
-                return np.asarray(powers / powers.astype(np.float64).sum(axis=1, keepdims=True).astype(dtype))
+    one = dtype.type(1)
+    match kind:
+        case "identity":
+            return scores
+        case "exp":
+            return np.exp(wide).astype(dtype)
+        case "sigmoid":  # the steps are rounded one by one, as libraries do
+            return np.asarray(one / (one + np.exp(-wide).astype(dtype)))
+        case "softplus":
+            return np.log1p(np.exp(wide)).astype(dtype)
+        case "square":
+            return np.asarray(scores * np.abs(scores))
+        case "step":
+            return (scores > 0).astype(dtype)
+        case "probit":
+            return _normal_quantile(wide).astype(dtype)
+        case "isolation":
+            return np.asarray(-(dtype.type(2) ** -scores))
+        case "softmax" | "softmax-zero":
+            # Powers rounded to the source's precision before they are divided, as libraries do: two
+            # scores may differ and their rounded powers tie.
+            powers = np.exp((scores - scores.max(axis=1, keepdims=True)).astype(np.float64)).astype(dtype)
+            if kind == "softmax-zero":
+                powers = np.where(scores == 0, dtype.type(0), powers)
+            total = powers.astype(np.float64).sum(axis=1, keepdims=True).astype(dtype)
+            return np.asarray(powers / np.where(total == 0, one, total))
+
+
+def _normal_quantile(p: FloatArray) -> FloatArray:
+    """The standard normal's quantiles, Python's own (Wichura's AS241); NaN outside 0..1."""
+    normal = NormalDist()
+    ends = {0.0: -np.inf, 1.0: np.inf}
+    flat = [normal.inv_cdf(v) if 0 < v < 1 else ends.get(v, np.nan) for v in p.ravel().tolist()]
+    return np.array(flat, dtype=np.float64).reshape(p.shape)
 
 
 def score_range(low: float, high: float) -> float:
@@ -169,13 +321,16 @@ def score_range(low: float, high: float) -> float:
     return max(high - low, 2.0**-20 * max(abs(low), abs(high))) or 1.0
 
 
-def decide(forest: Forest, scores: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64]:
+def decide(decision: Decision, scores: NDArray[Any], values: NDArray[Any]) -> NDArray[np.int64]:
     """Class indices (rows,); -1 for regression."""
-    match forest.decision.kind:
+    match decision.kind:
         case "none":
             return np.full(len(scores), -1, dtype=np.int64)
         case "threshold":
-            return np.asarray(scores[:, 0] >= forest.decision.threshold, dtype=np.int64)
+            return np.asarray(scores[:, -1] >= decision.threshold, dtype=np.int64)
         case "argmax":
-            judged = values if forest.decision.on == "values" else scores
-            return np.asarray(np.argmax(judged, axis=1), dtype=np.int64)
+            judged_on = values if decision.on == "values" else scores
+            if decision.ties == "last":
+                last = judged_on.shape[1] - 1
+                return np.asarray(last - np.argmax(judged_on[:, ::-1], axis=1), dtype=np.int64)
+            return np.asarray(np.argmax(judged_on, axis=1), dtype=np.int64)

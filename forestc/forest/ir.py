@@ -5,6 +5,9 @@ or `x in set` sends it left, else right; a missing value goes where `missing_lef
 values go to the tree's outputs, the aggregate sums them (tree by tree, in the precision the source
 library sums in), the link turns scores into values, and the decision turns those into a class.
 
+A forest of several parts (votes of whole ensembles, several targets) does that for each part's own
+slice of the outputs, and `combine` says what becomes of their answers.
+
 All arrays are read-only. `forestc.forest.builder` is the only way to make a Tree or a Forest from
 data that is not yet known to be good; `verify` states what good means.
 """
@@ -19,10 +22,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.forest.numbers import FLOAT32, NumberType
+from forestc.forest.numbers import FLOAT32, Category, NumberType
 
 Label: TypeAlias = str | int | float | bool
-Link: TypeAlias = Literal["identity", "sigmoid", "softmax", "exp"]
+LinkKind: TypeAlias = Literal[
+    "identity", "sigmoid", "softmax", "softmax-zero", "exp", "softplus", "square", "step", "probit", "isolation"
+]
+Member: TypeAlias = int | float
 IntArray: TypeAlias = NDArray[np.int32]
 
 NO_SET = -1
@@ -37,6 +43,7 @@ class Feature:
     raw: what the source library rounds a row's value to before anything else.
     column: the feature's place in the source's rows, counted from 0.
     missing: whether a missing value (NaN) is accepted.
+    labels: a category's names, code by code, where the source has text: raw rows may hold these.
     """
 
     name: str
@@ -44,6 +51,7 @@ class Feature:
     column: int
     missing: bool = False
     raw: NumberType = FLOAT32
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +61,9 @@ class Tree:
     feature: index into Forest.features; -1 at a leaf.
     threshold: float64, or int64 once quantised; 0 at a leaf and where a set decides.
     set_index: which of `sets` sends a row left; NO_SET where the threshold decides.
+    sets: ascending. On a category the codes that go left (`count` stands for all unseen codes). On any other
+    number cuts c0 < c1 < ...: left if an odd number of them is <= x, that is x in [c0, c1) or [c2, c3) ...;
+    so `x == t` is the set (t, next above t), and an odd number of cuts leaves the last interval open.
     left, right: child nodes; -1 at a leaf.
     missing_left: where a missing value goes.
     leaf: row of `values`; -1 at an inner node.
@@ -64,7 +75,7 @@ class Tree:
     feature: IntArray
     threshold: NDArray[Any]
     set_index: IntArray
-    sets: tuple[tuple[int, ...], ...]
+    sets: tuple[tuple[Member, ...], ...]
     left: IntArray
     right: IntArray
     missing_left: NDArray[np.bool_]
@@ -105,14 +116,39 @@ class Tree:
 class Aggregate:
     """How the trees' values become scores.
 
-    kind: sum, or mean over the trees. precision: the float type the source adds in, tree by tree.
-    bias_first: whether the sum starts from the bias or ends with it. Integer forests add exactly,
-    so neither matters there.
+    kind: sum, or the smallest or largest of the trees' values. precision: the float type the source adds
+    in, tree by tree. bias_first: whether the sum starts from the bias or ends with it. divisor: what the sum
+    of the trees is divided by (the number of trees for a mean), before a bias that comes last. Integer
+    forests add exactly and divide by nothing.
     """
 
-    kind: Literal["sum", "mean"] = "sum"
+    kind: Literal["sum", "min", "max"] = "sum"
     precision: Literal["float32", "float64"] = "float64"
     bias_first: bool = True
+    divisor: float = 1.0
+
+
+@dataclass(frozen=True)
+class Link:
+    """How scores become values: value = f(slope * score) - shift.
+
+    | kind         | f(s)                                    |
+    |--------------|-----------------------------------------|
+    | identity     | s                                       |
+    | sigmoid      | 1 / (1 + exp(-s)), each output by itself |
+    | softmax      | exp(s_k) / sum of exp(s)                |
+    | softmax-zero | the same over the scores that are not 0; the others stay 0 |
+    | exp          | exp(s)                                  |
+    | softplus     | log(1 + exp(s))                         |
+    | square       | s * |s|                                 |
+    | step         | 1 where s > 0, else 0                   |
+    | probit       | the standard normal quantile of s       |
+    | isolation    | -(2 ** -s)                              |
+    """
+
+    kind: LinkKind = "identity"
+    slope: float = 1.0
+    shift: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -120,13 +156,49 @@ class Decision:
     """How scores or values become a class.
 
     kind none: regression. threshold: class 1 where score 0 >= `threshold`, else class 0. argmax: the
-    largest, lowest index first; `on` says whether of the scores or of the values after the link
-    (floats can tie after a link that did not before it).
+    largest; `on` says whether of the scores or of the values after the link (floats can tie after a link
+    that did not before it), `ties` which of equals wins.
     """
 
     kind: Literal["none", "threshold", "argmax"]
     threshold: float | int = 0
     on: Literal["scores", "values"] = "scores"
+    ties: Literal["first", "last"] = "first"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A model within the model: the outputs start .. stop - 1, aggregated, linked and decided by themselves.
+
+    classes: this part's own labels. scale: as Forest.scale, of this part's scores, once quantised.
+    """
+
+    start: int
+    stop: int
+    aggregate: Aggregate
+    link: Link
+    decision: Decision
+    classes: tuple[Label, ...] = ()
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Combine:
+    """What becomes of several parts' answers.
+
+    | kind    | scores                                                                               |
+    |---------|--------------------------------------------------------------------------------------|
+    | each    | every part's own scores, side by side: several targets, each with its decision       |
+    | vote    | for each class the weights of the parts that decided for it, added in order (float64) |
+    | average | the weighted mean of the parts' values; a part with a threshold decision says (1 - v, v) |
+    | median  | the weighted median of the parts' single values (AdaBoost.R2)                         |
+
+    After vote, average and median the forest's own link and decision are applied to these scores.
+    weights: one a part; empty means equal weights.
+    """
+
+    kind: Literal["each", "vote", "average", "median"] = "each"
+    weights: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -148,6 +220,8 @@ class Forest:
     scale: None for a float forest; else one step of the integer scores is worth `scale` in the
     source's scores, which is (bias + sum of leaves) * scale.
     classes: the source's own labels, index by index; empty for regression.
+    parts: empty for most; else slices of the outputs that follow one another, and `combine` says what
+    becomes of them. `aggregate` is then not used, and with `each` neither are `link` and `decision`.
     """
 
     name: str
@@ -162,11 +236,24 @@ class Forest:
     classes: tuple[Label, ...]
     scale: float | None = None
     provenance: Provenance = field(default_factory=Provenance)
+    parts: tuple[Part, ...] = ()
+    combine: Combine = field(default_factory=Combine)
 
     @property
     def quantised(self) -> bool:
         """Whether all features, thresholds and leaves are integers."""
         return self.scale is not None
+
+    @property
+    def whole(self) -> Part:
+        """A forest without parts as its one part."""
+        scale = 1.0 if self.scale is None else self.scale
+        return Part(0, self.n_outputs, self.aggregate, self.link, self.decision, self.classes, scale)
+
+    @property
+    def targets(self) -> tuple[Part, ...]:
+        """What the forest answers: its parts where each is a target of its own, else itself alone."""
+        return self.parts if self.parts and self.combine.kind == "each" else (self.whole,)
 
     @property
     def n_nodes(self) -> int:
@@ -185,11 +272,15 @@ class Forest:
         return unique_in(tree.feature[tree.inner] for tree in self.trees)
 
     def thresholds_of(self, feature: int) -> NDArray[Any]:
-        """Distinct thresholds on a feature, ascending."""
-        found = [
-            tree.threshold[(tree.feature == feature) & (tree.set_index == NO_SET) & (tree.left != LEAF)]
-            for tree in self.trees
-        ]
+        """Distinct thresholds and cuts on a feature, ascending; none on a category."""
+        if isinstance(self.features[feature].number, Category):
+            return np.zeros(0, dtype=np.int64 if self.quantised else np.float64)
+        found = []
+        for tree in self.trees:
+            here = (tree.feature == feature) & (tree.left != LEAF)
+            found.append(tree.threshold[here & (tree.set_index == NO_SET)])
+            for chosen in np.unique(tree.set_index[here & (tree.set_index != NO_SET)]).tolist():
+                found.append(np.array(tree.sets[chosen], dtype=tree.threshold.dtype))
         return np.unique(np.concatenate(found)) if found else np.zeros(0)
 
     def distinct_conditions(self) -> int:

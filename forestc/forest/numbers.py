@@ -6,6 +6,7 @@
 | Fixed(bits, fraction, signed)   | uint8, ufixed<12,4> | floor(x * 2^fraction), saturated to the bits |
 | Ordered(bits)                   | ordered32       | the float's bits as an order-preserving integer |
 | Category(count)                 | category<5>     | the code 0..count-1; `count` for any other      |
+| Category(count, "floor")        | category<5,floor> | the same of floor(x); "trunc" rounds towards 0 |
 
 All but Float give integers ("words"). `x < T / 2^k` holds exactly when `floor(x * 2^k) < T`, so
 strict comparisons survive Fixed without a tolerance, and saturation changes none as long as every
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, TypeAlias, assert_never
+from typing import Any, Literal, TypeAlias, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,9 +59,10 @@ class Ordered:
 @dataclass(frozen=True, slots=True)
 class Category:
     count: int
+    rounding: Literal["none", "floor", "trunc"] = "none"
 
     def __str__(self) -> str:
-        return f"category<{self.count}>"
+        return f"category<{self.count}{'' if self.rounding == 'none' else ',' + self.rounding}>"
 
 
 NumberType: TypeAlias = Float | Fixed | Ordered | Category
@@ -80,8 +82,8 @@ def parse_number_type(text: str) -> NumberType:
         return check_type(Fixed(int(match[2]), 0, match[1] == ""))
     if match := re.fullmatch(r"(u?)fixed<(\d{1,2}),(-?\d{1,4})>", text):
         return check_type(Fixed(int(match[2]), int(match[3]), match[1] == ""))
-    if match := re.fullmatch(r"category<(\d{1,7})>", text):
-        return check_type(Category(int(match[1])))
+    if match := re.fullmatch(r"category<(\d{1,7})(?:,(floor|trunc))?>", text):
+        return check_type(Category(int(match[1]), match[2] or "none"))  # type: ignore[arg-type]
     raise ModelError(
         f"unknown number type {text!r}",
         do="known: float32, float64, uint8, uint8, fixed<12,4>, ordered32, category<5> and the like",
@@ -95,7 +97,7 @@ def check_type(number: NumberType) -> NumberType:
             fine = bits in (32, 64)
         case Fixed(bits, fraction, signed):
             fine = (2 if signed else 1) <= bits <= MAX_WORD_BITS + signed and abs(fraction) <= MAX_FRACTION
-        case Category(count):
+        case Category(count, _):
             fine = 1 <= count <= MAX_CATEGORIES
         case _:
             assert_never(number)
@@ -125,7 +127,7 @@ def word_range(number: NumberType, may_be_missing: bool) -> WordRange:
             low, top = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
         case Ordered(bits):
             low, top = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
-        case Category(count):
+        case Category(count, _):
             low, top = 0, count + may_be_missing
         case Float():
             raise ModelError(f"{number} has no words", do="quantize the forest first")
@@ -190,7 +192,8 @@ def to_words(values: FloatArray, number: NumberType, may_be_missing: bool) -> Wo
             words = np.where(scaled >= 2.0**63, limits.high, np.clip(safe, limits.low, limits.high))
         case Ordered(bits):
             words = order_key(known, bits)
-        case Category(count):
+        case Category(count, rounding):
+            known = {"none": known, "floor": np.floor(known), "trunc": np.trunc(known)}[rounding]
             valid = (known >= 0) & (known < count) & (known == np.floor(known))
             words = np.where(valid, known, count).astype(np.int64)
         case Float():

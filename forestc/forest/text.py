@@ -12,17 +12,29 @@
     tree outputs 0
     0: 20 < 89.5 ? 1 : 2 missing left cover 99.5
     1: 3 in {1,4} ? 3 : 4
-    2: leaf 0.9585062 id 6
+    2: 5 in [0.5,0.75] ? 5 : 6
+    3: leaf 0.9585062 id 6
 
-A node line is `node: feature < threshold ? left : right` or `node: leaf values`; `id` where the source
-numbers the node otherwise. Floats are printed with as many digits as bring them back exactly.
+A node line is `node: feature < threshold ? left : right`, `feature in {codes}` or `feature in [cuts]`, or
+`node: leaf values`; `id` where the source numbers the node otherwise. Floats are printed with as many
+digits as bring them back exactly. Behind an aggregate may stand `/ divisor`, behind a link `slope 2.0` and
+`shift 0.5`, behind a decision `ties last`. Parts follow one another, each with lines of its own:
+
+    part 0 3
+    part-aggregate sum float64 bias-first / 20.0
+    part-link identity
+    part-decision argmax on scores
+    part-classes [0, 1, 2]
+    part-scale 1.0
+    combine vote 1.0 2.0
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import get_args
 
 import numpy as np
 
@@ -32,14 +44,19 @@ from forestc.forest.ir import (
     LEAF,
     NO_SET,
     Aggregate,
+    Combine,
     Decision,
     Feature,
     Forest,
     Label,
+    Link,
+    LinkKind,
+    Member,
+    Part,
     Provenance,
     Tree,
 )
-from forestc.forest.numbers import parse_number_type
+from forestc.forest.numbers import Category, parse_number_type
 
 
 def print_forest(forest: Forest) -> str:
@@ -56,23 +73,39 @@ def _lines(forest: Forest) -> Iterator[str]:
     yield f"columns {forest.columns}"
     for feature in forest.features:
         place = f"column {feature.column} raw {feature.raw}{' missing' * feature.missing}"
-        yield f"feature {json.dumps(feature.name)} {feature.number} {place}"
-    aggregate, decision = forest.aggregate, forest.decision
-    order = "bias-first" if aggregate.bias_first else "bias-last"
-    yield f"aggregate {aggregate.kind} {aggregate.precision} {order}"
-    yield f"bias {' '.join(repr(b) for b in forest.bias.tolist())}"
-    yield f"link {forest.link}"
-    at = f" {decision.threshold!r}" if decision.kind == "threshold" else ""
-    yield f"decision {decision.kind}{at} on {decision.on}"
-    yield f"classes {json.dumps(list(forest.classes))}"
+        labels = f" labels {json.dumps(list(feature.labels))}" if feature.labels else ""
+        yield f"feature {json.dumps(feature.name)} {feature.number} {place}{labels}"
+    aggregate, *rest = _judgement(forest.whole, "")
+    yield from (aggregate, f"bias {' '.join(repr(b) for b in forest.bias.tolist())}", *rest)
+    for part in forest.parts:
+        yield f"part {part.start} {part.stop}"
+        yield from _judgement(part, "part-")
+        yield f"part-scale {part.scale!r}"
+    if forest.parts:
+        yield " ".join(["combine", forest.combine.kind, *map(repr, forest.combine.weights)])
     if forest.scale is not None:
         yield f"scale {forest.scale!r}"
+    categories = [isinstance(feature.number, Category) for feature in forest.features]
     for tree in forest.trees:
         yield f"tree outputs {' '.join(map(str, tree.outputs))}"
-        yield from _tree_lines(tree)
+        yield from _tree_lines(tree, categories)
 
 
-def _tree_lines(tree: Tree) -> Iterator[str]:
+def _judgement(part: Part, prefix: str) -> Iterator[str]:
+    """Aggregate, link, decision and classes of a part or of the whole forest."""
+    aggregate, link, decision = part.aggregate, part.link, part.decision
+    order = "bias-first" if aggregate.bias_first else "bias-last"
+    divisor = f" / {aggregate.divisor!r}" if aggregate.divisor != 1.0 else ""
+    yield f"{prefix}aggregate {aggregate.kind} {aggregate.precision} {order}{divisor}"
+    slope = f" slope {link.slope!r}" if link.slope != 1.0 else ""
+    shift = f" shift {link.shift!r}" if link.shift else ""
+    yield f"{prefix}link {link.kind}{slope}{shift}"
+    at = f" {decision.threshold!r}" if decision.kind == "threshold" else ""
+    yield f"{prefix}decision {decision.kind}{at} on {decision.on}{' ties last' * (decision.ties == 'last')}"
+    yield f"{prefix}classes {json.dumps(list(part.classes))}"
+
+
+def _tree_lines(tree: Tree, categories: Sequence[bool]) -> Iterator[str]:
     feature, left, right = tree.feature.tolist(), tree.left.tolist(), tree.right.tolist()
     threshold, leaf, ids = tree.threshold.tolist(), tree.leaf.tolist(), tree.ids.tolist()
     values, sets = tree.values.tolist(), tree.set_index.tolist()
@@ -88,19 +121,25 @@ def _tree_lines(tree: Tree) -> Iterator[str]:
         if sets[n] == NO_SET:
             condition = f"{feature[n]} < {threshold[n]!r}"
         else:
-            condition = f"{feature[n]} in {{{','.join(map(str, tree.sets[sets[n]]))}}}"
+            members = ",".join(map(repr, tree.sets[sets[n]]))
+            condition = f"{feature[n]} in " + (f"{{{members}}}" if categories[feature[n]] else f"[{members}]")
         yield f"{n}: {condition} ? {left[n]} : {right[n]}{tail}"
 
 
-_HEADER = frozenset(
-    ("forest", "source", "pass", "columns", "feature", "aggregate", "bias", "link", "decision", "classes")
-) | {"scale"}
+_JUDGEMENT = ("aggregate", "link", "decision", "classes")
+_PART = ("part", *(f"part-{word}" for word in _JUDGEMENT), "part-scale")
+_HEADER = frozenset(("forest", "source", "pass", "columns", "feature", "bias", "scale", "combine", *_JUDGEMENT, *_PART))
+_FLOAT = r"[-+\w.]+"
 _STRING = r'"(?:[^"\\]|\\.)*"'
-_FEATURE = re.compile(rf"feature ({_STRING}) (\S+) column (\d{{1,9}}) raw (\S+)( missing)?")
+_FEATURE = re.compile(rf"feature ({_STRING}) (\S+) column (\d{{1,9}}) raw (\S+)( missing)?(?: labels (\[.*\]))?")
+_AGGREGATE = re.compile(rf"(sum|min|max) (float32|float64) bias-(first|last)(?: / ({_FLOAT}))?")
+_LINK = re.compile(rf"({'|'.join(get_args(LinkKind))})(?: slope ({_FLOAT}))?(?: shift ({_FLOAT}))?")
+_DECISION = re.compile(rf"(none|threshold|argmax)(?: ({_FLOAT}))? on (scores|values)(?: ties (last))?")
+_COMBINE = re.compile(rf"(each|vote|average|median)((?: {_FLOAT})*)")
 _SOURCE = re.compile(rf"source ({_STRING}) ({_STRING}) ({_STRING})")
 _NODE = re.compile(
     r"(?P<node>\d{1,9}): (?:leaf (?P<values>\S+(?: -?[\d.]\S*)*)"
-    r"|(?P<feature>\d{1,9}) (?:< (?P<threshold>\S+)|in \{(?P<set>[\d,]*)\})"
+    r"|(?P<feature>\d{1,9}) (?:< (?P<threshold>\S+)|in (?P<set>\{[\d,]*\}|\[[-+\w.,]*\]))"
     r" \? (?P<left>\d{1,9}) : (?P<right>\d{1,9})(?P<missing> missing left)?)"
     r"(?: cover (?P<cover>\S+))?(?: id (?P<id>\d{1,9}))?"
 )
@@ -154,26 +193,23 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantised: bo
                 column=int(match[3]),
                 raw=parse_number_type(match[4]),
                 missing=match[5] is not None,
+                labels=tuple(str(label) for label in json.loads(match[6] or "[]")),
             )
         )
-    kind, precision, order = _one(header, "aggregate").split(" ")
-    rule, *at, _, on = _one(header, "decision").split(" ")
-    link = _one(header, "link")
-    if (
-        kind not in ("sum", "mean")
-        or precision not in ("float32", "float64")
-        or order not in ("bias-first", "bias-last")
-    ):
-        raise ModelError(f"unknown aggregate {kind} {precision} {order}")
-    if rule not in ("none", "threshold", "argmax") or on not in ("scores", "values"):
-        raise ModelError(f"unknown decision {rule} on {on}")
-    if link not in ("identity", "sigmoid", "softmax", "exp"):
-        raise ModelError(f"unknown link {link}")
     number = int if quantised else float
     bias = [number(b) for b in _one(header, "bias").split(" ")]
-    classes: list[Label] = json.loads(_one(header, "classes"))
-    if not isinstance(classes, list) or not all(isinstance(c, str | int | float | bool) for c in classes):
-        raise ModelError("classes are not a list of labels")
+    aggregate, link, decision, classes = _parse_judgement(header, "", 0)
+    parts = []
+    for index, line in enumerate(header.get("part", [])):
+        start, stop = map(int, line.split(" ")[1:])
+        scale = float(header["part-scale"][index].split(" ")[1])
+        parts.append(Part(start, stop, *_parse_judgement(header, "part-", index), scale))
+    combine = Combine()
+    if parts:
+        match = _COMBINE.fullmatch(_one(header, "combine"))
+        if not match:
+            raise ModelError(f"can't read {_one(header, 'combine')[:60]!r}")
+        combine = Combine(match[1], tuple(float(w) for w in match[2].split()))  # type: ignore[arg-type]
     return make_forest(
         name=str(json.loads(_one(header, "forest"))),
         features=features,
@@ -181,9 +217,9 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantised: bo
         trees=trees,
         n_outputs=len(bias),
         bias=bias,
-        aggregate=Aggregate(kind, precision, order == "bias-first"),  # type: ignore[arg-type]
-        link=link,  # type: ignore[arg-type]
-        decision=Decision(rule, number(at[0]) if at else 0, on),  # type: ignore[arg-type]
+        aggregate=aggregate,
+        link=link,
+        decision=decision,
         classes=classes,
         scale=float(_one(header, "scale")) if quantised else None,
         provenance=Provenance(
@@ -192,6 +228,36 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantised: bo
             model_hash=str(json.loads(source[3])),
             passes=tuple(str(json.loads(line[len("pass ") :])) for line in header.get("pass", [])),
         ),
+        parts=parts,
+        combine=combine,
+    )
+
+
+def _parse_judgement(
+    header: dict[str, list[str]], prefix: str, index: int
+) -> tuple[Aggregate, Link, Decision, tuple[Label, ...]]:
+    """The index-th lines of aggregate, link, decision and classes with that prefix."""
+    found = []
+    for word in _JUDGEMENT:
+        if not prefix:
+            _one(header, word)
+        found.append(header[prefix + word][index].split(" ", 1)[1])
+    aggregate = _AGGREGATE.fullmatch(found[0])
+    link = _LINK.fullmatch(found[1])
+    decision = _DECISION.fullmatch(found[2])
+    for match, text in zip((aggregate, link, decision), found[:3], strict=True):
+        if not match:
+            raise ModelError(f"can't read {text[:60]!r}")
+    assert aggregate and link and decision
+    classes = json.loads(found[3])
+    if not isinstance(classes, list) or not all(isinstance(c, str | int | float | bool) for c in classes):
+        raise ModelError("classes are not a list of labels")
+    threshold = (int if re.fullmatch(r"-?\d+", decision[2] or "0") else float)(decision[2] or 0)
+    return (
+        Aggregate(aggregate[1], aggregate[2], aggregate[3] == "first", float(aggregate[4] or 1.0)),  # type: ignore[arg-type]
+        Link(link[1], float(link[2] or 1.0), float(link[3] or 0.0)),  # type: ignore[arg-type]
+        Decision(decision[1], threshold, decision[3], decision[4] or "first"),  # type: ignore[arg-type]
+        tuple(classes),
     )
 
 
@@ -205,7 +271,7 @@ def _parse_tree(lines: list[str], start: int, end: int, quantised: bool, index: 
     missing = np.zeros(n, dtype=bool)
     ids = np.arange(n)
     cover: list[float] = []
-    sets: list[list[int]] = []
+    sets: list[list[Member]] = []
     values: list[list[float]] = []
     for node in range(n):
         line = lines[start + 1 + node]
@@ -229,7 +295,8 @@ def _parse_tree(lines: list[str], start: int, end: int, quantised: bool, index: 
             threshold[node] = number(match["threshold"])
         else:
             set_index[node] = len(sets)
-            sets.append([int(code) for code in match["set"].split(",") if code])
+            whole = quantised or match["set"][0] == "{"
+            sets.append([int(m) if whole else float(m) for m in match["set"][1:-1].split(",") if m])
     if cover and len(cover) != n:
         raise ModelError(f"{len(cover)} covers for {n} nodes", where=f"tree {index}")
     return make_tree(

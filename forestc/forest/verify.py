@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from forestc.errors import ModelError
-from forestc.forest.ir import LEAF, NO_SET, Forest, Tree
+from forestc.forest.ir import LEAF, NO_SET, Decision, Forest, Tree
 from forestc.forest.numbers import Category, Float, check_type, word_range
 
 MAX_SCORE_BITS = 62
@@ -38,7 +40,7 @@ def verify(forest: Forest) -> None:
         if not isinstance(feature.number, Category) and forest.quantised == isinstance(feature.number, Float):
             state = "quantised" if forest.quantised else "float"
             raise ModelError(f"a {state} forest has a feature of type {feature.number}", where=f"feature {index}")
-    _verify_decision(forest)
+    _verify_parts(forest)
     for index, tree in enumerate(forest.trees):
         verify_tree(forest, index, tree)
     if forest.quantised:
@@ -48,19 +50,55 @@ def verify(forest: Forest) -> None:
             raise ModelError(f"scores need more than {MAX_SCORE_BITS} bits", do="use fewer leaf bits")
 
 
-def _verify_decision(forest: Forest) -> None:
-    classes, outputs = len(forest.classes), forest.n_outputs
-    match forest.decision.kind:
+def _verify_parts(forest: Forest) -> None:
+    """The parts lie side by side, each whole in itself, and what combines them fits."""
+    for index, part in enumerate(forest.parts or (forest.whole,)):
+        where = f"part {index}" if forest.parts else ""
+        outputs = part.stop - part.start
+        before = forest.parts[index - 1].stop if forest.parts and index else 0
+        if part.start != before or outputs < 1 or part.stop > forest.n_outputs:
+            raise ModelError(f"outputs {part.start} to {part.stop} do not follow output {before}", where=where)
+        _verify_decision(part.decision, len(part.classes), outputs, where)
+        numbers = (part.link.slope, part.link.shift, part.aggregate.divisor, part.scale)
+        if not all(math.isfinite(number) for number in numbers) or part.aggregate.divisor == 0 or part.scale <= 0:
+            raise ModelError("a link, divisor or scale is not a finite number", where=where)
+    if not forest.parts:
+        return
+    if forest.parts[-1].stop != forest.n_outputs:
+        raise ModelError(f"the parts end at output {forest.parts[-1].stop} of {forest.n_outputs}")
+    kind, weights, classes = forest.combine.kind, forest.combine.weights, len(forest.classes)
+    if len(weights) not in (0, len(forest.parts)) or not all(math.isfinite(w) and w >= 0 for w in weights):
+        raise ModelError(f"{len(weights)} weights for {len(forest.parts)} parts", do="finite, not negative, one a part")
+    if weights and sum(weights) <= 0:
+        raise ModelError("the parts' weights add up to nothing")
+    for index, part in enumerate(forest.parts):
+        width = 2 if part.decision.kind == "threshold" else part.stop - part.start
+        fine = {
+            "each": not classes,
+            "vote": len(part.classes) == classes,
+            "average": width == max(1, classes),
+            "median": width == 1 and part.decision.kind == "none",
+        }[kind]
+        if not fine:
+            raise ModelError(f"does not fit a {kind} over {classes} classes", where=f"part {index}")
+    if kind != "each":
+        _verify_decision(forest.decision, classes, max(1, classes), "")
+
+
+def _verify_decision(decision: Decision, classes: int, outputs: int, where: str) -> None:
+    match decision.kind:
         case "none":
             fine, wanted = classes == 0, "no classes"
         case "threshold":
-            fine, wanted = classes == 2 and outputs == 1, "2 classes and 1 output"
-            if not np.isfinite(float(forest.decision.threshold)):
-                raise ModelError("the decision's threshold is not finite")
+            fine, wanted = classes == 2 and outputs in (1, 2), "2 classes and 1 output"
+            if not np.isfinite(float(decision.threshold)):
+                raise ModelError("the decision's threshold is not finite", where=where)
         case "argmax":
-            fine, wanted = classes == outputs >= 2, "as many classes as outputs, at least 2"
+            fine, wanted = classes == outputs >= 1, "as many classes as outputs"
     if not fine:
-        raise ModelError(f"decision {forest.decision.kind} wants {wanted}, not {classes} classes and {outputs} outputs")
+        raise ModelError(
+            f"decision {decision.kind} wants {wanted}, not {classes} classes and {outputs} outputs", where=where
+        )
 
 
 def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
@@ -99,12 +137,23 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
     if (bad := np.flatnonzero(inner & ((tree.set_index < NO_SET) | (tree.set_index >= len(tree.sets))))).size:
         raise fail(bad, f"set {int(tree.set_index[bad[0]])} of {len(tree.sets)}")
     categorical = np.array([isinstance(f.number, Category) for f in forest.features] + [False])
-    if (bad := np.flatnonzero(inner & (categorical[tree.feature] != (tree.set_index != NO_SET)))).size:
-        raise fail(bad, "a set decides on categories, a threshold on everything else")
-    for node in np.flatnonzero(inner & (tree.set_index != NO_SET)).tolist():
+    by_set = inner & (tree.set_index != NO_SET)
+    if (bad := np.flatnonzero(inner & categorical[tree.feature] & ~by_set)).size:
+        raise fail(bad, "a threshold decides on a category, which takes a set")
+    for node in np.flatnonzero(by_set).tolist():
         number, members = forest.features[tree.feature[node]].number, tree.sets[tree.set_index[node]]
-        if isinstance(number, Category) and members and not 0 <= members[0] <= members[-1] <= number.count:
-            raise fail(np.array([node]), f"the set holds a code outside 0 to {number.count}")
+        if isinstance(number, Category) or forest.quantised:
+            if not all(isinstance(member, int) for member in members):
+                raise fail(np.array([node]), "the set holds a number that is not whole")
+        if isinstance(number, Category):
+            lowest, highest = 0, number.count
+        elif forest.quantised:
+            span = word_range(number, forest.features[tree.feature[node]].missing)
+            lowest, highest = span.low, span.high + 1
+        else:
+            continue
+        if members and not lowest <= members[0] <= members[-1] <= highest:
+            raise fail(np.array([node]), f"the set holds a code outside {lowest} to {highest}")
     takes_missing = np.array([f.missing for f in forest.features] + [False])
     if (bad := np.flatnonzero(inner & tree.missing_left & ~takes_missing[tree.feature])).size:
         raise fail(bad, "sends missing values left, but the feature takes none")

@@ -20,6 +20,7 @@ from forestc.errors import ForestcError, MissingExtraError, ModelError
 from forestc.forest.builder import make_forest, make_tree, read_features
 from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Label, Link, Provenance, Tree
 from forestc.forest.numbers import FLOAT32
+from forestc.frontends.exact import next_above
 
 TREES = {"DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"}
 FORESTS = {
@@ -109,7 +110,7 @@ def _read(model: Any, kind: str, where: str, digest: str) -> Forest:
     classes = _labels(model.classes_) if hasattr(model, "classes_") else ()
     # Gradient boosting refuses NaN; the others send it where the tree was trained to.
     missing = kind not in BOOSTING
-    link: Link = "identity"
+    link = Link()
     decision = Decision("argmax") if classes else Decision("none")
     bias: Sequence[float] | NDArray[Any]
     if kind in BOOSTING:
@@ -122,7 +123,7 @@ def _read(model: Any, kind: str, where: str, digest: str) -> Forest:
             _tree(estimator.tree_, f"{where}, tree {index}", outputs, 1.0, takes_missing=True)
             for index, estimator in enumerate(estimators)
         ]
-        aggregate = Aggregate("sum" if kind in TREES else "mean", "float64", bias_first=True)
+        aggregate = Aggregate(divisor=float(len(estimators)))
         bias = np.zeros(len(outputs))
     if len(classes) == 1:
         raise ModelError("the model knows one class only", where=where, do="train on at least two")
@@ -180,12 +181,12 @@ def _boosting(model: Any, classes: tuple[Label, ...], where: str) -> tuple[list[
         for k, estimator in enumerate(row)
     ]
     if not classes:
-        return trees, start[0], "identity", Decision("none")
+        return trees, start[0], Link(), Decision("none")
     if outputs == 1:
         # probability = expit(score), of exponential loss expit(2 * score); class 1 from score 0 on
-        link: Link = "sigmoid" if model.loss == "log_loss" else "identity"
+        link = Link("sigmoid", 1.0 if model.loss == "log_loss" else 2.0)
         return trees, start[0], link, Decision("threshold", 0.0)
-    return trees, start[0], "softmax", Decision("argmax", 0, "scores")
+    return trees, start[0], Link("softmax"), Decision("argmax", 0, "scores")
 
 
 def _tree(tree: Any, where: str, outputs: tuple[int, ...], rate: float, takes_missing: bool) -> Tree:
@@ -201,7 +202,7 @@ def _tree(tree: Any, where: str, outputs: tuple[int, ...], rate: float, takes_mi
     return make_tree(
         where=where,
         feature=np.where(is_leaf, LEAF, tree.feature),
-        threshold=strict_float32(np.asarray(tree.threshold, dtype=np.float64)),
+        threshold=next_above(np.asarray(tree.threshold, dtype=np.float64), 32),
         left=left,
         right=tree.children_right,
         values=rate * values[is_leaf, 0, :],
@@ -209,12 +210,3 @@ def _tree(tree: Any, where: str, outputs: tuple[int, ...], rate: float, takes_mi
         missing_left=None if missing is None else np.asarray(missing) != 0,
         cover=tree.weighted_n_node_samples,
     )
-
-
-def strict_float32(thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Thresholds t' with `x < t'` exactly where `x <= t`, for every finite float32 x: the float32
-    above the largest one that does not exceed t."""
-    with np.errstate(over="ignore"):
-        near = thresholds.astype(np.float32)
-        below = np.where(near.astype(np.float64) > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
-        return np.nextafter(below, np.float32(np.inf)).astype(np.float64)

@@ -8,14 +8,12 @@ after tree. Live objects are saved to UBJSON in memory and read like a file: one
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.builder import make_forest, make_tree, read_features
@@ -27,15 +25,17 @@ from forestc.forest.ir import (
     Forest,
     Label,
     Link,
+    LinkKind,
     Provenance,
     Tree,
 )
 from forestc.forest.numbers import FLOAT32
+from forestc.frontends.document import Document, read_document
 from forestc.frontends.ubjson import parse_ubjson
 
 # Objective -> link from margin to prediction. The link also says how base_score, which files keep
 # as a prediction, becomes a margin.
-LINKS: dict[str, Link] = {
+LINKS: dict[str, LinkKind] = {
     "binary:logistic": "sigmoid",
     "reg:logistic": "sigmoid",
     "multi:softmax": "softmax",
@@ -64,11 +64,7 @@ _DELETED = 0x7FFFFFFF
 
 def read_json(data: bytes, where: str) -> Forest:
     """A Forest from the bytes of a `.json` model. Raises ModelError."""
-    try:
-        document = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"not readable JSON ({error})", where=where, do="save the model again") from None
-    return _forest(document, hashlib.sha256(data).hexdigest(), where)
+    return _forest(read_document(data, where), hashlib.sha256(data).hexdigest(), where)
 
 
 def read_ubj(data: bytes, where: str) -> Forest:
@@ -111,64 +107,8 @@ def _labels(labels: Any) -> tuple[Label, ...]:
     return tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
 
 
-class _Doc:
-    """A parsed document with the path to where we are, so that errors can say it."""
-
-    def __init__(self, value: Any, path: str, where: str) -> None:
-        self.value = value
-        self.path = path
-        self.where = where
-
-    def fail(self, what: str, do: str = "") -> ModelError:
-        return ModelError(what, where=f"{self.where}, {self.path}" if self.path else self.where, do=do)
-
-    def get(self, key: str) -> _Doc:
-        if not isinstance(self.value, Mapping) or key not in self.value:
-            raise self.fail(f"has no {key!r}", "is it a whole XGBoost model?")
-        return _Doc(self.value[key], f"{self.path}.{key}".lstrip("."), self.where)
-
-    def has(self, key: str) -> bool:
-        return isinstance(self.value, Mapping) and key in self.value
-
-    def items(self) -> list[_Doc]:
-        if not isinstance(self.value, list | np.ndarray):
-            raise self.fail("is not a list")
-        return [_Doc(item, f"{self.path}[{index}]", self.where) for index, item in enumerate(self.value)]
-
-    def text(self) -> str:
-        if not isinstance(self.value, str):
-            raise self.fail("is not text")
-        return self.value
-
-    def integer(self, low: int, high: int) -> int:
-        try:
-            value = int(self.value)
-        except (TypeError, ValueError, OverflowError):
-            raise self.fail(f"is no whole number: {str(self.value)[:40]!r}") from None
-        if not low <= value <= high:
-            raise self.fail(f"is {value}, outside {low} to {high}")
-        return value
-
-    def array(self, dtype: Any) -> NDArray[Any]:
-        if not isinstance(self.value, list | np.ndarray):
-            raise self.fail("is not a list")
-        try:
-            array = np.asarray(self.value)
-            if array.size and array.dtype.kind not in "iufb":
-                raise ValueError("not numbers")
-            if np.dtype(dtype).kind == "i" and array.dtype.kind == "f" and not (array == np.floor(array)).all():
-                raise ValueError("not whole numbers")
-            with np.errstate(over="ignore", invalid="ignore"):
-                array = array.astype(dtype)
-        except (ValueError, TypeError, OverflowError) as error:
-            raise self.fail(f"is not an array of numbers ({error})") from None
-        if array.ndim != 1:
-            raise self.fail(f"has {array.ndim} dimensions instead of 1")
-        return array
-
-
 def _forest(document: Any, digest: str, where: str) -> Forest:
-    root = _Doc(document, "", where)
+    root = Document(document, "", where)
     learner = root.get("learner")
     objective = learner.get("objective").get("name").text()
     if objective not in LINKS:
@@ -228,14 +168,14 @@ def _forest(document: Any, digest: str, where: str) -> Forest:
         n_outputs=outputs,
         bias=bias,
         aggregate=Aggregate("sum", "float32", bias_first=True),
-        link=LINKS[objective],
+        link=Link(LINKS[objective]),
         decision=decision,
         classes=labels,
         provenance=Provenance("xgboost", ".".join(map(str, version)), digest),
     )
 
 
-def _base_margin(doc: _Doc, link: Link, outputs: int, version: tuple[int, ...]) -> list[float]:
+def _base_margin(doc: Document, link: LinkKind, outputs: int, version: tuple[int, ...]) -> list[float]:
     """base_score as margins in float32: one number up to XGBoost 3.0, '[a,b,c]' from 3.1 on."""
     text = doc.text().strip()
     parts = text[1:-1].split(",") if text.startswith("[") and text.endswith("]") else [text]
@@ -262,7 +202,7 @@ def _base_margin(doc: _Doc, link: Link, outputs: int, version: tuple[int, ...]) 
     return [float(score) for score in scores]
 
 
-def _feature_names(learner: _Doc, columns: int) -> list[str]:
+def _feature_names(learner: Document, columns: int) -> list[str]:
     """The columns' names; empty where the model has none."""
     if not learner.has("feature_names"):
         return []
@@ -272,7 +212,7 @@ def _feature_names(learner: _Doc, columns: int) -> list[str]:
     return names
 
 
-def _tree(doc: _Doc, index: int, group: int, columns: int) -> Tree:
+def _tree(doc: Document, index: int, group: int, columns: int) -> Tree:
     if doc.get("tree_param").get("size_leaf_vector").integer(0, MAX_CLASSES) > 1:
         raise doc.fail("has vector leaves", "train with multi_strategy=one_output_per_tree")
     left = doc.get("left_children").array(np.int64)

@@ -97,16 +97,33 @@ class _Lowering:
         port, reserved = self.ports[feature], self.missing[feature]
         chosen = int(tree.set_index[node])
         if chosen != NO_SET:
-            members = set(tree.sets[chosen])
-            if reserved is not None and tree.missing_left[node]:
-                members.add(reserved)
-            return self.builder.in_set(port, members, at)
+            members = {int(member) for member in tree.sets[chosen]}
+            if isinstance(self.forest.features[feature].number, Category):
+                if reserved is not None and tree.missing_left[node]:
+                    members.add(reserved)
+                return self.builder.in_set(port, members, at)
+            return self.within(port, sorted(members), reserved, bool(tree.missing_left[node]), at)
         threshold = int(tree.threshold[node])
         below = self.builder.less(port, threshold, at)
         if reserved is None or not tree.missing_left[node]:
             return below  # the missing word is the highest: it goes right by itself
         present = self.builder.less(port, reserved, at)
         return self.builder.or_(below, self.builder.not_(present, at), at)
+
+    def within(self, port: Net, cuts: list[int], reserved: int | None, missing_left: bool, at: Origin) -> Net:
+        """1 where an odd number of the cuts is not above the word: [c0, c1) or [c2, c3) ..."""
+        inside = FALSE
+        for below, above in zip(cuts[::2], [*cuts[1::2], None], strict=False):
+            span = self.builder.not_(self.builder.less(port, below, at), at)
+            if above is not None:
+                span = self.builder.and_(span, self.builder.less(port, above, at), at)
+            inside = self.builder.or_(inside, span, at)
+        if reserved is None or (len(cuts) % 2 == 1) == missing_left:
+            return inside  # the missing word is the highest: it goes where the last interval says
+        present = self.builder.less(port, reserved, at)
+        if missing_left:
+            return self.builder.or_(inside, self.builder.not_(present, at), at)
+        return self.builder.and_(inside, present, at)
 
     def tree_word(self, index: int, output: int) -> tuple[Net, int]:
         """The mux tree of one tree for one output, counted from its smallest leaf; and its largest value."""
@@ -176,7 +193,10 @@ class _Lowering:
         least = min(self.offsets)
         scores = [self.plus(*score, offset - least) for score, offset in zip(sums, self.offsets, strict=True)]
         word = width_for(0, max(high for _, _, high in scores))
-        return self.argmax([self.widened(net, word) for net, _, _ in scores])
+        widened = [self.widened(net, word) for net, _, _ in scores]
+        if decision.ties == "last":
+            widened.reverse()
+        return self.argmax(widened, decision.ties == "last")
 
     def widened(self, net: Net, word: WordType) -> Net:
         """The same value in a wider unsigned word."""
@@ -185,10 +205,12 @@ class _Lowering:
         zero = self.builder.const(0, word)
         return self.builder.add((net, zero), word)
 
-    def argmax(self, scores: list[Net]) -> Net:
-        """Index of the largest, the lowest index first: a balanced tree of compare and mux."""
+    def argmax(self, scores: list[Net], backwards: bool) -> Net:
+        """Index of the largest, of equals the first in the list: a balanced tree of compare and mux.
+        backwards: the list runs from the highest index down."""
         word = width_for(0, len(scores) - 1)
-        best = [(score, self.builder.const(index, word)) for index, score in enumerate(scores)]
+        indices = range(len(scores) - 1, -1, -1) if backwards else range(len(scores))
+        best = [(score, self.builder.const(index, word)) for index, score in zip(indices, scores, strict=True)]
         while len(best) > 1:
             paired = []
             for (a, i), (b, j) in zip(best[::2], best[1::2], strict=False):

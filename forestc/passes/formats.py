@@ -65,6 +65,8 @@ def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
         return freedoms
     trees = flat_trees(forest)
     low, high = np.full(len(trees.feature), -np.inf), np.full(len(trees.feature), np.inf)
+    cuts = [_cuts_of(forest, index) for index in range(len(freedoms))]
+    around = [(np.full(len(c), -np.inf), np.full(len(c), np.inf)) for c in cuts]
     for batch in rows.batches():
         x = encode(forest, batch.X)
         update_node_bounds(x, trees, low, high)
@@ -75,6 +77,11 @@ def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
                 freedom.smallest = min(freedom.smallest, float(known.min()))
                 freedom.largest = max(freedom.largest, float(known.max()))
                 freedom.whole &= bool((known == np.floor(known)).all()) and bool(np.isfinite(known).all())
+                if len(cuts[index]):  # a cut of a set moves between the values of all rows, not of its node's
+                    ends = np.concatenate([[-np.inf], np.sort(known), [np.inf]])
+                    place = np.searchsorted(ends, cuts[index], side="left")
+                    np.maximum(around[index][0], ends[np.maximum(place - 1, 0)], out=around[index][0])
+                    np.minimum(around[index][1], ends[place], out=around[index][1])
     for index, freedom in enumerate(freedoms):
         here = np.flatnonzero((trees.feature == index) & (trees.set_start == NO_SET))
         place = np.searchsorted(freedom.thresholds, trees.threshold[here])
@@ -82,7 +89,25 @@ def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
         freedom.high = np.full(len(freedom.thresholds), np.inf)
         np.maximum.at(freedom.low, place, low[here])
         np.minimum.at(freedom.high, place, high[here])
+        if len(cuts[index]):
+            place = np.searchsorted(freedom.thresholds, cuts[index])
+            freedom.low[place] = np.maximum(freedom.low[place], around[index][0])
+            freedom.high[place] = np.minimum(freedom.high[place], around[index][1])
     return freedoms
+
+
+def _cuts_of(forest: Forest, index: int) -> NDArray[np.float64]:
+    """The cuts of all sets on a feature that is no category, ascending."""
+    if isinstance(forest.features[index].number, Category):
+        return np.zeros(0)
+    found = {
+        float(cut)
+        for tree in forest.trees
+        for chosen in np.unique(tree.set_index[tree.feature == index]).tolist()
+        if chosen != NO_SET
+        for cut in tree.sets[chosen]
+    }
+    return np.array(sorted(found))
 
 
 def flat_trees(forest: Forest) -> FlatTrees:
@@ -90,11 +115,11 @@ def flat_trees(forest: Forest) -> FlatTrees:
     sizes = [tree.size for tree in forest.trees]
     roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     offset = np.repeat(roots, sizes)
-    codes: list[int] = []
+    members: list[float] = []
     spans = []
     for tree in forest.trees:
-        ends = len(codes) + np.cumsum([0, *map(len, tree.sets)])
-        codes += [code for members in tree.sets for code in members]
+        ends = len(members) + np.cumsum([0, *map(len, tree.sets)])
+        members += [float(member) for chosen in tree.sets for member in chosen]
         chosen = tree.set_index
         spans.append(np.where(chosen == NO_SET, NO_SET, [ends[chosen], ends[np.minimum(chosen + 1, len(tree.sets))]]))
     set_start, set_end = np.concatenate(spans, axis=1).astype(np.int64)
@@ -103,6 +128,7 @@ def flat_trees(forest: Forest) -> FlatTrees:
         return np.concatenate([getattr(tree, name) for tree in forest.trees])
 
     left, right = joined("left"), joined("right")
+    ordered = np.array([not isinstance(f.number, Category) for f in forest.features] + [False])
     return FlatTrees(
         roots=roots,
         feature=joined("feature"),
@@ -112,7 +138,8 @@ def flat_trees(forest: Forest) -> FlatTrees:
         missing_left=joined("missing_left"),
         set_start=set_start,
         set_end=set_end,
-        set_codes=np.array(codes, dtype=np.int64),
+        members=np.array(members, dtype=np.float64),
+        cuts=(set_start != NO_SET) & ordered[joined("feature")],
     )
 
 

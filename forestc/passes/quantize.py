@@ -8,6 +8,7 @@ given rows changes, else approximate, measured, and refused past the tolerance.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
-from forestc.forest.evaluate import encode, evaluate, leaf_nodes, score_range
-from forestc.forest.ir import NO_SET, Aggregate, Decision, Forest, Tree
+from forestc.forest.evaluate import decide, encode, evaluate, leaf_nodes, score_range
+from forestc.forest.ir import NO_SET, Aggregate, Decision, Forest, Link, Tree
 from forestc.forest.numbers import Category, parse_number_type
 from forestc.forest.rows import Rows
 from forestc.passes.base import PassResult
@@ -72,6 +73,7 @@ class Quantize:
         """
         if forest.quantised:
             raise ModelError("the forest is quantised already")
+        _refuse_what_is_no_sum(forest)
         if rows is None and (self.leaf_bits == "auto" or self.input != "ordered"):
             raise OptionError("quantize needs rows", do="give rows, or input=ordered and a number of leaf_bits")
         freedoms = observe(forest, rows)
@@ -114,6 +116,16 @@ class Quantize:
         return 0.0 if forest.classes else self.tolerance / 10
 
 
+def _refuse_what_is_no_sum(forest: Forest) -> None:
+    if forest.parts:
+        raise ModelError(
+            f"a model of {len(forest.parts)} parts ({forest.combine.kind}) is read but not compiled yet",
+            do="compile its members one by one",
+        )
+    if forest.aggregate.kind != "sum":
+        raise ModelError(f"the aggregate {forest.aggregate.kind} is read but not compiled yet", do="use a sum or mean")
+
+
 def _bits(form: Format) -> int:
     number = form.number
     return number.count.bit_length() if isinstance(number, Category) else number.bits
@@ -144,12 +156,13 @@ class _Measured:
 def _one_output(forest: Forest) -> Forest:
     """Two class probabilities that sum to 1 in every leaf are one number: that of class 1."""
     two = forest.n_outputs == 2 and forest.decision.kind == "argmax" and not forest.bias.any()
+    two &= forest.decision.ties == "first"
     if not two or any(tree.outputs != (0, 1) for tree in forest.trees):
         return forest
     if not all(np.allclose(tree.values.sum(axis=1), 1.0, rtol=0, atol=1e-9) for tree in forest.trees):
         return forest
     # argmax takes class 0 on a tie, so class 1 needs more than a half
-    above_half = float(np.nextafter(0.5, 1.0)) * (1 if forest.aggregate.kind == "mean" else len(forest.trees))
+    above_half = float(np.nextafter(0.5, 1.0)) * len(forest.trees) / forest.aggregate.divisor
     trees = tuple(changed_tree(tree, values=tree.values[:, 1:], outputs=(0,)) for tree in forest.trees)
     return replace(
         forest,
@@ -174,10 +187,16 @@ def _with_words(forest: Forest, formats: list[Format], missing: list[bool]) -> F
         for index in np.unique(tree.feature[tree.inner]).tolist():
             here = (tree.feature == index) & (tree.set_index == NO_SET)
             words[here] = formats[index].words[np.searchsorted(old[index], tree.threshold[here])]
+        sets = list(tree.sets)
+        for chosen, index in {(s, f) for s, f in zip(tree.set_index.tolist(), tree.feature.tolist()) if s != NO_SET}:
+            if not isinstance(features[index].number, Category):
+                cuts = formats[index].words[np.searchsorted(old[index], tree.sets[chosen])]
+                sets[chosen] = tuple(word for word, times in sorted(Counter(cuts.tolist()).items()) if times % 2)
         trees.append(
             changed_tree(
                 tree,
                 threshold=words,
+                sets=tuple(sets),
                 missing_left=tree.missing_left & takes[tree.feature],
                 values=np.zeros(tree.values.shape, dtype=np.int64),
             )
@@ -201,7 +220,7 @@ def _round_leaves(forest: Forest, bits: int) -> _Leaves:
     offset = np.zeros(forest.n_outputs)
     for tree, low in zip(forest.trees, lows, strict=True):
         offset[list(tree.outputs)] += low
-    count = len(forest.trees) if forest.aggregate.kind == "mean" else 1
+    count = forest.aggregate.divisor
     start = offset + forest.bias * count
     # Where every tree is a constant (or as good as one, beside the start), what there is to tell apart lies
     # in the outputs' starts, or is the start itself.
@@ -226,7 +245,7 @@ def _round_leaves(forest: Forest, bits: int) -> _Leaves:
         needed = math.ceil(float(decision.threshold) * count / step - start[0])
         decision = Decision("threshold", needed + int(bias[0]))
     elif decision.kind == "argmax":
-        decision = Decision("argmax", 0, "scores")
+        decision = Decision("argmax", 0, "scores", decision.ties)
     return _Leaves(values, [tree.outputs for tree in forest.trees], bias, step / count, decision)
 
 
@@ -246,8 +265,8 @@ def _with_leaves(shaped: Forest, leaves: _Leaves) -> Forest:
         bias=leaves.bias,
         scale=leaves.scale,
         decision=leaves.decision,
-        aggregate=Aggregate("sum", "float64", bias_first=True),
-        link="identity" if shaped.link == "softmax" and len(leaves.bias) == 1 else shaped.link,
+        aggregate=Aggregate(),
+        link=Link() if shaped.link.kind == "softmax" and len(leaves.bias) == 1 else shaped.link,
     )
 
 
@@ -274,11 +293,7 @@ def _measure(forest: Forest, shaped: Forest, candidates: list[_Leaves], rows: Ro
                 error = np.abs(scores * leaves.scale - truth.scores).max()
                 errors[place] = max(errors[place], float(error))
                 continue
-            index = (
-                scores[:, 0] >= leaves.decision.threshold
-                if leaves.decision.kind == "threshold"
-                else np.argmax(scores, axis=1)
-            )
+            index = decide(leaves.decision, scores, scores)
             changed_rows[place] += int((index != truth.index).sum())
     if not total_rows:
         return _Measured([math.nan] * len(candidates), changed_rows, 0, 0)

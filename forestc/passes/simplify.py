@@ -48,7 +48,7 @@ class _Known:
 
     low: Any
     high: Any
-    codes: frozenset[int]
+    codes: frozenset[Any]
     missing: bool
 
 
@@ -62,14 +62,17 @@ def _nothing_known(forest: Forest, feature: int) -> _Known:
 
 
 def _split(
-    known: _Known, members: frozenset[int] | None, threshold: Any, missing_left: bool
+    known: _Known, members: tuple[Any, ...] | None, category: bool, threshold: Any, missing_left: bool
 ) -> tuple[_Known | None, _Known | None]:
     """What is known on the left and on the right; None where nothing can go."""
     sides = []
     for left in (True, False):
         missing = known.missing and missing_left == left
-        if members is not None:
-            codes = known.codes & members if left else known.codes - members
+        if members is not None and not category:
+            low, high, some = _reach(known, members, left)
+            side = replace(known, low=low, high=high, missing=missing)
+        elif members is not None:
+            codes = known.codes.intersection(members) if left else known.codes.difference(members)
             side, some = replace(known, codes=codes, missing=missing), bool(codes)
         else:
             low = known.low if left else max(known.low, threshold)
@@ -81,12 +84,23 @@ def _split(
     return sides[0], sides[1]
 
 
+def _reach(known: _Known, cuts: tuple[Any, ...], left: bool) -> tuple[Any, Any, bool]:
+    """The span of known values that a set of cuts sends to one side, and whether there are any."""
+    inside = [cut for cut in cuts if known.low < cut and (cut < known.high or cut == known.high == np.inf)]
+    first = sum(cut <= known.low for cut in cuts)
+    edges = [known.low, *inside, known.high]
+    spans = [(edges[i], edges[i + 1]) for i in range(len(edges) - 1) if ((first + i) % 2 == 1) == left]
+    if not spans:
+        return known.low, known.high, False
+    return spans[0][0], spans[-1][1], True
+
+
 def _simplified(forest: Forest, tree: Tree, index: int) -> Tree:
     """The tree without decided conditions and equal children."""
     feature, threshold = tree.feature.tolist(), tree.threshold.tolist()
     left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
     missing_left, set_index = tree.missing_left.tolist(), tree.set_index.tolist()
-    sets = [frozenset(codes) for codes in tree.sets]
+    categories = [isinstance(f.number, Category) for f in forest.features]
     start = {f: _nothing_known(forest, f) for f in set(feature) - {LEAF}}
     # Top down: where does each node's condition lead, given what is known on the way there?
     goes: dict[int, int] = {}  # a decided node -> the child that stands in for it
@@ -98,8 +112,9 @@ def _simplified(forest: Forest, tree: Tree, index: int) -> Tree:
         f = feature[node]
         if f == LEAF:
             continue
-        members = sets[set_index[node]] if set_index[node] != NO_SET else None
-        to_left, to_right = _split(known.get(f, start[f]), members, threshold[node], missing_left[node])
+        members = tree.sets[set_index[node]] if set_index[node] != NO_SET else None
+        seen = known.get(f, start[f])
+        to_left, to_right = _split(seen, members, categories[f], threshold[node], missing_left[node])
         if to_left is None or to_right is None:
             goes[node] = left[node] if to_right is None else right[node]
             stack.append((goes[node], known))
@@ -120,7 +135,7 @@ def _simplified(forest: Forest, tree: Tree, index: int) -> Tree:
             same[node], stands[node] = same[left[node]], stands[left[node]]
             continue
         else:
-            members = sets[set_index[node]] if set_index[node] != NO_SET else None
+            members = tree.sets[set_index[node]] if set_index[node] != NO_SET else None
             key = (
                 feature[node],
                 threshold[node],

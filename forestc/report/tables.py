@@ -50,7 +50,7 @@ def inspect_figures(forest: Forest) -> dict[str, Any]:
         "missing": any(forest.features[i].missing for i in used),
         "categorical": any(bool(tree.sets) for tree in forest.trees),
         "aggregate": forest.aggregate.kind,
-        "link": forest.link,
+        "link": forest.link.kind,
         "decision": forest.decision.kind,
         "quantised": forest.quantised,
     }

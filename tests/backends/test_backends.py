@@ -179,7 +179,7 @@ def test_what_a_backend_can_not_do_is_refused_by_name():
 def test_deep_trees_nest_no_deeper_than_their_logarithm(tmp_path):
     """A chain of 3,000 nodes, as boosting libraries may write it."""
     from forestc.forest.builder import make_forest, make_tree
-    from forestc.forest.ir import Aggregate, Decision, Feature
+    from forestc.forest.ir import Aggregate, Decision, Feature, Link
 
     n = 3000
     left = [i for k in range(n) for i in (2 * k + 1, -1)] + [-1]
@@ -196,7 +196,7 @@ def test_deep_trees_nest_no_deeper_than_their_logarithm(tmp_path):
     )
     forest = make_forest(
         name="chain", features=[Feature("a", Fixed(12), 0)], columns=1, trees=[tree], n_outputs=1, bias=[0],
-        aggregate=Aggregate(), link="identity", decision=Decision("none"), scale=1.0,
+        aggregate=Aggregate(), link=Link(), decision=Decision("none"), scale=1.0,
     )  # fmt: skip
     made = design(forest, tmp_path, targets=("c",))
     deepest = max(len(line) - len(line.lstrip()) for line in (tmp_path / "chain.h").read_text().splitlines())
@@ -207,7 +207,7 @@ def test_deep_trees_nest_no_deeper_than_their_logarithm(tmp_path):
 @pytest.mark.parametrize("classes", [255, 256, 257])
 def test_numbers_of_classes_about_a_byte(tmp_path, classes):
     from forestc.forest.builder import make_forest, make_tree
-    from forestc.forest.ir import Aggregate, Decision, Feature
+    from forestc.forest.ir import Aggregate, Decision, Feature, Link
 
     trees = [
         make_tree(
@@ -218,7 +218,7 @@ def test_numbers_of_classes_about_a_byte(tmp_path, classes):
     ]  # fmt: skip
     forest = make_forest(
         name="many", features=[Feature("a", Fixed(9), 0)], columns=1, trees=trees, n_outputs=classes,
-        bias=[0] * classes, aggregate=Aggregate(), link="identity", decision=Decision("argmax"),
+        bias=[0] * classes, aggregate=Aggregate(), link=Link(), decision=Decision("argmax"),
         classes=range(classes), scale=1.0,
     )  # fmt: skip
     made = design(forest, tmp_path, targets=("c",))

@@ -5,7 +5,7 @@ import pytest
 
 from forestc.errors import ModelError
 from forestc.forest.builder import make_forest, make_tree
-from forestc.forest.ir import Aggregate, Decision, Feature
+from forestc.forest.ir import Aggregate, Decision, Feature, Link
 from forestc.forest.numbers import FLOAT32
 
 GOOD = {
@@ -27,7 +27,7 @@ def forest_of(tree, n_outputs=1, decision=None, classes=(), features=2, **more):
         n_outputs=n_outputs,
         bias=more.pop("bias", [0.0] * n_outputs),
         aggregate=Aggregate(),
-        link="identity",
+        link=Link(),
         decision=decision or Decision("none"),
         classes=classes,
         **more,
@@ -82,7 +82,7 @@ def test_what_is_not_a_tree_is_refused_by_name(change, message):
         ({"outputs": [4]}, "outputs (4,) of 1; tree 0"),
         ({"missing_left": [True, False, False, False, False]}, "the feature takes none; tree 0, node 0, feature 'f0'"),
         ({"set_index": [3, -1, -1, -1, -1]}, "set 3 of 0"),
-        ({"set_index": [0, -1, -1, -1, -1], "sets": [[1]]}, "a set decides on categories"),
+        ({"set_index": [0, -1, -1, -1, -1], "sets": [[np.nan]]}, "a set holds what is not a number"),
     ],
 )
 def test_what_is_no_forest_is_refused_by_name(change, message):

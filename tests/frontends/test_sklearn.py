@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 from forestc import load
 from forestc.errors import ModelError, OptionError
 from forestc.forest.evaluate import evaluate
-from forestc.frontends.sklearn import strict_float32
+from forestc.frontends.exact import next_above
 
 SKLEARN = sorted(kind for kind in KINDS if not kind.startswith("xgboost"))
 
@@ -98,7 +98,7 @@ def test_thresholds_become_strict_without_moving_a_float32():
     X, y = REGRESSION(return_X_y=True)
     tree = RandomForestRegressor(1, random_state=0).fit(X, y).estimators_[0].tree_
     old = np.concatenate([tree.threshold, [0.0, -0.0, 1e-46, -1e-46, 3.5e38, -3.5e38, np.inf, 1.0, 0.1]])
-    new = strict_float32(old)
+    new = next_above(old, 32)
     with np.errstate(over="ignore"):
         near = old.astype(np.float32)
     for step in (near, np.nextafter(near, np.float32(np.inf)), np.nextafter(near, np.float32(-np.inf))):

@@ -1,0 +1,76 @@
+"""A parsed JSON or UBJSON document that knows where we are in it, so that errors can say so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError
+
+
+def read_document(data: bytes, where: str) -> Any:
+    """Parsed JSON. Raises ModelError for what is none, and for nesting past Python's own bound."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"not readable JSON ({error})", where=where, do="save the model again") from None
+
+
+class Document:
+    """A parsed document with the path to where we are, so that errors can say it."""
+
+    def __init__(self, value: Any, path: str, where: str) -> None:
+        self.value = value
+        self.path = path
+        self.where = where
+
+    def fail(self, what: str, do: str = "") -> ModelError:
+        return ModelError(what, where=f"{self.where}, {self.path}" if self.path else self.where, do=do)
+
+    def get(self, key: str) -> Document:
+        if not isinstance(self.value, Mapping) or key not in self.value:
+            raise self.fail(f"has no {key!r}", "is it a whole model?")
+        return Document(self.value[key], f"{self.path}.{key}".lstrip("."), self.where)
+
+    def has(self, key: str) -> bool:
+        return isinstance(self.value, Mapping) and key in self.value
+
+    def items(self) -> list[Document]:
+        if not isinstance(self.value, list | np.ndarray):
+            raise self.fail("is not a list")
+        return [Document(item, f"{self.path}[{index}]", self.where) for index, item in enumerate(self.value)]
+
+    def text(self) -> str:
+        if not isinstance(self.value, str):
+            raise self.fail("is not text")
+        return self.value
+
+    def integer(self, low: int, high: int) -> int:
+        try:
+            value = int(self.value)
+        except (TypeError, ValueError, OverflowError):
+            raise self.fail(f"is no whole number: {str(self.value)[:40]!r}") from None
+        if not low <= value <= high:
+            raise self.fail(f"is {value}, outside {low} to {high}")
+        return value
+
+    def array(self, dtype: Any) -> NDArray[Any]:
+        if not isinstance(self.value, list | np.ndarray):
+            raise self.fail("is not a list")
+        try:
+            array = np.asarray(self.value)
+            if array.size and array.dtype.kind not in "iufb":
+                raise ValueError("not numbers")
+            if np.dtype(dtype).kind == "i" and array.dtype.kind == "f" and not (array == np.floor(array)).all():
+                raise ValueError("not whole numbers")
+            with np.errstate(over="ignore", invalid="ignore"):
+                array = array.astype(dtype)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise self.fail(f"is not an array of numbers ({error})") from None
+        if array.ndim != 1:
+            raise self.fail(f"has {array.ndim} dimensions instead of 1")
+        return array

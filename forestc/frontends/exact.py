@@ -1,0 +1,35 @@
+"""What several frontends need to keep a library's comparisons exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.numbers import key_value, order_key
+
+
+def next_above(thresholds: NDArray[Any], bits: int) -> NDArray[np.float64]:
+    """Thresholds t' with `x < t'` exactly where `x <= t`, for every finite float x of 32 or 64 bits: the float
+    of that type above the largest one that does not exceed t."""
+    if bits == 64:
+        return np.asarray(np.nextafter(thresholds, np.inf), dtype=np.float64)
+    with np.errstate(over="ignore"):
+        near = thresholds.astype(np.float32)
+        below = np.where(near.astype(np.float64) > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
+        return np.nextafter(below, np.float32(np.inf)).astype(np.float64)
+
+
+def least_float(holds: Callable[[float], bool], bits: int) -> float:
+    """The least float of so many bits for which a monotone predicate holds, found by bisection on the floats'
+    own order; infinity where it holds for no finite one, -infinity where for all."""
+    low, high = (int(order_key(np.array([end]), bits)[0]) for end in (-np.inf, np.inf))
+    if holds(-np.inf):
+        return -np.inf
+    while high - low > 1:
+        middle = (low + high) // 2
+        value = float(key_value(np.array([middle], dtype=np.int64), bits)[0])
+        low, high = (low, middle) if holds(value) else (middle, high)
+    return float(key_value(np.array([high], dtype=np.int64), bits)[0])

@@ -1,0 +1,96 @@
+"""What the contract holds every frontend to, and the rows it is held to it on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.ir import LEAF, NO_SET, Forest
+from forestc.forest.numbers import Category, Float
+
+Rows = NDArray[Any]
+SUBNORMAL = {np.dtype(np.float32): 1e-45, np.dtype(np.float64): 5e-324}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One trained model and its library's own answers.
+
+    source: what `forestc.load` takes. X: the rows it was trained on. decision(rows): the library's prediction,
+    labels or values. scores(rows): its scores before the link, (rows, outputs), in its own accumulation order;
+    None where it has none. leaves(rows): (rows, trees) as `Evaluation.leaves` numbers them; None where the
+    library does not tell. dtype: the float type rows are given to the library in. infinite: whether the library
+    takes infinities. ulps: units in the last place that scores may differ by, 0 wherever possible.
+    value_ulps: the same for a regression's decision, where a link such as exp comes in between.
+    """
+
+    source: Any
+    X: Rows
+    decision: Callable[[Rows], Rows]
+    scores: Callable[[Rows], Rows] | None = None
+    leaves: Callable[[Rows], Rows] | None = None
+    dtype: Any = np.float32
+    infinite: bool = True
+    ulps: int = 0
+    value_ulps: int = 0
+
+
+def hard_rows(forest: Forest, trained: Trained, count: int, seed: int = 0) -> Rows:
+    """Rows of the training data; about half of all values lie on a threshold of theirs or one step of the
+    feature's own number type beside it; categories known, unseen, negative and fractional; missing values
+    where the forest takes them; infinities where the library does; zeros of both signs; subnormals."""
+    random = np.random.default_rng(seed)
+    dtype = np.dtype(trained.dtype)
+    rows = np.array(trained.X[random.integers(0, len(trained.X), count)], dtype=dtype)
+    special = [0.0, -0.0, SUBNORMAL[dtype], -SUBNORMAL[dtype], 1e-35, -1e-35, 1.0, -1.0, 1e30, -1e30]
+    special += [np.inf, -np.inf] * trained.infinite
+    for index, feature in enumerate(forest.features):
+        column = rows[:, feature.column]
+        if isinstance(feature.number, Category):
+            known = feature.number.count
+            codes = random.integers(-2, known + 3, count) + random.choice([0, 0, 0, 0.25, 0.75], count)
+            far = random.choice([-1.0, -0.5, 300.0, 1e6, 1e12, *[-np.inf, np.inf] * trained.infinite], count)
+            column = np.where(random.random(count) < 0.7, codes, column)
+            column = np.where(random.random(count) < 0.05, far, column)
+        else:
+            step_type = np.float32 if feature.number == Float(32) else dtype
+            chosen = _thresholds(forest, index).astype(step_type)
+            if len(chosen):
+                beside = random.choice(chosen, count)
+                step = random.integers(-1, 2, count)
+                with np.errstate(over="ignore"):
+                    moved = np.nextafter(beside, np.where(step < 0, -np.inf, np.inf).astype(step_type))
+                column = np.where(random.random(count) < 0.5, np.where(step == 0, beside, moved), column)
+            column = np.where(random.random(count) < 0.02, random.choice(special, count), column)
+        if feature.missing:
+            column = np.where(random.random(count) < 0.08, np.nan, column)
+        if not trained.infinite:
+            column = np.where(np.isinf(column), np.sign(column) * 1e30, column)
+        rows[:, feature.column] = column
+    return rows
+
+
+def _thresholds(forest: Forest, index: int) -> NDArray[np.float64]:
+    found = forest.thresholds_of(index).astype(np.float64)
+    return found[np.isfinite(found)]
+
+
+def ulps_between(a: Rows, b: Rows) -> Rows:
+    """How many floats of their own type lie between two arrays of the same type; 0 for equal or both NaN."""
+    bits = {np.dtype(np.float32): np.int32, np.dtype(np.float64): np.int64}[a.dtype]
+
+    def key(x: Rows) -> NDArray[np.float64]:
+        pattern = np.ascontiguousarray(x).view(bits).astype(np.int64)
+        top = np.int64(np.iinfo(bits).max)
+        return np.where(pattern < 0, -(pattern & top), pattern).astype(np.float64)
+
+    return np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(key(a) - key(b)))
+
+
+def conditions(forest: Forest) -> int:
+    """How many nodes decide by a set: a kind that is about sets must have some."""
+    return sum(int(((tree.set_index != NO_SET) & (tree.left != LEAF)).sum()) for tree in forest.trees)
