@@ -41,7 +41,10 @@ def random_forest(seed: int, quantised: bool, kind: str = "any", types: list[Num
         decision = Decision("threshold", int(random.integers(-10, 30)) if quantised else float(random.normal()))
         classes, link = ["no", "yes"], "sigmoid"
     elif kind != "regression":
-        decision, classes = Decision("argmax", ties=str(random.choice(["first", "last"]))), [f"class {k}" for k in range(outputs)]
+        decision, classes = (
+            Decision("argmax", ties=str(random.choice(["first", "last"]))),
+            [f"class {k}" for k in range(outputs)],
+        )
         link = "softmax" if kind == "argmax" else "identity"
     return make_forest(
         name=f"random{seed}",

@@ -270,9 +270,8 @@ class _Header:
         index = int(tree.feature[node])
         feature = self.forest.features[index]
         missing_left = bool(tree.missing_left[node])
-        if self.raw:
-            if isinstance(feature.number, Category):
-                raise OptionError(f"c: inputs=float can't take the category {feature.name!r}", do="use inputs=words")
+        if self.raw and isinstance(feature.number, Category):
+            raise OptionError(f"c: inputs=float can't take the category {feature.name!r}", do="use inputs=words")
         below = self._raw_below if self.raw else self._word_below
         absent = self._raw_absent(feature) if self.raw else self._word_absent(index, feature)
         if tree.set_index[node] == NO_SET:

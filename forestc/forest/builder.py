@@ -56,9 +56,9 @@ def make_tree(
 ) -> Tree:
     """A Tree whose nodes form one tree rooted at node 0. Raises ModelError naming `where` and the node.
 
-    Arrays have one entry a node; `sets` are what `Tree.sets` says. A node is a leaf where left is -1; right must be -1 there too, and its
-    feature and threshold are ignored. `values` has a row for each leaf in order of node number, unless
-    `leaf` gives each leaf's row.
+    Arrays have one entry a node; `sets` are what `Tree.sets` says. A node is a leaf where left is -1; right
+    must be -1 there too, and its feature and threshold are ignored. `values` has a row for each leaf in order of
+    node number, unless `leaf` gives each leaf's row.
     """
     dtype = np.int64 if quantised else np.float64
     left_ = _ints(left, "left children", where)

@@ -142,9 +142,9 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
         raise fail(bad, "a threshold decides on a category, which takes a set")
     for node in np.flatnonzero(by_set).tolist():
         number, members = forest.features[tree.feature[node]].number, tree.sets[tree.set_index[node]]
-        if isinstance(number, Category) or forest.quantised:
-            if not all(isinstance(member, int) for member in members):
-                raise fail(np.array([node]), "the set holds a number that is not whole")
+        whole = all(isinstance(member, int) for member in members)
+        if (isinstance(number, Category) or forest.quantised) and not whole:
+            raise fail(np.array([node]), "the set holds a number that is not whole")
         if isinstance(number, Category):
             lowest, highest = 0, number.count
         elif forest.quantised:

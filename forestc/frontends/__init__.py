@@ -51,10 +51,11 @@ def load(source: Any, *, trust_pickle: bool = False) -> Forest:
         return source
     if isinstance(source, str | Path):
         return _load_file(Path(source), trust_pickle)
-    return _load_object(source)
+    return load_object(source)
 
 
-def _load_object(model: Any) -> Forest:
+def load_object(model: Any) -> Forest:
+    """A Forest from a fitted model of a known library. Raises ModelError."""
     for base in type(model).__mro__:
         package = base.__module__.split(".")[0]
         if package in OBJECTS:
@@ -92,7 +93,7 @@ def _load_file(path: Path, trust_pickle: bool) -> Forest:
         if suffix == ".skops":
             forest = sklearn.read_skops(path)
         elif suffix in PICKLES:
-            forest = _load_object(sklearn.read_pickle(path))
+            forest = load_object(sklearn.read_pickle(path))
         else:
             forest = FILES[suffix](path.read_bytes(), str(path))
     except OSError as error:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.forest.ir import Member
 from forestc.forest.numbers import key_value, order_key
 
 
@@ -33,3 +34,15 @@ def least_float(holds: Callable[[float], bool], bits: int) -> float:
         value = float(key_value(np.array([middle], dtype=np.int64), bits)[0])
         low, high = (low, middle) if holds(value) else (middle, high)
     return float(key_value(np.array([high], dtype=np.int64), bits)[0])
+
+
+def where_equal(values: NDArray[np.float64], inverted: bool = False, bits: int = 64) -> list[Member]:
+    """The cuts of the set of these floats (of so many bits); inverted: of all other floats."""
+    cuts: dict[float, None] = {-np.inf: None} if inverted else {}
+    for value in np.unique(values).tolist():
+        for cut in (value, float(next_above(np.array([value]), bits)[0])):
+            if cut in cuts:  # a neighbour of the value before: one interval
+                del cuts[cut]
+            else:
+                cuts[cut] = None
+    return sorted(cuts)

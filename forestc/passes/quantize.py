@@ -188,7 +188,8 @@ def _with_words(forest: Forest, formats: list[Format], missing: list[bool]) -> F
             here = (tree.feature == index) & (tree.set_index == NO_SET)
             words[here] = formats[index].words[np.searchsorted(old[index], tree.threshold[here])]
         sets = list(tree.sets)
-        for chosen, index in {(s, f) for s, f in zip(tree.set_index.tolist(), tree.feature.tolist()) if s != NO_SET}:
+        by_set = np.flatnonzero(tree.set_index != NO_SET)
+        for chosen, index in set(zip(tree.set_index[by_set].tolist(), tree.feature[by_set].tolist(), strict=True)):
             if not isinstance(features[index].number, Category):
                 cuts = formats[index].words[np.searchsorted(old[index], tree.sets[chosen])]
                 sets[chosen] = tuple(word for word, times in sorted(Counter(cuts.tolist()).items()) if times % 2)

@@ -24,7 +24,8 @@ class Trained:
     labels or values. scores(rows): its scores before the link, (rows, outputs), in its own accumulation order;
     None where it has none. leaves(rows): (rows, trees) as `Evaluation.leaves` numbers them; None where the
     library does not tell. dtype: the float type rows are given to the library in. infinite: whether the library
-    takes infinities. ulps: units in the last place that scores may differ by, 0 wherever possible.
+    takes infinities. positive: whether it takes positive numbers only. large: a large
+    number it takes. ulps: units in the last place that scores may differ by, 0 wherever possible.
     value_ulps: the same for a regression's decision, where a link such as exp comes in between.
     """
 
@@ -35,6 +36,8 @@ class Trained:
     leaves: Callable[[Rows], Rows] | None = None
     dtype: Any = np.float32
     infinite: bool = True
+    positive: bool = False
+    large: float = 1e30
     ulps: int = 0
     value_ulps: int = 0
 
@@ -46,7 +49,7 @@ def hard_rows(forest: Forest, trained: Trained, count: int, seed: int = 0) -> Ro
     random = np.random.default_rng(seed)
     dtype = np.dtype(trained.dtype)
     rows = np.array(trained.X[random.integers(0, len(trained.X), count)], dtype=dtype)
-    special = [0.0, -0.0, SUBNORMAL[dtype], -SUBNORMAL[dtype], 1e-35, -1e-35, 1.0, -1.0, 1e30, -1e30]
+    special = [0.0, -0.0, SUBNORMAL[dtype], -SUBNORMAL[dtype], 1e-35, -1e-35, 1.0, -1.0, trained.large, -trained.large]
     special += [np.inf, -np.inf] * trained.infinite
     for index, feature in enumerate(forest.features):
         column = rows[:, feature.column]
@@ -69,9 +72,9 @@ def hard_rows(forest: Forest, trained: Trained, count: int, seed: int = 0) -> Ro
         if feature.missing:
             column = np.where(random.random(count) < 0.08, np.nan, column)
         if not trained.infinite:
-            column = np.where(np.isinf(column), np.sign(column) * 1e30, column)
+            column = np.clip(column, -trained.large, trained.large)
         rows[:, feature.column] = column
-    return rows
+    return np.where(rows > 1e-3, rows, dtype.type(1)) if trained.positive else rows
 
 
 def _thresholds(forest: Forest, index: int) -> NDArray[np.float64]:

@@ -1,0 +1,319 @@
+"""Folds per-column steps before a forest into its conditions, so that raw float64 rows go in.
+
+A step's column is a monotone function of one raw column, with exceptions: single points (what an imputer
+replaces, the categories an encoder knows) and NaN. `f(x) < t` then is `x < c` for the least float64 c whose
+image is not below t, found by bisection on the floats' own order. Around c the function is asked float by
+float: library functions such as log1p may go down by a last place where they should go up, and then the
+condition becomes a set of cuts that says exactly where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError
+from forestc.forest.builder import changed, changed_tree
+from forestc.forest.evaluate import in_set
+from forestc.forest.ir import LEAF, NO_SET, Feature, Forest, Member, Tree
+from forestc.forest.numbers import FLOAT64, Category, key_value, order_key, round_to, to_words
+
+Function: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+WINDOW = 256  # floats to either side of a cut that are asked one by one
+MOST_WINDOW = 1 << 16
+MOST_AT_ONCE = 2048
+
+
+def identity(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The column as it is."""
+    return x
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column that the forest sees, as a function of the raw column `source` (-1: a constant).
+
+    function: non-decreasing on finite floats, (n,) to (n,). points: raw value -> image, where it differs. missing:
+    the image of NaN (NaN stays missing); None where the step refuses NaN. texts: for a column of text, the known
+    names in order and each one's image; any other text has function's image.
+    """
+
+    source: int
+    function: Function = identity
+    points: dict[float, float] = field(default_factory=dict)
+    missing: float | None = np.nan
+    texts: dict[str, float] | None = None
+
+    def then(
+        self, function: Function, missing: float | None = np.nan, points: dict[float, float] | None = None
+    ) -> Column:
+        """The column after one more step. missing, points: the new step's images of NaN and of single values;
+        points need a step before that leaves values alone, so that they are raw values."""
+        before = self.function
+        exceptions = points or {}
+
+        def image(value: float | None) -> float | None:
+            if value is None:
+                return None
+            if value != value:
+                return missing
+            return exceptions[value] if value in exceptions else float(function(np.array([value]))[0])
+
+        if exceptions and before is not identity and not _constant(self):
+            raise ModelError("a step replaces single values of a column that was changed before")
+        moved = {value: _kept(image(old)) for value, old in self.points.items()}
+        if before is identity:
+            moved |= {value: new for value, new in exceptions.items() if value not in moved}
+
+        def composed(x: NDArray[np.float64]) -> NDArray[np.float64]:
+            y = before(x)
+            result = np.array(function(y), dtype=np.float64)
+            for value, new in exceptions.items():
+                result[y == value] = new
+            absent = np.isnan(y)  # only a constant gives NaN: an encoder's unknown value
+            if absent.any():
+                result[absent] = np.nan if missing is None else missing
+            return result
+
+        texts = None if self.texts is None else {name: _kept(image(old)) for name, old in self.texts.items()}
+        return replace(
+            self,
+            function=composed if (exceptions and before is not identity) or _constant(self) else _after(before, function),
+            points=moved,
+            missing=image(self.missing),
+            texts=texts,
+        )
+
+
+def _after(before: Function, function: Function) -> Function:
+    return function if before is identity else lambda x: function(before(x))
+
+
+def _kept(image: float | None) -> float:
+    return np.nan if image is None else image
+
+
+def _constant(column: Column) -> bool:
+    ends = column.function(np.array([-1e300, 0.0, 1e300]))
+    return bool(np.all(ends == ends[0]) or np.isnan(ends).all())
+
+
+def fold(forest: Forest, columns: Sequence[Column], width: int, names: Sequence[str] | None, where: str) -> Forest:
+    """The forest over raw rows of `width` columns. columns: one for each column the forest reads now.
+
+    Raises ModelError where a condition can't be kept exactly. Time O(conditions * 64 calls of the functions
+    together + conditions * window).
+    """
+    if len(columns) != forest.columns:
+        raise ModelError(f"the steps make {len(columns)} columns, the model takes {forest.columns}", where=where)
+    sources = sorted({columns[f.column].source for f in forest.features if columns[f.column].source >= 0})
+    place = {source: index for index, source in enumerate(sources)}
+    images = [columns[f.column] for f in forest.features]
+    features = []
+    for source in sources:
+        readers = [(f, c) for f, c in zip(forest.features, images, strict=True) if c.source == source]
+        features.append(_raw_feature(source, readers, names, where))
+    rewritten = [_rewrite(forest, index, image, where) for index, image in enumerate(images)]
+    moved = np.array([*(place.get(image.source, 0) for image in images), LEAF], dtype=np.int32)
+    if not features and forest.features:  # only constants are read: any column will do
+        features = [Feature("x0", FLOAT64, 0, raw=FLOAT64)]
+    trees = tuple(_placed(tree, rewritten, moved, features) for tree in forest.trees)
+    return changed(forest, features=tuple(features), columns=width, trees=trees)
+
+
+def _raw_feature(
+    source: int, readers: list[tuple[Feature, Column]], names: Sequence[str] | None, where: str
+) -> Feature:
+    """The raw column as the folded forest reads it."""
+    missing = all(c.missing is not None and (c.missing == c.missing or f.missing) for f, c in readers)
+    name = f"x{source}" if names is None else str(names[source])
+    texts = {tuple(c.texts) if c.texts is not None else None for _, c in readers}
+    if len(texts) > 1:
+        raise ModelError(f"column {source} is read as text and as numbers", where=where)
+    labels = texts.pop()
+    if labels is not None:
+        return Feature(name, Category(len(labels)), source, missing, FLOAT64, labels)
+    kept = {f.number for f, c in readers if isinstance(f.number, Category) and c.function is identity and not c.points}
+    if kept:
+        if len(kept) > 1 or any(not isinstance(f.number, Category) for f, _ in readers):
+            raise ModelError(f"column {source} is read as a category and as a number", where=where)
+        return replace(readers[0][0], name=name, column=source, missing=missing)
+    return Feature(name, FLOAT64, source, missing, FLOAT64)
+
+
+@dataclass(frozen=True)
+class _Condition:
+    """A condition on the raw column: a threshold, or members of a set; and where NaN goes."""
+
+    threshold: float
+    members: tuple[Member, ...] | None
+    missing_left: bool
+
+
+_Key: TypeAlias = tuple[float, tuple[Member, ...] | None, bool]
+
+
+def _rewrite(forest: Forest, index: int, image: Column, where: str) -> dict[_Key, _Condition]:
+    """For each distinct condition on a feature, (threshold, set, missing_left), the condition on its raw column."""
+    feature = forest.features[index]
+    keys: set[_Key] = set()
+    for tree in forest.trees:
+        for node in tree.inner[tree.feature[tree.inner] == index].tolist():
+            chosen = int(tree.set_index[node])
+            members = None if chosen == NO_SET else tree.sets[chosen]
+            keys.add((float(tree.threshold[node]), members, bool(tree.missing_left[node])))
+    place = f"{where}, feature {feature.name!r}"
+    try:
+        return _conditions(feature, image, sorted(keys, key=repr), place)
+    except ModelError as error:
+        raise ModelError(error.what, where=error.where or place, do=error.do) from None
+
+
+def _goes_left(feature: Feature, key: _Key, images: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether the condition sends images (n,) left."""
+    threshold, members, missing_left = key
+    rounded = round_to(images, feature.raw)
+    absent = np.isnan(rounded)
+    if isinstance(feature.number, Category):
+        codes = to_words(rounded, feature.number, False).astype(np.float64)
+        left = in_set(codes, members or (), np.ones(len(codes), dtype=bool))
+    elif members is not None:
+        left = in_set(rounded, members, np.zeros(len(rounded), dtype=bool))
+    else:
+        left = rounded < threshold
+    if absent.any() and not feature.missing:
+        raise ModelError("a step makes missing values that the model refuses", do="fill them in before")
+    return np.where(absent, missing_left, left)
+
+
+def _conditions(feature: Feature, image: Column, keys: list[_Key], where: str) -> dict[_Key, _Condition]:
+    result = {}
+    if image.texts is not None:
+        known = np.array([*image.texts.values(), *image.function(np.zeros(1))])
+        for key in keys:
+            codes = tuple(np.flatnonzero(_goes_left(feature, key, known)).tolist())
+            result[key] = _Condition(0.0, codes, _missing_left(feature, image, key))
+        return result
+    if isinstance(feature.number, Category) and image.function is identity and not image.points:
+        return {key: _Condition(key[0], key[1], _missing_left(feature, image, key)) for key in keys}
+    wanted = [_cuts(feature, key) for key in keys]
+    flat = np.array([cut for cuts in wanted for cut in cuts], dtype=np.float64)
+    if isinstance(feature.number, Category) or _constant(image):
+        if not _constant(image):
+            raise ModelError("a category is made by a step that is no encoder", where=where)
+        everywhere = image.function(np.zeros(1))
+        for key in keys:
+            start = bool(_goes_left(feature, key, everywhere)[0])
+            result[key] = _with_points(feature, image, key, [-np.inf] if start else [])
+        return result
+    found = iter(_preimages(feature, image.function, flat, where))
+    for key, cuts in zip(keys, wanted, strict=True):
+        flips: set[float] = set() if key[1] is not None else {-np.inf}  # `x < t` starts on the left
+        for _ in cuts:
+            flips ^= set(next(found))
+        result[key] = _with_points(feature, image, key, sorted(flips))
+    return result
+
+
+def _cuts(feature: Feature, key: _Key) -> tuple[float, ...]:
+    if isinstance(feature.number, Category):
+        return ()
+    return (key[0],) if key[1] is None else tuple(float(cut) for cut in key[1])
+
+
+def _missing_left(feature: Feature, image: Column, key: _Key) -> bool:
+    if image.missing is None or (image.missing != image.missing and not feature.missing):
+        return False
+    return bool(_goes_left(feature, key, np.array([image.missing]))[0])
+
+
+def _with_points(feature: Feature, image: Column, key: _Key, cuts: list[float]) -> _Condition:
+    """The condition of these cuts with the single points put right."""
+    flips = dict.fromkeys(cuts)
+    for value, new in image.points.items():
+        wanted = bool(_goes_left(feature, key, np.array([new]))[0])
+        if bool(in_set(np.array([value]), tuple(sorted(cuts)), np.zeros(1, dtype=bool))[0]) != wanted:
+            for cut in (value, float(np.nextafter(value, np.inf))):
+                if cut in flips:
+                    del flips[cut]
+                else:
+                    flips[cut] = None
+    left = sorted(flips)
+    missing_left = _missing_left(feature, image, key)
+    if left and left[0] == -np.inf and len(left) == 2:
+        return _Condition(left[1], None, missing_left)
+    if left == [-np.inf]:
+        return _Condition(np.inf, (-np.inf,), missing_left)
+    return _Condition(0.0, tuple(left), missing_left)
+
+
+def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], where: str) -> list[list[float]]:
+    """For each cut the raw values at which `image >= cut` changes, ascending: one where the function is monotone.
+
+    Bisection over all cuts at once, then the floats around each are asked one by one.
+    """
+    if len(cuts) > MOST_AT_ONCE:
+        parts = [cuts[start : start + MOST_AT_ONCE] for start in range(0, len(cuts), MOST_AT_ONCE)]
+        return [found for part in parts for found in _preimages(feature, function, part, where)]
+    if not len(cuts):
+        return []
+
+    def reaches(keys: NDArray[np.int64], at: NDArray[np.float64]) -> NDArray[np.bool_]:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return round_to(function(key_value(keys, 64)), feature.raw) >= at
+
+    lowest, highest = order_key(np.array([-np.finfo(np.float64).max, np.finfo(np.float64).max]), 64).tolist()
+    low, high = np.full(len(cuts), lowest - 1), np.full(len(cuts), highest + 1)
+    while (low + 1 < high).any():  # low does not reach its cut, high does
+        middle = np.clip((low >> 1) + (high >> 1) + (low & high & 1), lowest, highest)
+        up = reaches(middle, cuts)
+        open_ = low + 1 < high
+        high = np.where(open_ & up, middle, high)
+        low = np.where(open_ & ~up, middle, low)
+    window = WINDOW
+    while True:
+        steps = np.arange(-window, window)
+        keys = high[:, np.newaxis] + steps
+        inside = (keys >= lowest) & (keys <= highest)
+        asked = reaches(np.clip(keys, lowest, highest).ravel(), np.repeat(cuts, len(steps))).reshape(keys.shape)
+        asked = np.where(inside, asked, steps >= 0)
+        odd = asked != (steps >= 0)
+        if not odd[:, : window // 2].any() and not odd[:, -window // 2 :].any():
+            break
+        window *= 4
+        if window > MOST_WINDOW:
+            raise ModelError("the steps before the model do not grow with the column", where=where)
+    flips = np.diff(asked, axis=1, prepend=False)
+    return [key_value(keys[row][flips[row]], 64).tolist() for row in range(len(cuts))]
+
+
+def _placed(tree: Tree, rewritten: list[dict[_Key, _Condition]], moved: NDArray[Any], features: list[Feature]) -> Tree:
+    """The tree with its conditions on raw columns."""
+    threshold, set_index = np.array(tree.threshold), np.full(tree.size, NO_SET, dtype=np.int32)
+    missing_left = np.array(tree.missing_left)
+    sets: dict[tuple[Member, ...], int] = {}
+    for node in tree.inner.tolist():
+        chosen = int(tree.set_index[node])
+        key = (
+            float(tree.threshold[node]),
+            None if chosen == NO_SET else tree.sets[chosen],
+            bool(tree.missing_left[node]),
+        )
+        new = rewritten[tree.feature[node]][key]
+        threshold[node] = new.threshold
+        if new.members is not None:
+            set_index[node] = sets.setdefault(new.members, len(sets))
+        takes = features[moved[tree.feature[node]]].missing
+        missing_left[node] = new.missing_left and takes
+    return changed_tree(
+        tree,
+        feature=moved[tree.feature],
+        threshold=threshold,
+        set_index=set_index,
+        sets=tuple(sets),
+        missing_left=missing_left,
+    )

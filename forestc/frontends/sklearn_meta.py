@@ -1,0 +1,126 @@
+"""scikit-learn models made of other models: voting, several targets, one against the rest.
+
+Members are read by whoever reads their library, so forests of XGBoost or LightGBM may be among them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from forestc.errors import ModelError
+from forestc.forest.builder import changed, changed_tree
+from forestc.forest.ir import Combine, Decision, Forest, Label
+from forestc.frontends.merge import side_by_side
+from forestc.frontends.sklearn_trees import labels_of, sklearn_version
+
+
+def _members(models: Any, where: str) -> list[Forest]:
+    """The members' own forests."""
+    from forestc.frontends import load_object
+
+    found = []
+    for index, model in enumerate(models):
+        try:
+            found.append(load_object(model))
+        except ModelError as error:
+            raise ModelError(error.what, where=f"{where}, member {index}, {error.where}", do=error.do) from None
+    return found
+
+
+def _named(forest: Forest, model: Any) -> Forest:
+    """The forest with the outer model's column names and version: members may have been trained without."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        named = tuple(replace(feature, name=str(names[feature.column])) for feature in forest.features)
+        forest = replace(forest, features=named)
+    version = str(getattr(model, "_sklearn_version", "") or sklearn_version())
+    return replace(forest, provenance=replace(forest.provenance, source="scikit-learn", version=version))
+
+
+def read_voting(model: Any, where: str) -> Forest:
+    """VotingClassifier (hard: weighted votes; soft: weighted mean of probabilities) and VotingRegressor."""
+    members = _members(model.estimators_, where)
+    weights = model._weights_not_none
+    told = () if weights is None else tuple(float(w) for w in weights)
+    merged = side_by_side(members, where)
+    first = members[0]
+    if not hasattr(model, "classes_"):
+        return _named(merged.forest(first, Combine("average", told), where), model)
+    classes = labels_of(model.classes_)
+    kind = "vote" if model.voting == "hard" else "average"
+    forest = merged.forest(first, Combine(kind, told), where, Decision("argmax"), classes)  # type: ignore[arg-type]
+    return _named(forest, model)
+
+
+def read_multi_output(model: Any, where: str) -> Forest:
+    """MultiOutputClassifier and MultiOutputRegressor: one model a target."""
+    members = _members(model.estimators_, where)
+    return _named(side_by_side(members, where).forest(members[0], Combine("each"), where), model)
+
+
+def read_one_vs_rest(model: Any, where: str) -> Forest:
+    """OneVsRestClassifier of several classes, of two, or of several labels at once."""
+    members = [
+        _score_of_class_1(forest, hasattr(estimator, "decision_function"), f"{where}, member {index}")
+        for index, (forest, estimator) in enumerate(
+            zip(_members(model.estimators_, where), model.estimators_, strict=True)
+        )
+    ]
+    merged = side_by_side(members, where)
+    if model.label_binarizer_.y_type_ != "multiclass":
+        above = np.nextafter(0.0 if hasattr(model.estimators_[0], "decision_function") else 0.5, 1.0)
+        classes: tuple[Label, ...] = (0, 1) if model.multilabel_ else labels_of(model.classes_)
+        parts = [replace(part, decision=_above(part.link.kind, above, where), classes=classes) for part in merged.parts]
+        forest = replace(merged, parts=parts).forest(members[0], Combine("each"), where)
+        return _named(forest if model.multilabel_ else _alone(forest), model)
+    first = members[0]
+    if any((m.aggregate, m.link) != (first.aggregate, first.link) for m in members):
+        raise ModelError("the members add up in different ways", where=where, do="train them with the same options")
+    forest = replace(merged, parts=[]).forest(
+        first, Combine(), where, Decision("argmax", 0, "values", _ties()), labels_of(model.classes_), first.link
+    )
+    return _named(forest, model)
+
+
+def _ties() -> Any:
+    """Which of equal classes wins: the first since scikit-learn 1.9, the last before."""
+    major, minor = (int(part) for part in sklearn_version().split(".")[:2])
+    return "first" if (major, minor) >= (1, 9) else "last"
+
+
+def _above(link: str, least: float, where: str) -> Decision:
+    if link != "identity" and least != np.nextafter(0.0, 1.0):
+        raise ModelError(f"a decision on values after a {link}", where=where, do="use the members one by one")
+    return Decision("threshold", float(least))
+
+
+def _alone(forest: Forest) -> Forest:
+    """A forest of one part as a forest without parts."""
+    part = forest.parts[0]
+    return changed(
+        forest,
+        parts=(),
+        combine=Combine(),
+        aggregate=part.aggregate,
+        link=part.link,
+        decision=part.decision,
+        classes=part.classes,
+    )
+
+
+def _score_of_class_1(forest: Forest, by_score: bool, where: str) -> Forest:
+    """The forest with one output: the score of a member that has a decision function, else the probability of
+    class 1."""
+    if by_score:
+        if forest.n_outputs != 1:
+            raise ModelError(f"has {forest.n_outputs} scores", where=where)
+        return replace(
+            forest, link=replace(forest.link, kind="identity", slope=1.0), decision=Decision("none"), classes=()
+        )
+    if forest.n_outputs == 2:
+        trees = tuple(changed_tree(tree, values=tree.values[:, 1:], outputs=(0,)) for tree in forest.trees)
+        forest = replace(forest, trees=trees, n_outputs=1, bias=forest.bias[1:])
+    return changed(forest, decision=Decision("none"), classes=())
