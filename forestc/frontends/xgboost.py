@@ -1,8 +1,9 @@
 """XGBoost 1.7 to 3.x: `.json` and `.ubj` files without the library, live Boosters and estimators.
 
 What the library does, and this keeps: rows and thresholds are float32 and compared with `<`; a
-missing value goes where the node says; margins are summed in float32, from the base score up, tree
-after tree. Live objects are saved to UBJSON in memory and read like a file: one path for all.
+missing value goes where the node says; a category in the node's set goes right, any other left; margins are
+summed in float32, from the base score up, tree after tree. Live objects are saved to UBJSON in memory and
+read like a file: one path for all.
 """
 
 from __future__ import annotations
@@ -10,28 +11,30 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forestc.errors import ModelError
-from forestc.forest.builder import make_forest, make_tree, read_features
+from forestc.forest.builder import changed, make_forest, read_features
 from forestc.forest.ir import (
-    LEAF,
     Aggregate,
+    Combine,
     Decision,
     Feature,
     Forest,
     Label,
     Link,
     LinkKind,
+    Part,
     Provenance,
-    Tree,
 )
-from forestc.forest.numbers import FLOAT32
+from forestc.forest.numbers import FLOAT32, Category
 from forestc.frontends.document import Document, read_document
 from forestc.frontends.ubjson import parse_ubjson
+from forestc.frontends.xgboost_trees import marked_missing, read_tree
 
 # Objective -> link from margin to prediction. The link also says how base_score, which files keep
 # as a prediction, becomes a margin.
@@ -45,6 +48,14 @@ LINKS: dict[str, LinkKind] = {
     "reg:squaredlogerror": "identity",
     "reg:pseudohubererror": "identity",
     "reg:absoluteerror": "identity",
+    "reg:quantileerror": "identity",
+    "binary:logitraw": "identity",
+    "binary:hinge": "step",
+    "rank:pairwise": "identity",
+    "rank:ndcg": "identity",
+    "rank:map": "identity",
+    "survival:cox": "exp",
+    "survival:aft": "exp",
     "count:poisson": "exp",
     "reg:gamma": "exp",
     "reg:tweedie": "exp",
@@ -59,7 +70,8 @@ CLIPS_BASE_SCORE = (3, 2)  # from this version on, 0 and 1 are taken as probabil
 MAX_FEATURES = 1 << 20
 MAX_CLASSES = 1 << 16
 MAX_TREES = 1 << 20
-_DELETED = 0x7FFFFFFF
+
+ABOVE_HALF = float(np.nextafter(np.float32(0.5), np.float32(1)))
 
 
 def read_json(data: bytes, where: str) -> Forest:
@@ -79,100 +91,139 @@ def read_live(model: Any) -> Forest:
     Forest; a Booster with all of its trees. Raises ModelError.
     """
     where = f"XGBoost {type(model).__name__}"
-    booster, labels = model, None
-    if hasattr(model, "get_booster"):
-        if not model.__sklearn_is_fitted__():
-            raise ModelError("the estimator is not fitted", where=where, do="call fit first")
-        booster = model.get_booster()
-        labels = getattr(model, "classes_", None)
-        absent = getattr(model, "missing", None)
-        if absent is not None and not math.isnan(float(absent)):
-            raise ModelError(
-                f"the estimator takes {absent!r} for missing",
-                where=where,
-                do="use NaN for missing values and train again",
-            )
-        best = booster.attr("best_iteration")
-        if best is not None:
-            booster = booster[: int(best) + 1]
-    forest = read_ubj(bytes(booster.save_raw("ubj")), where)
-    if labels is not None:
-        if not forest.classes:
-            raise ModelError("a classifier with a regression objective", where=where, do="use binary:logistic")
-        forest = replace(forest, classes=_labels(labels))
-    return forest
+    if not hasattr(model, "get_booster"):
+        return read_ubj(bytes(model.save_raw("ubj")), where)
+    if not model.__sklearn_is_fitted__():
+        raise ModelError("the estimator is not fitted", where=where, do="call fit first")
+    booster = model.get_booster()
+    best = booster.attr("best_iteration")
+    if best is not None:
+        booster = booster[: int(best) + 1]
+    data = bytes(booster.save_raw("ubj"))
+    forest = _forest(parse_ubjson(data, where), hashlib.sha256(data).hexdigest(), where, estimator=True)
+    absent = getattr(model, "missing", None)
+    if absent is not None and not math.isnan(float(absent)):
+        forest = marked_missing(forest, float(absent))
+    return _labelled(forest, model, where)
+
+
+def _labelled(forest: Forest, model: Any, where: str) -> Forest:
+    """A classifier's forest with its labels; a class is what exceeds 0.5, whatever the objective predicts."""
+    if not hasattr(model, "n_classes_") and type(model).__name__ not in ("XGBClassifier", "XGBRFClassifier"):
+        return forest
+    if forest.parts:  # several yes-or-no labels: 0 and 1, whatever they are
+        return forest
+    labels = _labels(model.classes_)
+    if forest.classes:
+        return changed(forest, classes=labels)
+    if forest.n_outputs != 1 or forest.link.kind not in ("identity", "step") or len(labels) != 2:
+        raise ModelError("a classifier with a regression objective", where=where, do="use binary:logistic")
+    least = ABOVE_HALF if forest.link.kind == "identity" else float(np.nextafter(np.float32(0), np.float32(1)))
+    return changed(forest, classes=labels, decision=Decision("threshold", least))
 
 
 def _labels(labels: Any) -> tuple[Label, ...]:
     return tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
 
 
-def _forest(document: Any, digest: str, where: str) -> Forest:
+def _forest(document: Any, digest: str, where: str, estimator: bool = False) -> Forest:
     root = Document(document, "", where)
     learner = root.get("learner")
     objective = learner.get("objective").get("name").text()
     if objective not in LINKS:
         raise learner.fail(f"objective {objective[:60]!r} is not known", "known: " + ", ".join(sorted(LINKS)))
-    booster = learner.get("gradient_booster")
-    kind = booster.get("name").text() if booster.has("name") else "gbtree"
-    if kind != "gbtree":
-        raise booster.fail(f"booster {kind[:40]!r} is not read", "train with booster=gbtree")
+    link = LINKS[objective]
     params = learner.get("learner_model_param")
     columns = params.get("num_feature").integer(1, MAX_FEATURES)
     classes = params.get("num_class").integer(0, MAX_CLASSES)
-    if params.has("num_target") and params.get("num_target").integer(0, MAX_CLASSES) > 1:
-        raise params.fail("the model has several targets", "train one model a target")
-    outputs = max(1, classes)
+    targets = params.get("num_target").integer(0, MAX_CLASSES) if params.has("num_target") else 1
+    outputs = max(1, classes, targets)
     multi = objective.startswith("multi:")
-    if multi != (classes >= 2):
-        raise params.fail(f"objective {objective} with num_class {classes}")
+    if multi != (classes >= 2) or min(classes, targets) > 1:
+        raise params.fail(f"objective {objective} with num_class {classes} and num_target {targets}")
     version = tuple(root.get("version").array(np.int64).tolist()) if root.has("version") else ()
-    bias = _base_margin(params.get("base_score"), LINKS[objective], outputs, version)
-    names = _feature_names(learner, columns)
-    model = booster.get("model")
+    bias = _base_margin(params.get("base_score"), link, outputs, version)
+    told = learner.get("attributes").value if learner.has("attributes") else {}
+    saved_by_estimator = isinstance(told, Mapping) and "scikit_learn" in told
+    estimator |= saved_by_estimator
+    model, weights = _booster(learner.get("gradient_booster"))
     groups = model.get("tree_info").array(np.int64)
     docs = model.get("trees").items()
-    told = learner.get("attributes").value if learner.has("attributes") else {}
-    if isinstance(told, Mapping) and "scikit_learn" in told and "best_iteration" in told:
+    vector = bool(docs) and docs[0].get("tree_param").get("size_leaf_vector").integer(0, MAX_CLASSES) > 1
+    if saved_by_estimator and "best_iteration" in told:
         # saved by an estimator, which predicts with its best iteration; a Booster predicts with all
         parallel = model.get("gbtree_model_param").get("num_parallel_tree").integer(1, MAX_TREES)
         best = learner.get("attributes").get("best_iteration").integer(0, MAX_TREES)
-        kept = (best + 1) * parallel * outputs
+        kept = (best + 1) * parallel * (1 if vector else outputs)
         docs, groups = docs[:kept], groups[:kept]
-    if not outputs <= len(docs) <= MAX_TREES or len(groups) != len(docs):
+    if not 1 <= len(docs) <= MAX_TREES or len(groups) != len(docs):
         raise model.fail(f"has {len(docs)} trees and {len(groups)} entries in tree_info for {outputs} outputs")
-    trees = []
+    if weights is not None and len(weights) < len(docs):
+        raise model.fail(f"has {len(weights)} weights for {len(docs)} trees")
+    if not ((groups >= 0) & (groups < outputs)).all():
+        raise model.fail(f"a tree feeds class {int(groups.max())} of {outputs}")
+    categories: dict[int, int] = {}
+    drafts = []
     for index, doc in enumerate(docs):
-        if not 0 <= groups[index] < outputs:
-            raise model.fail(f"tree {index} feeds class {groups[index]} of {outputs}")
-        trees.append(_tree(doc, index, int(groups[index]), columns))
-    decision = Decision("none")
-    if objective == "binary:logistic":
-        decision = Decision("threshold", CLASS_1_MARGIN)
-    elif multi:
-        # softmax compares margins; softprob gives probabilities, which the user compares
-        decision = Decision("argmax", 0, "scores" if objective == "multi:softmax" else "values")
-    labels = tuple(range(outputs if multi else 2)) if decision.kind != "none" else ()
-    features, trees = read_features(
-        trees,
-        columns,
-        lambda column: Feature(names[column] if names else f"f{column}", FLOAT32, column, missing=True),
-        where,
-    )
+        feeds = tuple(range(outputs)) if vector else (int(groups[index]),)
+        drafts.append(read_tree(doc, index, feeds, columns, categories))
+    if weights is not None:
+        # What inplace_predict does, which estimators use, rounds on the way past the base score.
+        start = np.float32(bias[0]) if estimator else None
+        pairs = zip(drafts, weights, strict=False)
+        drafts = [draft.weighted(np.float32(weight), start) for draft, weight in pairs]
+    names = _feature_names(learner, columns)
+    labels = _category_names(model, categories, columns)
+    trees = [draft.tree(categories) for draft in drafts]
+
+    def feature(column: int) -> Feature:
+        name = names[column] if names else f"f{column}"
+        if column in categories:
+            number = Category(categories[column], "floor")
+            return Feature(name, number, column, missing=True, labels=labels.get(column, ()))
+        return Feature(name, FLOAT32, column, missing=True)
+
+    features, placed = read_features(trees, columns, feature, where)
+    aggregate = Aggregate("sum", "float32")
+    decision, known = _decision(objective, outputs)
+    yes_no = objective == "binary:logistic" and outputs > 1
+    parts = [Part(k, k + 1, aggregate, Link(link), decision, known) for k in range(outputs)] if yes_no else []
     return make_forest(
         where=where,
         name="forest",
         features=features,
         columns=columns,
-        trees=trees,
+        trees=placed,
         n_outputs=outputs,
         bias=bias,
-        aggregate=Aggregate("sum", "float32", bias_first=True),
-        link=Link(LINKS[objective]),
-        decision=decision,
-        classes=labels,
+        aggregate=aggregate,
+        link=Link() if yes_no else Link(link),
+        decision=Decision("none") if yes_no else decision,
+        classes=() if yes_no else known,
         provenance=Provenance("xgboost", ".".join(map(str, version)), digest),
+        parts=parts,
+        combine=Combine(),
     )
+
+
+def _booster(booster: Document) -> tuple[Document, NDArray[np.float32] | None]:
+    """The trees' document, and dart's weights of the trees."""
+    kind = booster.get("name").text() if booster.has("name") else "gbtree"
+    if kind == "gbtree":
+        return booster.get("model"), None
+    if kind == "dart":
+        return booster.get("gbtree").get("model"), booster.get("weight_drop").array(np.float32)
+    raise booster.fail(f"booster {kind[:40]!r} is not read", "train with booster=gbtree or dart")
+
+
+def _decision(objective: str, outputs: int) -> tuple[Decision, tuple[Label, ...]]:
+    if objective == "binary:logistic":
+        return Decision("threshold", CLASS_1_MARGIN), (0, 1)
+    if objective.startswith("multi:"):
+        # softmax compares margins; softprob gives probabilities, which the user compares
+        on = "scores" if objective == "multi:softmax" else "values"
+        return Decision("argmax", 0, on), tuple(range(outputs))  # type: ignore[arg-type]
+    return Decision("none"), ()
 
 
 def _base_margin(doc: Document, link: LinkKind, outputs: int, version: tuple[int, ...]) -> list[float]:
@@ -212,52 +263,38 @@ def _feature_names(learner: Document, columns: int) -> list[str]:
     return names
 
 
-def _tree(doc: Document, index: int, group: int, columns: int) -> Tree:
-    if doc.get("tree_param").get("size_leaf_vector").integer(0, MAX_CLASSES) > 1:
-        raise doc.fail("has vector leaves", "train with multi_strategy=one_output_per_tree")
-    left = doc.get("left_children").array(np.int64)
-    n = len(left)
-    columns_of = {
-        key: doc.get(key).array(dtype)
-        for key, dtype in (
-            ("right_children", np.int64),
-            ("split_indices", np.int64),
-            ("split_conditions", np.float32),
-            ("default_left", np.int64),
-            ("sum_hessian", np.float64),
-        )
-    }
-    for key, array in columns_of.items():
-        if len(array) != n:
-            raise doc.fail(f"has {len(array)} {key} for {n} nodes")
-    right = columns_of["right_children"]
-    if doc.has("split_type") and doc.get("split_type").array(np.int64).any():
-        raise doc.fail("has a categorical split", "train without enable_categorical")
-    # Pruned nodes stay in the arrays, marked by this feature and reached by nobody.
-    kept = columns_of["split_indices"] != _DELETED
-    if n and not kept[0]:
-        raise doc.fail("the root is deleted")
-    inside = (left >= LEAF) & (left < n) & (right >= LEAF) & (right < n)
-    if not inside.all():
-        raise doc.fail(f"node {int(np.flatnonzero(~inside)[0])} has a child outside the {n} nodes")
-    number = np.where(kept, np.cumsum(kept) - 1, n)  # of a deleted node: out of range, refused below
-    left = np.where(left == LEAF, LEAF, number[left])[kept]
-    right = np.where(right == LEAF, LEAF, number[right])[kept]
-    conditions = columns_of["split_conditions"][kept].astype(np.float64)
-    is_leaf = left == LEAF
-    feature = columns_of["split_indices"][kept]
-    if (bad := ~is_leaf & ((feature < 0) | (feature >= columns))).any():
-        node = int(np.flatnonzero(kept)[np.flatnonzero(bad)[0]])
-        raise doc.fail(f"node {node} splits on feature {int(feature[bad][0])} of {columns}")
-    return make_tree(
-        where=f"{doc.where}, tree {index}",
-        feature=np.where(is_leaf, LEAF, feature),
-        threshold=conditions,
-        left=left,
-        right=right,
-        values=conditions[is_leaf].reshape(-1, 1),
-        outputs=[group],
-        missing_left=columns_of["default_left"][kept] != 0,
-        cover=columns_of["sum_hessian"][kept],
-        ids=np.flatnonzero(kept),
-    )
+def _category_names(model: Document, categories: dict[int, int], columns: int) -> dict[int, tuple[str, ...]]:
+    """From XGBoost 3.1 on a model knows its data frame's categories: their names, column by column.
+
+    Raises ModelError for categories that are numbers other than their codes: the library takes them for codes
+    in an array and recodes them in a data frame, so rows alone don't say which is meant.
+    """
+    if not model.has("cats") or not model.get("cats").get("enc").value:
+        return {}
+    found = {}
+    encoded = model.get("cats").get("enc").items()
+    for column in range(min(columns, len(encoded))):
+        known = encoded[column]
+        values = known.get("values").array(np.int64) if known.has("values") else np.zeros(0, dtype=np.int64)
+        if not len(values):
+            continue
+        if not known.has("offsets"):
+            if column in categories and values.tolist() != list(range(len(values))):
+                raise known.fail(
+                    f"column {column} has numbers as categories that are not their codes: {values[:5].tolist()}",
+                    "train on codes from 0 up, or on text",
+                )
+            continue
+        offsets = known.get("offsets").array(np.int64)
+        ordered = len(offsets) >= 2 and offsets[0] == 0 and offsets[-1] == len(values) and (np.diff(offsets) >= 0).all()
+        if not ordered or not ((values >= 0) & (values < 256)).all():
+            raise known.fail("is no list of names")
+        try:
+            raw = bytes(values.astype(np.uint8))
+            names = tuple(raw[a:b].decode() for a, b in pairwise(offsets.tolist()))
+        except UnicodeDecodeError:
+            raise known.fail("has names that are not UTF-8") from None
+        if column in categories:
+            categories[column] = max(categories[column], len(names))
+        found[column] = names
+    return found

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from contract import kinds_pipeline, kinds_sklearn
+from contract import kinds_lightgbm, kinds_pipeline, kinds_sklearn, kinds_xgboost
 from contract.kind import Trained
 
 KINDS: dict[str, Callable[[], Trained]] = {}
 KINDS |= kinds_sklearn.KINDS
 KINDS |= kinds_pipeline.KINDS
+KINDS |= kinds_lightgbm.KINDS
+KINDS |= kinds_xgboost.KINDS
