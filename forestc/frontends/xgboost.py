@@ -156,7 +156,7 @@ def _forest(document: Any, digest: str, where: str, estimator: bool = False) -> 
         best = learner.get("attributes").get("best_iteration").integer(0, MAX_TREES)
         kept = (best + 1) * parallel * (1 if vector else outputs)
         docs, groups = docs[:kept], groups[:kept]
-    if not 1 <= len(docs) <= MAX_TREES or len(groups) != len(docs):
+    if not (1 if vector else outputs) <= len(docs) <= MAX_TREES or len(groups) != len(docs):
         raise model.fail(f"has {len(docs)} trees and {len(groups)} entries in tree_info for {outputs} outputs")
     if weights is not None and len(weights) < len(docs):
         raise model.fail(f"has {len(weights)} weights for {len(docs)} trees")
@@ -287,10 +287,10 @@ def _category_names(model: Document, categories: dict[int, int], columns: int) -
             continue
         offsets = known.get("offsets").array(np.int64)
         ordered = len(offsets) >= 2 and offsets[0] == 0 and offsets[-1] == len(values) and (np.diff(offsets) >= 0).all()
-        if not ordered or not ((values >= 0) & (values < 256)).all():
+        if not ordered or not ((values >= -128) & (values < 256)).all():
             raise known.fail("is no list of names")
         try:
-            raw = bytes(values.astype(np.uint8))
+            raw = bytes((values & 0xFF).astype(np.uint8))  # bytes, signed in UBJSON
             names = tuple(raw[a:b].decode() for a, b in pairwise(offsets.tolist()))
         except UnicodeDecodeError:
             raise known.fail("has names that are not UTF-8") from None

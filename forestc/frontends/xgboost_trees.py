@@ -65,7 +65,7 @@ class Draft:
         return make_tree(
             where=self.where,
             feature=self.feature,
-            threshold=self.threshold,
+            threshold=np.where(set_index == NO_SET, self.threshold, 0.0),
             left=self.left,
             right=self.right,
             values=self.values,

@@ -14,6 +14,16 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 HERE = Path(__file__).parent / "xgboost"
 
 
+def codes(return_X_y: bool):
+    X = np.random.default_rng(1).integers(0, 8, (400, 4))
+    return X, np.isin(X[:, 0], [1, 4, 6]) * 2.0 + np.isin(X[:, 1], [0, 5]) + X[:, 2] % 3
+
+
+def targets(return_X_y: bool):
+    X, y = load_diabetes(return_X_y=True)
+    return X, np.column_stack([y, X[:, 2], y**2])
+
+
 def main() -> None:
     HERE.mkdir(exist_ok=True)
     version = ".".join(xgboost.__version__.split(".")[:2])
@@ -24,12 +34,18 @@ def main() -> None:
         "regression": (load_diabetes, {"objective": "reg:squarederror"}),
         "pruned": (load_breast_cancer, {"objective": "binary:logistic", "gamma": 5.0, "tree_method": "exact"}),
         "forest": (load_breast_cancer, {"objective": "binary:logistic", "num_parallel_tree": 3, "subsample": 0.5}),
+        "dart": (load_diabetes, {"objective": "reg:squarederror", "booster": "dart", "rate_drop": 0.6}),
+        "categories": (codes, {"objective": "reg:squarederror", "tree_method": "hist", "max_cat_to_onehot": 3}),
+        "targets": (targets, {"objective": "reg:squarederror", "tree_method": "hist"}),
     }
+    if version >= "2.0":
+        jobs["vectors"] = (targets, {"tree_method": "hist", "multi_strategy": "multi_output_tree"})
     for kind, (dataset, params) in jobs.items():
         X, y = dataset(return_X_y=True)
         X = X.astype(np.float32)
         X[random.random(X.shape) < 0.1] = np.nan
-        data = xgboost.DMatrix(X, label=y)
+        types = {"feature_types": ["c"] * 4, "enable_categorical": True} if kind == "categories" else {}
+        data = xgboost.DMatrix(X, label=y, **types)
         model = xgboost.train({"max_depth": 3, "eta": 0.5, "seed": 0, **params}, data, num_boost_round=3)
         stem = HERE / f"{version}_{kind}"
         model.save_model(f"{stem}.json")
@@ -37,7 +53,7 @@ def main() -> None:
         # what a reloaded model says: the file is what forestc reads, and it rounds base_score
         reloaded = xgboost.Booster()
         reloaded.load_model(f"{stem}.json")
-        some = xgboost.DMatrix(X[:60])
+        some = xgboost.DMatrix(X[:60], **types)
         np.savez_compressed(
             f"{stem}.npz",
             X=X[:60],

@@ -101,8 +101,8 @@ TREE = ("learner", "gradient_booster", "model", "trees", 3)
         (("learner", "objective", "name"), "reg:guess", "objective 'reg:guess' is not known"),
         (("learner", "objective", "name"), 7, "is not text"),
         (("learner", "gradient_booster", "name"), "gblinear", "booster 'gblinear' is not read"),
-        (("learner", "gradient_booster", "name"), "dart", "booster 'dart' is not read"),
-        (("learner", "learner_model_param", "num_target"), "2", "several targets"),
+        (("learner", "gradient_booster", "name"), "dart", "has no 'gbtree'"),
+        (("learner", "learner_model_param", "num_target"), "-1", "is -1, outside 0"),
         (("learner", "learner_model_param", "num_class"), "3", "with num_class 3"),
         (("learner", "learner_model_param", "num_feature"), "-1", "is -1, outside 1 to"),
         (("learner", "learner_model_param", "num_feature"), "1", "splits on feature"),
@@ -121,9 +121,9 @@ TREE = ("learner", "gradient_booster", "model", "trees", 3)
         ((*TREE, "split_indices"), [1, 2], "has 2 split_indices"),
         ((*TREE, "split_conditions", 0), float("nan"), "not a number (NaN)"),
         ((*TREE, "split_conditions", -1), float("inf"), "a leaf value is not finite"),
-        ((*TREE, "split_type", 0), 1, "has a categorical split"),
-        ((*TREE, "tree_param", "size_leaf_vector"), "4", "has vector leaves"),
-        ((*TREE, "sum_hessian"), KeyError, "has no 'sum_hessian'"),
+        ((*TREE, "split_type", 0), 1, "has categories for other nodes"),
+        ((*TREE, "tree_param", "size_leaf_vector"), "4", "has leaves of 4 values for 1 outputs"),
+        ((*TREE, "sum_hessian"), [1.0], "has 1 sum_hessian"),
     ],
 )
 def test_damage_is_named_with_its_place(path, value, message):
@@ -145,10 +145,88 @@ def test_an_unfitted_estimator_is_refused():
         load(xgboost.XGBClassifier())
 
 
-def test_estimators_that_read_missing_values_otherwise_are_refused():
-    X, y = BINARY(return_X_y=True)
-    with pytest.raises(ModelError, match=r"takes -999.* for missing.*NaN"):
-        load(xgboost.XGBClassifier(n_estimators=2, missing=-999.0).fit(X, y))
+def test_a_marker_for_missing_values_is_none_for_categories():
+    X = np.random.default_rng(0).integers(0, 5, (100, 2)).astype(float)
+    model = xgboost.XGBRegressor(
+        n_estimators=2, missing=-1.0, feature_types=["c", "c"], enable_categorical=True, tree_method="hist"
+    )
+    with pytest.raises(ModelError, match=r"missing=-1.0 in a column of categories; .*use NaN"):
+        load(model.fit(X, X[:, 0] % 3))
+
+
+def frame(seed, n=300):
+    import pandas as pd
+
+    random = np.random.default_rng(seed)
+    colour = pd.Categorical(random.choice(["red", "green", "blue", "m\u00e4uve"], n))
+    return pd.DataFrame({"colour": colour, "n": random.normal(size=n)})
+
+
+@pytest.mark.skipif(tuple(map(int, xgboost.__version__.split(".")[:2])) < (3, 1), reason="models know no names yet")
+def test_rows_may_hold_the_names_of_categories(tmp_path):
+    X = frame(0)
+    model = xgboost.XGBRegressor(n_estimators=5, enable_categorical=True, tree_method="hist")
+    model.fit(X, (X.colour == "red") * 2.0 + X.n)
+    model.save_model(tmp_path / "m.json")
+    rows = frame(1)
+    for source in (model, tmp_path / "m.json"):
+        forest = load(source)
+        assert forest.features[0].labels == ("blue", "green", "m\u00e4uve", "red")
+        assert np.array_equal(evaluate(forest, rows).decision, model.predict(rows))
+        assert np.array_equal(evaluate(forest, rows.to_numpy()).decision, model.predict(rows))
+
+
+@pytest.mark.skipif(tuple(map(int, xgboost.__version__.split(".")[:2])) < (3, 1), reason="models know no names yet")
+def test_numbers_as_names_of_categories_are_refused():
+    import pandas as pd
+
+    X = pd.DataFrame({"k": pd.Categorical(np.arange(200) % 4 * 10)})
+    model = xgboost.XGBRegressor(n_estimators=2, enable_categorical=True, tree_method="hist")
+    with pytest.raises(ModelError, match="numbers as categories that are not their codes"):
+        load(model.fit(X, np.arange(200) % 4 == 1))
+
+
+def categorical_document():
+    X = np.random.default_rng(0).integers(0, 9, (300, 2)).astype(float)
+    data = xgboost.DMatrix(X, label=X[:, 0] % 3, feature_types=["c", "c"], enable_categorical=True)
+    model = xgboost.train({"tree_method": "hist", "max_depth": 3, "max_cat_to_onehot": 1}, data, 2)
+    return json.loads(model.save_raw("json"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("categories", [10**6], "outside 0 to 65535"),
+        ("categories", [-1] * 100, "a category is outside"),
+        ("categories_nodes", [0], "of different lengths"),
+        ("categories_segments", lambda old: [10**9] * len(old), "outside the"),
+        ("categories_sizes", lambda old: [-1] * len(old), "outside the"),
+        ("split_type", lambda old: [0] + old[1:], "for other nodes"),
+        ("split_type", lambda old: [2] + old[1:], "for other nodes"),
+        ("split_type", [1], "of different lengths"),
+    ],
+)
+def test_damaged_categories_are_refused(key, value, message):
+    document = categorical_document()
+    tree = document["learner"]["gradient_booster"]["model"]["trees"][0]
+    tree[key] = value(tree[key]) if callable(value) else value
+    if key == "categories":
+        tree["categories_segments"] = [0 for _ in tree["categories_segments"]]
+        tree["categories_sizes"] = [1 for _ in tree["categories_sizes"]]
+    with pytest.raises(ModelError) as caught:
+        read_json(json.dumps(document).encode(), "m.json")
+    assert message in str(caught.value)
+
+
+def test_a_column_is_not_a_number_and_a_category():
+    document = categorical_document()
+    tree = document["learner"]["gradient_booster"]["model"]["trees"][0]
+    node = tree["categories_nodes"][-1]
+    for key in ("nodes", "segments", "sizes"):
+        tree[f"categories_{key}"].pop()
+    tree["split_type"][node] = 0
+    with pytest.raises(ModelError, match="split as a number and as a category"):
+        read_json(json.dumps(document).encode(), "m.json")
 
 
 def test_the_best_iteration_counts_wherever_it_comes_from(tmp_path):
