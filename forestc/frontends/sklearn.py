@@ -37,10 +37,23 @@ READERS: dict[str, Callable[[Any, str], Forest]] = {
     "Pipeline": sklearn_pipeline.read_pipeline,
 }
 
-# skops holds this type back for one reason: scikit-learn follows its node numbers unchecked when it
-# predicts. Here nothing predicts: the arrays are read after their length is checked, and the builder
-# bounds every number in them.
-TREE_TYPE = "sklearn.tree._tree.Tree"
+# What skops holds back and forestc trusts. Trees and predictors: because scikit-learn follows their node numbers
+# unchecked when it predicts; here nothing predicts, the arrays are read after their length is checked, and the
+# builder bounds every number in them. The others are data, or functions that nothing here calls.
+TRUSTED = frozenset(
+    {
+        "sklearn.tree._tree.Tree",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.utils._bunch.Bunch",
+        "numpy.dtype",
+        "functools.partial",
+        "sklearn.utils.validation.check_array",
+        *(
+            f"sklearn.feature_selection._univariate_selection.{name}"
+            for name in ("f_classif", "f_regression", "chi2", "r_regression")
+        ),
+    }
+)
 
 
 def read_skops(path: Path) -> Forest:
@@ -51,14 +64,15 @@ def read_skops(path: Path) -> Forest:
         raise MissingExtraError("skops", "sklearn") from None
     _refuse_bomb(path)
     try:
-        untrusted = [name for name in skops.io.get_untrusted_types(file=path) if name != TREE_TYPE]
+        held = skops.io.get_untrusted_types(file=path)
+        untrusted = [name for name in held if str(name) not in TRUSTED]
         if untrusted:
             raise ModelError(
                 f"the file holds types skops does not call safe: {', '.join(map(str, untrusted[:5]))}",
                 where=str(path),
                 do="save only the scikit-learn estimator",
             )
-        model = skops.io.load(path, trusted=[TREE_TYPE])
+        model = skops.io.load(path, trusted=[str(name) for name in held])
     except ForestcError:
         raise
     except Exception as error:  # noqa: BLE001  a damaged file fails anywhere inside skops and zipfile
@@ -100,7 +114,9 @@ def read_live(model: Any, where: str = "", digest: str = "") -> Forest:
         raise ModelError("the estimator is not fitted", where=where, do="call fit first")
     try:
         forest = reader(model, where)
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+    except ForestcError:
+        raise
+    except Exception as error:  # noqa: BLE001
         # skops restores whatever attributes a file names, so any of them may be missing or odd
         raise ModelError(f"the estimator is damaged ({_short(error)})", where=where) from None
     return replace(forest, provenance=replace(forest.provenance, model_hash=digest))

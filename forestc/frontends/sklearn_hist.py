@@ -17,7 +17,7 @@ from forestc.forest.builder import make_forest, make_tree, read_features
 from forestc.forest.ir import LEAF, NO_SET, Aggregate, Decision, Feature, Forest, Link, Member, Provenance, Tree
 from forestc.forest.numbers import FLOAT64, Category
 from forestc.frontends.exact import next_above, where_equal
-from forestc.frontends.sklearn_trees import JUST_ABOVE_ZERO, labels_of, sklearn_version
+from forestc.frontends.sklearn_trees import JUST_ABOVE_ZERO, labels_of, sklearn_version, width_of
 
 # Loss of a regressor -> link of its predictions.
 LINKS = {"squared_error": "identity", "absolute_error": "identity", "quantile": "identity"}
@@ -26,7 +26,7 @@ LINKS |= {"gamma": "exp", "poisson": "exp"}
 
 def read_hist(model: Any, where: str) -> Forest:
     """HistGradientBoostingClassifier and -Regressor."""
-    columns = int(model.n_features_in_)
+    columns = width_of(model)
     sources, categories = _columns(model, columns, where)
     classes = labels_of(model.classes_) if hasattr(model, "classes_") else ()
     outputs = int(model.n_trees_per_iteration_)
@@ -109,6 +109,11 @@ def _tree(
         codes = [code for code in range(len(categories[column])) if int(words[code // 32]) >> (code % 32) & 1]
         set_index[node] = len(sets)
         sets.append(_members(categories[column], codes, bool(missing_left[node])))
+    # A split on missing values alone has an infinite threshold, and even infinity is not above it.
+    everything = ~is_leaf & (set_index == NO_SET) & np.isposinf(nodes["num_threshold"])
+    if everything.any():
+        set_index[everything] = len(sets)
+        sets.append([-np.inf])
     return make_tree(
         where=where,
         feature=feature,

@@ -86,9 +86,9 @@ def read_one_vs_rest(model: Any, where: str) -> Forest:
 
 
 def _ties() -> Any:
-    """Which of equal classes wins: the first since scikit-learn 1.9, the last before."""
+    """Which of equal classes wins: the first since scikit-learn 1.8, the last before."""
     major, minor = (int(part) for part in sklearn_version().split(".")[:2])
-    return "first" if (major, minor) >= (1, 9) else "last"
+    return "first" if (major, minor) >= (1, 8) else "last"
 
 
 def _above(link: str, least: float, where: str) -> Decision:

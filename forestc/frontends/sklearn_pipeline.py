@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from forestc.errors import ModelError
 from forestc.forest.ir import Forest
 from forestc.frontends.fold import Column, Function, fold
+from forestc.frontends.sklearn_trees import width_of
 
 # Class of a monotone step -> its fitted attributes that hold a value a column, and the axis the columns lie on.
 MONOTONE: dict[str, dict[str, int]] = {
@@ -39,7 +40,7 @@ def read_pipeline(model: Any, where: str) -> Forest:
     *steps, (_, last) = model.steps
     forest = load_object(last)
     fitted = [step for _, step in steps if hasattr(step, "n_features_in_")]
-    width = int((fitted or [last])[0].n_features_in_)
+    width = width_of((fitted or [last])[0])
     names = getattr(model, "feature_names_in_", None)
     columns = [Column(source) for source in range(width)]
     for name, step in steps:
@@ -50,7 +51,7 @@ def read_pipeline(model: Any, where: str) -> Forest:
 def _stepped(step: Any, columns: list[Column], where: str) -> list[Column]:
     """The columns after one more step. Raises ModelError naming a step that can't be folded."""
     kind = type(step).__name__
-    if isinstance(step, str) and step == "passthrough" or step is None:
+    if (isinstance(step, str) and step == "passthrough") or step is None:
         return columns
     wanted = getattr(step, "n_features_in_", len(columns))
     if wanted != len(columns):
@@ -219,7 +220,7 @@ def _by_columns(step: Any, columns: list[Column], where: str) -> list[Column]:
     for name, transformer, _ in step.transformers_:
         chosen = step._transformer_to_input_indices[name]
         some = [columns[int(j)] for j in np.atleast_1d(np.asarray(chosen, dtype=np.int64)).tolist()]
-        if isinstance(transformer, str) and transformer == "drop" or not some:
+        if (isinstance(transformer, str) and transformer == "drop") or not some:
             continue
         result += _stepped(transformer, some, f"{where}, transformer {name!r}")
     return [_refusing_missing(column) for column in result] if step.sparse_output_ else result

@@ -30,6 +30,7 @@ from forestc.forest.ir import (
     Tree,
 )
 from forestc.forest.numbers import FLOAT32
+from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.exact import least_float, next_above
 
 TREES = {"DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"}
@@ -60,7 +61,7 @@ def finished(
     combine: Combine | None = None,
 ) -> Forest:
     """A Forest over float32 columns from trees whose `feature` holds columns."""
-    columns = int(model.n_features_in_)
+    columns = width_of(model)
     names = getattr(model, "feature_names_in_", None)
     features, placed = read_features(
         trees,
@@ -84,6 +85,14 @@ def finished(
         parts=parts,
         combine=combine,
     )
+
+
+def width_of(model: Any) -> int:
+    """How many columns a fitted model or step takes. Raises ModelError for no sensible number."""
+    width = int(model.n_features_in_)
+    if not 0 <= width <= MAX_COLUMNS:
+        raise ModelError(f"{width} columns", do=f"rows of at most {MAX_COLUMNS} columns are read")
+    return width
 
 
 def sklearn_version() -> str:
@@ -201,7 +210,7 @@ def _initial(model: Any, where: str, outputs: int) -> tuple[list[Tree], NDArray[
     init: Any = getattr(model, "init_", None)
     kind = type(init).__name__
     if init == "zero" or kind in ("DummyClassifier", "DummyRegressor"):
-        start = model._raw_predict_init(np.zeros((1, int(model.n_features_in_)), dtype=np.float32))
+        start = model._raw_predict_init(np.zeros((1, width_of(model)), dtype=np.float32))
         return [], np.asarray(start, dtype=np.float64)[0]
     if kind not in TREES:
         raise ModelError(

@@ -289,11 +289,12 @@ def _category_names(model: Document, categories: dict[int, int], columns: int) -
         ordered = len(offsets) >= 2 and offsets[0] == 0 and offsets[-1] == len(values) and (np.diff(offsets) >= 0).all()
         if not ordered or not ((values >= -128) & (values < 256)).all():
             raise known.fail("is no list of names")
-        try:
-            raw = bytes((values & 0xFF).astype(np.uint8))  # bytes, signed in UBJSON
-            names = tuple(raw[a:b].decode() for a, b in pairwise(offsets.tolist()))
-        except UnicodeDecodeError:
-            raise known.fail("has names that are not UTF-8") from None
+        # XGBoost 3.2 counts characters where it means bytes, so names beyond ASCII come out shifted: such a
+        # column takes codes only.
+        if (values < 0).any() or (values > 127).any():
+            continue
+        raw = bytes(values.astype(np.uint8))
+        names = tuple(raw[a:b].decode("ascii") for a, b in pairwise(offsets.tolist()))
         if column in categories:
             categories[column] = max(categories[column], len(names))
         found[column] = names

@@ -158,7 +158,7 @@ def frame(seed, n=300):
     import pandas as pd
 
     random = np.random.default_rng(seed)
-    colour = pd.Categorical(random.choice(["red", "green", "blue", "m\u00e4uve"], n))
+    colour = pd.Categorical(random.choice(["red", "green", "blue", "dark red"], n))
     return pd.DataFrame({"colour": colour, "n": random.normal(size=n)})
 
 
@@ -171,7 +171,7 @@ def test_rows_may_hold_the_names_of_categories(tmp_path):
     rows = frame(1)
     for source in (model, tmp_path / "m.json"):
         forest = load(source)
-        assert forest.features[0].labels == ("blue", "green", "m\u00e4uve", "red")
+        assert forest.features[0].labels == ("blue", "dark red", "green", "red")
         assert np.array_equal(evaluate(forest, rows).decision, model.predict(rows))
         assert np.array_equal(evaluate(forest, rows.to_numpy()).decision, model.predict(rows))
 

@@ -1,0 +1,175 @@
+"""Load time and peak memory of a 1,000,000-node model, beside the library's own load in the same run.
+
+100 trees of 5,000 leaves (10,000 nodes less one), as XGBoost JSON and UBJSON, LightGBM text, and ONNX (the XGBoost
+trees once more, written by hand). Each load runs in a process of its own: seconds are the best of three and start
+after the imports; memory is the peak above what the process held before the load.
+Wanted: at most twice the library's time.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tools import arguments, in_fresh_process, show
+
+TREES, LEAVES, ROWS, COLUMNS = 100, 5_000, 30_000, 24
+GROWN = 4  # trees that are grown; the others repeat them, since only the reading is measured
+RUNS = 3
+
+
+def make(folder: Path, trees: int) -> dict[str, Path]:
+    """The model files by name."""
+    import lightgbm
+    import xgboost
+
+    random = np.random.default_rng(0)
+    X = random.normal(size=(ROWS, COLUMNS)).astype(np.float32)
+    y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + random.normal(size=ROWS)
+    grow = {"max_depth": 0, "max_leaves": LEAVES, "grow_policy": "lossguide", "min_child_weight": 0, "lambda": 0}
+    booster = xgboost.train({**grow, "tree_method": "hist", "eta": 0.1, "nthread": 2}, xgboost.DMatrix(X, y), GROWN)
+    booster = xgboost.Booster(
+        model_file=bytearray(json.dumps(repeated(json.loads(booster.save_raw("json")), trees)), "utf-8")
+    )
+    files = {"XGBoost JSON": folder / "m.json", "XGBoost UBJSON": folder / "m.ubj"}
+    for path in files.values():
+        booster.save_model(path)
+    light = {"num_leaves": LEAVES, "min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 0, "verbose": -1, "num_threads": 2}
+    text = lightgbm.train(light, lightgbm.Dataset(X, y), GROWN).model_to_string()
+    (folder / "m.txt").write_text(lightgbm.Booster(model_str=repeated_text(text, trees)).model_to_string())
+    (folder / "m.onnx").write_bytes(onnx_of(json.loads(booster.save_raw("json"))))
+    return {**files, "LightGBM text": folder / "m.txt", "ONNX": folder / "m.onnx"}
+
+
+def repeated(document: Any, trees: int) -> Any:
+    """An XGBoost document with its trees repeated up to so many."""
+    model = document["learner"]["gradient_booster"]["model"]
+    model["trees"] = [{**model["trees"][index % GROWN], "id": index} for index in range(trees)]
+    model["tree_info"] = [0] * trees
+    model["iteration_indptr"] = list(range(trees + 1))
+    model["gbtree_model_param"]["num_trees"] = str(trees)
+    return document
+
+
+def repeated_text(text: str, trees: int) -> str:
+    """A LightGBM text model with its trees repeated up to so many."""
+    head, *blocks = text.split("Tree=")
+    blocks[-1], tail = blocks[-1].split("end of trees", 1)
+    bodies = [block.split("\n", 1)[1] for block in blocks]
+    told = [f"Tree={index}\n{bodies[index % GROWN]}" for index in range(trees)]
+    lines = [
+        "tree_sizes=" + " ".join(str(len(tree)) for tree in told) if line.startswith("tree_sizes") else line
+        for line in head.splitlines()
+    ]
+    return "\n".join([*lines, ""]) + "\n" + "".join(told) + "end of trees" + tail
+
+
+def onnx_of(document: Any) -> bytes:
+    """A TreeEnsembleRegressor of an XGBoost model's trees."""
+    from onnx import TensorProto, helper
+
+    columns: dict[str, list[Any]] = {name: [] for name in ("tree", "node", "feature", "mode", "value", "true", "false")}
+    leaf_tree, leaf_node, weights = [], [], []
+    for index, tree in enumerate(document["learner"]["gradient_booster"]["model"]["trees"]):
+        left, right = np.array(tree["left_children"]), np.array(tree["right_children"])
+        inner = left != -1
+        values = np.array(tree["split_conditions"], dtype=np.float32)
+        columns["tree"] += [index] * len(left)
+        columns["node"] += range(len(left))
+        columns["feature"] += np.where(inner, tree["split_indices"], 0).tolist()
+        columns["mode"] += np.where(inner, "BRANCH_LT", "LEAF").tolist()
+        columns["value"] += np.where(inner, values, 0).tolist()
+        columns["true"] += np.where(inner, left, 0).tolist()
+        columns["false"] += np.where(inner, right, 0).tolist()
+        leaf_tree += [index] * int((~inner).sum())
+        leaf_node += np.flatnonzero(~inner).tolist()
+        weights += values[~inner].tolist()
+    node = helper.make_node(
+        "TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=1,
+        nodes_treeids=columns["tree"], nodes_nodeids=columns["node"], nodes_featureids=columns["feature"],
+        nodes_modes=columns["mode"], nodes_values=columns["value"], nodes_truenodeids=columns["true"],
+        nodes_falsenodeids=columns["false"], target_treeids=leaf_tree, target_nodeids=leaf_node,
+        target_ids=[0] * len(weights), target_weights=weights,
+    )  # fmt: skip
+    ports = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [None, w]) for n, w in (("x", COLUMNS), ("y", 1))]
+    graph = helper.make_graph([node], "trees", ports[:1], ports[1:])
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
+    return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString())
+
+
+def measure(who: str, path: str) -> None:
+    """Loads once and prints seconds, MB and nodes."""
+    load: Any
+    if who == "forestc":
+        import numba  # noqa: F401  not what is measured
+
+        import forestc
+
+        if path.endswith(".onnx"):
+            import onnx  # noqa: F401
+        load = forestc.load
+        small = Path(path).parent / f"small{Path(path).suffix}"  # what is imported late, and is not the file's doing
+        if small.exists():
+            load(small)
+    elif path.endswith((".json", ".ubj")):
+        import xgboost
+
+        load = lambda p: xgboost.Booster(model_file=p)  # noqa: E731
+    elif path.endswith(".txt"):
+        import lightgbm
+
+        load = lambda p: lightgbm.Booster(model_file=p)  # noqa: E731
+    else:
+        import onnxruntime
+
+        load = onnxruntime.InferenceSession
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.perf_counter()
+    loaded = load(path)
+    seconds = time.perf_counter() - start
+    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    print(json.dumps({"seconds": seconds, "mb": memory, "nodes": getattr(loaded, "n_nodes", 0)}))
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--trees", type=int, default=TREES, help="trees of 9,999 nodes (default: %(default)s)")
+    options = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        print(f"training two models of {options.trees} trees ...", flush=True)
+        files = make(folder, options.trees)
+        for kind, path in files.items():
+            best = {}
+            for who in ("library", "forestc"):
+                runs = [in_fresh_process(__file__, "--measure", who, path) for _ in range(RUNS)]
+                best[who] = min(runs, key=lambda run: run["seconds"])
+            ours, theirs = best["forestc"], best["library"]
+            rows.append(
+                {
+                    "file": kind,
+                    "MB": path.stat().st_size / 2**20,
+                    "nodes": ours["nodes"],
+                    "library_s": theirs["seconds"],
+                    "forestc_s": ours["seconds"],
+                    "ratio": ours["seconds"] / theirs["seconds"],
+                    "library_peak_MB": theirs["mb"],
+                    "forestc_peak_MB": ours["mb"],
+                }
+            )
+    show("loading a model", rows, options.json)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--measure"]:
+        measure(*sys.argv[2:])
+    else:
+        main()
