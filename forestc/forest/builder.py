@@ -28,12 +28,11 @@ from forestc.forest.ir import (
     Part,
     Provenance,
     Tree,
-    unique_in,
 )
 from forestc.forest.verify import verify
 
 MAX_NODES = 1 << 28
-MAX_DEPTH = 4096
+MAX_DEPTH = 8192
 MAX_OUTPUTS = 1 << 16
 
 
@@ -68,8 +67,8 @@ def make_tree(
         raise ModelError(f"{n} nodes", where=where, do=f"a tree has 1 to {MAX_NODES} nodes")
     numbers = np.arange(n, dtype=np.int32) if ids is None else _ints(ids, "node ids", where)
     is_leaf = left_ == LEAF
-    feature_ = np.where(is_leaf, LEAF, _ints(feature, "features", where)).astype(np.int32)
-    leaf_ = np.where(is_leaf, np.cumsum(is_leaf) - 1, LEAF) if leaf is None else _ints(leaf, "leaf rows", where)
+    feature_ = _ints(feature, "features", where)
+    leaf_ = np.cumsum(is_leaf, dtype=np.int32) - 1 if leaf is None else _ints(leaf, "leaf rows", where)
     arrays: dict[str, NDArray[Any]] = {
         "right children": right_,
         "features": feature_,
@@ -81,27 +80,31 @@ def make_tree(
         "leaf rows": leaf_,
         "node ids": numbers,
     }
-    cover_ = None if cover is None else _array(cover, np.float64, "covers", where)
+    cover_ = None if cover is None else _array(cover, np.float64, "covers", where, copy=True)
     if cover_ is not None:
         arrays["covers"] = cover_
     for name, array in arrays.items():
         if array.shape != (n,):
             raise ModelError(f"{len(array)} {name} for {n} nodes", where=where)
     _refuse_non_tree(left_, right_, numbers, where)
-    inner = ~is_leaf
+    # Integers are this function's own copies by now; what may still be the caller's array is copied.
+    feature_[is_leaf] = LEAF
+    if leaf is None:
+        leaf_[~is_leaf] = LEAF
+    arrays["sets"][is_leaf] = NO_SET
     return Tree(
-        feature=_frozen(feature_),
-        threshold=_frozen(np.where(inner, arrays["thresholds"], 0).astype(dtype)),
-        set_index=_frozen(np.where(inner, arrays["sets"], NO_SET).astype(np.int32)),
+        feature=_readonly(feature_),
+        threshold=_readonly(np.where(is_leaf, dtype(0), arrays["thresholds"])),
+        set_index=_readonly(arrays["sets"]),
         sets=tuple(_members(members, where) for members in sets),
-        left=_frozen(left_),
-        right=_frozen(right_),
-        missing_left=_frozen(arrays["missing directions"] & inner),
-        leaf=_frozen(leaf_.astype(np.int32)),
-        values=_frozen(np.atleast_2d(_array(values, dtype, "leaf values", where))),
+        left=_readonly(left_),
+        right=_readonly(right_),
+        missing_left=_readonly(arrays["missing directions"] & ~is_leaf),
+        leaf=_readonly(leaf_),
+        values=_readonly(np.atleast_2d(_array(values, dtype, "leaf values", where, copy=True))),
         outputs=tuple(int(k) for k in outputs),
-        cover=None if cover_ is None else _frozen(cover_),
-        ids=_frozen(numbers),
+        cover=None if cover_ is None else _readonly(cover_),
+        ids=_readonly(numbers),
     )
 
 
@@ -113,32 +116,37 @@ def _refuse_non_tree(left: IntArray, right: IntArray, ids: IntArray, where: str)
         return ModelError(what, where=f"{where}, node {int(ids[np.flatnonzero(nodes)[0]])}")
 
     for child, side in ((left, "left"), (right, "right")):
-        if (bad := (child < LEAF) | (child >= n)).any():
+        if child.min() < LEAF or child.max() >= n:
+            bad = (child < LEAF) | (child >= n)
             raise fail(bad, f"{side} child {int(child[bad][0])} is outside the {n} nodes")
     if (bad := is_leaf != (right == LEAF)).any():
         raise fail(bad, "has one child only")
-    children = np.concatenate([left[~is_leaf], right[~is_leaf]])
+    inner = np.flatnonzero(~is_leaf)
+    children = np.concatenate([left[inner], right[inner]])
     parents = np.bincount(children, minlength=n)
-    if parents[0]:
+    if parents[0] == 0 and int(parents.max(initial=0)) <= 1 and len(children) == n - 1:
+        pass  # what most trees are: every node but the root has one parent
+    elif parents[0]:
         raise fail(np.isin(np.arange(n), children[children == 0]), "the root is somebody's child: a cycle")
-    if (bad := parents > 1).any():
+    elif (bad := parents > 1).any():
         raise fail(bad, "has two parents")
-    orphan = parents == 0
-    orphan[0] = False
-    if orphan.any():
+    else:
+        orphan = parents == 0
+        orphan[0] = False
         raise fail(orphan, "is an orphan: no node leads to it")
-    reached = np.zeros(n, dtype=bool)
-    level = np.zeros(1, dtype=np.int64)
-    depth = 0
-    while len(level):
-        if depth > MAX_DEPTH:
+    ascending = bool((children[: n // 2] > inner).all() and (children[n // 2 :] > inner).all())
+    if ascending and len(inner) <= MAX_DEPTH:
+        return  # children come after their parents, so there is no circle, and the depth is bounded by the conditions
+    levels = [np.zeros(1, dtype=np.int32)]
+    while len(levels[-1]):
+        if len(levels) > MAX_DEPTH + 1:
             raise ModelError(f"is deeper than {MAX_DEPTH} conditions", where=where, do="train with a max_depth")
-        depth += 1
-        reached[level] = True
-        inner = level[~is_leaf[level]]
-        level = np.concatenate([left[inner], right[inner]]).astype(np.int64)
-    if not reached.all():  # every node has one parent, so what the root misses goes round in a circle
-        raise fail(~reached, "lies on a cycle")
+        at = levels[-1][left[levels[-1]] != LEAF]
+        levels.append(np.concatenate([left[at], right[at]]))
+    if sum(map(len, levels)) < n:  # every node has one parent, so what the root misses goes round in a circle
+        missed = np.ones(n, dtype=bool)
+        missed[np.concatenate(levels)] = False
+        raise fail(missed, "lies on a cycle")
 
 
 def read_features(
@@ -149,17 +157,19 @@ def read_features(
     trees: `feature` holds columns of the source's rows. make: a column's Feature. What a file says of its
     width costs nothing this way. Raises ModelError for a column outside the rows.
     """
-    read = unique_in(tree.feature[tree.inner] for tree in trees)
-    if len(read) and (read[0] < 0 or read[-1] >= columns):
-        bad = int(read[0] if read[0] < 0 else read[-1])
-        tree = next(index for index, tree in enumerate(trees) if (tree.feature[tree.inner] == bad).any())
-        raise ModelError(f"a condition reads column {bad} of {columns}", where=f"{where}, tree {tree}")
+    for index, tree in enumerate(trees):
+        low, high = int(tree.feature.min()), int(tree.feature.max())
+        if low < LEAF or high >= columns or (low == LEAF and (tree.feature[tree.inner] == LEAF).any()):
+            bad = high if high >= columns else low
+            raise ModelError(f"a condition reads column {bad} of {columns}", where=f"{where}, tree {index}")
+    place = np.full(max((int(tree.feature.max()) for tree in trees), default=0) + 2, LEAF, dtype=np.int32)
+    for tree in trees:
+        place[tree.feature] = 0
+    place[LEAF] = LEAF  # the last entry, which a leaf's -1 finds
+    read = np.flatnonzero(place == 0)
+    place[read] = np.arange(len(read))
     features = [make(int(column)) for column in read]
-    placed = [
-        changed_tree(t, feature=np.where(t.left == LEAF, LEAF, np.searchsorted(read, t.feature)).astype(np.int32))
-        for t in trees
-    ]
-    return features, placed
+    return features, [replace(tree, feature=_readonly(place[tree.feature])) for tree in trees]
 
 
 def make_forest(
@@ -233,14 +243,17 @@ def _members(members: Sequence[Member], where: str) -> tuple[Member, ...]:
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    result = np.array(array)  # a copy: the caller's array stays theirs
-    result.flags.writeable = False
-    return result
+    return _readonly(np.array(array))  # a copy: the caller's array stays theirs
 
 
-def _array(data: ArrayLike, dtype: Any, what: str, where: str) -> NDArray[Any]:
+def _readonly(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array
+
+
+def _array(data: ArrayLike, dtype: Any, what: str, where: str, copy: bool = False) -> NDArray[Any]:
     try:
-        return np.asarray(data, dtype=dtype)
+        return np.array(data, dtype=dtype) if copy else np.asarray(data, dtype=dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"{what} are not numbers ({error})", where=where) from None
 

@@ -262,7 +262,8 @@ def finish_scores(forest: Forest, part: Part, total: NDArray[Any]) -> NDArray[An
     if aggregate.divisor != 1.0:
         total = total / total.dtype.type(aggregate.divisor)
     if not aggregate.bias_first or aggregate.kind != "sum":
-        total = total + forest.bias[part.start : part.stop].astype(total.dtype)
+        # rounded once: the same as adding in the precision itself where the bias has no more digits than that
+        total = (total.astype(np.float64) + forest.bias[part.start : part.stop]).astype(total.dtype)
     return total
 
 
@@ -285,6 +286,8 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
             return scores
         case "exp":
             return np.exp(wide).astype(dtype)
+        case "exp2":
+            return np.exp2(wide).astype(dtype)
         case "sigmoid":  # the steps are rounded one by one, as libraries do
             return np.asarray(one / (one + np.exp(-wide).astype(dtype)))
         case "softplus":

@@ -26,7 +26,7 @@ from forestc.forest.numbers import FLOAT32, Category, NumberType
 
 Label: TypeAlias = str | int | float | bool
 LinkKind: TypeAlias = Literal[
-    "identity", "sigmoid", "softmax", "softmax-zero", "exp", "softplus", "square", "step", "probit", "isolation"
+    "identity", "sigmoid", "softmax", "softmax-zero", "exp", "exp2", "softplus", "square", "step", "probit", "isolation"
 ]
 Member: TypeAlias = int | float
 IntArray: TypeAlias = NDArray[np.int32]
@@ -138,7 +138,7 @@ class Link:
     | sigmoid      | 1 / (1 + exp(-s)), each output by itself |
     | softmax      | exp(s_k) / sum of exp(s)                |
     | softmax-zero | the same over the scores that are not 0; the others stay 0 |
-    | exp          | exp(s)                                  |
+    | exp, exp2    | exp(s), 2 ** s                          |
     | softplus     | log(1 + exp(s))                         |
     | square       | s * |s|                                 |
     | step         | 1 where s > 0, else 0                   |

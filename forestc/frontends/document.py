@@ -67,8 +67,12 @@ class Document:
                 raise ValueError("not numbers")
             if np.dtype(dtype).kind == "i" and array.dtype.kind == "f" and not (array == np.floor(array)).all():
                 raise ValueError("not whole numbers")
+            if np.dtype(dtype).kind == "i" and array.size and array.dtype.itemsize > np.dtype(dtype).itemsize:
+                limits = np.iinfo(dtype)
+                if array.min() < limits.min or array.max() > limits.max:
+                    raise ValueError(f"not numbers of {limits.bits} bits")
             with np.errstate(over="ignore", invalid="ignore"):
-                array = array.astype(dtype)
+                array = array.astype(dtype, copy=False)
         except (ValueError, TypeError, OverflowError) as error:
             raise self.fail(f"is not an array of numbers ({error})") from None
         if array.ndim != 1:

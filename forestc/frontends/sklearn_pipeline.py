@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.ir import Forest
-from forestc.frontends.fold import Column, Function, fold
+from forestc.frontends.fold import Column, Function, fold, identity
 from forestc.frontends.sklearn_trees import width_of
 
 # Class of a monotone step -> its fitted attributes that hold a value a column, and the axis the columns lie on.
@@ -141,7 +141,7 @@ def _imputed(step: Any, columns: list[Column], where: str) -> list[Column]:
             filled.append(_imputed_text(column, fill, where))
             continue
         points = {float(marker): float(fill)} if marked else {}
-        filled.append(column.then(_same, np.nan if marked else float(fill), points))
+        filled.append(column.then(identity, np.nan if marked else float(fill), points))
     if step.add_indicator:
         for j in step.indicator_.features_:
             points = {float(marker): 1.0} if marked else {}
@@ -151,10 +151,6 @@ def _imputed(step: Any, columns: list[Column], where: str) -> list[Column]:
 
 def _imputed_text(column: Column, fill: Any, where: str) -> Column:
     raise ModelError(f"SimpleImputer of a column of text (with {fill!r})", where=where, do="impute after encoding")
-
-
-def _same(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    return x
 
 
 def _zero(x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -129,7 +129,10 @@ class _Reader:
             form, size = _NUMBERS[kind]
             if count > (len(self.data) - self.at) // size:
                 raise self.fail(f"{count} numbers promised, {len(self.data) - self.at} bytes left")
-            return np.frombuffer(self.take(count * size), dtype=np.dtype(form)).astype(np.dtype(form[1:]))
+            # no copy, and big-endian, until somebody asks for it
+            found = np.frombuffer(self.data, dtype=np.dtype(form), count=count, offset=self.at)
+            self.at += count * size
+            return found
         items: list[Any] = []
         if count is None:
             while (marker := self.marker()) != b"]":

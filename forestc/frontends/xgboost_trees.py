@@ -27,10 +27,10 @@ class Draft:
 
     where: str
     feature: NDArray[Any]
-    threshold: NDArray[np.float64]
+    threshold: NDArray[np.float32]
     left: NDArray[Any]
     right: NDArray[Any]
-    values: NDArray[np.float64]
+    values: NDArray[np.float32]
     outputs: tuple[int, ...]
     missing_left: NDArray[np.bool_]
     cover: NDArray[np.float64] | None
@@ -40,10 +40,10 @@ class Draft:
     def weighted(self, weight: np.float32, base: np.float32 | None) -> Draft:
         """The tree with leaves as dart adds them: times the tree's weight, in float32; with `base` as
         inplace_predict does, which gets there by (base + leaf - base)."""
-        leaves = self.values.astype(np.float32)
+        leaves = self.values
         if base is not None:
             leaves = (base + leaves) - base
-        return replace(self, values=(leaves * weight).astype(np.float64))
+        return replace(self, values=leaves * weight)
 
     def tree(self, categories: Mapping[int, int]) -> Tree:
         """The finished tree. categories: column -> number of codes. Raises ModelError."""
@@ -65,7 +65,7 @@ class Draft:
         return make_tree(
             where=self.where,
             feature=self.feature,
-            threshold=np.where(set_index == NO_SET, self.threshold, 0.0),
+            threshold=np.where(set_index == NO_SET, self.threshold, np.float32(0)) if sets else self.threshold,
             left=self.left,
             right=self.right,
             values=self.values,
@@ -83,15 +83,15 @@ def read_tree(doc: Document, index: int, outputs: tuple[int, ...], columns: int,
     size = doc.get("tree_param").get("size_leaf_vector").integer(0, 1 << 16)
     if size > 1 and size != len(outputs):
         raise doc.fail(f"has leaves of {size} values for {len(outputs)} outputs")
-    left = doc.get("left_children").array(np.int64)
+    left = doc.get("left_children").array(np.int32)
     n = len(left)
     arrays = {
         key: doc.get(key).array(dtype)
         for key, dtype in (
-            ("right_children", np.int64),
-            ("split_indices", np.int64),
+            ("right_children", np.int32),
+            ("split_indices", np.int32),
             ("split_conditions", np.float32),
-            ("default_left", np.int64),
+            ("default_left", np.int8),
         )
     }
     if doc.has("sum_hessian"):
@@ -105,42 +105,44 @@ def read_tree(doc: Document, index: int, outputs: tuple[int, ...], columns: int,
     if n and not kept[0]:
         raise doc.fail("the root is deleted")
     is_leaf = left == LEAF
-    places = np.where(is_leaf, LEAF, right)  # newer files keep a vector leaf's place among the leaves here
-    inside = (left >= LEAF) & (left < n) & (places >= LEAF) & (places < n)
-    if not inside.all():
-        raise doc.fail(f"node {int(np.flatnonzero(~inside)[0])} has a child outside the {n} nodes")
-    conditions = arrays["split_conditions"].astype(np.float64)
-    values = _vectors(doc, is_leaf & kept, right, size) if size > 1 else conditions[is_leaf & kept].reshape(-1, 1)
+    if n and size > 1:  # newer files keep a vector leaf's place among the leaves where its right child would be
+        values = _vectors(doc, is_leaf & kept, right, size)
+        right = np.where(is_leaf, LEAF, right)
+    else:
+        values = arrays["split_conditions"][is_leaf & kept].reshape(-1, 1)
+    for child in (left, right):
+        if n and not (child.min() >= LEAF and child.max() < n):
+            outside = np.flatnonzero((child < LEAF) | (child >= n))
+            raise doc.fail(f"node {int(outside[0])} has a child outside the {n} nodes")
     by_category = _right_codes(doc, n, columns_of, columns, categories)
-    ids = np.arange(n)
+    ids = np.arange(n, dtype=np.int32)
     if not kept.all():
         number = np.where(kept, np.cumsum(kept) - 1, n)  # of a deleted node: out of range, refused by the builder
         left = np.where(is_leaf, LEAF, number[left])[kept]
-        places = np.where(is_leaf, LEAF, number[places])[kept]
+        right = np.where(right == LEAF, LEAF, number[right])[kept]
         by_category = {int(number[node]): codes for node, codes in by_category.items() if kept[node]}
-        ids, is_leaf = ids[kept], is_leaf[kept]
-    else:
-        places = np.where(is_leaf, LEAF, places)
-    feature = columns_of[kept]
-    if (bad := ~is_leaf & ((feature < 0) | (feature >= columns))).any():
-        node = int(ids[np.flatnonzero(bad)[0]])
-        raise doc.fail(f"node {node} splits on feature {int(feature[bad][0])} of {columns}")
+        ids, is_leaf, columns_of = ids[kept], is_leaf[kept], columns_of[kept]
+        arrays = {key: array[kept] for key, array in arrays.items()}
+    feature = np.where(is_leaf, LEAF, columns_of)
+    if n and not (feature.min() >= LEAF and feature.max() < columns):
+        bad = np.flatnonzero((feature < LEAF) | (feature >= columns))[0]
+        raise doc.fail(f"node {int(ids[bad])} splits on feature {int(feature[bad])} of {columns}")
     return Draft(
         where=f"{doc.where}, tree {index}",
-        feature=np.where(is_leaf, LEAF, feature),
-        threshold=np.where(is_leaf, 0.0, conditions[kept]),
+        feature=feature,
+        threshold=arrays["split_conditions"],
         left=left,
-        right=places,
+        right=right,
         values=values,
         outputs=outputs,
-        missing_left=arrays["default_left"][kept] != 0,
-        cover=arrays["sum_hessian"][kept] if "sum_hessian" in arrays else None,
+        missing_left=arrays["default_left"] != 0,
+        cover=arrays.get("sum_hessian"),
         ids=ids,
         right_codes=by_category,
     )
 
 
-def _vectors(doc: Document, leaves: NDArray[np.bool_], right: NDArray[Any], size: int) -> NDArray[np.float64]:
+def _vectors(doc: Document, leaves: NDArray[np.bool_], right: NDArray[Any], size: int) -> NDArray[np.float32]:
     """Vector leaves: (leaves, size). From 3.2 on in leaf_weights, at the place right_children says; before in
     base_weights, at the node's own."""
     key, places = ("leaf_weights", right) if doc.has("leaf_weights") else ("base_weights", np.arange(len(right)))
@@ -151,7 +153,7 @@ def _vectors(doc: Document, leaves: NDArray[np.bool_], right: NDArray[Any], size
     wanted = places[leaves]
     if len(wanted) and not (wanted.min() >= 0 and wanted.max() < len(table)):
         raise doc.fail(f"a leaf is outside the {len(table)} {key}")
-    return table[wanted].astype(np.float64)
+    return np.asarray(table[wanted], dtype=np.float32)
 
 
 def _right_codes(

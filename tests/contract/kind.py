@@ -86,12 +86,15 @@ def ulps_between(a: Rows, b: Rows) -> Rows:
     """How many floats of their own type lie between two arrays of the same type; 0 for equal or both NaN."""
     bits = {np.dtype(np.float32): np.int32, np.dtype(np.float64): np.int64}[a.dtype]
 
-    def key(x: Rows) -> NDArray[np.float64]:
+    def key(x: Rows) -> NDArray[np.int64]:
         pattern = np.ascontiguousarray(x).view(bits).astype(np.int64)
         top = np.int64(np.iinfo(bits).max)
-        return np.where(pattern < 0, -(pattern & top), pattern).astype(np.float64)
+        return np.where(pattern < 0, -(pattern & top), pattern)
 
-    return np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(key(a) - key(b)))
+    i, j = key(a), key(b)
+    apart = (i < 0) != (j < 0)  # their difference may not fit
+    steps = np.where(apart, np.abs(i.astype(float)) + np.abs(j.astype(float)), np.abs(i - np.where(apart, i, j)))
+    return np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, steps)
 
 
 def conditions(forest: Forest) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from contract import kinds_lightgbm, kinds_pipeline, kinds_sklearn, kinds_xgboost
+from contract import kinds_catboost, kinds_lightgbm, kinds_onnx, kinds_pipeline, kinds_sklearn, kinds_treelite, kinds_xgboost
 from contract.kind import Trained
 
 KINDS: dict[str, Callable[[], Trained]] = {}
@@ -12,3 +12,6 @@ KINDS |= kinds_sklearn.KINDS
 KINDS |= kinds_pipeline.KINDS
 KINDS |= kinds_lightgbm.KINDS
 KINDS |= kinds_xgboost.KINDS
+KINDS |= kinds_onnx.KINDS
+KINDS |= kinds_catboost.KINDS
+KINDS |= kinds_treelite.KINDS

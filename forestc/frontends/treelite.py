@@ -1,0 +1,272 @@
+"""treelite models: checkpoints (cuML's and others'), through the treelite package, and live ones.
+
+What its reference predictor (GTIL) does, and this keeps: rows are read in the thresholds' own float type; sums
+start at 0 in the leaves' type, tree after tree, are divided by how many trees feed an output where the model
+averages, and then get the base score; a category that is negative, too large or not in the list does not match.
+The binary form is read by treelite itself, so a checkpoint is only as safe to open as treelite makes it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import MissingExtraError, ModelError
+from forestc.forest.builder import make_forest, make_tree, read_features
+from forestc.forest.ir import (
+    LEAF,
+    NO_SET,
+    Aggregate,
+    Combine,
+    Decision,
+    Feature,
+    Forest,
+    Label,
+    Link,
+    LinkKind,
+    Member,
+    Part,
+    Provenance,
+    Tree,
+)
+from forestc.forest.numbers import MAX_CATEGORIES, Category, Float
+from forestc.frontends.exact import least_float, next_above, where_equal
+
+MAX_OUTPUTS = 1 << 16
+
+LINKS: dict[str, LinkKind] = {
+    "identity": "identity",
+    "identity_multiclass": "identity",
+    "sigmoid": "sigmoid",
+    "multiclass_ova": "sigmoid",
+    "softmax": "softmax",
+    "exponential": "exp",
+    "exponential_standard_ratio": "exp2",
+    "logarithm_one_plus_exp": "softplus",
+    "signed_square": "square",
+    "hinge": "step",
+}
+_BINARY, _MULTI = 0, 2  # task types that decide
+_CATEGORICAL = 2  # node type
+_EQ, _LT, _LE, _GT, _GE = 1, 2, 3, 4, 5  # comparisons
+
+
+def read_bytes(data: bytes, where: str) -> Forest:
+    """A Forest from a checkpoint's bytes. Raises ModelError."""
+    try:
+        import treelite
+    except ImportError:
+        raise MissingExtraError("treelite", "treelite") from None
+    try:
+        model = treelite.Model.deserialize_bytes(data)
+    except Exception as error:  # noqa: BLE001  whatever treelite makes of a damaged file
+        message = str(error).splitlines()[0][:160] if str(error) else type(error).__name__
+        raise ModelError(f"not a readable treelite checkpoint ({message})", where=where) from None
+    return _forest(model, where)
+
+
+def read_live(model: Any) -> Forest:
+    """A Forest from a treelite.Model. Raises ModelError."""
+    return _forest(model, f"treelite {type(model).__name__}")
+
+
+def _forest(model: Any, where: str) -> Forest:
+    header = model.get_header_accessor()
+    told = {name: header.get_field(name) for name in ("postprocessor", "sigmoid_alpha", "ratio_c", "task_type")}
+    name = str(told["postprocessor"])
+    if name not in LINKS:
+        raise ModelError(f"postprocessor {name[:40]!r} is not known", where=where, do="known: " + ", ".join(LINKS))
+    columns, count = int(model.num_feature), int(model.num_tree)
+    widths = np.asarray(header.get_field("num_class"), dtype=np.int64)
+    if not len(widths) or widths.min() < 1 or widths.sum() > MAX_OUTPUTS:
+        raise ModelError(f"{widths.tolist()[:8]} classes", where=where)
+    most, starts = int(widths.max()), np.cumsum(widths) - widths
+    bits = {"float32": 32, "float64": 64}[str(model.input_type)]
+    scores = str(model.output_type)
+    feeds = np.stack([np.asarray(header.get_field(key), dtype=np.int64) for key in ("target_id", "class_id")], axis=1)
+    if feeds.shape != (count, 2) or not ((feeds >= -1) & (feeds < [len(widths), most])).all():
+        raise ModelError("trees feed targets or classes that there are not", where=where)
+    outputs = [_outputs(target, cls, widths, starts) for target, cls in feeds.tolist()]
+    categories: dict[int, int] = {}
+    drafts = [_arrays(model, index, categories) for index in range(count)]
+    shape = [int(n) for n in header.get_field("leaf_vector_shape")]
+    trees = [
+        _tree(arrays, f"{where}, tree {index}", bits, shape, outputs[index], feeds[index].tolist(), widths, categories)
+        for index, arrays in enumerate(drafts)
+    ]
+    fed = np.zeros(int(widths.sum()))
+    for some in outputs:
+        fed[list(some)] += 1
+    average = bool(header.get_field("average_tree_output")[0])
+    if average and len(set(fed.tolist())) > 1:
+        raise ModelError("outputs are fed by different numbers of trees and averaged", where=where)
+    base = np.asarray(header.get_field("base_scores"), dtype=np.float64).reshape(len(widths), most)
+    bias = np.concatenate([base[target, :width] for target, width in enumerate(widths.tolist())])
+    slope = {"sigmoid": float(told["sigmoid_alpha"][0]), "exp2": -1 / float(told["ratio_c"][0])}.get(LINKS[name], 1.0)
+    link = Link(LINKS[name], slope)
+    aggregate = Aggregate("sum", scores, False, float(fed[0]) if average else 1.0)  # type: ignore[arg-type]
+    task = int(told["task_type"][0])
+    decided = [_decision(task, width, link, scores) for width in widths.tolist()]
+    parts = [
+        Part(start, start + width, aggregate, link, decision, classes)
+        for start, width, (decision, classes) in zip(starts.tolist(), widths.tolist(), decided, strict=True)
+    ]
+    number = Float(bits)
+
+    def feature(column: int) -> Feature:
+        kind = Category(categories[column], "floor") if column in categories else number
+        return Feature(f"x{column}", kind, column, missing=True, raw=number)
+
+    features, placed = read_features(trees, columns, feature, where)
+    several = len(parts) > 1
+    version = ".".join(str(int(header.get_field(f"{key}_ver")[0])) for key in ("major", "minor", "patch"))
+    return make_forest(
+        where=where,
+        name="forest",
+        features=features,
+        columns=columns,
+        trees=placed,
+        n_outputs=len(bias),
+        bias=bias,
+        aggregate=aggregate,
+        link=Link() if several else link,
+        decision=Decision("none") if several else parts[0].decision,
+        classes=() if several else parts[0].classes,
+        provenance=Provenance("treelite", version),
+        parts=parts if several else [],
+        combine=Combine(),
+    )
+
+
+def _decision(task: int, width: int, link: Link, scores: str) -> tuple[Decision, tuple[Label, ...]]:
+    """What a target's values decide; treelite itself stops at the values."""
+    if task == _BINARY and width == 1:
+        dtype, bits = np.dtype(scores), 32 if scores == "float32" else 64
+        if link.kind != "sigmoid":
+            half = np.nextafter(dtype.type(0.5 if link.kind == "identity" else 0.0), dtype.type(1))
+            return Decision("threshold", float(half)), (0, 1)
+
+        def above_half(score: float) -> bool:
+            with np.errstate(over="ignore"):
+                power = np.exp(-dtype.type(link.slope) * dtype.type(score))
+            return bool(dtype.type(1) / (dtype.type(1) + power) > 0.5)
+
+        return Decision("threshold", least_float(above_half, bits)), (0, 1)
+    if task in (_BINARY, _MULTI) and width > 1:
+        return Decision("argmax", 0, "values"), tuple(range(width))
+    return Decision("none"), ()
+
+
+def _outputs(target: int, cls: int, widths: NDArray[np.int64], starts: NDArray[np.int64]) -> tuple[int, ...]:
+    """Which outputs a tree feeds; -1 stands for all targets, or all classes."""
+    targets = range(len(widths)) if target < 0 else [target]
+    chosen = []
+    for t in targets:
+        first, width = int(starts[t]), int(widths[t])
+        chosen += list(range(first, first + width)) if cls < 0 else [first + cls] if cls < width else []
+    return tuple(chosen)
+
+
+_FIELDS: tuple[str, ...] = (
+    "node_type", "cleft", "cright", "split_index", "default_left", "leaf_value", "threshold", "cmp", "sum_hess",
+    "category_list_right_child", "category_list", "category_list_begin", "category_list_end",
+    "leaf_vector", "leaf_vector_begin",
+)  # fmt: skip
+
+
+def _arrays(model: Any, index: int, categories: dict[int, int]) -> dict[str, NDArray[Any]]:
+    """A tree's arrays; notes how many codes each categorical column has."""
+    accessor = model.get_tree_accessor(index)
+    arrays = {name: np.array(accessor.get_field(name)) for name in _FIELDS}
+    for node in np.flatnonzero(arrays["node_type"] == _CATEGORICAL).tolist():
+        codes = arrays["category_list"][
+            int(arrays["category_list_begin"][node]) : int(arrays["category_list_end"][node])
+        ]
+        most = int(codes.max(initial=0)) + 1
+        if most > MAX_CATEGORIES:
+            raise ModelError(f"category {most - 1}", where=f"tree {index}, node {node}", do=f"at most {MAX_CATEGORIES}")
+        column = int(arrays["split_index"][node])
+        categories[column] = max(categories.get(column, 1), most)
+    return arrays
+
+
+def _tree(
+    arrays: dict[str, NDArray[Any]],
+    where: str,
+    bits: int,
+    shape: list[int],
+    outputs: tuple[int, ...],
+    feeds: list[int],
+    widths: NDArray[np.int64],
+    categories: dict[int, int],
+) -> Tree:
+    left, right = arrays["cleft"].astype(np.int64), arrays["cright"].astype(np.int64)
+    is_leaf = left == LEAF
+    compare = np.where(is_leaf, _LT, arrays["cmp"])
+    by_category = ~is_leaf & (arrays["node_type"] == _CATEGORICAL)
+    if not (np.isin(compare, (_EQ, _LT, _LE, _GT, _GE)) | by_category).all():
+        raise ModelError("a comparison is not known", where=where)
+    limit = arrays["threshold"].astype(np.float64)
+    threshold = np.where(np.isin(compare, (_LE, _GT)), next_above(limit, bits), limit)
+    swapped = ~by_category & np.isin(compare, (_GT, _GE))  # x > t is not x < t', with the sides exchanged
+    missing_left = (arrays["default_left"] != 0) ^ swapped
+    set_index = np.full(len(left), NO_SET)
+    sets: list[list[Member]] = []
+    for node in np.flatnonzero(~is_leaf & (by_category | (compare == _EQ))).tolist():
+        set_index[node] = len(sets)
+        if not by_category[node]:
+            sets.append(where_equal(limit[[node]], bits=bits))
+            continue
+        span = slice(int(arrays["category_list_begin"][node]), int(arrays["category_list_end"][node]))
+        listed = set(arrays["category_list"][span].tolist())
+        every = range(categories[int(arrays["split_index"][node])] + 1)
+        goes_right = bool(arrays["category_list_right_child"][node])
+        sets.append([code for code in every if (code in listed) != goes_right])
+    for node in np.flatnonzero(~is_leaf & ~by_category & np.isin(arrays["split_index"], list(categories))).tolist():
+        raise ModelError("is split as a number and as a category", where=f"{where}, node {node}")
+    return make_tree(
+        where=where,
+        feature=np.where(is_leaf, LEAF, arrays["split_index"]),
+        threshold=np.where(by_category, 0.0, threshold),
+        left=np.where(swapped, right, left),
+        right=np.where(swapped, left, right),
+        values=_values(arrays, is_leaf, shape, outputs, feeds, widths, where),
+        outputs=outputs,
+        missing_left=missing_left,
+        set_index=set_index,
+        sets=sets,
+        cover=arrays["sum_hess"] if len(arrays["sum_hess"]) == len(left) else None,
+    )
+
+
+def _values(
+    arrays: dict[str, NDArray[Any]],
+    is_leaf: NDArray[np.bool_],
+    shape: list[int],
+    outputs: tuple[int, ...],
+    feeds: list[int],
+    widths: NDArray[np.int64],
+    where: str,
+) -> NDArray[np.float64]:
+    """(leaves, outputs): a leaf's value, or its vector, of which only the classes that a target has count."""
+    size = int(np.prod(shape))
+    if size == 1:
+        return np.asarray(arrays["leaf_value"][is_leaf], dtype=np.float64).reshape(-1, 1)
+    begin = arrays["leaf_vector_begin"][is_leaf].astype(np.int64)
+    vectors = arrays["leaf_vector"]
+    if len(shape) != 2 or not size or (len(begin) and not (begin.min() >= 0 and begin.max() + size <= len(vectors))):
+        raise ModelError(f"leaf vectors do not have shape {shape}", where=where)
+    table = vectors[begin[:, np.newaxis] + np.arange(size)].reshape(-1, *shape).astype(np.float64)
+    targets = range(len(widths)) if feeds[0] < 0 else [feeds[0]]
+    columns = []
+    for place, target in enumerate(targets):
+        width = int(widths[target]) if feeds[1] < 0 else 1
+        if place >= shape[0] or width > shape[1]:
+            raise ModelError(f"leaf vectors have shape {shape}, too few for the outputs", where=where)
+        columns.append(table[:, place, :width])
+    found = np.concatenate(columns, axis=1)
+    if found.shape[1] != len(outputs):
+        raise ModelError(f"{found.shape[1]} leaf values for {len(outputs)} outputs", where=where)
+    return found
