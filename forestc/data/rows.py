@@ -11,18 +11,20 @@ import gzip
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv
 import pyarrow.dataset
 from numpy.typing import NDArray
 
 from forestc.errors import OptionError, RowsError
+from forestc.forest.evaluate import numeric
 from forestc.forest.ir import Forest
 from forestc.forest.rows import ArrayRows, Batch, Rows
 
@@ -39,6 +41,7 @@ class TableRows:
 
     open: starts reading afresh and gives Arrow batches of the wanted columns.
     wanted: file column of each of the model's columns, None where no condition reads it.
+    names: of the model's columns that take text, the names of their categories.
     """
 
     open: Callable[[], Iterator[pa.RecordBatch]]
@@ -46,6 +49,7 @@ class TableRows:
     label: str | None
     classes: tuple[Any, ...]
     where: str
+    names: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def batches(self) -> Iterator[Batch]:
         """Raises RowsError, naming column and row, for what is no number."""
@@ -56,7 +60,7 @@ class TableRows:
             X = np.zeros((table.num_rows, len(self.wanted)))
             for column, name in enumerate(self.wanted):
                 if name is not None:
-                    X[:, column] = _numbers(table.column(name), name, self.where)
+                    X[:, column] = _numbers(table.column(name), name, self.where, self.names.get(column, ()))
             truth = None if self.label is None else self._truth(table.column(self.label), start)
             start += table.num_rows
             yield Batch(X, truth)
@@ -106,7 +110,21 @@ def _as_number(label: Any) -> float | None:
         return None
 
 
-def _numbers(column: pa.Array, name: str, where: str) -> NDArray[np.float64]:
+def _names(forest: Forest) -> dict[int, tuple[str, ...]]:
+    """The names of categories, by column, of the features that have some."""
+    return {feature.column: feature.labels for feature in forest.features if feature.labels}
+
+
+def _numbers(column: pa.Array, name: str, where: str, names: tuple[str, ...] = ()) -> NDArray[np.float64]:
+    """A column as float64, NaN where a value is missing. names: of categories, which become their codes, and
+    any other text -1."""
+    if names and pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if names and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        text = column.cast(pa.string())
+        codes = pyarrow.compute.index_in(text, value_set=pa.array(names, pa.string()))
+        known = codes.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.float64)
+        return np.where(text.is_null().to_numpy(zero_copy_only=False), np.nan, known)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
@@ -162,10 +180,7 @@ def rows_from(rows: Any, forest: Forest, truth: Any = None) -> Rows:
     if hasattr(rows, "columns") and not isinstance(rows, np.ndarray):
         data = _frame(rows, forest)
     else:
-        try:
-            data = np.asarray(rows, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise RowsError(f"the rows are not numbers ({error})") from None
+        data = numeric(forest, rows)
     return _array_rows(data, truth, forest, "the rows")
 
 
@@ -178,9 +193,10 @@ def _frame(frame: Any, forest: Forest) -> NDArray[np.float64]:
     if len(set(table.column_names)) != len(table.column_names):
         raise RowsError("two columns have one name", where=where)
     data = np.zeros((table.num_rows, forest.columns))
+    labels = _names(forest)
     for column, name in enumerate(_match(list(table.column_names), forest, where)):
         if name is not None:
-            data[:, column] = _numbers(table.column(name).combine_chunks(), name, where)
+            data[:, column] = _numbers(table.column(name).combine_chunks(), name, where, labels.get(column, ()))
     return data
 
 
@@ -262,11 +278,16 @@ def _csv_rows(path: Path, forest: Forest, label: str | None) -> Rows:
     except (pa.ArrowException, OSError) as error:
         raise RowsError(f"not a readable CSV file ({_first_line(error)})", where=str(path)) from None
     wanted, label = _columns(names, forest, label, str(path), headed)
-    types = {name: pa.float64() for name in wanted if name is not None}
+    labels = _names(forest)
+    types = {
+        name: pa.string() if column in labels else pa.float64()
+        for column, name in enumerate(wanted)
+        if name is not None
+    }
     if label is not None:
         types[label] = pa.string()
-    convert = pyarrow.csv.ConvertOptions(column_types=types, include_columns=list(types))
-    return TableRows(lambda: iter(opened(convert)), wanted, label, forest.classes, str(path))
+    convert = pyarrow.csv.ConvertOptions(column_types=types, include_columns=list(types), strings_can_be_null=True)
+    return TableRows(lambda: iter(opened(convert)), wanted, label, forest.classes, str(path), labels)
 
 
 def _is_header(line: str, forest: Forest, label: str | None) -> bool:
@@ -296,7 +317,7 @@ def _dataset_rows(path: Path, form: str, forest: Forest, label: str | None) -> R
     def start() -> Iterator[pa.RecordBatch]:
         return iter(dataset.to_batches(columns=needed, batch_size=BATCH_ROWS))
 
-    return TableRows(start, wanted, label, forest.classes, str(path))
+    return TableRows(start, wanted, label, forest.classes, str(path), _names(forest))
 
 
 def _columns(

@@ -46,12 +46,12 @@ def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
     float64 (NaN is missing) for a float forest, int64 words for a quantised one. Raises RowsError for
     a wrong width, for text, and for NaN where the feature takes none.
     """
-    table = _table(forest, rows)
+    table = numeric(forest, rows)
     if table.ndim != 2 or table.shape[1] != forest.columns:
         raise RowsError(f"the rows have shape {table.shape}", do=f"the model takes rows of {forest.columns} columns")
     result = np.empty((len(table), len(forest.features)), dtype=np.int64 if forest.quantised else np.float64)
     for index, feature in enumerate(forest.features):
-        column = round_to(_numbers(table[:, feature.column], feature), feature.raw)
+        column = round_to(table[:, feature.column], feature.raw)
         if not feature.missing and (absent := np.flatnonzero(np.isnan(column))).size:
             raise RowsError(
                 "a value is missing (NaN)",
@@ -70,27 +70,32 @@ def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
     return result
 
 
-def _table(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
-    """The rows as float64, or as objects where a feature with labels lets them hold text."""
-    labelled = any(feature.labels for feature in forest.features)
+def numeric(forest: Forest, rows: ArrayLike) -> NDArray[np.float64]:
+    """Rows as float64: where a feature has labels, names become their codes, other text -1, and None is missing.
+
+    Raises RowsError for text anywhere else that a condition reads.
+    """
     try:
         return np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        if labelled:
-            return np.asarray(rows, dtype=object)
-        raise RowsError(f"the rows are not numbers ({error})", do="encode text columns first") from None
-
-
-def _numbers(column: NDArray[Any], feature: Feature) -> NDArray[np.float64]:
-    """One column as float64: names become their codes, unknown ones -1, None is missing."""
-    if column.dtype != object:
-        return column
-    codes = {label: float(code) for code, label in enumerate(feature.labels)}
-    try:
-        values = [codes.get(v, -1.0) if codes and isinstance(v, str) else np.nan if v is None else v for v in column]
-        return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise RowsError(f"feature {feature.name!r} is not numbers ({error})", do="encode text columns first") from None
+        if not any(feature.labels for feature in forest.features):
+            raise RowsError(f"the rows are not numbers ({error})", do="encode text columns first") from None
+    table = np.asarray(rows, dtype=object)
+    if table.ndim != 2 or table.shape[1] != forest.columns:
+        return np.zeros(table.shape)  # its shape is what will be refused
+    result = np.zeros(table.shape)
+    for feature in forest.features:
+        codes = {label: float(code) for code, label in enumerate(feature.labels)}
+        try:
+            result[:, feature.column] = [
+                np.nan if value is None else codes.get(value, -1.0) if codes and isinstance(value, str) else value
+                for value in table[:, feature.column]
+            ]
+        except (TypeError, ValueError) as error:
+            raise RowsError(
+                f"the rows are not numbers ({error})", where=f"feature {feature.name!r}", do="encode text columns first"
+            ) from None
+    return result
 
 
 def evaluate(forest: Forest, rows: ArrayLike) -> Evaluation:
