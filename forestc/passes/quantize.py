@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from forestc.errors import ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.evaluate import decide, encode, evaluate, leaf_nodes, score_range
-from forestc.forest.ir import NO_SET, Aggregate, Decision, Forest, Link, Tree
+from forestc.forest.ir import NO_SET, Aggregate, Combine, Decision, Forest, Link, Tree
 from forestc.forest.numbers import Category, parse_number_type
 from forestc.forest.rows import Rows
 from forestc.passes.base import PassResult
@@ -73,7 +73,7 @@ class Quantize:
         """
         if forest.quantised:
             raise ModelError("the forest is quantised already")
-        _refuse_what_is_no_sum(forest)
+        forest = _one_sum(forest)
         if rows is None and (self.leaf_bits == "auto" or self.input != "ordered"):
             raise OptionError("quantize needs rows", do="give rows, or input=ordered and a number of leaf_bits")
         freedoms = observe(forest, rows)
@@ -116,14 +116,40 @@ class Quantize:
         return 0.0 if forest.classes else self.tolerance / 10
 
 
-def _refuse_what_is_no_sum(forest: Forest) -> None:
+def _one_sum(forest: Forest) -> Forest:
+    """The forest as one sum. A mean of parts whose values are their scores is one: its leaves are weighted by their
+    part's share. Raises ModelError for what no sum of leaves decides."""
     if forest.parts:
-        raise ModelError(
-            f"a model of {len(forest.parts)} parts ({forest.combine.kind}) is read but not compiled yet",
-            do="compile its members one by one",
-        )
+        linear = all(part.link == Link() and part.decision.kind != "threshold" for part in forest.parts)
+        if forest.combine.kind != "average" or not linear:
+            said = {"each": "several targets", "vote": "votes of whole models", "median": "a weighted median"}
+            raise ModelError(
+                f"{said.get(forest.combine.kind, 'a mean of probabilities')} is read but not compiled yet",
+                do="compile the members one by one",
+            )
+        forest = _mean_of_parts(forest)
     if forest.aggregate.kind != "sum":
         raise ModelError(f"the aggregate {forest.aggregate.kind} is read but not compiled yet", do="use a sum or mean")
+    return forest
+
+
+def _mean_of_parts(forest: Forest) -> Forest:
+    weights = forest.combine.weights or (1.0,) * len(forest.parts)
+    width = forest.parts[0].stop - forest.parts[0].start
+    bias = np.zeros(width)
+    trees = []
+    for part, weight in zip(forest.parts, weights, strict=True):
+        share = weight / sum(weights)
+        divided = share / part.aggregate.divisor
+        own = forest.bias[part.start : part.stop]
+        bias += own * (divided if part.aggregate.bias_first else share)
+        for tree in forest.trees:
+            if part.start <= tree.outputs[0] < part.stop:
+                outputs = tuple(output - part.start for output in tree.outputs)
+                trees.append(changed_tree(tree, values=tree.values * divided, outputs=outputs))
+    return changed(
+        forest, trees=tuple(trees), n_outputs=width, bias=bias, aggregate=Aggregate(), parts=(), combine=Combine()
+    )
 
 
 def _bits(form: Format) -> int:

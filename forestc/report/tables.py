@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -10,6 +10,7 @@ from rich.text import Text
 
 from forestc.checks.run import CheckResult
 from forestc.forest.ir import Forest
+from forestc.forest.numbers import Category
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
@@ -46,14 +47,21 @@ def inspect_figures(forest: Forest) -> dict[str, Any]:
         "features_used": len(used),
         "distinct_conditions": forest.distinct_conditions(),
         "outputs": forest.n_outputs,
-        "classes": list(forest.classes),
+        "classes": [list(part.classes) for part in forest.targets] if len(forest.targets) > 1 else list(forest.classes),
         "missing": any(forest.features[i].missing for i in used),
-        "categorical": any(bool(tree.sets) for tree in forest.trees),
-        "aggregate": forest.aggregate.kind,
-        "link": forest.link.kind,
-        "decision": forest.decision.kind,
+        "categorical": any(isinstance(forest.features[i].number, Category) for i in used),
+        "parts": len(forest.parts),
+        "combine": forest.combine.kind if forest.parts else "none",
+        "aggregate": _kinds(part.aggregate.kind for part in forest.parts or (forest.whole,)),
+        "link": _kinds(part.link.kind for part in forest.parts or (forest.whole,)),
+        "decision": _kinds(part.decision.kind for part in forest.parts or (forest.whole,)),
         "quantised": forest.quantised,
     }
+
+
+def _kinds(kinds: Iterable[str]) -> str:
+    """Different kinds, in order of appearance."""
+    return ", ".join(dict.fromkeys(kinds))
 
 
 def figures_table(title: str, figures: Mapping[str, Any]) -> Table:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from forestc.errors import ModelError
-from forestc.forest.builder import make_forest, make_tree
+from forestc.forest.builder import MAX_DEPTH, make_forest, make_tree
 from forestc.forest.ir import Aggregate, Decision, Feature, Link
 from forestc.forest.numbers import FLOAT32
 
@@ -107,10 +107,10 @@ def test_decisions_must_fit_the_outputs():
 
 
 def test_depth_is_bounded():
-    n = 5000
+    n = MAX_DEPTH + 1
     left = [i for k in range(n) for i in (2 * k + 1, -1)] + [-1]
     right = [i for k in range(n) for i in (2 * k + 2, -1)] + [-1]
-    with pytest.raises(ModelError, match="deeper than 4096 conditions; chain"):
+    with pytest.raises(ModelError, match=f"deeper than {MAX_DEPTH} conditions; chain"):
         make_tree(
             where="chain", feature=[0] * len(left), threshold=[0.0] * len(left), left=left, right=right,
             values=[[0.0]] * (n + 1), outputs=[0],

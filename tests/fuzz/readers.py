@@ -1,0 +1,64 @@
+"""Coverage-guided fuzzing of the readers of model files, with atheris.
+
+    python tests/fuzz/readers.py json|ubj|lightgbm|onnx [CORPUS] [-max_total_time=180] [libFuzzer options]
+
+Whatever the bytes are, a reader gives a whole forest or a ForestcError; anything else ends the run, and its input
+goes to tests/fuzz/findings, where test_findings.py keeps it. CORPUS starts from small models of the test cases.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import atheris
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+with atheris.instrument_imports(include=["forestc.frontends", "forestc.forest"]):
+    from forestc.errors import ForestcError
+    from forestc.forest.verify import verify
+    from forestc.frontends import FILES
+
+
+def seeds(reader: str) -> list[bytes]:
+    """Small whole models for a reader."""
+    cases = HERE.parent / "cases"
+    if reader in ("json", "ubj"):
+        paths = sorted(cases.glob(f"xgboost/*.{reader}"))
+    elif reader == "lightgbm":
+        paths = sorted(cases.glob("lightgbm/*.txt"))
+    else:
+        from onnx_models import small_models
+
+        return list(small_models())
+    return [path.read_bytes() for path in paths if path.stat().st_size < 12_000]
+
+
+def judge(reader: str, data: bytes) -> None:
+    """Reads the bytes. Raises whatever is no ForestcError."""
+    try:
+        verify(FILES[{"json": ".json", "ubj": ".ubj", "lightgbm": ".txt", "onnx": ".onnx"}[reader]](data, "fuzz"))
+    except ForestcError:
+        pass
+
+
+def main() -> None:
+    """Fuzzes until libFuzzer's time is up."""
+    reader, *options = sys.argv[1:]
+    if not options or options[0].startswith("-"):
+        options.insert(0, tempfile.mkdtemp(prefix=f"forestc-{reader}-"))
+    corpus = Path(options[0])
+    corpus.mkdir(exist_ok=True, parents=True)
+    for index, data in enumerate(seeds(reader)):
+        (corpus / f"seed{index}").write_bytes(data)
+    findings = HERE / "findings"
+    arguments = [sys.argv[0], *options, "-rss_limit_mb=4096", "-timeout=20", f"-artifact_prefix={findings}/{reader}-"]
+    atheris.Setup(arguments, lambda data: judge(reader, data))
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
