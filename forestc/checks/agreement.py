@@ -16,7 +16,8 @@ CLOSE = 0.01
 @dataclass(frozen=True)
 class Agreement:
     """rows: compared. agreement: share of rows with the same decision; for regression, within 1 % of the
-    range of the model's scores. model, compiled: accuracy, or for regression R squared; None without labels.
+    range of the model's scores, all of them. model, compiled: accuracy, or for regression R squared; None without
+    labels, and for several outputs, which one label does not judge.
     largest_error: of the scores, in the model's units; None for classification."""
 
     rows: int
@@ -38,12 +39,12 @@ def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:
         before, after = evaluate(model, batch.X), evaluate(compiled, batch.X)
         count += len(before.index)
         if regression:
-            error = np.abs(after.scores[:, 0] * float(compiled.scale or 1.0) - before.scores[:, 0])
+            error = np.abs(after.scores * float(compiled.scale or 1.0) - before.scores).max(axis=1)
             same += int((error <= close).sum())
             worst = max(worst, float(error.max(initial=0.0)))
         else:
             same += int((before.index == after.index).sum())
-        if batch.truth is None:
+        if batch.truth is None or (regression and model.n_outputs > 1):
             continue
         labelled = True
         if regression:

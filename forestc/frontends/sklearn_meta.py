@@ -58,7 +58,12 @@ def read_voting(model: Any, where: str) -> Forest:
 def read_multi_output(model: Any, where: str) -> Forest:
     """MultiOutputClassifier and MultiOutputRegressor: one model a target."""
     members = _members(model.estimators_, where)
-    return _named(side_by_side(members, where).forest(members[0], Combine("each"), where), model)
+    merged = side_by_side(members, where)
+    first = members[0]
+    plain = all((m.aggregate, m.link, m.decision) == (first.aggregate, first.link, Decision("none")) for m in members)
+    if plain:  # regressions alike are one forest of several outputs
+        return _named(replace(merged, parts=[]).forest(first, Combine(), where, link=first.link), model)
+    return _named(merged.forest(first, Combine("each"), where), model)
 
 
 def read_one_vs_rest(model: Any, where: str) -> Forest:

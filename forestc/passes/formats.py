@@ -220,25 +220,28 @@ def _fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
     """Fixed-point with the fewest fraction bits that leave each row's path alone, in at most `most` bits."""
     t = freedom.thresholds
     finite = np.isfinite(t)
+    if freedom.largest == math.inf and np.isposinf(t).any():  # `x < inf` must tell infinity from the rest
+        return None
     reach = float(np.abs(t[finite]).max(initial=0.0))
     start = -max(0, math.frexp(reach)[1]) if reach else 0
     for fraction in range(start, start + most + 40):
-        low, high = _scaled(freedom.low, fraction), np.floor(_scaled(freedom.high, fraction))
-        if not (finite & (high > low)).all():
-            if not finite.all():
-                return None
+        low, high = _scaled(freedom.low[finite], fraction), np.floor(_scaled(freedom.high[finite], fraction))
+        if not (high > low).all():
             continue
-        scaled = _scaled(t, fraction)
+        scaled = _scaled(t[finite], fraction)
         above = np.ceil(scaled)
         nearest = np.where(
             (above <= high) & ((above - scaled <= 0.5) | (np.floor(scaled) <= low)), above, np.floor(scaled)
         )
         # floor(scaled) may fall at or below low where above was too high: the interval's own multiple then
         nearest = np.where((nearest > low) & (nearest <= high), nearest, high)
-        number = _type_for(int(nearest.min()) - 1, int(nearest.max()) + missing, fraction, most)
+        number = _type_for(int(nearest.min(initial=1)) - 1, int(nearest.max(initial=1)) + missing, fraction, most)
         if number is None:
             return None
-        return Format(number, nearest.astype(np.int64), "exact on the rows")
+        span = word_range(number, missing)
+        words = np.where(t < 0, span.low, span.high + 1)  # where everything, or nothing, is below infinity
+        words[finite] = nearest.astype(np.int64)
+        return Format(number, words, "exact on the rows")
     return None
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from forestc.errors import ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.evaluate import decide, encode, evaluate, leaf_nodes, score_range
-from forestc.forest.ir import NO_SET, Aggregate, Combine, Decision, Forest, Link, Tree
+from forestc.forest.ir import NO_SET, Aggregate, Combine, Decision, Forest, Link, Member, Tree
 from forestc.forest.numbers import Category, parse_number_type
 from forestc.forest.rows import Rows
 from forestc.passes.base import PassResult
@@ -213,17 +213,25 @@ def _with_words(forest: Forest, formats: list[Format], missing: list[bool]) -> F
         for index in np.unique(tree.feature[tree.inner]).tolist():
             here = (tree.feature == index) & (tree.set_index == NO_SET)
             words[here] = formats[index].words[np.searchsorted(old[index], tree.threshold[here])]
-        sets = list(tree.sets)
-        by_set = np.flatnonzero(tree.set_index != NO_SET)
-        for chosen, index in set(zip(tree.set_index[by_set].tolist(), tree.feature[by_set].tolist(), strict=True)):
-            if not isinstance(features[index].number, Category):
-                cuts = formats[index].words[np.searchsorted(old[index], tree.sets[chosen])]
-                sets[chosen] = tuple(word for word, times in sorted(Counter(cuts.tolist()).items()) if times % 2)
+        places: dict[tuple[int, int], int] = {}  # of a set and a feature: two features may share one set
+        sets: list[tuple[Member, ...]] = []
+        set_index = np.full(tree.size, NO_SET, dtype=np.int32)
+        for node in np.flatnonzero(tree.set_index != NO_SET).tolist():
+            chosen, index = int(tree.set_index[node]), int(tree.feature[node])
+            if (chosen, index) not in places:
+                members = tree.sets[chosen]
+                if not isinstance(features[index].number, Category):
+                    cuts = formats[index].words[np.searchsorted(old[index], members)]
+                    members = tuple(word for word, times in sorted(Counter(cuts.tolist()).items()) if times % 2)
+                places[chosen, index] = len(sets)
+                sets.append(members)
+            set_index[node] = places[chosen, index]
         trees.append(
             changed_tree(
                 tree,
                 threshold=words,
                 sets=tuple(sets),
+                set_index=set_index,
                 missing_left=tree.missing_left & takes[tree.feature],
                 values=np.zeros(tree.values.shape, dtype=np.int64),
             )
