@@ -1,0 +1,192 @@
+"""Attributes, tensors and constants of an ONNX file, read with every length and type checked.
+
+What a file says of a tensor's size is compared with the data it holds before anything is made of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError
+
+Array: TypeAlias = NDArray[Any]
+
+# TensorProto.DataType -> NumPy type, and the field that holds the numbers where raw_data does not.
+TENSOR_TYPES: dict[int, tuple[Any, str]] = {
+    1: (np.float32, "float_data"),
+    2: (np.uint8, "int32_data"),
+    3: (np.int8, "int32_data"),
+    4: (np.uint16, "int32_data"),
+    5: (np.int16, "int32_data"),
+    6: (np.int32, "int32_data"),
+    7: (np.int64, "int64_data"),
+    9: (np.bool_, "int32_data"),
+    11: (np.float64, "double_data"),
+}
+TEXT_TENSOR = 8
+_FEW = 1000  # of a list's numbers, that need no haste
+# AttributeProto.AttributeType
+_FLOAT, _INT, _STRING, _TENSOR, _FLOATS, _INTS, _STRINGS = 1, 2, 3, 4, 6, 7, 8
+
+
+def tensor_array(tensor: Any, fail: Callable[[str], ModelError]) -> Array:
+    """The numbers (or text, as objects) of a TensorProto in its own shape and type. Raises what `fail` makes."""
+    if tensor.data_location == 1 or len(tensor.external_data):
+        raise fail("keeps its data in another file, which is not read: save the model with its data inside")
+    if tensor.HasField("segment"):
+        raise fail("is a segment of a tensor")
+    shape = [int(dim) for dim in tensor.dims]
+    if any(dim < 0 for dim in shape):
+        raise fail(f"has the shape {shape}")
+    if tensor.data_type == TEXT_TENSOR:
+        array: Array = np.array([_text(item, fail) for item in tensor.string_data], dtype=object)
+    elif tensor.data_type not in TENSOR_TYPES:
+        raise fail(f"holds numbers of ONNX's type {tensor.data_type}, which is not read")
+    else:
+        dtype, field = TENSOR_TYPES[tensor.data_type]
+        if tensor.HasField("raw_data"):
+            raw = bytes(tensor.raw_data)
+            if len(raw) % np.dtype(dtype).itemsize:
+                raise fail(f"has {len(raw)} bytes of {np.dtype(dtype)}")
+            array = np.frombuffer(raw, dtype=np.dtype(dtype).newbyteorder("<")).astype(dtype)
+        else:
+            wide = {"float_data": np.float32, "double_data": np.float64}.get(field, np.int64)
+            items = getattr(tensor, field)
+            numbers = np.fromiter(items, wide, len(items))
+            with np.errstate(invalid="ignore", over="ignore"):
+                array = numbers.astype(dtype)
+            if wide is np.int64 and (array.astype(np.int64) != numbers).any():
+                raise fail(f"holds numbers that are no {np.dtype(dtype)}")
+    if len(array) != math.prod(shape):
+        raise fail(f"has the shape {shape} and {len(array)} numbers")
+    return array.reshape(shape)
+
+
+def numbers_of(attribute: Any, name: str) -> Array:
+    """The repeated field `ints` (as int64) or `floats` (as float32) of an AttributeProto.
+
+    Protobuf hands out long lists a Python object at a time. Its own bytes of the field are a tag and a number in
+    turn, and those are decoded whole: three times as fast. The attribute's name is one of the few that are known.
+    """
+    numbers = getattr(attribute, name)
+    count = len(numbers)
+    dtype: Any = np.int64 if name == "ints" else np.float32
+    wanted = 8 << 3 if name == "ints" else 7 << 3 | 5  # the field's number and how it is written
+    if count < _FEW:
+        return np.fromiter(numbers, dtype, count)
+    if {field.name for field, _ in attribute.ListFields()} == {"name", name, "type"}:
+        data = attribute.SerializeToString()[2 + len(attribute.name) :]  # the name comes first, the type last
+    else:
+        alone = type(attribute)()
+        alone.CopyFrom(attribute)
+        for field, _ in alone.ListFields():
+            if field.name != name:
+                alone.ClearField(field.name)
+        data = alone.SerializeToString()
+    if name == "floats":
+        pairs = np.frombuffer(data, dtype=[("tag", "u1"), ("number", "<f4")], count=min(count, len(data) // 5))
+        if (pairs["tag"] == wanted).sum() == count:
+            return pairs["number"].astype(np.float32)
+        return np.fromiter(numbers, dtype, count)
+    octets = np.frombuffer(data, dtype=np.uint8)
+    last = np.flatnonzero(octets < 0x80)[: 2 * count]  # the bytes that end a tag or a number
+    tag, end = last[::2], last[1::2]
+    if len(end) != count or (octets[tag] != wanted).any():  # protobuf writes them some other way one day
+        return np.fromiter(numbers, dtype, count)
+    length = end - tag
+    found = (octets[tag + 1] & 0x7F).astype(np.int64)
+    longer, place = np.flatnonzero(length > 1), 1
+    while len(longer):
+        found[longer] |= (octets[tag[longer] + 1 + place] & 0x7F).astype(np.int64) << (7 * place)
+        place += 1
+        longer = longer[length[longer] > place]
+    return found
+
+
+def _text(data: bytes, fail: Callable[[str], ModelError]) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise fail("holds text that is not UTF-8") from None
+
+
+class Attributes:
+    """A node's attributes by name. Those the operator does not know are refused when this is made."""
+
+    def __init__(self, node: Any, known: Iterable[str], where: str) -> None:
+        self.where = where
+        self.found: dict[str, Any] = {}
+        names = set(known)
+        for attribute in node.attribute:
+            if attribute.name not in names:
+                raise self.fail(f"attribute {attribute.name[:60]!r} is not known", "known: " + ", ".join(sorted(names)))
+            if attribute.name in self.found:
+                raise self.fail(f"attribute {attribute.name!r} is there twice")
+            if attribute.ref_attr_name:
+                raise self.fail(f"attribute {attribute.name!r} refers to a function's")
+            self.found[attribute.name] = attribute
+
+    def fail(self, what: str, do: str = "") -> ModelError:
+        return ModelError(what, where=self.where, do=do)
+
+    def has(self, name: str) -> bool:
+        return name in self.found
+
+    def _get(self, name: str, kind: int, meant: str) -> Any:
+        attribute = self.found.get(name)
+        if attribute is not None and attribute.type not in (0, kind):
+            raise self.fail(f"attribute {name!r} is not {meant}")
+        return attribute
+
+    def ints(self, name: str) -> NDArray[np.int64]:
+        """A list of whole numbers; empty where there is none."""
+        attribute = self._get(name, _INTS, "a list of whole numbers")
+        return np.zeros(0, dtype=np.int64) if attribute is None else numbers_of(attribute, "ints")
+
+    def floats(self, name: str) -> NDArray[np.float32]:
+        """A list of float32 numbers; empty where there is none."""
+        attribute = self._get(name, _FLOATS, "a list of numbers")
+        return np.zeros(0, dtype=np.float32) if attribute is None else numbers_of(attribute, "floats")
+
+    def strings(self, name: str) -> Sequence[bytes]:
+        """A list of texts; empty where there is none."""
+        attribute = self._get(name, _STRINGS, "a list of texts")
+        return () if attribute is None else attribute.strings
+
+    def texts(self, name: str) -> list[str]:
+        """The same, decoded."""
+        return [_text(item, lambda what: self.fail(f"attribute {name!r} {what}")) for item in self.strings(name)]
+
+    def integer(self, name: str, default: int) -> int:
+        attribute = self._get(name, _INT, "a whole number")
+        return default if attribute is None else int(attribute.i)
+
+    def number(self, name: str, default: float) -> float:
+        attribute = self._get(name, _FLOAT, "a number")
+        return default if attribute is None else float(attribute.f)
+
+    def text(self, name: str, default: str) -> str:
+        attribute = self._get(name, _STRING, "a text")
+        return default if attribute is None else _text(attribute.s, lambda what: self.fail(f"{name!r} {what}"))
+
+    def tensor(self, name: str) -> Array | None:
+        """A tensor; None where there is none."""
+        attribute = self._get(name, _TENSOR, "a tensor")
+        return None if attribute is None else tensor_array(attribute.t, lambda what: self.fail(f"{name!r} {what}"))
+
+    def vector(self, name: str, dtype: Any) -> Array:
+        """A tensor of one dimension and the given type; empty where there is none."""
+        array = self.tensor(name)
+        if array is None:
+            return np.zeros(0, dtype=dtype)
+        if array.ndim != 1 or array.dtype != np.dtype(dtype):
+            raise self.fail(
+                f"{name!r} is {array.dtype} of shape {list(array.shape)}, not a list of {np.dtype(dtype)}",
+                "the operator's tensors have its input's type",
+            )
+        return array

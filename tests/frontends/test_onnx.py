@@ -1,0 +1,383 @@
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import onnx
+import onnx_models
+import pytest
+from onnx import helper
+from onnx_models import (
+    DOUBLE,
+    FLOAT,
+    INT64,
+    MODES,
+    ROWS,
+    STRING,
+    STUMP,
+    THREE,
+    TREES,
+    agree,
+    answers,
+    around,
+    chain,
+    change,
+    classifier,
+    ensemble5,
+    node,
+    random_rows,
+    regressor,
+    scaler,
+)
+
+from forestc import load
+from forestc.errors import ForestcError, ModelError
+from forestc.forest.evaluate import evaluate
+from forestc.frontends.onnx import read_bytes
+
+
+@pytest.mark.parametrize("mode", MODES[:6])
+@pytest.mark.parametrize("value", [0.0, -0.0, 1.0, 0.5, np.inf, -np.inf, 3.4028235e38, 1e-45])
+@pytest.mark.parametrize("missing", [0, 1])
+def test_every_mode_at_every_kind_of_threshold(mode, value, missing):
+    tree = (0, mode, value, [(0, 1.0)], [(0, 2.0)], missing)
+    beside = np.nextafter(np.float32(value), np.array([np.inf, -np.inf], dtype=np.float32))
+    rows = np.tile(np.array([value, *beside, 0, 1e-45, -1e-45, np.nan, np.inf, -np.inf], dtype=np.float32), (3, 1)).T
+    agree(regressor([tree]), rows)
+    agree(regressor([tree], kind=DOUBLE, tensors=True), rows.astype(np.float64))
+    agree(ensemble5([tree]), rows)
+
+
+def test_modes_mix_and_missing_values_go_where_each_node_says():
+    leaves = iter(range(100))
+    tree = [(0, float(next(leaves)))]
+    for feature, mode in enumerate([*MODES[:6]] * 2):
+        tree = (feature % 3, mode, 0.5 * feature - 1, tree, [(0, float(next(leaves)))], feature % 2)
+    agree(regressor([tree]))
+
+
+@pytest.mark.parametrize("kind", [FLOAT, DOUBLE])
+def test_sets_of_members(kind):
+    for members in ([1.0, 2.0], [0.5, 30.0], [0.0], [-1.0, 0.0, 1.0], [33.0, 34.0], list(map(float, range(31)))):
+        numbers = [*members, 0.25, -0.25, 0.0, -1.5, 33.5, 34.99, 1e30, np.nan, -np.inf, np.inf]
+        rows = np.tile(np.array(numbers, dtype=onnx_models.NUMPY[kind]), (3, 1)).T
+        for missing in (0, 1):
+            forest = agree(ensemble5([(1, "BRANCH_MEMBER", members, [(0, 1.0)], [(0, 2.0)], missing)], kind=kind), rows)
+            assert forest.trees[0].size == 3
+
+
+def test_nodes_that_share_a_child_are_one_set():
+    forest = agree(chain([1.0, 5.0, -0.5, 40.0, 5.0]))
+    tree = forest.trees[0]
+    assert (tree.size, tree.depth, len(tree.sets)) == (3, 1, 1)
+    assert tree.ids.tolist() == [0, 5, 6]
+    assert agree(chain([1.0, 2.0])).trees[0].sets[0] == (
+        1.0,
+        float(np.nextafter(np.float32(1), 2)),
+        2.0,
+        2.000000238418579,
+    )
+
+
+def test_a_chain_that_goes_round_is_refused():
+    source = chain([1.0, 2.0, 3.0])
+    change(source, "nodes_falsenodeids", lambda ids: [1, 2, 1, *ids[3:]])
+    with pytest.raises(ModelError, match=r"cycle|two parents|orphan"):
+        load(source)
+
+
+def test_any_order_of_nodes_and_numbers_of_trees_and_nodes():
+    trees = [(0, "BRANCH_LT", 0.5, (1, "BRANCH_GT", 1.0, [(0, 1.0)], [(0, 2.0)]), [(0, 4.0)]), STUMP]
+    source = regressor(trees)
+    order = [0, 4, 2, 3, 1, 5, 7, 6]
+    for name in ("nodeids", "treeids", "truenodeids", "falsenodeids", "featureids", "modes", "values"):
+        change(source, f"nodes_{name}", lambda items: [items[k] for k in order])
+    change(source, "nodes_missing_value_tracks_true", None)
+    for name in ("nodes_treeids", "target_treeids"):
+        change(source, name, lambda ids: [7 if k == 0 else -3 for k in ids])
+    forest = agree(source)
+    assert forest.trees[0].ids.tolist() == [0, 4, 2, 3, 1]
+    assert forest.trees[1].ids.tolist() == [0, 2, 1]
+
+
+def test_trees_are_added_in_the_file_s_order_in_float32():
+    weights = [2.0**24, 1.0, 1.0, -(2.0**24), 0.1]
+    found = agree(regressor([[(0, w)] for w in weights]))
+    assert evaluate(found, ROWS).scores[0, 0] == np.float32(0.1)
+    back = agree(regressor([[(0, w)] for w in weights[::-1]]))
+    assert evaluate(back, ROWS).scores[0, 0] == np.float32(2)
+
+
+def test_doubles_are_added_as_doubles_and_shown_as_floats():
+    trees = [(k % 3, "BRANCH_LEQ", 0.1 * k, [(0, 0.1 + k)], [(0, -0.3 * k)]) for k in range(9)]
+    rows = np.random.default_rng(0).normal(size=(50, 3))
+    forest = agree(regressor(trees, kind=DOUBLE, tensors=True, base=[1 / 3]), rows)
+    assert evaluate(forest, rows).scores.dtype == np.float64
+    at = np.array([[0.1, 0, 0], [np.nextafter(0.1, 1), 0, 0]])
+    tree = (0, "BRANCH_LEQ", 0.1, [(0, 1.0)], [(0, 2.0)])
+    assert evaluate(agree(regressor([tree], kind=DOUBLE, tensors=True), at), at).decision.tolist() == [1, 2]
+    wide = ensemble5(trees, kind=DOUBLE)
+    assert np.array_equal(evaluate(agree(wide, rows), rows).values, answers(wide, rows)["scores"])
+
+
+def test_whole_numbers_are_compared_as_float32():
+    source = classifier([(0, "BRANCH_LEQ", 2.0**24, [(0, 0.25)], [(0, 0.75)])], [0, 1], kind=INT64)
+    rows = np.array([[k, 0, 0] for k in (2**24, 2**24 + 1, 2**24 + 2, -5)], dtype=np.float64)
+    forest = agree(source, rows)
+    assert not forest.features[0].missing
+
+
+def test_leaves_without_weights_and_weights_without_leaves():
+    source = regressor([(0, "BRANCH_LEQ", 0.0, [], [(0, 2.0)])])
+    agree(source)
+    change(source, "nodes_values", lambda values: [values[0], 42.0, 0.0])
+    assert evaluate(agree(source), ROWS).decision[0] == 42  # as onnxruntime has it for a single target
+    agree(regressor([(0, "BRANCH_LEQ", 0.0, [], [(1, 2.0)])], targets=2))
+    inner = regressor([STUMP])
+    for name, more in (("ids", 0), ("treeids", 0), ("nodeids", 0), ("weights", 9.0)):
+        change(inner, f"target_{name}", lambda items: [*items, more])  # noqa: B023
+    agree(inner)
+
+
+def test_roots_that_are_leaves_and_leaves_that_are_shared():
+    agree(regressor([[(0, 3.0)], STUMP]))
+    shared = (0, "BRANCH_LT", 1.0, STUMP, [(0, 4.0)])
+    agree(ensemble5([shared, [(0, 8.0)]]))
+    source = ensemble5([shared])
+    change(source, "nodes_falsenodeids", lambda ids: [0, *ids[1:]])  # both lead to leaf 0
+    forest = agree(source)
+    assert sorted(forest.trees[0].ids.tolist()) == [0, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
+@pytest.mark.parametrize("targets", [1, 2])
+@pytest.mark.parametrize("base", [None, 0.5])
+def test_aggregates_and_base_values(aggregate, targets, base):
+    trees = [(k, "BRANCH_LEQ", 0.5, [(t, 0.1 + t) for t in range(targets)], [(0, -0.3 * k)]) for k in range(3)]
+    trees.append((0, "BRANCH_GT", 0.0, [(t, 0.7) for t in range(targets)], [(t, -0.1) for t in range(targets)]))
+    agree(regressor(trees, targets, aggregate=aggregate, base=None if base is None else [base, -1.25][:targets]))
+    number = ["AVERAGE", "SUM", "MIN", "MAX"].index(aggregate)
+    single = [(k, "BRANCH_LEQ", 0.5, [(0, 0.1)], [(0, -0.3 * k)]) for k in range(3)]
+    agree(ensemble5(single, aggregate=number))
+
+
+@pytest.mark.parametrize("post", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
+@pytest.mark.parametrize("labels", [["n", "y"], [0, 1], [5, 7]])
+@pytest.mark.parametrize("voted", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("low", [0.1, -0.4])
+@pytest.mark.parametrize("base", [None, 0.25])
+def test_two_classes(post, labels, voted, low, base):
+    trees = [
+        (k, "BRANCH_LEQ", 0.5, [(c, 0.3 - 0.1 * k) for c in voted], [(c, low + 0.1 * c) for c in voted])
+        for k in range(3)
+    ]
+    forest = agree(classifier(trees, labels, post, None if base is None else [base]), exactly=False)
+    assert forest.n_outputs == (1 if voted == (0,) else 2)
+
+
+@pytest.mark.parametrize("post", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
+@pytest.mark.parametrize("base", [None, [0.1, -0.2, 0.3]])
+def test_three_classes(post, base):
+    trees = [(k, "BRANCH_LEQ", 0.5, [(k, 0.3)], [(k, -0.1 * k)]) for k in range(3)]
+    agree(classifier(trees, ["a", "b", "c"], post, base), exactly=False)
+    agree(regressor(trees, 3, post), exactly=False)
+
+
+def test_transforms_count_as_onnxruntime_numbers_them():
+    trees = [(k, "BRANCH_LEQ", 0.5, [(k, 0.3)], [(k, -0.1)]) for k in range(3)]
+    kinds = [agree(ensemble5(trees, 3, post=post), exactly=False).link.kind for post in range(4)]
+    assert kinds == ["identity", "sigmoid", "softmax", "softmax-zero"]
+    assert agree(ensemble5([STUMP], post=1)).link.kind == "identity"  # not for a single target
+
+
+def test_probit_is_onnxruntime_s_approximation():
+    """Read as the quantile it stands for; onnxruntime's formula (Winitzki's) is off by up to 0.006 near the ends."""
+    trees = [(0, "BRANCH_LEQ", float(t), [(0, 0.005)], [(0, 0.01)]) for t in np.linspace(-3, 3, 99)]
+    source = regressor(trees, post="PROBIT")
+    rows = np.tile(np.linspace(-4, 4, 200, dtype=np.float32), (3, 1)).T
+    found, told = evaluate(load(source), rows).decision, answers(source, rows)["scores"][:, 0]
+    assert 1e-4 < np.abs(found - told).max() < 0.01
+
+
+def test_file_and_live_model_are_the_same_forest(tmp_path):
+    source = classifier([STUMP], ["n", "y"])
+    source.producer_name, source.producer_version = "somebody", "1.2"
+    onnx.save(source, tmp_path / "m.onnx")
+    file, live = load(tmp_path / "m.onnx"), load(source)
+    assert file.provenance == live.provenance
+    assert (file.provenance.source, file.provenance.version) == ("onnx", "somebody 1.2")
+    assert file.name == "m"
+    assert np.array_equal(evaluate(file, ROWS).scores, evaluate(live, ROWS).scores)
+
+
+def test_the_library_s_absence_is_one_clear_error(monkeypatch):
+    data = regressor([STUMP]).SerializeToString()
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ForestcError, match=r'onnx is not installed; pip install "forestc\[onnx\]"'):
+        read_bytes(data, "m.onnx")
+
+
+def test_a_width_that_is_not_said_is_what_the_trees_and_scalers_know():
+    assert load(regressor([(2, "BRANCH_LT", 0.0, [(0, 1.0)], [(0, 2.0)])], columns=None)).columns == 3
+    assert load(around([scaler("rows", "X", [0.0] * 3, [1.0] * 3)], columns=None)).columns == 3
+    assert load(regressor([STUMP], columns=7)).columns == 7
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constants"),
+    [
+        ([scaler("rows", "X", [0.1, 0.2, 0.3], [3.0, -0.7, 1e-3])], {}),
+        ([scaler("rows", "X", [0.1], [-1e30])], {}),
+        ([node("Sub", ["c", "rows"], ["X"])], {"c": [[0.1, 0.2, 0.3]]}),
+        ([node("Div", ["rows", "c"], ["X"])], {"c": [3.0]}),
+        ([node("Mul", ["c", "rows"], ["t"]), node("Add", ["t", "d"], ["X"])], {"c": [2.0, -1.0, 0.1], "d": -0.5}),
+        ([node("Clip", ["rows", "c", "d"], ["X"])], {"c": -0.75, "d": 1.0}),
+        ([node("Clip", ["rows", "", "d"], ["X"])], {"d": 2.5}),
+        ([node("Imputer", ["rows"], ["X"], imputed_value_floats=[0.3, -0.75, 9.0], replaced_value_float=np.nan)], {}),
+        ([node("Imputer", ["rows"], ["X"], imputed_value_floats=[2.5], replaced_value_float=0.0)], {}),
+        ([node("Imputer", ["rows"], ["X"], imputed_value_floats=[2.5], replaced_value_float=np.inf)], {}),
+        (
+            [
+                node("Imputer", ["rows"], ["t"], imputed_value_floats=[5.0], replaced_value_float=1.0),
+                scaler("t", "u", [0.5], [-2.0]),
+                node("Imputer", ["u"], ["X"], imputed_value_floats=[2.5], replaced_value_float=-1.0),
+            ],
+            {},
+        ),
+        ([node("ArrayFeatureExtractor", ["rows", "i"], ["X"])], {"i": np.array([2, 0, 0])}),
+        ([node("Gather", ["rows", "i"], ["X"], axis=1)], {"i": np.array([1, 1, 2])}),
+        (
+            [
+                node("Gather", ["rows", "i"], ["t"], axis=1),
+                scaler("t", "u", [0.5], [3.0]),
+                node("Concat", ["rows", "u"], ["v"], axis=1),
+                node("ArrayFeatureExtractor", ["v", "j"], ["X"]),
+            ],
+            {"i": np.array([2, 1]), "j": np.array([3, 4, 1])},
+        ),
+        ([node("Identity", ["rows"], ["t"]), node("Reshape", ["t", "s"], ["X"])], {"s": np.array([-1, 3])}),
+        ([node("Flatten", ["rows"], ["t"]), node("Cast", ["t"], ["X"], to=FLOAT)], {}),
+    ],
+)
+def test_steps_before_the_trees_become_conditions(nodes, constants):
+    kept = {k: v if getattr(v, "dtype", None) == np.int64 else np.asarray(v, np.float32) for k, v in constants.items()}
+    source = around(nodes, constants=kept, trees=TREES)
+    rows = random_rows(np.random.default_rng(3), 400, 3)
+    forest = load(source)
+    for feature in range(len(forest.features)):
+        for cut in forest.thresholds_of(feature)[:4]:
+            if np.isfinite(cut):
+                own = rows[: len(rows) // 2, forest.features[feature].column]
+                near = [cut, np.nextafter(np.float32(cut), np.float32(np.inf)), np.nextafter(np.float32(cut), -np.inf)]
+                own[:] = np.where(np.random.default_rng(4).random(len(own)) < 0.3, np.resize(near, len(own)), own)
+    agree(source, rows)
+
+
+def test_a_double_that_is_cast_is_rounded_first():
+    source = around([node("Cast", ["rows"], ["X"], to=FLOAT)], inputs=[("rows", DOUBLE, 3)], trees=TREES)
+    forest = agree(source, random_rows(np.random.default_rng(0), 300, 3, np.float64))
+    assert str(forest.features[0].raw) == "float32"
+    twice = [node("Cast", ["rows"], ["t"], to=FLOAT), node("Concat", ["t", "t"], ["X"], axis=1)]
+    agree(around(twice, inputs=[("rows", DOUBLE, 3)], trees=TREES), np.full((2, 3), 0.3))
+    scaled = [scaler("rows", "X", [0.1], [3.0])]
+    forest = agree(
+        around(scaled, inputs=[("rows", DOUBLE, 3)], trees=TREES),
+        random_rows(np.random.default_rng(0), 300, 3, np.float64),
+    )
+    assert str(forest.features[0].number) == "float64"
+
+
+def test_inputs_stand_side_by_side():
+    inputs = [("age", INT64, 1), ("rest", FLOAT, 2), ("unused", FLOAT, 1)]
+    nodes = [node("Cast", ["age"], ["t"], to=FLOAT), node("Concat", ["rest", "t"], ["X"], axis=1)]
+    source = around(nodes, inputs=inputs, trees=TREES)
+    forest = agree(source, np.random.default_rng(0).integers(-2, 4, (50, 4)).astype(np.float32))
+    assert forest.columns == 4
+    assert [(f.name, f.column, f.missing) for f in forest.features] == [
+        ("age", 0, False),
+        ("x1", 1, True),
+        ("x2", 2, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constants", "kind"),
+    [
+        ([node("Add", ["sums", "c"], ["scores"])], {"c": 0.5}, "identity"),
+        ([node("Sub", ["sums", "c"], ["t"]), node("Identity", ["t"], ["scores"])], {"c": [0.5]}, "identity"),
+        ([node("Div", ["sums", "c"], ["t"]), node("Add", ["d", "t"], ["scores"])], {"c": 3.0, "d": 0.1}, "identity"),
+        ([node("Mul", ["c", "sums"], ["scores"])], {"c": 0.3}, "identity"),
+        ([node("Mul", ["sums", "c"], ["t"]), node("Exp", ["t"], ["scores"])], {"c": 0.1}, "exp"),
+        ([node("Sigmoid", ["sums"], ["t"]), node("Mul", ["t", "c"], ["scores"])], {"c": 1.0}, "sigmoid"),
+        ([node("Reshape", ["sums", "s"], ["scores"])], {"s": np.array([-1])}, "identity"),
+        ([node("Squeeze", ["sums", "s"], ["scores"])], {"s": np.array([1])}, "identity"),
+        ([node("Flatten", ["sums"], ["t"]), node("Cast", ["t"], ["scores"], to=DOUBLE)], {}, "identity"),
+    ],
+)
+def test_steps_after_the_trees_become_bias_divisor_and_link(nodes, constants, kind):
+    kept = {k: v if getattr(v, "dtype", None) == np.int64 else np.asarray(v, np.float32) for k, v in constants.items()}
+    outputs = [("scores", DOUBLE if nodes[-1].op_type == "Cast" else FLOAT)]
+    forest = agree(around(after=nodes, constants=kept, outputs=outputs), exactly=kind == "identity")
+    assert forest.link.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constants", "classes"),
+    [
+        ([node("ArgMax", ["sums"], ["label"], axis=1)], {}, (0, 1, 2)),
+        (
+            [
+                node("Softmax", ["sums"], ["scores"]),
+                node("ArgMax", ["sums"], ["i"], axis=-1, keepdims=0),
+                node("Gather", ["names", "i"], ["label"]),
+            ],
+            {"names": np.array([7, 8, 9])},
+            (7, 8, 9),
+        ),
+        (
+            [
+                node("Add", ["sums", "c"], ["scores"]),
+                node("ArgMax", ["scores"], ["i"], axis=1, select_last_index=1),
+                node("ArrayFeatureExtractor", ["names", "i"], ["t"]),
+                node("Reshape", ["t", "flat"], ["u"]),
+                node("Cast", ["u"], ["label"], to=INT64),
+            ],
+            {"c": np.float32([0.1, 0.1, 0.2]), "names": np.array([7, 8, 9], np.int32), "flat": np.array([-1])},
+            (7, 8, 9),
+        ),
+        (
+            [
+                node("ArgMax", ["sums"], ["i"], axis=1, keepdims=0),
+                node(
+                    "LabelEncoder", ["i"], ["label"], keys_int64s=[0, 1, 2], values_strings=["a", "b", "c"],
+                ),
+            ],
+            {},
+            ("a", "b", "c"),
+        ),
+    ],
+)  # fmt: skip
+def test_classes_by_argmax(nodes, constants, classes):
+    outputs = [("label", STRING if isinstance(classes[0], str) else INT64)]
+    outputs += [("scores", FLOAT)] * any("scores" in n.output for n in nodes)
+    forest = agree(around(after=nodes, constants=constants, outputs=outputs, trees=THREE, targets=3), exactly=False)
+    assert forest.classes == classes
+
+
+@pytest.mark.parametrize("post", ["NONE", "LOGISTIC"])
+@pytest.mark.parametrize("low", [0.1, -0.4])
+def test_argmax_of_the_two_columns_of_a_single_score(post, low):
+    trees = [(k % 3, "BRANCH_LEQ", 0.05 * k, [(0, 0.0625)], [(0, low / 4)]) for k in range(-8, 9)]
+    source = classifier(trees, [0, 1], post)
+    source.graph.node.append(node("ArgMax", ["scores"], ["other"], axis=1, keepdims=0))
+    source.graph.output[0].name = "other"
+    rows = random_rows(np.random.default_rng(0), 500, 3)
+    found, told = evaluate(load(source), rows), answers(source, rows)
+    assert found.decision.tolist() == told["other"].tolist()
+
+
+def test_columns_of_the_scores_and_dictionaries_are_only_another_way_to_show_them():
+    source = classifier([STUMP], [3, 4])
+    source.graph.node.append(node("ZipMap", ["scores"], ["dictionaries"], classlabels_int64s=[3, 4]))
+    source.graph.output[1].CopyFrom(helper.make_empty_tensor_value_info("dictionaries"))
+    assert load(source).classes == (3, 4)
