@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -295,6 +294,9 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
             return np.exp2(wide).astype(dtype)
         case "sigmoid":  # the steps are rounded one by one, as libraries do
             return np.asarray(one / (one + np.exp(-wide).astype(dtype)))
+        case "logistic":
+            mirrored = one / (one + np.exp(-np.abs(wide)).astype(dtype))
+            return np.asarray(np.where(scores < 0, one - mirrored, mirrored))
         case "softplus":
             return np.log1p(np.exp(wide)).astype(dtype)
         case "square":
@@ -302,7 +304,7 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
         case "step":
             return (scores > 0).astype(dtype)
         case "probit":
-            return _normal_quantile(wide).astype(dtype)
+            return _normal_quantile(scores)
         case "isolation":
             return np.asarray(-(dtype.type(2) ** -scores))
         case "softmax" | "softmax-zero":
@@ -310,17 +312,20 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
             # scores may differ and their rounded powers tie.
             powers = np.exp((scores - scores.max(axis=1, keepdims=True)).astype(np.float64)).astype(dtype)
             if kind == "softmax-zero":
-                powers = np.where(scores == 0, dtype.type(0), powers)
-            total = powers.astype(np.float64).sum(axis=1, keepdims=True).astype(dtype)
-            return np.asarray(powers / np.where(total == 0, one, total))
+                little = np.abs(scores) <= dtype.type(1e-7)
+                powers = np.where(little, scores * np.exp(-scores.max(axis=1, keepdims=True)), powers)
+            return np.asarray(powers / powers.astype(np.float64).sum(axis=1, keepdims=True).astype(dtype))
 
 
-def _normal_quantile(p: FloatArray) -> FloatArray:
-    """The standard normal's quantiles, Python's own (Wichura's AS241); NaN outside 0..1."""
-    normal = NormalDist()
-    ends = {0.0: -np.inf, 1.0: np.inf}
-    flat = [normal.inv_cdf(v) if 0 < v < 1 else ends.get(v, np.nan) for v in p.ravel().tolist()]
-    return np.array(flat, dtype=np.float64).reshape(p.shape)
+def _normal_quantile(p: NDArray[Any]) -> NDArray[Any]:
+    """sqrt(2) times Winitzki's approximation of the inverse error function at 2p - 1, in p's own precision, step by
+    step: what ONNX means by PROBIT. Off the true quantile by up to 0.006; NaN outside 0..1."""
+    number = p.dtype.type
+    x = 2 * p - number(1)
+    log = np.log((1 - x) * (1 + x))
+    v = number(2 / (np.pi * 0.147)) + number(0.5) * log
+    root = np.sqrt(-v + np.sqrt(v * v - number(1 / 0.147) * log))
+    return np.asarray(number(1.41421356) * np.where(x < 0, -root, root))
 
 
 def score_range(low: float, high: float) -> float:

@@ -26,7 +26,18 @@ from forestc.forest.numbers import FLOAT32, Category, NumberType
 
 Label: TypeAlias = str | int | float | bool
 LinkKind: TypeAlias = Literal[
-    "identity", "sigmoid", "softmax", "softmax-zero", "exp", "exp2", "softplus", "square", "step", "probit", "isolation"
+    "identity",
+    "sigmoid",
+    "logistic",
+    "softmax",
+    "softmax-zero",
+    "exp",
+    "exp2",
+    "softplus",
+    "square",
+    "step",
+    "probit",
+    "isolation",
 ]
 Member: TypeAlias = int | float
 IntArray: TypeAlias = NDArray[np.int32]
@@ -136,13 +147,14 @@ class Link:
     |--------------|-----------------------------------------|
     | identity     | s                                       |
     | sigmoid      | 1 / (1 + exp(-s)), each output by itself |
+    | logistic     | the same, computed of -|s| and mirrored (onnxruntime) |
     | softmax      | exp(s_k) / sum of exp(s)                |
-    | softmax-zero | the same over the scores that are not 0; the others stay 0 |
+    | softmax-zero | the same with s_k in place of exp(s_k) where |s_k| <= 1e-7 (ONNX) |
     | exp, exp2    | exp(s), 2 ** s                          |
     | softplus     | log(1 + exp(s))                         |
     | square       | s * |s|                                 |
     | step         | 1 where s > 0, else 0                   |
-    | probit       | the standard normal quantile of s       |
+    | probit       | the standard normal quantile of s as Winitzki approximates it (ONNX) |
     | isolation    | -(2 ** -s)                              |
     """
 

@@ -40,7 +40,7 @@ AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
 LINKS = {
     "NONE": Link(),
-    "LOGISTIC": Link("sigmoid"),
+    "LOGISTIC": Link("logistic"),
     "SOFTMAX": Link("softmax"),
     "SOFTMAX_ZERO": Link("softmax-zero"),
     "PROBIT": Link("probit"),
