@@ -118,7 +118,7 @@ def compile_(
             name=name,
             progress=say,
         )
-    _show(json_, done.figures, lambda: compile_tables(done.figures, not done.design.forest.classes))
+    _show(json_, done.figures, lambda: compile_tables(done.figures, not done.design.forest.decides))
 
 
 @app.command()
@@ -150,7 +150,7 @@ def check(
             seed=seed,
             progress=say,
         )
-    _show(json_, result.figures, lambda: check_tables(result, not design.forest.classes))
+    _show(json_, result.figures, lambda: check_tables(result, not design.forest.decides))
     if not result.ok:
         wrong = {name: engine for name, engine in result.engines.items() if engine.differences}
         first = next(iter(wrong.items()), None)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.forest.builder import make_forest, make_tree
-from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Link, Tree
+from forestc.forest.ir import Aggregate, Combine, Decision, Feature, Forest, Link, Part, Tree
 from forestc.forest.numbers import FLOAT32, FLOAT64, Category, Fixed, Float, NumberType, Ordered, word_range
 
 INT_TYPES: list[NumberType] = [
@@ -19,10 +19,10 @@ FLOAT_TYPES: list[NumberType] = [FLOAT32, FLOAT32, FLOAT64, Category(4)]
 
 
 def random_forest(seed: int, quantised: bool, kind: str = "any", types: list[NumberType] | None = None) -> Forest:
-    """kind: binary, argmax, regression, vector (leaves that feed all outputs), or any."""
+    """kind: binary, argmax, regression, vector (leaves that feed all outputs), vote or each (parts), or any."""
     random = np.random.default_rng(seed)
     if kind == "any":
-        kind = str(random.choice(["binary", "argmax", "regression", "vector"]))
+        kind = str(random.choice(["binary", "argmax", "regression", "vector", "vote", "each"]))
     types = types or (INT_TYPES if quantised else FLOAT_TYPES)
     features = []
     for index in range(int(random.integers(1, 6))):
@@ -30,17 +30,23 @@ def random_forest(seed: int, quantised: bool, kind: str = "any", types: list[Num
         missing = bool(random.random() < 0.3) and (not quantised or word_range(number, False).top > 2)
         raw = FLOAT64 if number in (FLOAT64, Ordered(64)) else FLOAT32
         features.append(Feature(f"feature {index}", number, index, missing, raw))
-    outputs = {"binary": 1, "argmax": int(random.integers(2, 5)), "regression": 1, "vector": 3}[kind]
+    outputs = {"binary": 1, "argmax": int(random.integers(2, 5)), "regression": 1, "vector": 3}.get(kind, 0)
+    parts, combine = [], Combine()
+    if kind in ("vote", "each"):
+        parts, combine = random_parts(random, kind, quantised)
+        outputs = parts[-1].stop
     trees = []
     for index in range(int(random.integers(1, 7))):
-        fed = tuple(range(outputs)) if kind == "vector" else (index % outputs,)
+        fed = tuple(range(outputs)) if kind == "vector" or random.random() < 0.2 else (index % outputs,)
         trees.append(random_tree(random, features, fed, quantised, int(random.integers(0, 6))))
     bias: Any = random.integers(-20, 20, outputs) if quantised else random.normal(size=outputs)
     decision, classes, link = Decision("none"), [], "identity"
     if kind == "binary":
         decision = Decision("threshold", int(random.integers(-10, 30)) if quantised else float(random.normal()))
         classes, link = ["no", "yes"], "sigmoid"
-    elif kind != "regression":
+    elif kind == "vote":
+        decision, classes = Decision("argmax"), list(parts[0].classes)
+    elif kind in ("argmax", "vector"):
         decision, classes = (
             Decision("argmax", ties=str(random.choice(["first", "last"]))),
             [f"class {k}" for k in range(outputs)],
@@ -58,7 +64,29 @@ def random_forest(seed: int, quantised: bool, kind: str = "any", types: list[Num
         decision=decision,
         classes=classes,
         scale=0.25 if quantised else None,
+        parts=parts,
+        combine=combine,
     )
+
+
+def random_parts(random: np.random.Generator, kind: str, quantised: bool) -> tuple[list[Part], Combine]:
+    """Parts that decide, of as many classes each for a vote."""
+    parts: list[Part] = []
+    classes = int(random.integers(2, 5))
+    for index in range(int(random.integers(2, 4))):
+        n = classes if kind == "vote" else int(random.integers(2, 5))
+        start = parts[-1].stop if parts else 0
+        names = tuple(f"class {k}" for k in range(n))
+        if n == 2 and random.random() < 0.7:
+            threshold = int(random.integers(-10, 30)) if quantised else float(random.normal())
+            decision = Decision("threshold", threshold)
+        else:
+            decision = Decision("argmax", ties=str(random.choice(["first", "last"])))  # type: ignore[arg-type]
+        width = 1 if decision.kind == "threshold" else n
+        scale = 0.5 * (index + 1) if quantised else 1.0
+        parts.append(Part(start, start + width, Aggregate(), Link(), decision, names, scale))
+    weights = tuple(float(w) for w in random.integers(1, 9, len(parts))) if kind == "vote" else ()
+    return parts, Combine(kind, weights if random.random() < 0.7 else ())  # type: ignore[arg-type]
 
 
 def random_tree(

@@ -14,7 +14,7 @@ import numpy as np
 
 from forestc.backends.names import c_string, feature_name, identifier, plain
 from forestc.errors import OptionError
-from forestc.forest.ir import LEAF, NO_SET, Feature, Forest, Tree
+from forestc.forest.ir import LEAF, NO_SET, Feature, Forest, Part, Tree
 from forestc.forest.numbers import Category, Float, Ordered, threshold_key, word_range, word_value
 from hdl_templates import render
 
@@ -73,7 +73,14 @@ def score_type(forest: Forest) -> str:
     reach = int(np.abs(forest.bias).max())
     for tree in forest.trees:
         reach += int(np.abs(tree.values).max(initial=0))
+    if forest.parts and forest.combine.kind == "vote":
+        reach = max(reach, int(sum(forest.combine.weights)), len(forest.parts))
     return int_type(-max(reach, 1 << 14), reach)
+
+
+def label_type(forest: Forest) -> str:
+    """The C type of a class index: holds the number of any target's classes, as a loop over them counts up to it."""
+    return int_type(0, max(len(part.classes) for part in forest.targets))
 
 
 def _constant(value: int) -> str:
@@ -113,8 +120,7 @@ class _Header:
             if not len(tree.inner):
                 for place, output in enumerate(tree.outputs):
                     constant[output] += int(tree.values[tree.leaf[0], place])
-        text_labels = not all(isinstance(c, int) and abs(c) < 1 << 63 for c in forest.classes)
-        labels = [c_string(str(c)) if text_labels else _constant(int(c)) for c in forest.classes]
+        vote = bool(forest.parts) and forest.combine.kind == "vote"
         return {
             "prefix": self.prefix,
             "macro": macro,
@@ -127,7 +133,11 @@ class _Header:
             ),
             "input_map": [self._input_note(i, f) for i, f in enumerate(forest.features)] or ["none"],
             "n_inputs": max(1, forest.columns if self.raw else len(forest.features)),
-            "n_outputs": forest.n_outputs,
+            "n_outputs": forest.n_scores,
+            "n_sums": forest.n_outputs if vote else 0,
+            "targets": [self._target(index) for index, part in enumerate(forest.targets) if part.classes],
+            "several": len(forest.targets) > 1,
+            "largest": self._largest() if forest.parts else [],
             "scale": repr(float(forest.scale or 1.0)),
             "places": [
                 (f"{macro}_{feature_name(i, f.name).upper()}", f.column if self.raw else i)
@@ -138,12 +148,66 @@ class _Header:
             "helpers": self._helpers() if varying else [],
             "trees": [self.tree(index) for index in varying],
             "score_type": self.score,
-            "scores_body": self._scores(varying, constant),
-            "label_type": _label_type(len(labels)),
-            "labels": labels,
-            "text_labels": text_labels,
-            "predict_body": self._predict(_label_type(len(labels))),
+            "sums_body": self._sums("sums" if vote else "scores", varying, constant),
+            "votes_body": self._votes() if vote else [],
+            "label_type": label_type(self.forest),
+            "predict_body": self._predict_each() if len(forest.targets) > 1 else self._predict(),
         }
+
+    def _target(self, index: int) -> dict[str, object]:
+        """What a target's classes are called."""
+        classes = self.forest.targets[index].classes
+        text = not all(isinstance(c, int) and abs(c) < 1 << 63 for c in classes)
+        return {
+            "suffix": f"_{index}" if len(self.forest.targets) > 1 else "",
+            "macro": f"_{index}" if len(self.forest.targets) > 1 else "",
+            "text": text,
+            "labels": [c_string(str(c)) if text else _constant(int(c)) for c in classes],
+        }
+
+    def _largest(self) -> list[str]:
+        """A function that finds the largest of some scores, of equals the first or the last."""
+        kind, label = self.score, label_type(self.forest)
+        return [
+            f"static inline {label} {self.prefix}_largest(const {kind} *scores, {label} count, int last)",
+            "{",
+            f"    {label} best = 0u;",
+            f"    {label} k;",
+            "    for (k = 1u; k < count; k++) {",
+            "        if (scores[k] > scores[best] || (last && scores[k] == scores[best])) {",
+            "            best = k;",
+            "        }",
+            "    }",
+            "    return best;",
+            "}",
+        ]
+
+    def _decided(self, part: Part, scores: str) -> str:
+        """The C expression of a part's class index."""
+        if part.decision.kind == "argmax":
+            last = int(part.decision.ties == "last")
+            return f"{self.prefix}_largest({scores} + {part.start}, {part.stop - part.start}u, {last})"
+        lowest, highest = self._reach(part)
+        threshold = int(part.decision.threshold)
+        if threshold <= lowest or threshold > highest:
+            return f"{int(threshold <= lowest)}u"
+        return f"({label_type(self.forest)})({scores}[{part.start}] >= {_constant(threshold)})"
+
+    def _votes(self) -> list[str]:
+        forest = self.forest
+        lines = [f"{self.score} sums[{forest.n_outputs}];", f"{self.prefix}_sums(x, sums);"]
+        lines += [f"scores[{k}] = 0;" for k in range(len(forest.classes))]
+        for part, weight in zip(forest.parts, forest.combine.weights or [1.0] * len(forest.parts), strict=True):
+            place = f"scores[{self._decided(part, 'sums')}]"
+            lines.append(f"{place} = ({self.score})({place} + {_constant(int(weight))});")
+        return lines
+
+    def _predict_each(self) -> list[str]:
+        lines = [f"{self.score} scores[{self.forest.n_outputs}];", f"{self.prefix}_scores(x, scores);"]
+        decided = [self._decided(part, "scores") for part in self.forest.targets]
+        if not any("scores" in text for text in decided):
+            lines.append("(void)scores;")
+        return lines + [f"labels[{index}] = {text};" for index, text in enumerate(decided)]
 
     def _input_note(self, index: int, feature: Feature) -> str:
         place = feature.column if self.raw else index
@@ -176,24 +240,24 @@ class _Header:
             "",
         ]
 
-    def _scores(self, varying: list[int], constant: list[int]) -> list[str]:
+    def _sums(self, into: str, varying: list[int], constant: list[int]) -> list[str]:
         lines = [] if varying else ["(void)x;"]
-        lines += [f"scores[{output}] = {_constant(value)};" for output, value in enumerate(constant)]
+        lines += [f"{into}[{output}] = {_constant(value)};" for output, value in enumerate(constant)]
         for index in varying:
             tree = self.forest.trees[index]
             if len(tree.outputs) == 1:
-                target = f"scores[{tree.outputs[0]}]"
+                target = f"{into}[{tree.outputs[0]}]"
                 lines.append(f"{target} = ({self.score})({target} + {self.prefix}_tree_{index}(x));")
             else:
-                lines.append(f"{self.prefix}_tree_{index}(x, scores);")
+                lines.append(f"{self.prefix}_tree_{index}(x, {into});")
         return lines
 
-    def _predict(self, label: str) -> list[str]:
-        outputs, decision = self.forest.n_outputs, self.forest.decision
+    def _predict(self) -> list[str]:
+        outputs, decision, label = self.forest.n_scores, self.forest.decision, label_type(self.forest)
         lines = [f"{self.score} scores[{outputs}];"]
         if decision.kind == "threshold":
             lines.append(f"{self.prefix}_scores(x, scores);")
-            lowest, highest = self._reach()
+            lowest, highest = self._reach(self.forest.whole)
             threshold = int(decision.threshold)
             if threshold <= lowest or threshold > highest:
                 return ["(void)x;", f"return {int(threshold <= lowest)}u;"]
@@ -213,11 +277,13 @@ class _Header:
             "return best;",
         ]
 
-    def _reach(self) -> tuple[int, int]:
-        low = high = int(self.forest.bias[0])
-        for tree in self.forest.trees:
-            low += int(tree.values.min())
-            high += int(tree.values.max())
+    def _reach(self, part: Part) -> tuple[int, int]:
+        """The smallest and largest sum of a part's one output."""
+        low = high = int(self.forest.bias[part.start])
+        for tree in (self.forest.trees[index] for index in self.forest.trees_of(part)):
+            column = tree.values[:, tree.outputs.index(part.start)]
+            low += int(column.min())
+            high += int(column.max())
         return low, high
 
     def tree(self, index: int) -> _TreeText:
@@ -337,11 +403,6 @@ class _Header:
         bits = self.bits
         sign, infinity = (1 << (bits - 1)) - 1, {32: 0x7F800000, 64: 0x7FF0000000000000}[bits]
         return f"({self.prefix}_ubits(x[{feature.column}]) & UINT{bits}_C({sign})) > UINT{bits}_C({infinity})"
-
-
-def _label_type(classes: int) -> str:
-    """Holds the number of classes itself, as the loop over them counts up to it."""
-    return int_type(0, classes)
 
 
 def _negated(condition: str) -> str:

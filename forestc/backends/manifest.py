@@ -63,13 +63,13 @@ def manifest(
                 "offset": field.offset,
                 "bits": field.word.width,
                 "signed": field.word.signed,
-                "scale": 1 if field.name == "label" else forest.scale,
+                "scale": 1 if field.name.startswith("label") else _scale(forest, field.name),
             }
             for field in outputs
         ],
         "latency_cycles": netlist.latency,
         "initiation_interval": 1,
-        "classes": list(forest.classes),
+        "classes": [list(p.classes) for p in forest.targets] if len(forest.targets) > 1 else list(forest.classes),
         "link": forest.link.kind,
         "passes": list(forest.provenance.passes),
         "guarantees": dict(guarantees),
@@ -81,6 +81,14 @@ def manifest(
         "options": dict(options),
         "hash": design_hash(forest, options),
     }
+
+
+def _scale(forest: Forest, score: str) -> float | None:
+    """What one step of a score is worth: its part's scale, where parts are targets of their own."""
+    output = int(score.removeprefix("score"))
+    return next(
+        (p.scale for p in forest.targets if len(forest.targets) > 1 and p.start <= output < p.stop), forest.scale
+    )
 
 
 def _number(feature: Feature) -> dict[str, Any]:

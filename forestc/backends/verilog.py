@@ -137,7 +137,7 @@ class _Writer:
 
     def _output_note(self, field: Field) -> str:
         sign = "signed" if field.word.signed else "unsigned"
-        meaning = "index of the class" if field.name == "label" else "one step is worth the manifest's scale"
+        meaning = "index of the class" if field.name.startswith("label") else "one step is worth the manifest's scale"
         span = f"[{field.offset + field.word.width - 1}:{field.offset}]"
         return f"{span} {field.name}: {sign}, {meaning}"
 

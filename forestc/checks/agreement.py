@@ -31,7 +31,7 @@ def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:
     """One pass over the rows; regression makes a second for the range."""
     count = same = right_before = right_after = 0
     labelled = False
-    regression = not model.classes
+    regression = not model.decides
     close = CLOSE * _spread(model, rows) if regression else 0.0
     worst = 0.0
     truth_sum = truth_square = error_before = error_after = 0.0
@@ -43,8 +43,9 @@ def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:
             same += int((error <= close).sum())
             worst = max(worst, float(error.max(initial=0.0)))
         else:
-            same += int((before.index == after.index).sum())
-        if batch.truth is None or (regression and model.n_outputs > 1):
+            rows_same = before.index.reshape(len(batch.X), -1) == after.index.reshape(len(batch.X), -1)
+            same += int(rows_same.all(axis=1).sum())
+        if batch.truth is None or len(model.targets) > 1 or (regression and model.n_outputs > 1):
             continue
         labelled = True
         if regression:

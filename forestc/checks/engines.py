@@ -188,7 +188,9 @@ class CEngine:
             macro=prefix.upper(),
             x_type={"float32": "float", "float64": "double"}.get(self.type.name, f"{self.type.name}_t"),
             score_type=c.score_type(self.forest),
-            labels=self.forest.classes,
+            labels=self.forest.decides,
+            targets=len(self.forest.targets),
+            label_type=c.label_type(self.forest),
         )
         (folder / "main.c").write_text(main)
         flags = [*STRICT, *sanitizers(compiler)]
@@ -202,8 +204,9 @@ class CEngine:
         if not inputs.shape[1]:
             inputs = np.zeros((len(inputs), 1), dtype=self.type)
         out = run_tool([str(self.folder / "program")], self.folder, data=inputs.tobytes())
-        got = np.frombuffer(out, dtype=np.int64).reshape(-1, self.forest.n_outputs + 1)
-        wanted = np.concatenate([evaluation.index[:, None], evaluation.scores], axis=1)
+        index = evaluation.index.reshape(len(inputs), -1)
+        got = np.frombuffer(out, dtype=np.int64).reshape(-1, self.forest.n_scores + index.shape[1])
+        wanted = np.concatenate([index, evaluation.scores], axis=1)
         return difference(got, wanted)
 
 

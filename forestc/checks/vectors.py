@@ -93,8 +93,9 @@ def results(netlist: Netlist, evaluation: Evaluation) -> NDArray[np.int64]:
     """What the netlist's output fields (label, score0, ...) must be: (rows, fields)."""
     columns: list[NDArray[Any]] = []
     for name, _ in netlist.outputs:
-        if name == "label":
-            columns.append(evaluation.index)
+        if name.startswith("label"):
+            target = name.removeprefix("label")
+            columns.append(evaluation.index[:, int(target)] if target else evaluation.index)
         elif name.startswith("score"):
             columns.append(evaluation.scores[:, int(name[len("score") :])])
     return np.stack(columns, axis=1).astype(np.int64)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forestc.errors import RowsError
-from forestc.forest.ir import LEAF, NO_SET, Decision, Feature, Forest, Link, LinkKind, Member, Part, Tree
+from forestc.forest.ir import LEAF, NO_SET, Decision, Forest, Link, LinkKind, Member, Part, Tree
 from forestc.forest.numbers import Category, Float, FloatArray, round_to, to_words, word_range
 
 
@@ -119,7 +119,7 @@ def judged(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]) -> Ev
     answers = [_answer(forest, part, total) for part in forest.parts or (forest.whole,)]
     if forest.parts and forest.combine.kind != "each":
         scores = combined(forest, answers)
-        values = link_values(scores, forest.link)
+        values = link_values(scores * float(forest.scale or 1.0) if forest.quantised else scores, forest.link)
         index = decide(forest.decision, scores, values)
         answers = [_Answer(forest.whole, scores, values, index)]
     scores = np.concatenate([answer.scores for answer in answers], axis=1)
@@ -160,7 +160,7 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
         votes = np.zeros((len(answers[0].index), len(forest.classes)))
         for weight, answer in zip(weights, answers, strict=True):
             votes[np.arange(len(votes)), answer.index] += weight
-        return votes
+        return votes.astype(np.int64) if forest.quantised else votes
     values = []
     for answer in answers:
         two = answer.part.decision.kind == "threshold" and answer.values.shape[1] == 1

@@ -268,6 +268,21 @@ class Forest:
         return self.parts if self.parts and self.combine.kind == "each" else (self.whole,)
 
     @property
+    def decides(self) -> bool:
+        """Whether it answers with classes rather than values."""
+        return any(part.classes for part in self.targets)
+
+    @property
+    def n_scores(self) -> int:
+        """Columns of Evaluation.scores."""
+        return self.n_outputs if not self.parts or self.combine.kind == "each" else max(1, len(self.classes))
+
+    def trees_of(self, part: Part) -> list[int]:
+        """Indices of the trees that feed a part; a tree may feed several."""
+        fed = range(part.start, part.stop)
+        return [index for index, tree in enumerate(self.trees) if any(output in fed for output in tree.outputs)]
+
+    @property
     def n_nodes(self) -> int:
         return sum(tree.size for tree in self.trees)
 

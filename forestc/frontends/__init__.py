@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 from forestc.errors import ModelError, OptionError
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest
-from forestc.frontends import sklearn, xgboost
+from forestc.frontends import catboost, lightgbm, onnx, sklearn, treelite, xgboost
+from forestc.frontends.document import read_document
 
 MAX_BYTES = 4 << 30
 
@@ -25,10 +27,26 @@ def _read_text(data: bytes, where: str) -> Forest:
         raise ModelError(error.what, where=f"{where}, {error.where}".rstrip(", "), do=error.do) from None
 
 
+def _read_json(data: bytes, where: str) -> Forest:
+    """A Forest from a JSON document of whichever library its keys are those of."""
+    document = read_document(data, where)
+    if isinstance(document, dict) and "tree_info" in document:
+        return lightgbm.read_dump(document, where)
+    if isinstance(document, dict) and "features_info" in document:
+        return catboost.read_export(document, where)
+    return xgboost.read_saved(document, where)
+
+
 # Suffix -> reader of a file's bytes.
 FILES: dict[str, Callable[[bytes, str], Forest]] = {
-    ".json": xgboost.read_json,
+    ".json": _read_json,
     ".ubj": xgboost.read_ubj,
+    ".onnx": onnx.read_bytes,
+    ".txt": lightgbm.read_text,
+    ".model": lightgbm.read_text,
+    ".lgb": lightgbm.read_text,
+    ".tl": treelite.read_bytes,
+    ".treelite": treelite.read_bytes,
     ".forest": _read_text,
 }
 PICKLES = (".pkl", ".pickle", ".joblib")
@@ -36,16 +54,21 @@ PICKLES = (".pkl", ".pickle", ".joblib")
 # Top-level package of a live object -> reader.
 OBJECTS: dict[str, Callable[[Any], Forest]] = {
     "xgboost": xgboost.read_live,
+    "lightgbm": lightgbm.read_live,
+    "catboost": catboost.read_live,
     "sklearn": sklearn.read_live,
+    "treelite": treelite.read_live,
+    "onnx": onnx.read_live,
 }
 
 
 def load(source: Any, *, trust_pickle: bool = False) -> Forest:
     """A Forest from a model file's path or a fitted model.
 
-    Files: XGBoost `.json` and `.ubj`, skops `.skops`, forestc `.forest`; pickles (`.pkl`, `.joblib`) only
-    with `trust_pickle`, since opening one runs whatever code it holds. Raises ModelError for what can't be
-    read exactly, OptionError for a file that can't be a model.
+    Files: XGBoost `.json` and `.ubj`, LightGBM `.txt`, `.model`, `.lgb` and dumps in `.json`, CatBoost exports in
+    `.json`, ONNX `.onnx`, skops `.skops`, forestc `.forest`; pickles (`.pkl`, `.joblib`) only with `trust_pickle`,
+    since opening one runs whatever code it holds. Raises ModelError for what can't be read exactly, OptionError
+    for a file that can't be a model.
     """
     if isinstance(source, Forest):
         return source
@@ -90,17 +113,18 @@ def _load_file(path: Path, trust_pickle: bool) -> Forest:
             raise ModelError("there is no such file", where=str(path), do="check the path")
         if (size := path.stat().st_size) > MAX_BYTES:
             raise ModelError(f"the file has {size} bytes", where=str(path), do=f"at most {MAX_BYTES} are read")
-        if suffix == ".skops":
-            forest = sklearn.read_skops(path)
-        elif suffix in PICKLES:
-            forest = load_object(sklearn.read_pickle(path))
-        else:
-            forest = FILES[suffix](path.read_bytes(), str(path))
+        data = path.read_bytes()
+        with ThreadPoolExecutor(1) as pool:  # hashing lets go of the interpreter, so it costs no time of its own
+            digest = pool.submit(lambda: hashlib.sha256(data).hexdigest())
+            if suffix == ".skops":
+                forest = sklearn.read_skops(path)
+            elif suffix in PICKLES:
+                forest = load_object(sklearn.read_pickle(path))
+            else:
+                forest = FILES[suffix](data, str(path))
     except OSError as error:
         raise ModelError(f"can't be read ({error.strerror})", where=str(path)) from None
     if suffix == ".forest":
         return forest
-    if not forest.provenance.model_hash:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        forest = replace(forest, provenance=replace(forest.provenance, model_hash=digest))
-    return replace(forest, name=path.stem)
+    told = replace(forest.provenance, model_hash=digest.result())
+    return replace(forest, name=path.stem, provenance=told)

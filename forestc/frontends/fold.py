@@ -82,7 +82,9 @@ class Column:
         texts = None if self.texts is None else {name: _kept(image(old)) for name, old in self.texts.items()}
         return replace(
             self,
-            function=composed if (exceptions and before is not identity) or _constant(self) else _after(before, function),
+            function=composed
+            if (exceptions and before is not identity) or _constant(self)
+            else _after(before, function),
             points=moved,
             missing=image(self.missing),
             texts=texts,

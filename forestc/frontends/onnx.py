@@ -6,7 +6,6 @@ them what can be folded in exactly (`onnx_folds`). Rows are the model's inputs s
 
 from __future__ import annotations
 
-import hashlib
 from importlib import import_module
 from typing import Any
 
@@ -31,7 +30,7 @@ def read_bytes(data: bytes, where: str) -> Forest:
         model.ParseFromString(data)
     except DecodeError as error:
         raise ModelError(f"not a readable ONNX file ({_line(error)})", where=where) from None
-    return _forest(model, hashlib.sha256(data).hexdigest(), where)
+    return _forest(model, where)
 
 
 def read_live(model: Any) -> Forest:
@@ -41,10 +40,10 @@ def read_live(model: Any) -> Forest:
     if not isinstance(model, ModelProto):
         raise ModelError("is not a ModelProto", where=where, do="pass the whole model")
     try:
-        data = model.SerializeToString()
+        model.SerializeToString()  # which refuses what protobuf could not hold
     except (EncodeError, ValueError) as error:
         raise ModelError(f"can't be read ({_line(error)})", where=where) from None
-    return _forest(model, hashlib.sha256(data).hexdigest(), where)
+    return _forest(model, where)
 
 
 def _library() -> tuple[Any, Any, Any]:
@@ -61,7 +60,7 @@ def _line(error: Exception) -> str:
     return str(error).splitlines()[0][:120] if str(error) else type(error).__name__
 
 
-def _forest(model: Any, digest: str, where: str) -> Forest:
+def _forest(model: Any, where: str) -> Forest:
     opsets = _opsets(model, where)
     if not model.HasField("graph"):
         raise ModelError("not an ONNX model: it has no graph", where=where)
@@ -80,7 +79,7 @@ def _forest(model: Any, digest: str, where: str) -> Forest:
         link=walked.scores.link,
         decision=answer.decision if answer else Decision("none"),
         classes=answer.classes if answer else (),
-        provenance=Provenance("onnx", f"{model.producer_name!s} {model.producer_version!s}".strip(), digest),
+        provenance=Provenance("onnx", f"{model.producer_name!s} {model.producer_version!s}".strip()),
     )
 
 

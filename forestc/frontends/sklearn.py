@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +75,7 @@ def read_skops(path: Path) -> Forest:
         raise
     except Exception as error:  # noqa: BLE001  a damaged file fails anywhere inside skops and zipfile
         raise ModelError(f"not a readable skops file ({_short(error)})", where=str(path)) from None
-    return read_live(model, where=str(path), digest=hashlib.sha256(path.read_bytes()).hexdigest())
+    return read_live(model, where=str(path))
 
 
 def _refuse_bomb(path: Path) -> None:
@@ -103,7 +101,7 @@ def read_pickle(path: Path) -> Any:
         raise ModelError(f"not a readable pickle ({_short(error)})", where=str(path)) from None
 
 
-def read_live(model: Any, where: str = "", digest: str = "") -> Forest:
+def read_live(model: Any, where: str = "") -> Forest:
     """A Forest from a fitted estimator. Raises ModelError naming what can't be kept exactly."""
     kind = type(model).__name__
     where = where or f"scikit-learn {kind}"
@@ -113,13 +111,12 @@ def read_live(model: Any, where: str = "", digest: str = "") -> Forest:
     if not any(name.endswith("_") and not name.startswith("_") for name in vars(model)) and kind != "Pipeline":
         raise ModelError("the estimator is not fitted", where=where, do="call fit first")
     try:
-        forest = reader(model, where)
+        return reader(model, where)
     except ForestcError:
         raise
     except Exception as error:  # noqa: BLE001
         # skops restores whatever attributes a file names, so any of them may be missing or odd
         raise ModelError(f"the estimator is damaged ({_short(error)})", where=where) from None
-    return replace(forest, provenance=replace(forest.provenance, model_hash=digest))
 
 
 def _short(error: Exception) -> str:

@@ -8,7 +8,6 @@ read like a file: one path for all.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from itertools import pairwise
@@ -76,12 +75,12 @@ ABOVE_HALF = float(np.nextafter(np.float32(0.5), np.float32(1)))
 
 def read_json(data: bytes, where: str) -> Forest:
     """A Forest from the bytes of a `.json` model. Raises ModelError."""
-    return _forest(read_document(data, where), hashlib.sha256(data).hexdigest(), where)
+    return read_saved(read_document(data, where), where)
 
 
 def read_ubj(data: bytes, where: str) -> Forest:
     """A Forest from the bytes of a `.ubj` model. Raises ModelError."""
-    return _forest(parse_ubjson(data, where), hashlib.sha256(data).hexdigest(), where)
+    return read_saved(parse_ubjson(data, where), where)
 
 
 def read_live(model: Any) -> Forest:
@@ -100,7 +99,7 @@ def read_live(model: Any) -> Forest:
     if best is not None:
         booster = booster[: int(best) + 1]
     data = bytes(booster.save_raw("ubj"))
-    forest = _forest(parse_ubjson(data, where), hashlib.sha256(data).hexdigest(), where, estimator=True)
+    forest = read_saved(parse_ubjson(data, where), where, estimator=True)
     absent = getattr(model, "missing", None)
     if absent is not None and not math.isnan(float(absent)):
         forest = marked_missing(forest, float(absent))
@@ -126,7 +125,8 @@ def _labels(labels: Any) -> tuple[Label, ...]:
     return tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
 
 
-def _forest(document: Any, digest: str, where: str, estimator: bool = False) -> Forest:
+def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
+    """A Forest from a parsed document. estimator: whether it is to predict as an estimator does. Raises ModelError."""
     root = Document(document, "", where)
     learner = root.get("learner")
     objective = learner.get("objective").get("name").text()
@@ -200,7 +200,7 @@ def _forest(document: Any, digest: str, where: str, estimator: bool = False) -> 
         link=Link() if yes_no else Link(link),
         decision=Decision("none") if yes_no else decision,
         classes=() if yes_no else known,
-        provenance=Provenance("xgboost", ".".join(map(str, version)), digest),
+        provenance=Provenance("xgboost", ".".join(map(str, version))),
         parts=parts,
         combine=Combine(),
     )

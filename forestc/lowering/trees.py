@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from forestc.errors import ModelError, OptionError
-from forestc.forest.ir import LEAF, NO_SET, Forest, Tree
+from forestc.forest.ir import LEAF, NO_SET, Decision, Forest, Tree
 from forestc.forest.numbers import Category, Fixed, Float, Ordered, word_range
 from forestc.lowering.schedule import pipelined
 from forestc.netlist.builder import NetlistBuilder, width_for
@@ -41,8 +41,8 @@ class LoweringOptions:
 def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
     """The netlist of a quantised forest.
 
-    Input ports `x0`, `x1`, ... carry the features' words in order; outputs are `label` (class index) and
-    `score0`, ... (signed where the bias can make them negative). With latency > 0 there are also
+    Input ports `x0`, `x1`, ... carry the features' words in order; outputs are `label` (class index; of several
+    targets `label0`, ...) and `score0`, ... (signed where the bias can make them negative). With latency > 0 there are also
     `in_valid` and `out_valid`. Equals `evaluate_words` on every word in range. Time O(nodes * outputs).
     """
     options = options or LoweringOptions()
@@ -50,17 +50,24 @@ def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
         raise ModelError("only a quantised forest becomes logic", do="run the quantize pass first")
     wanted = options.outputs
     if wanted == "auto":
-        wanted = "label" if forest.classes else "scores"
-    if not forest.classes and wanted != "scores":
+        wanted = "label" if forest.decides else "scores"
+    if not forest.decides and wanted != "scores":
         raise OptionError(f"outputs={wanted} of a regression model", do="use outputs=scores")
     lowering = _Lowering(forest)
     sums = [lowering.sum_of(output) for output in range(forest.n_outputs)]
+    offsets = lowering.offsets
+    if forest.parts and forest.combine.kind == "vote":
+        sums = lowering.votes(sums)
+        offsets = [0] * len(sums)
     if wanted in ("label", "both"):
-        lowering.builder.output(LABEL, lowering.label(sums))
+        targets = forest.targets
+        for index, part in enumerate(targets):
+            here = slice(part.start, part.stop) if len(targets) > 1 else slice(None)
+            label = lowering.label(part.decision, sums[here], offsets[here])
+            lowering.builder.output(f"{LABEL}{index}" if len(targets) > 1 else LABEL, label)
     if wanted in ("scores", "both"):
         for output, (net, low, high) in enumerate(sums):
-            offset = lowering.offsets[output]
-            lowering.builder.output(f"{SCORE}{output}", lowering.plus(net, low, high, offset)[0])
+            lowering.builder.output(f"{SCORE}{output}", lowering.plus(net, low, high, offsets[output])[0])
     if options.latency:
         lowering.builder.output(VALID_OUT, lowering.builder.input(VALID_IN, BIT))
     netlist = lowering.builder.build()
@@ -148,17 +155,17 @@ class _Lowering:
 
     def sum_of(self, output: int) -> tuple[Net, int, int]:
         """Sum over the trees that feed an output, without its offset: net, smallest and largest value."""
-        heap: list[tuple[int, int, Net]] = []
-        for index, tree in enumerate(self.forest.trees):
-            if output in tree.outputs:
-                net, largest = self.tree_word(index, output)
-                if largest:
-                    heap.append((largest, len(heap), net))
+        fed = [index for index, tree in enumerate(self.forest.trees) if output in tree.outputs]
+        return self.added([self.tree_word(index, output) for index in fed])
+
+    def added(self, words: Sequence[tuple[Net, int]]) -> tuple[Net, int, int]:
+        """The sum of words, each with its largest value: net, smallest and largest value."""
+        heap = [(largest, place, net) for place, (net, largest) in enumerate(words) if largest]
         if not heap:
             return FALSE, 0, 0
         # Narrowest first, as a Huffman code is built: wide adders see few operands.
         heapq.heapify(heap)
-        order = len(heap)
+        order = len(words)
         while len(heap) > 1:
             (x, _, a), (y, _, b) = heapq.heappop(heap), heapq.heappop(heap)
             heapq.heappush(heap, (x + y, order, self.builder.add((a, b), width_for(0, x + y))))
@@ -180,18 +187,34 @@ class _Lowering:
         word = width_for(min(low, offset, 0), max(high, offset, high - offset))
         return self.builder.add((net, constant), word), low, high
 
-    def label(self, sums: Sequence[tuple[Net, int, int]]) -> Net:
-        """The class index."""
-        decision = self.forest.decision
+    def votes(self, sums: Sequence[tuple[Net, int, int]]) -> list[tuple[Net, int, int]]:
+        """For each class the weights of the parts that decide for it, added."""
+        forest = self.forest
+        ballots: list[list[tuple[Net, int]]] = [[] for _ in forest.classes]
+        for part, weight in zip(forest.parts, forest.combine.weights or [1.0] * len(forest.parts), strict=True):
+            here = slice(part.start, part.stop)
+            label = self.label(part.decision, sums[here], self.offsets[here])
+            word = width_for(0, int(weight))
+            for index, ballot in enumerate(ballots):
+                if part.decision.kind == "threshold":
+                    chosen = label if index else self.builder.not_(label)
+                else:
+                    chosen = self.builder.in_set(label, {index})
+                none = self.builder.const(0, word)
+                ballot.append((self.builder.mux(chosen, self.builder.const(int(weight), word), none), int(weight)))
+        return [self.added(ballot) for ballot in ballots]
+
+    def label(self, decision: Decision, sums: Sequence[tuple[Net, int, int]], offsets: Sequence[int]) -> Net:
+        """The class index that some sums, each with its offset still to be added, decide."""
         if decision.kind == "threshold":
             net, _, high = sums[0]
-            needed = int(decision.threshold) - self.offsets[0]
+            needed = int(decision.threshold) - offsets[0]
             if needed > high:
                 return FALSE
             return self.builder.not_(self.builder.less(net, needed))
         # Only differences of scores matter: the smallest offset is taken off all of them.
-        least = min(self.offsets)
-        scores = [self.plus(*score, offset - least) for score, offset in zip(sums, self.offsets, strict=True)]
+        least = min(offsets)
+        scores = [self.plus(*score, offset - least) for score, offset in zip(sums, offsets, strict=True)]
         word = width_for(0, max(high for _, _, high in scores))
         widened = [self.widened(net, word) for net, _, _ in scores]
         if decision.ties == "last":

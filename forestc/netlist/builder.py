@@ -97,6 +97,9 @@ class NetlistBuilder:
         inside = tuple(sorted({m for m in members if word.low <= m <= word.high}))
         if not inside:
             return FALSE
+        cell = self._cells[a]
+        if isinstance(cell, Const):
+            return TRUE if cell.value in inside else FALSE
         return self._add(InSet(a, inside), origin)
 
     def not_(self, a: Net, origin: Origin = NOWHERE) -> Net:

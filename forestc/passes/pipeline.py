@@ -84,8 +84,8 @@ class _Watch:
         self.inputs += len(old.index)
         if self.exact:
             _compare_exactly(self.name, old, new)
-        self.changed += int((old.index != new.index).sum())
-        if not self.before.classes:
+        self.changed += int(_different(old, new).sum())
+        if not self.before.decides:
             old_scores = old.scores * (self.before.scale or 1.0)
             error = np.abs(new.scores * (self.after.scale or 1.0) - old_scores)
             self.error = max(self.error, float(error.max(initial=0.0)))
@@ -107,7 +107,7 @@ class _Watch:
         """The change: share of decisions, or error over the range of scores. Raises CheckError if too large."""
         if self.exact or not self.inputs:
             return 0.0
-        decisions = bool(self.before.classes)
+        decisions = self.before.decides
         change = self.changed / self.inputs if decisions else self.error / score_range(self.low, self.high)
         if self.result.guarantee == "exact-on-data" and self.changed:
             raise CheckError(
@@ -123,8 +123,14 @@ class _Watch:
         return change
 
 
+def _different(old: Evaluation, new: Evaluation) -> NDArray[np.bool_]:
+    """Rows of which some target is decided otherwise."""
+    rows = len(old.index)
+    return np.asarray((old.index.reshape(rows, -1) != new.index.reshape(rows, -1)).any(axis=1))
+
+
 def _compare_exactly(name: str, old: Evaluation, new: Evaluation) -> None:
-    same = (old.scores == new.scores).all(axis=1) & (old.index == new.index)
+    same = (old.scores == new.scores).all(axis=1) & ~_different(old, new)
     if not same.all():
         row = int(np.flatnonzero(~same)[0])
         raise CheckError(

@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -18,8 +19,8 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
-from forestc.forest.evaluate import decide, encode, evaluate, leaf_nodes, score_range
-from forestc.forest.ir import NO_SET, Aggregate, Combine, Decision, Forest, Link, Member, Tree
+from forestc.forest.evaluate import decide, encode, evaluate, judged, leaf_nodes, score_range
+from forestc.forest.ir import NO_SET, Aggregate, Combine, Decision, Forest, Link, Member, Part, Tree
 from forestc.forest.numbers import Category, parse_number_type
 from forestc.forest.rows import Rows
 from forestc.passes.base import PassResult
@@ -28,6 +29,7 @@ from forestc.passes.formats import Format, choose, given, observe, parse_formats
 MOST_LEAF_BITS = 32
 SEARCHED_LEAF_BITS = 16
 MOST_SCORE_BITS = 60
+MOST_VOTES = 1 << 20
 NEGLIGIBLE = 2.0**-30  # of a score: float32, which most libraries add in, loses less than 2^-24 of it
 
 
@@ -89,7 +91,8 @@ class Quantize:
                 formats.append(choose(feature.number, feature.raw, missing[-1], freedom, self.input, most))
         shaped = _with_words(forest, formats, missing)
         bits = range(1, SEARCHED_LEAF_BITS + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
-        candidates = [_round_leaves(_one_output(forest), b) for b in bits]
+        rounded = _round_parts if forest.parts else lambda f, b: _round_leaves(_one_output(f), b)
+        candidates = [rounded(forest, b) for b in bits]
         measured = _measure(forest, shaped, candidates, rows)
         best = min(range(len(candidates)), key=lambda c: (max(measured.change[c], self._goal(forest)), bits[c]))
         result = _with_leaves(shaped, candidates[best])
@@ -103,33 +106,37 @@ class Quantize:
             },
             "rows": measured.rows,
             "paths_changed": measured.paths_changed,
-            "decisions_changed" if forest.classes else "largest_error": (
-                measured.changed[best] if forest.classes else change
+            "decisions_changed" if forest.decides else "largest_error": (
+                measured.changed[best] if forest.decides else change
             ),
         }
-        if forest.classes and kept and change == 0:
+        if forest.decides and kept and change == 0:
             return PassResult(result, "exact-on-data", report)
         return PassResult(result, "approximate", report, tolerance=float(self.tolerance))
 
     def _goal(self, forest: Forest) -> float:
         """A change not worth more leaf bits: none for decisions, a tenth of the tolerance for values."""
-        return 0.0 if forest.classes else self.tolerance / 10
+        return 0.0 if forest.decides else self.tolerance / 10
 
 
 def _one_sum(forest: Forest) -> Forest:
-    """The forest as one sum. A mean of parts whose values are their scores is one: its leaves are weighted by their
-    part's share. Raises ModelError for what no sum of leaves decides."""
-    if forest.parts:
-        linear = all(part.link == Link() and part.decision.kind != "threshold" for part in forest.parts)
-        if forest.combine.kind != "average" or not linear:
-            said = {"each": "several targets", "vote": "votes of whole models", "median": "a weighted median"}
+    """The forest as sums of leaves that are compared. A mean of parts whose values are their scores is one sum, its
+    leaves weighted by their part's share. Raises ModelError for what no sum decides."""
+    if forest.combine.kind == "average" and forest.parts:
+        if any(part.link != Link() or part.decision.kind == "threshold" for part in forest.parts):
             raise ModelError(
-                f"{said.get(forest.combine.kind, 'a mean of probabilities')} is read but not compiled yet",
-                do="compile the members one by one",
+                "a mean of probabilities after a link is read but not compiled yet", do="vote with voting='hard'"
             )
         forest = _mean_of_parts(forest)
-    if forest.aggregate.kind != "sum":
-        raise ModelError(f"the aggregate {forest.aggregate.kind} is read but not compiled yet", do="use a sum or mean")
+    elif forest.combine.kind == "median" and forest.parts:
+        raise ModelError("a weighted median is read but not compiled yet", do="compile its trees one by one")
+    if not all(part.classes for part in forest.parts):
+        raise ModelError("targets of numbers and of classes together are not compiled", do="train them apart")
+    for part in forest.parts or (forest.whole,):
+        if part.aggregate.kind != "sum":
+            raise ModelError(
+                f"the aggregate {part.aggregate.kind} is read but not compiled yet", do="use a sum or mean"
+            )
     return forest
 
 
@@ -166,6 +173,7 @@ class _Leaves:
     bias: NDArray[np.int64]
     scale: float
     decision: Decision
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -251,7 +259,8 @@ def _round_leaves(forest: Forest, bits: int) -> _Leaves:
     What the smallest leaves add up to goes into the bias. A mean becomes a sum by its scale.
     """
     lows = [_low(tree) for tree in forest.trees]
-    spread = max(float((tree.values - low).max(initial=0.0)) for tree, low in zip(forest.trees, lows, strict=True))
+    reaches = [float((tree.values - low).max(initial=0.0)) for tree, low in zip(forest.trees, lows, strict=True)]
+    spread = max(reaches, default=0.0)  # a part of a forest may have no trees
     offset = np.zeros(forest.n_outputs)
     for tree, low in zip(forest.trees, lows, strict=True):
         offset[list(tree.outputs)] += low
@@ -284,6 +293,52 @@ def _round_leaves(forest: Forest, bits: int) -> _Leaves:
     return _Leaves(values, [tree.outputs for tree in forest.trees], bias, step / count, decision)
 
 
+def _round_parts(forest: Forest, bits: int) -> _Leaves:
+    """Each part rounded by itself: its own bias, scale and decision."""
+    values: list[list[NDArray[np.int64]]] = [[] for _ in forest.trees]
+    outputs: list[list[int]] = [[] for _ in forest.trees]
+    parts: list[Part] = []
+    biases: list[NDArray[np.int64]] = []
+    start = 0
+    for part in forest.parts:
+        chosen = forest.trees_of(part)
+        trees = []
+        for tree in (forest.trees[index] for index in chosen):  # of a tree that feeds several, this part's columns
+            here = [place for place, output in enumerate(tree.outputs) if part.start <= output < part.stop]
+            fed = tuple(tree.outputs[place] - part.start for place in here)
+            trees.append(changed_tree(tree, values=tree.values[:, here], outputs=fed))
+        alone = replace(
+            forest, trees=tuple(trees), n_outputs=part.stop - part.start, bias=forest.bias[part.start : part.stop], parts=(),
+            aggregate=part.aggregate, link=part.link, decision=part.decision, classes=part.classes,
+        )  # fmt: skip
+        rounded = _round_leaves(_one_output(alone), bits)
+        for index, own, fed in zip(chosen, rounded.values, rounded.outputs, strict=True):
+            values[index].append(own)
+            outputs[index] += [k + start for k in fed]
+        stop = start + len(rounded.bias)
+        link = Link() if part.link.kind == "softmax" and stop == start + 1 else part.link
+        parts.append(Part(start, stop, Aggregate(), link, rounded.decision, part.classes, rounded.scale))
+        biases.append(rounded.bias)
+        start = stop
+    joined = [np.concatenate(own, axis=1) for own in values]
+    return _Leaves(joined, list(map(tuple, outputs)), np.concatenate(biases), 1.0, forest.decision, tuple(parts))
+
+
+def _whole_weights(weights: tuple[float, ...]) -> tuple[float, ...]:
+    """Weights of votes as whole numbers: the smallest in their proportion where they have one up to 1000, else the
+    nearest thousandths of the largest."""
+    if not weights:
+        return ()
+    exact = [Fraction(weight).limit_denominator(1000) for weight in weights]
+    if all(float(fraction) == weight for fraction, weight in zip(exact, weights, strict=True)):
+        common = math.lcm(*(fraction.denominator for fraction in exact))
+        whole = [int(fraction * common) for fraction in exact]
+        if max(whole) <= MOST_VOTES:
+            divisor = math.gcd(*whole) or 1
+            return tuple(float(w // divisor) for w in whole)
+    return tuple(float(round(1000 * weight / max(weights))) for weight in weights)
+
+
 def _low(tree: Tree) -> NDArray[np.float64]:
     return np.asarray(tree.values.min(axis=0), dtype=np.float64)
 
@@ -301,7 +356,9 @@ def _with_leaves(shaped: Forest, leaves: _Leaves) -> Forest:
         scale=leaves.scale,
         decision=leaves.decision,
         aggregate=Aggregate(),
-        link=Link() if shaped.link.kind == "softmax" and len(leaves.bias) == 1 else shaped.link,
+        link=Link() if shaped.link.kind == "softmax" and len(leaves.bias) == 1 and not leaves.parts else shaped.link,
+        parts=leaves.parts,
+        combine=replace(shaped.combine, weights=_whole_weights(shaped.combine.weights)),
     )
 
 
@@ -311,6 +368,7 @@ def _measure(forest: Forest, shaped: Forest, candidates: list[_Leaves], rows: Ro
     errors = [0.0] * len(candidates)
     paths = total_rows = 0
     low, high = math.inf, -math.inf
+    finished = [_with_leaves(shaped, leaves) for leaves in candidates] if forest.parts else []
     for batch in rows.batches() if rows is not None else ():
         truth = evaluate(forest, batch.X)
         words = encode(shaped, batch.X)
@@ -324,14 +382,18 @@ def _measure(forest: Forest, shaped: Forest, candidates: list[_Leaves], rows: Ro
             scores = np.tile(leaves.bias, (len(words), 1))
             for values, outputs, leaf in zip(leaves.values, leaves.outputs, reached, strict=True):
                 scores[:, list(outputs)] += values[leaf]
-            if not forest.classes:
+            if not forest.decides:
                 error = np.abs(scores * leaves.scale - truth.scores).max()
                 errors[place] = max(errors[place], float(error))
                 continue
-            index = decide(leaves.decision, scores, scores)
-            changed_rows[place] += int((index != truth.index).sum())
+            if leaves.parts:
+                index = judged(finished[place], ids, scores).index.reshape(len(words), -1)
+                changed_rows[place] += int((index != truth.index.reshape(len(words), -1)).any(axis=1).sum())
+            else:
+                index = decide(leaves.decision, scores, scores)
+                changed_rows[place] += int((index != truth.index).sum())
     if not total_rows:
         return _Measured([math.nan] * len(candidates), changed_rows, 0, 0)
     spread = score_range(low, high)
-    change = [count / total_rows for count in changed_rows] if forest.classes else [e / spread for e in errors]
+    change = [count / total_rows for count in changed_rows] if forest.decides else [e / spread for e in errors]
     return _Measured(change, changed_rows, paths, total_rows)

@@ -25,7 +25,7 @@ def compile_report(
     files: Mapping[str, str],
 ) -> str:
     """Markdown tables. Deterministic: no times in it."""
-    quality = "accuracy" if forest.classes else "R squared"
+    quality = "accuracy" if forest.decides else "R squared"
     before, after = figures["accuracy"]["model"], figures["accuracy"]["compiled"]
     told = source.provenance
     summary = [

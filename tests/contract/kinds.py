@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from contract import kinds_catboost, kinds_lightgbm, kinds_onnx, kinds_pipeline, kinds_sklearn, kinds_treelite, kinds_xgboost
+from contract import (
+    kinds_catboost,
+    kinds_lightgbm,
+    kinds_onnx,
+    kinds_pipeline,
+    kinds_sklearn,
+    kinds_treelite,
+    kinds_xgboost,
+)
 from contract.kind import Trained
 
 KINDS: dict[str, Callable[[], Trained]] = {}

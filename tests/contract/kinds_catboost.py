@@ -13,7 +13,7 @@ from contract.kind import Trained
 from contract.kinds_lightgbm import BINARY, GROUPS, MULTI, RANKS, REGRESSION, TEXT
 
 BASE = {"iterations": 12, "depth": 4, "verbose": 0, "thread_count": 1, "allow_writing_files": False, "random_seed": 1}
-VALUE_ULPS = 512  # exp is CatBoost's own there and NumPy's here: 2 units by an exact count (see kinds_lightgbm)
+VALUE_ULPS = 4  # CatBoost's own exp(x) is off by about |x| units, NumPy's by one; 2 were seen
 
 
 def missing(data: Any) -> Any:

@@ -12,6 +12,14 @@ from forestc.forest.evaluate import encode, evaluate, evaluate_words
 from forestc.forest.numbers import word_range
 
 
+def decided(part, scores):
+    """The class of a part's scores, the definition once more."""
+    if part.decision.kind == "threshold":
+        return int(scores[0] >= part.decision.threshold)
+    best = [k for k, score in enumerate(scores) if score == max(scores)]
+    return best[-1 if part.decision.ties == "last" else 0]
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10**6), st.booleans())
 def test_evaluator_equals_walking_row_by_row(seed, quantised):
@@ -24,8 +32,15 @@ def test_evaluator_equals_walking_row_by_row(seed, quantised):
             node = walk(forest, tree, word)
             assert found.leaves[row, index] == tree.ids[node]
             total[list(tree.outputs)] += tree.values[tree.leaf[node]]
-        if not quantised and forest.aggregate.divisor != 1.0:
+        if not quantised and not forest.parts and forest.aggregate.divisor != 1.0:
             total = total / len(forest.trees)
+        answers = [decided(part, total[part.start : part.stop]) for part in forest.parts]
+        if forest.parts and forest.combine.kind == "vote":
+            weights = forest.combine.weights or [1] * len(answers)
+            pairs = list(zip(answers, weights, strict=True))
+            total = [sum(w for k, w in pairs if k == c) for c in range(len(forest.classes))]
+        elif forest.parts:
+            assert found.index[row].tolist() == answers
         assert np.array_equal(found.scores[row], total)
 
 

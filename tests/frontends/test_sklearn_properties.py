@@ -96,7 +96,9 @@ def agrees(model, X, **more):
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(st.sampled_from(range(len(CLASSIFIERS))), st.integers(1, 4), st.integers(0, 10**6), st.booleans(), st.integers(2, 4))
+@given(
+    st.sampled_from(range(len(CLASSIFIERS))), st.integers(1, 4), st.integers(0, 10**6), st.booleans(), st.integers(2, 4)
+)
 def test_classifiers(kind, depth, seed, whole, classes):
     X, random = rows(seed, whole)
     y = random.permutation(np.arange(len(X)) % classes)
@@ -126,7 +128,12 @@ def test_missing_values(depth, seed, whole, kind):
 @given(st.integers(1, 12), st.integers(0, 10**6), st.floats(0.01, 0.5))
 def test_isolation_forests(samples, seed, contamination):
     X, _ = rows(seed, False)
-    agrees(IsolationForest(n_estimators=4, max_samples=samples, contamination=contamination, random_state=seed % 1000).fit(X), X)
+    agrees(
+        IsolationForest(n_estimators=4, max_samples=samples, contamination=contamination, random_state=seed % 1000).fit(
+            X
+        ),
+        X,
+    )
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)

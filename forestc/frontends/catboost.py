@@ -1,0 +1,374 @@
+"""CatBoost: its JSON export without the library, and live models by way of it.
+
+What the library does, and this keeps: rows and borders are float32 and a row goes right where `x > border`; NaN goes
+as the feature's treatment says. An oblivious tree asks one question a level, and bit i of a leaf's number is the
+answer to split i. Leaf values are added in float64 tree by tree from 0 up, then the sum is scaled and the bias added.
+(CatBoost itself reads its JSON back with values off by a last place; here they come back exactly.)
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError
+from forestc.forest.builder import make_forest, make_tree, read_features
+from forestc.forest.ir import (
+    LEAF,
+    Aggregate,
+    Decision,
+    Feature,
+    Forest,
+    Label,
+    Link,
+    Part,
+    Provenance,
+    Tree,
+)
+from forestc.forest.numbers import FLOAT32
+from forestc.frontends.document import Document, read_document
+from forestc.frontends.exact import next_above
+
+BINARY = {"Logloss", "CrossEntropy", "Focal"}
+MULTI = {"MultiClass", "MultiClassOneVsAll"}
+LABELS = {"MultiLogloss", "MultiCrossEntropy"}  # one yes or no an output
+EXPONENT = {"Poisson", "Tweedie"}
+UNCERTAINTY = {"RMSEWithUncertainty"}
+# Losses whose predictions are the scores themselves.
+SCORES = {
+    *("RMSE", "MAE", "Quantile", "LogLinQuantile", "MAPE", "Lq", "Huber", "Expectile", "LogCosh", "MultiQuantile"),
+    *("MultiRMSE", "MultiRMSEWithMissingValues", "SurvivalAft", "Cox", "GroupQuantile", "QueryRMSE", "QuerySoftMax"),
+    *("QueryCrossEntropy", "PairLogit", "PairLogitPairwise", "YetiRank", "YetiRankPairwise", "LambdaMart"),
+    *("StochasticFilter", "StochasticRank", "PythonUserDefinedPerObject", "PythonUserDefinedMultiTarget"),
+}
+KNOWN = BINARY | MULTI | LABELS | EXPONENT | UNCERTAINTY | SCORES
+
+ESTIMATORS = ("CatBoost", "CatBoostClassifier", "CatBoostRegressor", "CatBoostRanker")
+LABEL_TYPES: dict[str, type] = {"Integer": int, "Float": float, "String": str, "Boolean": bool}
+
+MAX_DEPTH = 16
+MAX_COLUMNS = 1 << 20
+MAX_OUTPUTS = 1 << 16
+
+
+def read_export(document: Any, where: str) -> Forest:
+    """A Forest from a JSON export, parsed: what the estimator of its loss function predicts.
+    Raises ModelError."""
+    return _forest(Document(document, "", where))
+
+
+def read_live(model: Any) -> Forest:
+    """A Forest from a fitted CatBoost model; a plain CatBoost is read as its loss function's estimator.
+    Raises ModelError."""
+    import catboost
+
+    name = type(model).__name__
+    where = f"CatBoost {name}"
+    if name not in ESTIMATORS:
+        raise ModelError(f"{name} is not read", where=where, do=f"known: {', '.join(ESTIMATORS)}")
+    if not model.is_fitted():
+        raise ModelError("the model is not fitted", where=where, do="call fit first")
+    kind = "RawFormulaVal" if name == "CatBoostRanker" else ""
+    if name == "CatBoostRegressor":
+        kind = model._get_default_prediction_type()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        try:
+            model.save_model(str(path), format="json")
+        except catboost.CatBoostError as error:  # of embeddings, and of infinite borders
+            what = f"CatBoost can't write it as JSON ({' '.join(str(error).split())[:160]})"
+            raise ModelError(what, where=where, do="train on finite numbers alone") from None
+        data = path.read_bytes()
+    root = Document(read_document(data, where), "", where)
+    forest = _forest(root, kind, trained=True)
+    # A tree that was trained numbers its leaves otherwise than one that came back from JSON.
+    same = _values(forest) == model.get_leaf_values().tobytes()
+    return forest if same else _forest(root, kind)
+
+
+def _values(forest: Forest) -> bytes:
+    """All leaves' values in the order of their numbers."""
+    return b"".join(tree.values[np.argsort(tree.ids[tree.left == LEAF])].tobytes() for tree in forest.trees)
+
+
+class _Split(NamedTuple):
+    """A split's column, the t of `x < t` for what goes left, and whether NaN does."""
+
+    column: int
+    strict: float
+    missing_left: bool
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """The numeric features: the splits at all their borders, as `split_index` counts them, and what a document says
+    of each besides (border, float_feature_index); names by column; width of the rows."""
+
+    splits: list[_Split]
+    told: list[tuple[Any, int]]
+    names: dict[int, str]
+    width: int
+
+
+def _forest(root: Document, predicts: str = "", trained: bool = False) -> Forest:
+    """predicts: the prediction type asked for, "" for that of the loss function's estimator. trained: how the
+    leaves of trees that are not oblivious are numbered."""
+    numbers = _numbers(root.get("features_info"))
+    oblivious = root.has("oblivious_trees")
+    docs = root.get("oblivious_trees" if oblivious else "trees").items()
+    scale, bias = _scale_and_bias(root)
+    trees = [
+        _oblivious(doc, len(bias), numbers) if oblivious else _nested(doc, len(bias), numbers, trained) for doc in docs
+    ]
+    features, trees = read_features(
+        trees,
+        numbers.width,
+        lambda column: Feature(numbers.names[column], FLOAT32, column, missing=True),
+        root.where,
+    )
+    info = root.get("model_info") if root.has("model_info") else Document({}, "model_info", root.where)
+    (link, decision, classes), parts = _meaning(info, _loss(info), predicts, len(bias))
+    aggregate = Aggregate("sum", "float64", bias_first=False, divisor=1 / scale)
+    return make_forest(
+        where=root.where,
+        name="forest",
+        features=features,
+        columns=numbers.width,
+        trees=trees,
+        n_outputs=len(bias),
+        bias=bias,
+        aggregate=aggregate,
+        link=link,
+        decision=decision,
+        classes=classes,
+        parts=[Part(k, k + 1, aggregate, *part) for k, part in enumerate(parts)],
+        provenance=Provenance("catboost", _version(info)),
+    )
+
+
+def _numbers(doc: Document) -> _Numbers:
+    found = _Numbers([], [], {}, 0)
+    width = 0
+    for kind in ("float_features", "categorical_features", "text_features", "embedding_features"):
+        for feature in doc.get(kind).items() if doc.has(kind) else []:
+            column = feature.get("flat_feature_index").integer(0, MAX_COLUMNS - 1)
+            width = max(width, column + 1)
+            if kind == "float_features":
+                _add_splits(found, feature, column)
+    return replace(found, width=width)
+
+
+def _add_splits(found: _Numbers, doc: Document, column: int) -> None:
+    """Adds a numeric feature and the splits at its borders."""
+    if column in found.names:
+        raise doc.fail(f"column {column} is another feature's")
+    treatment = doc.get("nan_value_treatment").text()
+    if treatment not in ("AsIs", "AsFalse", "AsTrue"):
+        raise doc.fail(f"nan_value_treatment {treatment[:40]!r} is not known")
+    borders = doc.get("borders").array(np.float32)
+    if not np.isfinite(borders).all() or (np.diff(borders) <= 0).any():
+        raise doc.get("borders").fail("does not ascend or is not finite")
+    found.names[column] = (doc.get("feature_id").text() if doc.has("feature_id") else "") or f"f{column}"
+    # without NaN in the training data a value is compared as it is, and NaN is greater than nothing
+    missing_left = treatment != "AsTrue" or doc.get("has_nans").value is not True
+    index = doc.get("feature_index").integer(0, MAX_COLUMNS - 1)
+    found.splits.extend(_Split(column, strict, missing_left) for strict in next_above(borders, 32).tolist())
+    found.told.extend((border, index) for border in doc.get("borders").value)
+
+
+def _scale_and_bias(root: Document) -> tuple[float, NDArray[np.float64]]:
+    pair = root.get("scale_and_bias")
+    if not isinstance(pair.value, list) or len(pair.value) != 2:
+        raise pair.fail("is not a scale and a bias")
+    scale = float(Document(pair.value[:1], pair.path, pair.where).array(np.float64)[0])
+    bias = pair.items()[1].array(np.float64)
+    if not 1 <= len(bias) <= MAX_OUTPUTS or not np.isfinite(bias).all():
+        raise pair.fail(f"has {len(bias)} biases, or one that is not finite")
+    if math.frexp(scale)[0] != 0.5 or not 2.0**-1000 < scale < 2.0**1000:
+        raise pair.fail(f"the scale is {scale}", "only powers of two are kept exactly: set_scale_and_bias(1, ...)")
+    return scale, bias
+
+
+def _split(told: Any, numbers: _Numbers, tree: Document, node: int) -> _Split:
+    """What a split's part of the document says."""
+    told = told if isinstance(told, dict) else {}
+    if (kind := told.get("split_type")) != "FloatFeature":
+        what = f"split {node} is on {str(kind)[:40]}: categories, texts and embeddings are not read"
+        raise tree.fail(what, "make numbers of them first")
+    index = told.get("split_index")
+    if not isinstance(index, int) or not 0 <= index < len(numbers.splits):
+        raise tree.fail(f"split {node} has split_index {str(index)[:40]} of {len(numbers.splits)}")
+    if (told.get("border"), told.get("float_feature_index")) != numbers.told[index]:
+        raise tree.fail(f"split {node} has a border or feature that is not the one of its split_index")
+    return numbers.splits[index]
+
+
+def _oblivious(doc: Document, outputs: int, numbers: _Numbers) -> Tree:
+    told = doc.get("splits").value
+    splits = [_split(split, numbers, doc, k) for k, split in enumerate(told if isinstance(told, list) else [None])]
+    depth = len(splits)
+    if depth > MAX_DEPTH:
+        raise doc.fail(f"has {depth} levels", f"CatBoost makes at most {MAX_DEPTH}")
+    leaves, values = 1 << depth, doc.get("leaf_values").array(np.float64)
+    if len(values) != leaves * outputs:
+        raise doc.fail(f"has {len(values)} leaf_values for {depth} levels and {outputs} outputs")
+    cover = None
+    if doc.has("leaf_weights"):
+        weights = doc.get("leaf_weights").array(np.float64)
+        if len(weights) != leaves:
+            raise doc.fail(f"has {len(weights)} leaf_weights for {leaves} leaves")
+        cover = np.concatenate([weights.reshape(1 << level, -1).sum(axis=1) for level in range(depth + 1)])
+    # The last split is the root: then the leaves lie in the order of their numbers.
+    level = depth - 1 - np.repeat(np.arange(depth), 1 << np.arange(depth))
+    inner, padding = np.arange(leaves - 1), np.zeros(leaves, dtype=np.int64)
+    return make_tree(
+        where=f"{doc.where}, {doc.path}",
+        feature=np.concatenate([np.array([split.column for split in splits], np.int64)[level], padding]),
+        threshold=np.concatenate([np.array([split.strict for split in splits], np.float64)[level], padding]),
+        left=np.concatenate([2 * inner + 1, padding + LEAF]),
+        right=np.concatenate([2 * inner + 2, padding + LEAF]),
+        values=values.reshape(leaves, outputs),
+        outputs=range(outputs),
+        missing_left=np.concatenate([np.array([split.missing_left for split in splits], bool)[level], padding != 0]),
+        cover=cover,
+        ids=np.concatenate([inner, np.arange(leaves)]),
+    )
+
+
+def _nested(root: Document, outputs: int, numbers: _Numbers, trained: bool) -> Tree:
+    """A tree of nested splits. Its leaves are numbered from left to right; in a model that was `trained`, those
+    right below a node come before all that lie deeper."""
+    splits: list[_Split] = []
+    left: list[int] = []
+    right: list[int] = []
+    ids: list[int] = []
+    values: list[Any] = []
+    weights: list[Any] = []
+    waiting: list[tuple[Any, int, list[int], int]] = [(root.value, LEAF, left, LEAF)]
+    leaves = 0
+    while waiting:
+        told, parent, side, leaf = waiting.pop()
+        node = len(ids)
+        if parent != LEAF:
+            side[parent] = node
+        left.append(LEAF)
+        right.append(LEAF)
+        if not isinstance(told, dict) or told.keys() & {"split", "value"} not in ({"split"}, {"value"}):
+            raise root.fail(f"node {node} has not a split or a value")
+        if "split" in told:
+            splits.append(_split(told["split"], numbers, root, node))
+            ids.append(node)
+            weights.append(0)
+            numbered = []
+            for child in (told.get("left"), told.get("right")):
+                early = trained and isinstance(child, dict) and "value" in child
+                numbered.append((child, leaves if early else LEAF))
+                leaves += early
+            (a, a_leaf), (b, b_leaf) = numbered
+            waiting += [(b, node, right, b_leaf), (a, node, left, a_leaf)]
+            continue
+        splits.append(_Split(0, 0.0, False))
+        ids.append(leaves if leaf == LEAF else leaf)
+        leaves += leaf == LEAF
+        found = told["value"] if isinstance(told["value"], list) else [told["value"]]
+        if len(found) != outputs:
+            raise root.fail(f"node {node} has {len(found)} values for {outputs} outputs")
+        values += found
+        weights.append(told.get("weight", 0))
+    cover = Document(weights, f"{root.path}, weights", root.where).array(np.float64)
+    for node in range(len(left) - 1, -1, -1):
+        if left[node] != LEAF:
+            cover[node] = cover[left[node]] + cover[right[node]]
+    return make_tree(
+        where=f"{root.where}, {root.path}",
+        feature=np.array([split.column for split in splits]),
+        threshold=np.array([split.strict for split in splits]),
+        left=np.array(left),
+        right=np.array(right),
+        values=Document(values, f"{root.path}, values", root.where).array(np.float64).reshape(-1, outputs),
+        outputs=range(outputs),
+        missing_left=np.array([split.missing_left for split in splits]),
+        cover=cover,
+        ids=np.array(ids),
+    )
+
+
+_Meaning: TypeAlias = tuple[Link, Decision, tuple[Label, ...]]
+_SCORES: _Meaning = (Link(), Decision("none"), ())
+
+
+def _meaning(info: Document, loss: str, predicts: str, outputs: int) -> tuple[_Meaning, list[_Meaning]]:
+    """Link, decision and labels; and those of each output, where each is a target of its own."""
+    fine = {1} if loss in BINARY else {2} if loss in UNCERTAINTY else range(1, MAX_OUTPUTS + 1)
+    if outputs not in fine:
+        raise info.fail(f"loss function {loss} with {outputs} outputs")
+    if predicts == "RawFormulaVal" or loss in SCORES or not loss:
+        return _SCORES, []
+    if loss in EXPONENT:
+        return (Link("exp"), Decision("none"), ()), []
+    if loss in UNCERTAINTY:  # the mean and the variance
+        return _SCORES, [_SCORES, (Link("exp", 2.0), Decision("none"), ())]
+    if loss in LABELS:
+        return _SCORES, [(Link("sigmoid"), _class_1(info), (0, 1))] * outputs
+    classes = _classes(info, max(2, outputs))
+    if loss in BINARY:
+        return (Link("sigmoid"), _class_1(info), classes), []
+    return (Link("softmax" if loss == "MultiClass" else "sigmoid"), Decision("argmax"), classes), []
+
+
+def _class_1(info: Document) -> Decision:
+    """Class 1 where the score exceeds the logit of the model's probability threshold."""
+    key = "binclass_probability_threshold"
+    probability = 0.5
+    if info.has(key):
+        try:
+            probability = float(info.get(key).value)
+        except (TypeError, ValueError, OverflowError):
+            raise info.get(key).fail("is no number") from None
+    if not 0 <= probability < 1:
+        raise info.get(key).fail(f"is {probability}", "choose at least 0 and less than 1")
+    logit = -math.log(1 / probability - 1) if probability else -math.inf
+    return Decision("threshold", float(np.nextafter(logit, math.inf)))
+
+
+def _classes(info: Document, count: int) -> tuple[Label, ...]:
+    names, kind = [], "Integer"
+    if info.has("class_params"):
+        params = info.get("class_params")
+        names, kind = [name.value for name in params.get("class_names").items()], params.get("class_label_type").text()
+    if kind not in LABEL_TYPES:
+        raise info.fail(f"class_label_type {kind[:40]!r} is not known")
+    accepted = (int, float) if kind == "Float" else LABEL_TYPES[kind]
+    if not all(isinstance(name, accepted) for name in names):
+        raise info.fail(f"class_names are not of type {kind}")
+    labels = [LABEL_TYPES[kind](name) for name in names] or list(range(count))
+    if len(labels) != count:
+        raise info.fail(f"has {len(labels)} class_names for {count} classes")
+    return tuple(labels)
+
+
+def _loss(info: Document) -> str:
+    """The loss function's name; "" where the model does not tell, which then can only predict scores."""
+    told = info.get("params") if info.has("params") else info
+    if not told.has("loss_function"):
+        return ""
+    told = told.get("loss_function")
+    if isinstance(told.value, str):  # a sum of models keeps it as text
+        told = Document(read_document(told.value.encode(), told.where), told.path, told.where)
+    loss = told.get("type").text()
+    if loss not in KNOWN:
+        raise told.fail(f"loss function {loss[:60]!r} is not known", "known: " + ", ".join(sorted(KNOWN)))
+    return loss
+
+
+def _version(info: Document) -> str:
+    told = info.get("catboost_version_info").value if info.has("catboost_version_info") else ""
+    match = re.search(r"release (\d+(?:\.\d+){1,3})", str(told)[:1000])
+    return match[1] if match else ""

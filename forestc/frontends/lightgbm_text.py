@@ -1,0 +1,299 @@
+"""LightGBM's text form, read into whole arrays; what the numbers mean is `lightgbm.py`'s to say.
+
+The file is a header of `key=value` lines, trees of the same, each ending in an empty line, `end of trees`,
+and then what no prediction depends on. A tree's numbers lie on one line a kind, so a kind is read for all
+trees at once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError
+
+VERSIONS = ("", "v2", "v3", "v4")  # LightGBM 2.0 names none
+HEADER = {
+    "version",
+    "num_class",
+    "num_tree_per_iteration",
+    "label_index",
+    "max_feature_idx",
+    "objective",
+    "average_output",
+    "feature_names",
+    "feature_infos",
+    "monotone_constraints",
+    "tree_sizes",
+}
+TREE = {
+    "num_leaves",
+    "num_cat",
+    "split_feature",
+    "split_gain",
+    "threshold",
+    "decision_type",
+    "left_child",
+    "right_child",
+    "leaf_value",
+    "leaf_weight",
+    "leaf_count",
+    "internal_value",
+    "internal_weight",
+    "internal_count",
+    "cat_boundaries",
+    "cat_threshold",
+    "is_linear",
+    "leaf_const",
+    "num_features",
+    "leaf_features",
+    "leaf_coeff",
+    "shrinkage",
+}
+FLOATS = ("threshold", "leaf_value")
+INTEGERS = ("split_feature", "decision_type", "left_child", "right_child", "internal_count", "leaf_count")
+A_LEAF = {"leaf_value", "leaf_count"}  # the lines with a number a leaf; others have one a split
+COUNTS = {"internal_count", "leaf_count"}  # not needed to predict
+
+# Bits of a split's decision_type. Without one of the last two, NaN is 0.
+CATEGORICAL, DEFAULT_LEFT, MISSING_ZERO, MISSING_NAN = 1, 2, 4, 8
+
+MAX_TREES = 1 << 20
+MAX_OUTPUTS = 1 << 16
+_INT32 = 1 << 31
+_EMPTY_LINES = re.compile(rb"[\r\n]*")
+
+
+@dataclass(frozen=True, eq=False)
+class SavedModel:
+    """What LightGBM's text and JSON forms both say, in its own terms.
+
+    outputs: trees an iteration. average: whether scores are divided by the iterations. categorical: columns
+    that were trained on as categories. pandas: the categories of a data frame's columns, or None.
+    Trees lie end to end: tree k has leaves[k] leaves and leaves[k] - 1 splits, both numbered from 0; a child
+    c >= 0 is split c, else leaf ~c. `feature`, `threshold`, `decision`, `left` and `right` have an entry a split,
+    `values` one a leaf, `counts` (training rows, of the splits and of the leaves) likewise or None.
+    categories: for each tree the sets of codes, ascending, that its categorical splits' thresholds number.
+    """
+
+    version: str
+    objective: str
+    classes: int
+    outputs: int
+    average: bool
+    names: Sequence[str]
+    categorical: Sequence[int]
+    pandas: Any
+    leaves: NDArray[np.int64]
+    feature: NDArray[Any]
+    threshold: NDArray[np.float64]
+    decision: NDArray[Any]
+    left: NDArray[Any]
+    right: NDArray[Any]
+    values: NDArray[np.float64]
+    counts: tuple[NDArray[Any], NDArray[Any]] | None
+    categories: Sequence[Sequence[NDArray[np.int64]]]
+
+
+def parse_text(data: bytes, where: str) -> SavedModel:
+    """The model a text file's bytes say. Raises ModelError for what is none, is cut short or contradicts itself."""
+    if data[:5] not in (b"tree\n", b"tree\r"):
+        raise ModelError("not a LightGBM text model", where=where, do="save it with Booster.save_model")
+    header, position = _block(data, data.index(b"\n", 0, 7) + 1 if b"\n" in data[:7] else len(data), where, HEADER)
+    version = header.get("version", "")
+    if version not in VERSIONS:
+        raise ModelError(f"version {version[:40]!r} is not known", where=where, do="known: v2, v3, v4")
+    columns = _integer(header, "max_feature_idx", -1, _INT32, where) + 1
+    names, infos = (header.get(key, "").split(" ") for key in ("feature_names", "feature_infos"))
+    for what, found in (("feature_names", names), ("feature_infos", infos)):
+        if len(found) != columns:
+            raise ModelError(f"has {len(found)} {what} for {columns} columns", where=where)
+    outputs = _integer(header, "num_tree_per_iteration", 1, MAX_OUTPUTS, where)
+    trees, position = _trees(data, position, header.get("tree_sizes"), where)
+    leaves = np.array(
+        [_integer(tree, "num_leaves", 1, _INT32, f"{where}, tree {k}") for k, tree in enumerate(trees)], dtype=np.int64
+    )
+    numbers = _numbers(trees, leaves, where)
+    return SavedModel(
+        version=version,
+        objective=header.get("objective", ""),
+        classes=_integer(header, "num_class", 1, MAX_OUTPUTS, where),
+        outputs=outputs,
+        average="average_output" in header,
+        names=names,
+        categorical=[column for column, info in enumerate(infos) if info != "none" and not info.startswith("[")],
+        pandas=_pandas_categorical(data, position, where),
+        leaves=leaves,
+        feature=numbers["split_feature"],
+        threshold=numbers["threshold"],
+        decision=numbers["decision_type"],
+        left=numbers["left_child"],
+        right=numbers["right_child"],
+        values=numbers["leaf_value"],
+        counts=(numbers["internal_count"], numbers["leaf_count"]) if numbers.keys() >= COUNTS else None,
+        categories=[_categories(tree, f"{where}, tree {k}") for k, tree in enumerate(trees)],
+    )
+
+
+def _block(data: bytes, position: int, where: str, known: set[str]) -> tuple[dict[str, str], int]:
+    """The `key=value` lines up to an empty one, and where the lines after it begin."""
+    found: dict[str, str] = {}
+    while position < len(data):
+        end = data.find(b"\n", position)
+        line = data[position : end if end >= 0 else len(data)].strip()
+        position = end + 1 if end >= 0 else len(data)
+        if not line:
+            return found, position
+        key, _, value = line.decode("utf-8", "replace").partition("=")
+        if key not in known:
+            raise ModelError(f"a line {key[:40]!r} is not known", where=where, do="is it a whole model of LightGBM?")
+        found[key] = value
+    raise ModelError("the file ends early", where=where, do="save the model again")
+
+
+def _trees(data: bytes, position: int, sizes: str | None, where: str) -> tuple[list[dict[str, str]], int]:
+    """Each tree's lines, and where the last tree ends."""
+    start, starts = position, []
+    trees: list[dict[str, str]] = []
+    while data.startswith(b"Tree=", position):
+        place = f"{where}, tree {len(trees)}"
+        starts.append(position - start)
+        if len(trees) == MAX_TREES:
+            raise ModelError(f"more than {MAX_TREES} trees", where=where)
+        line = data.find(b"\n", position)
+        tree, position = _block(data, line + 1 if line >= 0 else len(data), place, TREE)
+        trees.append(tree)
+        position = _EMPTY_LINES.match(data, position).end()  # type: ignore[union-attr]  # it matches nothing as well
+    if not data.startswith((b"end of trees", b"feature importances:"), position):
+        raise ModelError("the file ends early", where=f"{where}, tree {len(trees)}", do="save the model again")
+    if sizes is not None and starts != _starts(sizes, where):
+        raise ModelError("the trees do not lie where tree_sizes says", where=where, do="save the model again")
+    return trees, position
+
+
+def _starts(sizes: str, where: str) -> list[int]:
+    """Where trees of these sizes begin."""
+    try:
+        ends = np.cumsum(np.array([int(size) for size in sizes.split()], dtype=np.int64)).tolist()
+    except (ValueError, OverflowError):
+        raise ModelError("tree_sizes holds what is no whole number", where=where) from None
+    return [0, *ends[:-1]] if ends else []
+
+
+def _integer(lines: dict[str, str], key: str, low: int, high: int, where: str) -> int:
+    text = lines.get(key)
+    if text is None:
+        raise ModelError(f"has no {key}", where=where, do="is it a whole model?")
+    try:
+        value = int(text)
+    except ValueError:
+        raise ModelError(f"{key} is no whole number: {text[:40]!r}", where=where) from None
+    if not low <= value <= high:
+        raise ModelError(f"{key} is {value}, outside {low} to {high}", where=where)
+    return value
+
+
+def _numbers(trees: list[dict[str, str]], leaves: NDArray[np.int64], where: str) -> dict[str, Any]:
+    """The numbers of each kind of line, all trees' end to end."""
+    for index, tree in enumerate(trees):
+        if tree.get("is_linear", "0") != "0":
+            place = f"{where}, tree {index}"
+            raise ModelError("has linear models for leaves", where=place, do="train without linear_tree")
+    grown = np.flatnonzero(leaves > 1).tolist()  # a tree of one leaf has no splits to tell of
+    with ThreadPoolExecutor(2) as pool, warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)  # what NumPy before 2.3 makes of text that is no number
+        jobs: dict[str, Future[Any]] = {}
+        for key in (*FLOATS, *INTEGERS):
+            some = range(len(trees)) if key in A_LEAF else grown
+            if absent := [k for k in some if key not in trees[k]]:
+                if key in COUNTS:
+                    continue
+                raise ModelError(f"has no {key}", where=f"{where}, tree {absent[0]}", do="is it a whole model?")
+            jobs[key] = pool.submit(_column, key, trees, some, leaves, where)
+        return {key: job.result() for key, job in jobs.items()}
+
+
+def _column(
+    key: str, trees: list[dict[str, str]], some: Sequence[int], leaves: NDArray[np.int64], where: str
+) -> NDArray[Any]:
+    """The numbers on some trees' lines `key`."""
+    read, lines = _floats if key in FLOATS else _integers, [trees[k][key] for k in some]
+    try:
+        counts, numbers = read(lines)
+    except (ValueError, DeprecationWarning):
+        for k, line in zip(some, lines, strict=True):
+            try:
+                read([line])
+            except (ValueError, DeprecationWarning):
+                raise ModelError(f"{key} holds what is no number", where=f"{where}, tree {k}") from None
+        raise
+    wanted = leaves[list(some)] - (key not in A_LEAF)
+    if (bad := np.flatnonzero(counts != wanted)).size:
+        k = int(bad[0])
+        raise ModelError(
+            f"has {int(counts[k])} numbers in {key} for num_leaves={int(leaves[some[k]])}",
+            where=f"{where}, tree {some[k]}",
+        )
+    return numbers
+
+
+def _floats(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """How many numbers each line holds, and all of them, correctly rounded; Arrow is ten times faster than NumPy.
+    Raises ValueError, as what Arrow raises is one."""
+    if not lines:
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
+    split = pyarrow.compute.split_pattern(pa.array(lines, type=pa.large_string()), " ")
+    return np.diff(split.offsets.to_numpy()), split.values.cast(pa.float64()).to_numpy()
+
+
+def _integers(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The same of whole numbers; what does not fit becomes the largest one, which is out of range everywhere."""
+    parts = [np.fromstring(line, dtype=np.int64, sep=" ") for line in lines]
+    return np.array([len(part) for part in parts], dtype=np.int64), np.concatenate([np.zeros(0, np.int64), *parts])
+
+
+def _categories(tree: dict[str, str], where: str) -> list[NDArray[np.int64]]:
+    """The sets of codes a tree's categorical splits choose from: bit b of word w is code 32 w + b."""
+    count = _integer(tree, "num_cat", 0, _INT32, where)
+    if not count:
+        return []
+    if not {"cat_boundaries", "cat_threshold"} <= tree.keys():
+        raise ModelError("has categorical splits and no cat_boundaries or cat_threshold", where=where)
+    try:
+        _, bounds = _integers([tree["cat_boundaries"]])
+        _, words = _integers([tree["cat_threshold"]])
+    except (ValueError, DeprecationWarning):
+        raise ModelError("cat_boundaries or cat_threshold holds what is no number", where=where) from None
+    if len(bounds) != count + 1 or bounds[0] or bounds[-1] != len(words) or (np.diff(bounds) < 0).any():
+        raise ModelError(f"cat_boundaries do not part {len(words)} words into {count} sets", where=where)
+    if (words < 0).any() or (words > 0xFFFFFFFF).any():
+        raise ModelError("cat_threshold holds what is no word of 32 bits", where=where)
+    codes = np.flatnonzero(np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little"))
+    edges = np.searchsorted(codes, 32 * bounds).tolist()
+    return [codes[a:b] - 32 * start for (a, b), start in zip(pairwise(edges), bounds[:-1].tolist(), strict=True)]
+
+
+def _pandas_categorical(data: bytes, position: int, where: str) -> Any:
+    """The categories the Python package writes last; None where another program saved the model."""
+    tail = data[position:]
+    marked = tail.startswith(b"end of trees")  # from LightGBM 2.2 on, as is the end of the parameters
+    if marked and b"\nparameters:" in tail and b"\nend of parameters" not in tail:
+        raise ModelError("the file ends early, in its parameters", where=where, do="save the model again")
+    place = tail.rfind(b"\npandas_categorical:")
+    if place < 0:
+        return None
+    try:
+        return json.loads(tail[place:].split(b":", 1)[1])
+    except (ValueError, RecursionError):
+        raise ModelError("pandas_categorical is not readable JSON", where=where, do="save the model again") from None

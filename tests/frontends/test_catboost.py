@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+import json
+import random
+import time
+import tracemalloc
+
+import catboost
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+
+from forestc import load
+from forestc.errors import ForestcError, ModelError
+from forestc.forest.evaluate import evaluate
+from forestc.forest.text import print_forest
+from forestc.forest.verify import verify
+from forestc.frontends import FILES
+
+QUIET = {"verbose": 0, "thread_count": 1, "allow_writing_files": False, "iterations": 4, "depth": 3}
+CLASSIFIER, REGRESSOR = catboost.CatBoostClassifier, catboost.CatBoostRegressor
+BINARY, MULTI = load_breast_cancer(return_X_y=True), load_iris(return_X_y=True)
+LOSSGUIDE = {"grow_policy": "Lossguide", "max_leaves": 12, "depth": 6}
+read_json = FILES[".json"]
+
+
+def exported(tmp_path, model):
+    model.save_model(str(tmp_path / "m.json"), format="json")
+    return json.loads((tmp_path / "m.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("catboost")
+    made = {"binary": CLASSIFIER(**QUIET).fit(*BINARY), "multi": CLASSIFIER(**QUIET).fit(*MULTI)}
+    made["nested"] = CLASSIFIER(**QUIET | LOSSGUIDE).fit(*MULTI)
+    made["regression"] = REGRESSOR(**QUIET | LOSSGUIDE).fit(*BINARY)
+    return {name: exported(folder, model) for name, model in made.items()}
+
+
+def test_file_and_live_model_are_the_same_forest(tmp_path):
+    model = CLASSIFIER(**QUIET).fit(*MULTI)
+    exported(tmp_path, model)
+    told = [print_forest(load(source)).split("\n", 2)[2] for source in (model, tmp_path / "m.json")]
+    assert told[0] == told[1]
+    assert load(tmp_path / "m.json").provenance.source == "catboost"
+    assert load(model).provenance.version == catboost.__version__
+
+
+def test_a_file_says_what_the_model_said_and_not_what_the_library_makes_of_it(tmp_path):
+    """CatBoost's own JSON reader is off by a last place in some leaf values."""
+    model = REGRESSOR(**QUIET | {"iterations": 40}).fit(*BINARY)
+    exported(tmp_path, model)
+    found = evaluate(load(tmp_path / "m.json"), BINARY[0]).scores[:, 0]
+    again = catboost.CatBoost().load_model(str(tmp_path / "m.json"), format="json").predict(BINARY[0])
+    assert np.array_equal(found, model.predict(BINARY[0]))
+    assert np.allclose(found, again, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("policy", ["Lossguide", "Depthwise"])
+def test_leaves_are_numbered_as_the_model_at_hand_does(tmp_path, policy):
+    model = CLASSIFIER(**QUIET | {"grow_policy": policy, "depth": 6}).fit(*MULTI)
+    exported(tmp_path, model)
+    model.save_model(str(tmp_path / "m.cbm"))
+    for form in ("json", "cbm"):
+        again = CLASSIFIER().load_model(str(tmp_path / f"m.{form}"), format=form)
+        assert np.array_equal(evaluate(load(again), MULTI[0]).leaves, again.calc_leaf_indexes(MULTI[0]))
+    assert np.array_equal(evaluate(load(model), MULTI[0]).leaves, model.calc_leaf_indexes(MULTI[0]))
+
+
+@pytest.mark.parametrize("probability", [None, 0.5, 0.3, 0.7, 0.999, 1e-6, 0.0, 0.25])
+def test_class_1_starts_at_the_library_s_own_score(probability):
+    model = CLASSIFIER(**QUIET | {"iterations": 1, "depth": 1}).fit(*BINARY)
+    model.set_probability_threshold(probability)
+    at = load(model).decision.threshold
+    for score, label in ((at, 1), (float(np.nextafter(at, -1e308)), 0)):
+        model.set_leaf_values(np.array([score, score]))
+        assert model.copy().predict(BINARY[0][:1])[0] == (1 if probability == 0.0 else label)
+        assert evaluate(load(model), BINARY[0][:1]).decision[0] == (1 if probability == 0.0 else label)
+
+
+def test_ties_between_classes_go_to_the_first():
+    model = CLASSIFIER(**QUIET | {"iterations": 1, "depth": 1}).fit(*MULTI)
+    for values in ([0, 0, 0], [1, 1, 0], [0, 1, 1], [0, 1e-300, 0]):
+        model.set_leaf_values(np.array(values * 2, dtype=float))
+        assert evaluate(load(model), MULTI[0][:1]).decision[0] == model.copy().predict(MULTI[0][:1]).ravel()[0]
+
+
+@pytest.mark.parametrize(("scale", "bias"), [(0.5, 1.0), (2.0, 0.1), (0.25, -3.0)])
+def test_scales_that_are_powers_of_two(scale, bias):
+    model = REGRESSOR(**QUIET).fit(*BINARY)
+    model.set_scale_and_bias(scale, bias)
+    assert np.array_equal(evaluate(load(model), BINARY[0]).scores[:, 0], model.copy().predict(BINARY[0]))
+
+
+def test_best_model_of_early_stopping():
+    (X, y), rounds = BINARY, {"iterations": 300, "early_stopping_rounds": 3, "learning_rate": 0.9}
+    model = CLASSIFIER(**QUIET | rounds).fit(X[:300], y[:300], eval_set=(X[300:], y[300:]))
+    assert len(load(model).trees) == model.tree_count_ < 300
+    assert np.array_equal(evaluate(load(model), X).decision, model.predict(X))
+
+
+def test_sums_of_models_predict_scores():
+    models = [REGRESSOR(**QUIET | {"random_seed": seed}).fit(*BINARY) for seed in (0, 1)]
+    both = catboost.sum_models(models, weights=[0.3, 0.7])
+    assert np.array_equal(evaluate(load(both), BINARY[0]).decision, both.predict(BINARY[0]))
+
+
+def test_names_and_width_come_along():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    forest = load(CLASSIFIER(**QUIET).fit(X, y))
+    assert forest.columns == 30
+    assert all(feature.name == X.columns[feature.column] for feature in forest.features)
+    assert load(CLASSIFIER(**QUIET).fit(*BINARY)).features[0].name.startswith("f")
+
+
+def test_a_category_that_no_tree_reads_is_a_column_like_others():
+    X = np.column_stack([MULTI[0], np.repeat(["a"], 150)]).astype(object)[:, [4, 0, 1, 2, 3]]
+    forest = load(CLASSIFIER(**QUIET, ignored_features=[0]).fit(X, MULTI[1], cat_features=[0]))
+    assert forest.columns == 5 and all(feature.column for feature in forest.features)
+
+
+@pytest.mark.parametrize("count", [2, 40])
+def test_categories_are_refused(count):
+    digits = np.random.default_rng(0).integers(0, count, 400)
+    X = np.array([[str(d)] for d in digits], dtype=object)
+    model = REGRESSOR(**QUIET).fit(X, digits % 3, cat_features=[0])
+    with pytest.raises(ModelError, match=r"split 0 is on (OneHotFeature|OnlineCtr): categories, texts and embeddings"):
+        load(model)
+
+
+def test_embeddings_are_refused():
+    rows = [[list(map(float, row))] for row in MULTI[0]]
+    model = CLASSIFIER(**QUIET).fit(catboost.Pool(rows, MULTI[1] > 0, embedding_features=[0]))
+    with pytest.raises(ModelError, match="CatBoost can't write it as JSON"):
+        load(model)
+
+
+def test_an_unfitted_model_is_refused():
+    with pytest.raises(ModelError, match="not fitted"):
+        load(CLASSIFIER())
+
+
+TREE = ("oblivious_trees", 1)
+NODE = ("trees", 1, "left")
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value", "message"),
+    [
+        ("binary", ("features_info", "float_features"), 3, "float_features; is not a list"),
+        ("binary", ("features_info", "float_features", 0, "flat_feature_index"), 2**40, "outside 0 to"),
+        ("binary", ("features_info", "float_features", 0, "flat_feature_index"), 1, "column 1 is another feature's"),
+        ("binary", ("features_info", "float_features", 0, "nan_value_treatment"), "AsOne", "'AsOne' is not known"),
+        ("binary", ("features_info", "float_features", 0, "borders"), [2, 1], "does not ascend"),
+        ("binary", ("features_info", "float_features", 0, "borders"), [1e300], "not finite"),
+        ("binary", ("features_info", "float_features", 0, "borders"), ["1"], "is not an array of numbers"),
+        ("binary", ("scale_and_bias",), KeyError, "has no 'scale_and_bias'"),
+        ("binary", ("scale_and_bias",), [1], "is not a scale and a bias"),
+        ("binary", ("scale_and_bias", 0), 0.3, "the scale is 0.3"),
+        ("binary", ("scale_and_bias", 0), 0, "the scale is 0.0"),
+        ("binary", ("scale_and_bias", 0), -1, "the scale is -1.0"),
+        ("binary", ("scale_and_bias", 0), float("nan"), "the scale is nan"),
+        ("binary", ("scale_and_bias", 1), [], "has 0 biases"),
+        ("binary", ("scale_and_bias", 1), [1, 2], "has 8 leaf_values for 3 levels and 2 outputs"),
+        ("binary", ("oblivious_trees",), [], "the forest has no trees"),
+        ("binary", ("oblivious_trees",), KeyError, "has no 'trees'"),
+        ("binary", (*TREE, "leaf_values"), [1, 2], "has 2 leaf_values for 3 levels and 1 outputs"),
+        ("binary", (*TREE, "leaf_values", 0), float("inf"), "a leaf value is not finite"),
+        ("binary", (*TREE, "leaf_values", 0), "1", "is not an array of numbers"),
+        ("binary", (*TREE, "leaf_weights"), [1], "has 1 leaf_weights for 8 leaves"),
+        ("binary", (*TREE, "splits"), 7, "split 0 is on None"),
+        ("binary", (*TREE, "splits"), [{}] * 3, "split 0 is on None"),
+        ("binary", (*TREE, "splits", 0, "split_index"), -1, "split 0 has split_index -1 of"),
+        ("binary", (*TREE, "splits", 0, "split_index"), 2**70, "has split_index 11805916207174113"),
+        ("binary", (*TREE, "splits", 0, "split_index"), "1", "has split_index 1 of"),
+        ("binary", (*TREE, "splits", 0, "border"), 7.5, "is not the one of its split_index"),
+        ("binary", (*TREE, "splits", 0, "border"), None, "is not the one of its split_index"),
+        ("binary", (*TREE, "splits", 0, "float_feature_index"), 29, "is not the one of its split_index"),
+        ("binary", (*TREE, "splits", 0, "split_type"), "OnlineCtr", "split 0 is on OnlineCtr"),
+        ("binary", ("model_info", "params", "loss_function", "type"), "Guess", "loss function 'Guess' is not known"),
+        ("binary", ("model_info", "params", "loss_function", "type"), "RMSEWithUncertainty", "with 1 outputs"),
+        ("binary", ("model_info", "class_params", "class_names"), [1, 2, 3], "has 3 class_names for 2 classes"),
+        ("binary", ("model_info", "class_params", "class_names"), [1, "a"], "class_names are not of type Integer"),
+        ("binary", ("model_info", "class_params", "class_label_type"), "Complex", "class_label_type 'Complex'"),
+        ("binary", ("model_info", "binclass_probability_threshold"), "x", "is no number"),
+        ("binary", ("model_info", "binclass_probability_threshold"), 1, "choose at least 0 and less than 1"),
+        ("binary", ("model_info", "binclass_probability_threshold"), "nan", "choose at least 0 and less than 1"),
+        ("multi", ("model_info", "params", "loss_function", "type"), "Logloss", "Logloss with 3 outputs"),
+        ("multi", ("model_info", "class_params", "class_names"), ["a"], "class_names are not of type Integer"),
+        ("nested", NODE, [], "has not a split or a value"),
+        ("nested", (*NODE, "value"), 3, "has not a split or a value"),
+        ("nested", (*NODE, "left"), KeyError, "has not a split or a value"),
+        ("nested", (*NODE, "right"), {"value": 1}, "has 1 values for 3 outputs"),
+        ("nested", (*NODE, "right"), {"value": [1, 2, "x"]}, "is not an array of numbers"),
+        ("nested", (*NODE, "right"), {"value": [1, 2, 3], "weight": "w"}, "weights"),
+        ("regression", (*NODE, "right"), {"value": float("nan")}, "a leaf value is not finite"),
+    ],
+)
+def test_damage_is_named_with_its_place(documents, name, path, value, message):
+    root = json.loads(json.dumps(documents[name]))
+    place = root
+    for step in path[:-1]:
+        place = place[step]
+    if value is KeyError:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    with pytest.raises(ModelError) as caught:
+        read_json(json.dumps(root).encode(), "m.json")
+    assert all(part in str(caught.value) for part in message.split("; "))
+    assert "m.json" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_trees_are_bounded(documents):
+    root = json.loads(json.dumps(documents["binary"]))
+    splits = root["oblivious_trees"][1]["splits"]
+    root["oblivious_trees"][1]["splits"] = splits[:1] * 60
+    tracemalloc.start()
+    start = time.perf_counter()
+    with pytest.raises(ModelError, match=r"has 60 levels; m.json, oblivious_trees\[1\]; CatBoost makes at most 16"):
+        read_json(json.dumps(root).encode(), "m.json")
+    root["oblivious_trees"][1]["splits"] = splits[:1] * 16
+    with pytest.raises(ModelError, match="has 8 leaf_values for 16 levels"):
+        read_json(json.dumps(root).encode(), "m.json")
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    tracemalloc.stop()
+    assert time.perf_counter() - start < 2
+
+
+def test_deep_nesting_is_refused(documents):
+    for text in ('{"features_info":{},"trees":[' + '{"left":' * 100_000, '{"features_info":' * 5000):
+        with pytest.raises(ModelError, match="not readable JSON"):
+            read_json(text.encode(), "m.json")
+    root = json.loads(json.dumps(documents["nested"]))
+    tree = root["trees"][0]
+    for _ in range(400):
+        tree = {"split": tree["split"], "left": tree, "right": {"value": [1, 2, 3], "weight": 1}}
+    root["trees"][0] = tree
+    assert read_json(json.dumps(root).encode(), "m.json").depth > 400
+
+
+INTERESTING = [0, -1, 1, 2, 255, 2**31, 2**63, 1e308, -1e308, 0.5, None, True, "", "nan", [], {}, [[]], float("nan")]
+INTERESTING += [float("inf"), [1, "a"], {"a": 1}]
+
+
+def judged(data: bytes) -> bool:
+    """Whether it was read; a forest that was read must be a whole one."""
+    try:
+        forest = read_json(data, "fuzz")
+    except ForestcError as error:
+        assert str(error) and "\n" not in str(error)
+        return False
+    verify(forest)
+    evaluate(forest, np.zeros((2, forest.columns)))
+    assert print_forest(forest)
+    return True
+
+
+@pytest.mark.parametrize("name", ["binary", "multi", "nested", "regression"])
+def test_mutated_documents(documents, name):
+    source, read = random.Random(5), 0
+    for _ in range(400):
+        document = json.loads(json.dumps(documents[name]))
+        for _ in range(source.randint(1, 3)):
+            place = document
+            while True:
+                keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+                if not keys:
+                    break
+                key = source.choice(keys)
+                if isinstance(place[key], dict | list) and len(place[key]) and source.random() < 0.85:
+                    place = place[key]
+                    continue
+                if source.random() < 0.3:
+                    del place[key]
+                else:
+                    place[key] = json.loads(json.dumps(source.choice(INTERESTING)))
+                break
+        read += judged(json.dumps(document).encode())
+    assert 0 < read < 400
+
+
+def test_truncation_at_any_place(documents):
+    data = json.dumps(documents["nested"]).encode()
+    for end in range(0, len(data) - 1, len(data) // 200):
+        assert not judged(data[:end])

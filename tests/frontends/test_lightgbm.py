@@ -1,0 +1,518 @@
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+import time
+import tracemalloc
+from pathlib import Path
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+
+from forestc import load
+from forestc.errors import ForestcError, ModelError
+from forestc.forest.builder import MAX_DEPTH
+from forestc.forest.evaluate import evaluate
+from forestc.forest.numbers import FLOAT64, Category
+from forestc.forest.text import print_forest
+from forestc.forest.verify import verify
+from forestc.frontends import FILES
+from forestc.frontends.lightgbm import PAST_ZERO, ZERO, read_text
+
+CASES = Path(__file__).parents[1] / "cases" / "lightgbm"
+QUIET = {"verbose": -1, "num_threads": 1, "num_leaves": 6, "min_data_in_leaf": 5}
+ZERO_BOUND = 1.0000000180025095e-35  # 1e-35 as a float32 has it
+BINARY = load_breast_cancer(return_X_y=True)
+
+
+def one_split(
+    threshold: str = "1", kind: int = 10, leaves: str = "-1.5 2.5", objective: str = "", more: str = "", **tree: str
+) -> bytes:
+    """A text model of one split; `tree` replaces its lines."""
+    lines = {
+        "num_leaves": "2",
+        "num_cat": "0",
+        "split_feature": "0",
+        "split_gain": "1",
+        "threshold": threshold,
+        "decision_type": str(kind),
+        "left_child": "-1",
+        "right_child": "-2",
+        "leaf_value": leaves,
+        "leaf_count": "1 1",
+        "internal_count": "2",
+        "is_linear": "0",
+        "shrinkage": "1",
+    } | tree
+    body = "Tree=0\n" + "".join(f"{key}={value}\n" for key, value in lines.items()) + "\n\n"
+    header = ["tree", "version=v4", "num_class=1", "num_tree_per_iteration=1", "label_index=0", "max_feature_idx=0"]
+    header += [f"objective={objective}"] * bool(objective) + [more] * bool(more)
+    header += ["feature_names=f0", "feature_infos=[0:1]", f"tree_sizes={len(body)}"]
+    return ("\n".join(header) + f"\n\n{body}end of trees\n\npandas_categorical:null\n").encode()
+
+
+def library(data: bytes) -> lightgbm.Booster:
+    return lightgbm.Booster(model_str=data.decode())
+
+
+@pytest.mark.parametrize("path", sorted([*CASES.glob("*.txt"), *CASES.glob("*.json")]), ids=lambda p: p.name)
+def test_models_of_every_version_say_what_their_library_said(path):
+    if path.stem in ("2.0_votes", "2.1_votes", "2.2_votes"):
+        with pytest.raises(ModelError, match="a random forest of version 2 with objective binary"):
+            load(path)
+        return
+    forest, told = load(path), np.load(path.with_suffix(".npz"))
+    found = evaluate(forest, told["X"])
+    assert np.array_equal(found.leaves, told["leaves"].reshape(found.leaves.shape))
+    assert np.array_equal(found.scores, told["scores"] / forest.aggregate.divisor)
+    assert np.allclose(found.values, told["values"], rtol=1e-15, atol=0)
+    assert forest.provenance.source == "lightgbm"
+
+
+def test_text_dump_and_live_are_the_same_forest(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    model = lightgbm.train({**QUIET, "objective": "multiclass", "num_class": 3}, lightgbm.Dataset(X, label=y), 4)
+    for suffix in (".txt", ".model", ".lgb"):
+        model.save_model(tmp_path / f"m{suffix}")
+    (tmp_path / "m.json").write_text(json.dumps(model.dump_model()))
+    texts = {print_forest(load(path)).split("\n", 2)[2] for path in tmp_path.iterdir()}
+    assert texts == {print_forest(load(model)).split("\n", 2)[2]}
+    assert load(tmp_path / "m.txt").name == "m"
+
+
+HARD = [0.0, 5e-324, 1e-37, ZERO_BOUND, np.nextafter(ZERO_BOUND, 0), np.nextafter(ZERO_BOUND, 1), 1.0, 1e300]
+HARD_ROWS = np.array([*HARD, *(-np.array(HARD)), *np.nextafter(HARD, np.inf), np.inf, -np.inf, np.nan])[:, np.newaxis]
+
+
+@pytest.mark.parametrize("kind", [0, 2, 4, 6, 8, 10])
+def test_every_missing_rule_at_every_threshold_near_zero(kind):
+    for threshold in (*HARD, *(-np.array(HARD)), np.inf, -np.inf, np.finfo(float).max):
+        data = one_split(repr(float(threshold)), kind)
+        expected = library(data).predict(HARD_ROWS, pred_leaf=True)
+        assert np.array_equal(evaluate(read_text(data, ""), HARD_ROWS).leaves, expected), threshold
+    assert ZERO == -ZERO_BOUND and np.nextafter(PAST_ZERO, 0) == ZERO_BOUND
+
+
+@pytest.mark.parametrize("words", ["5", "0", "2147483648", "1 0 1", "0 " * 2047 + "1", "3 " + "0 " * 2047 + "1"])
+@pytest.mark.parametrize("kind", [1, 3, 5, 9])
+def test_categories_are_truncated_and_unseen_ones_go_right(words, kind):
+    words = words.strip()
+    more = {"num_cat": "1", "cat_boundaries": f"0 {len(words.split())}", "cat_threshold": words}
+    data = one_split("0", kind, **more)
+    codes = np.array([*range(-3, 99), 65_504, 65_535, 65_536, 65_537, 1e6, 2**31 - 1, 2**31, 2**32, 2**53, 1e300])
+    rows = np.array([*codes, *(codes + 0.5), *(codes - 0.25), -0.0, 1e-40, np.inf, -np.inf, np.nan])[:, np.newaxis]
+    forest = read_text(data, "")
+    assert np.array_equal(evaluate(forest, rows).leaves, library(data).predict(rows, pred_leaf=True))
+    large = len(words.split()) > 2048
+    assert (forest.features[0].number == FLOAT64) == large
+
+
+def test_a_column_read_as_category_and_number_is_read_by_intervals(tmp_path):
+    tree = one_split(
+        "0 2.5",
+        num_leaves="3",
+        split_feature="0 0",
+        split_gain="1 1",
+        num_cat="1",
+        decision_type="1 2",
+        left_child="1 -1",
+        right_child="-3 -2",
+        leaf_value="1 2 3",
+        leaf_count="1 1 1",
+        internal_count="3 2",
+        cat_boundaries="0 1",
+        cat_threshold="29",
+    )
+    rows = np.array([*np.arange(-2, 7, 0.25), np.nan, np.inf])[:, np.newaxis]
+    forest = read_text(tree, "")
+    assert forest.features[0].number == FLOAT64
+    assert np.array_equal(evaluate(forest, rows).leaves, library(tree).predict(rows, pred_leaf=True))
+
+
+@pytest.mark.parametrize("slope", ["1", "0.7", "3.8124", "1.23457e-05", "0.123457", "2.5e+02"])
+def test_class_1_starts_at_the_library_s_own_score(slope):
+    forest = read_text(one_split(objective=f"binary sigmoid:{slope}"), "")
+    at = forest.decision.threshold
+    below = float(np.nextafter(at, -np.inf))
+    data = one_split(leaves=f"{below!r} {at!r}", objective=f"binary sigmoid:{slope}")
+    rows = np.array([[0.0], [2.0]])
+    assert (library(data).predict(rows) > 0.5).tolist() == [False, True]
+    assert evaluate(read_text(data, ""), rows).decision.tolist() == [0, 1]
+
+
+def test_a_sigmoid_s_parameter_is_read_as_the_library_reads_it():
+    digits = random.Random(0)
+    rows = np.array([[0.0], [2.0]])
+    for text in [f"{digits.uniform(0.1, 10):.6g}" for _ in range(100)] + ["3.8124", "1e-05", "123.456", "1.23457e+02"]:
+        data = one_split(leaves="0.3 -0.7", objective=f"binary sigmoid:{text}")
+        slope = read_text(data, "").link.slope
+        assert library(data).predict(rows).tolist() == [1 / (1 + math.exp(-slope * s)) for s in (0.3, -0.7)]
+
+
+def test_numbers_of_17_digits_come_back_exactly():
+    digits = np.random.default_rng(0)
+    for _ in range(20):
+        values = digits.integers(0, 2**63, 2, dtype=np.uint64).view(np.float64)
+        values = np.where(np.isfinite(values), values, 1.0)
+        data = one_split(leaves=" ".join(f"{v:.17g}" for v in values))
+        assert read_text(data, "").trees[0].values[:, 0].tolist() == values.tolist()
+
+
+def test_early_stopping_predicts_with_the_best_iteration():
+    X, y = BINARY
+    train, test = lightgbm.Dataset(X[:300], label=y[:300]), lightgbm.Dataset(X[300:], label=y[300:])
+    model = lightgbm.train(
+        {**QUIET, "objective": "binary", "learning_rate": 0.8},
+        train,
+        60,
+        valid_sets=[test],
+        callbacks=[lightgbm.early_stopping(3, verbose=False)],
+        keep_training_booster=True,
+    )
+    assert len(load(model).trees) == model.best_iteration < model.num_trees()
+    assert np.array_equal(evaluate(load(model), X).scores[:, 0], model.predict(X, raw_score=True))
+
+
+def test_a_booster_in_training_knows_more_digits_of_its_sigmoid_than_its_text():
+    X, y = BINARY
+    params = {**QUIET, "objective": "binary", "sigmoid": 0.123456789}
+    for kept, slope in ((True, 0.123456789), (False, 0.123457)):
+        data = lightgbm.Dataset(X, label=y)
+        model = lightgbm.train(params, data, 3, keep_training_booster=kept)
+        found = evaluate(load(model), X)
+        assert load(model).link.slope == slope
+        assert np.allclose(found.values[:, 0], model.predict(X), rtol=1e-15, atol=0)
+
+
+def test_text_categories_of_a_data_frame_become_labels(tmp_path):
+    digits = np.random.default_rng(0)
+    colours = ["red", "green", "blue", "grey"]
+    frame = pd.DataFrame({"x": digits.normal(size=400), "colour": pd.Categorical(digits.choice(colours, 400))})
+    y = (frame["colour"].isin(["red", "blue"]) ^ (frame["x"] > 0)).astype(int)
+    model = lightgbm.LGBMClassifier(n_estimators=5, **QUIET).fit(frame, y)
+    model.booster_.save_model(tmp_path / "m.txt")
+    (tmp_path / "m.json").write_text(json.dumps(model.booster_.dump_model()))
+    rows = frame.astype(object).to_numpy()
+    rows[:40, 1] = "purple"
+    rows[40:80, 1] = None
+    known = pd.Series(rows[:, 1]).replace("purple", None).astype(pd.CategoricalDtype(sorted(colours)))
+    asked = pd.DataFrame({"x": frame["x"], "colour": known})
+    for source in (model, tmp_path / "m.txt", tmp_path / "m.json"):
+        forest = load(source)
+        assert forest.features[1].labels == tuple(sorted(colours))
+        assert forest.features[1].number == Category(4, "trunc")
+        found = evaluate(forest, rows)
+        assert np.array_equal(found.scores[:, 0], model.predict(asked, raw_score=True))
+        assert np.array_equal(found.decision, model.predict(asked))
+
+
+def test_where_no_column_can_be_told_rows_hold_codes():
+    digits = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "size": pd.Categorical(digits.choice(list("SML"), 400), categories=list("SML"), ordered=True),
+            "colour": pd.Categorical(digits.choice(["red", "green"], 400)),
+        }
+    )
+    y = (frame["colour"] == "red") ^ (frame["size"] == "M")
+    model = lightgbm.LGBMClassifier(n_estimators=5, **QUIET).fit(frame, y)
+    forest = load(model)
+    assert not any(feature.labels for feature in forest.features)
+    codes = np.column_stack([frame[name].cat.codes for name in frame]).astype(float)
+    assert np.array_equal(evaluate(forest, codes).scores[:, 0], model.predict(frame, raw_score=True))
+
+
+def test_feature_names_come_along():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    forest = load(lightgbm.LGBMClassifier(n_estimators=2, **QUIET).fit(X, y))
+    assert all(feature.name == X.columns[feature.column].replace(" ", "_") for feature in forest.features)
+    assert forest.columns == 30 and forest.classes == (0, 1)
+
+
+def test_own_objectives_give_scores():
+    X, y = BINARY
+
+    def objective(labels, scores):
+        return scores - labels, np.ones_like(scores)
+
+    model = lightgbm.LGBMClassifier(n_estimators=3, objective=objective, **QUIET).fit(X, y)
+    assert load(model).classes == ()
+    assert np.array_equal(evaluate(load(model), X).decision, model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: lightgbm.LGBMClassifier(), "not fitted"),
+        (lambda: lightgbm.LGBMClassifier(pred_early_stop=True), "leaves trees out when it is sure"),
+        (lambda: lightgbm.LGBMClassifier(objective="regression"), "a classifier with a regression objective"),
+        (lambda: lightgbm.LGBMRegressor(linear_tree=True), "tree 0; train without linear_tree"),
+        (lambda: lightgbm.CVBooster(), "CVBooster is not read"),
+    ],
+)
+def test_what_is_refused_of_live_models(make, message):
+    model = make()
+    if isinstance(model, lightgbm.LGBMModel) and message != "not fitted":
+        model.set_params(n_estimators=3, **QUIET).fit(*BINARY)
+    with pytest.raises(ModelError, match=message):
+        load(model)
+
+
+def test_one_class_is_refused():
+    with pytest.raises(ModelError, match="1 classes and 1 outputs"):
+        load(lightgbm.LGBMClassifier(n_estimators=2, **QUIET).fit(BINARY[0], np.ones(569)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("tree\n", "trees\n", "not a LightGBM text model"),
+        ("version=v4", "version=v5", "version 'v5' is not known"),
+        ("num_class=1", "num_class=2", "objective none with num_class=2, num_tree_per_iteration=1"),
+        ("num_class=1", "num_class=many", "num_class is no whole number: 'many'"),
+        ("num_class=1\n", "", "has no num_class"),
+        ("num_tree_per_iteration=1", "num_tree_per_iteration=2", "num_class=1, num_tree_per_iteration=2"),
+        ("num_tree_per_iteration=1", "num_tree_per_iteration=99999999", "is 99999999, outside 1 to 65536"),
+        ("label_index=0", "treatment=0", "a line 'treatment' is not known"),
+        ("max_feature_idx=0", "max_feature_idx=5", "has 1 feature_names for 6 columns"),
+        ("max_feature_idx=0", "max_feature_idx=999999999999", "outside -1 to"),
+        ("feature_infos=[0:1]", "feature_infos=none none", "has 2 feature_infos for 1 columns"),
+        ("label_index=0", "objective=guess", "objective 'guess' is not known"),
+        ("label_index=0", "objective=binary sigmoid:-1", "the sigmoid's parameter is no number: '-1'"),
+        (
+            "label_index=0",
+            "objective=binary sigmoid:0",
+            "the sigmoid's parameter is 0.0; m.txt; it is a positive number",
+        ),
+        ("label_index=0", "objective=binary sigmoid:inf", "the sigmoid's parameter is no number: 'inf'"),
+        ("label_index=0", "objective=regression cubed", "objective regression with 'cubed', which is not known"),
+        (
+            "num_leaves=2",
+            "num_leaves=2147483647",
+            "has 1 numbers in threshold for num_leaves=2147483647; m.txt, tree 0",
+        ),
+        ("num_leaves=2", "num_leaves=0", "num_leaves is 0, outside 1 to"),
+        ("num_leaves=2", "num_leaves=1", "has 2 numbers in leaf_value for num_leaves=1"),
+        ("split_feature=0", "split_feature=7", "a condition reads column 7 of 1"),
+        ("split_feature=0", "split_feature=-1", "a condition reads column -1 of 1"),
+        ("split_feature=0", "split_feature=99999999999", "do not fit 32 bits"),
+        ("threshold=1", "threshold=nan", "a threshold is NaN; m.txt, tree 0, node 0"),
+        ("threshold=1", "threshold=one", "threshold holds what is no number"),
+        ("threshold=1", "threshold=0x10", "threshold holds what is no number"),
+        ("threshold=1", "threshold=1 2", "has 2 numbers in threshold for num_leaves=2"),
+        ("threshold=1", "threshold=", "threshold holds what is no number"),
+        ("threshold=1\n", "", "tree 0; is it a whole model?"),
+        ("decision_type=10", "decision_type=12", "decision_type 12 is not known"),
+        ("decision_type=10", "decision_type=16", "decision_type 16 is not known"),
+        ("decision_type=10", "decision_type=-128", "decision_type -128 is not known"),
+        ("decision_type=10", "decision_type=9", "set 1.0 of 0"),
+        ("left_child=-1", "left_child=0", "the root is somebody's child: a cycle"),
+        ("left_child=-1", "left_child=-2", "has two parents"),
+        ("left_child=-1", "left_child=5", "left child 5 is outside the 3 nodes"),
+        ("left_child=-1", "left_child=-9", "is outside the 3 nodes"),
+        ("left_child=-1", "left_child=1.5", "left_child holds what is no number"),
+        ("left_child=-1", "left_child=-99999999999999999999", "do not fit 32 bits"),
+        ("leaf_value=-1.5 2.5", "leaf_value=nan 1", "a leaf value is not finite"),
+        ("leaf_value=-1.5 2.5", "leaf_value=1e999 1", "a leaf value is not finite"),
+        ("leaf_count=1 1", "leaf_count=1 x", "leaf_count holds what is no number"),
+        ("num_cat=0", "num_cat=1", "has categorical splits and no cat_boundaries or cat_threshold"),
+        ("num_cat=0", "num_cat=-1", "num_cat is -1"),
+        ("num_cat=0", "num_cat=1\ncat_boundaries=0 9\ncat_threshold=1", "do not part 1 words into 1 sets"),
+        ("num_cat=0", "num_cat=2\ncat_boundaries=0 2 1\ncat_threshold=1", "do not part 1 words into 2 sets"),
+        ("num_cat=0", "num_cat=1\ncat_boundaries=0 1\ncat_threshold=-1", "no word of 32 bits"),
+        ("num_cat=0", "num_cat=1\ncat_boundaries=0 1\ncat_threshold=1.5", "holds what is no number"),
+        ("num_cat=0", "num_treat=2", "a line 'num_treat' is not known"),
+        ("is_linear=0", "is_linear=1", "has linear models for leaves"),
+        ("end of trees", "beginning of trees", "the file ends early"),
+        ("pandas_categorical:null", "pandas_categorical:[", "pandas_categorical is not readable JSON"),
+        ("pandas_categorical:null", "pandas_categorical:" + "[" * 5000, "pandas_categorical is not readable JSON"),
+        ("pandas_categorical:null", 'pandas_categorical:{"a":1}', "pandas_categorical is no list of lists"),
+        ("end of trees\n", "end of trees\n\nparameters:\n[seed: 1]\n", "the file ends early, in its parameters"),
+    ],
+)
+def test_damage_is_named_with_its_place(before, after, message):
+    text = one_split().decode()
+    assert before in text
+    changed = text.replace(before, after, 1)
+    size = len(changed[changed.index("Tree=0") :].split("end of trees")[0].split("beginning")[0])
+    changed = re.sub(r"tree_sizes=\d+", f"tree_sizes={size}", changed)
+    with pytest.raises(ModelError) as caught:
+        read_text(changed.encode(), "m.txt")
+    assert message in str(caught.value)
+    assert "m.txt" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("sizes", ["9", "100 100", "", "x", "99999999999999999999999", "-1", "1 " * 1000])
+def test_lies_of_tree_sizes(sizes):
+    two = one_split().decode()
+    tree = two[two.index("Tree=0") : two.index("end of trees")]
+    text = re.sub(r"tree_sizes=\d+", f"tree_sizes={sizes}", two).replace("end of trees", f"{tree}end of trees")
+    with pytest.raises(ModelError, match="tree_sizes"):
+        read_text(text.encode(), "m.txt")
+    assert len(read_text(re.sub(r"tree_sizes=\d+\n", "", text.replace(f"={sizes}\n", "=1\n")).encode(), "").trees) == 2
+
+
+@pytest.mark.parametrize("data", [b"", b"tree", b"tree\n", b"\0" * 100, b"tree\n" + b"\xff" * 100, b"binf\0\0\0"])
+def test_files_of_something_else(data):
+    for suffix in (".txt", ".model", ".lgb"):
+        with pytest.raises(ModelError):
+            FILES[suffix](data, "m")
+
+
+DUMP = lightgbm.train({**QUIET, "objective": "binary"}, lightgbm.Dataset(*BINARY), 2).dump_model()
+TREE = ("tree_info", 1, "tree_structure")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("version",), "v9", "a dump of version 'v9' does not say its objective; m.json; save the text model instead"),
+        (("average_output",), KeyError, "does not say its objective"),
+        (("max_feature_idx",), 3, "has 30 feature_names, but max_feature_idx 3"),
+        (("feature_names",), [1], "feature_names[0]"),
+        (("num_class",), 7, "num_class=7"),
+        (("tree_info",), [], "the forest has no trees"),
+        (("tree_info",), 3, "tree_info; is not a list"),
+        ((*TREE,), [], "a node has no 'leaf_index'"),
+        ((*TREE, "split_index"), 5, "tree_info[1]; split_index does not number 0 to"),
+        ((*TREE, "split_index"), "0", "split_index"),
+        ((*TREE, "split_feature"), 30, "a condition reads column 30 of 30"),
+        ((*TREE, "threshold"), "7", "threshold"),
+        ((*TREE, "threshold"), float("nan"), "a threshold is NaN"),
+        ((*TREE, "threshold"), None, "threshold"),
+        ((*TREE, "threshold"), -1e300, "may have been a larger one; save the text model instead"),
+        ((*TREE, "decision_type"), ">", "'>' is not known"),
+        ((*TREE, "decision_type"), "==", "a threshold holds no categories"),
+        ((*TREE, "default_left"), 1, "missing_type 'None' with default_left 1 is not known"),
+        ((*TREE, "missing_type"), "Some", "missing_type 'Some'"),
+        ((*TREE, "left_child"), KeyError, "has no 'left_child'"),
+        ((*TREE, "left_child"), {}, "has no 'leaf_index'"),
+        ((*TREE, "left_child"), {"leaf_index": 0, "leaf_value": 1, "leaf_count": 1, "leaf_const": 1}, "linear models"),
+        ((*TREE, "left_child"), {"leaf_index": 2**70, "leaf_value": 1, "leaf_count": 1}, "is not an array"),
+        ((*TREE, "left_child"), {"leaf_index": "0", "leaf_value": 1, "leaf_count": 1}, "a node's number is '0'"),
+    ],
+)
+def test_damage_of_dumps_is_named_with_its_place(path, value, message):
+    root = json.loads(json.dumps(DUMP))
+    place = root
+    for step in path[:-1]:
+        place = place[step]
+    if value is KeyError:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    with pytest.raises(ModelError) as caught:
+        FILES[".json"](json.dumps(root).encode(), "m.json")
+    assert all(part in str(caught.value) for part in message.split("; "))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("codes", ["1||x", "", "-1", "99999999999", "9" * 5000, "1||||2"])
+def test_categories_of_dumps_that_are_none(codes):
+    root = json.loads(json.dumps(DUMP))
+    root["tree_info"][1]["tree_structure"] |= {"decision_type": "==", "threshold": codes}
+    with pytest.raises(ModelError, match="categor"):
+        FILES[".json"](json.dumps(root).encode(), "m.json")
+
+
+def test_a_deep_dump_is_refused():
+    text = '{"tree_info":[{"tree_structure":' + '{"left_child":' * 100_000
+    with pytest.raises(ModelError, match="not readable JSON"):
+        FILES[".json"](text.encode(), "m.json")
+
+
+def judged(data: bytes) -> bool:
+    """Whether it was read; a forest that was read must be a whole one."""
+    try:
+        forest = read_text(data, "fuzz")
+    except ForestcError as error:
+        assert str(error) and "\n" not in str(error)
+        return False
+    verify(forest)
+    evaluate(forest, np.zeros((2, forest.columns)))
+    assert print_forest(forest)
+    return True
+
+
+@pytest.mark.parametrize("name", ["4.7_zero", "4.7_multi", "2.0_binary"])
+def test_mutated_bytes(name):
+    text = (CASES / f"{name}.txt").read_bytes()
+    source, read = random.Random(4), 0
+    lines = text.split(b"\n")
+    for _ in range(700):
+        data = bytearray(text)
+        for _ in range(source.randint(1, 4)):
+            place = source.randrange(len(data))
+            match source.randrange(7):
+                case 0:
+                    data[place] ^= 1 << source.randrange(8)
+                case 1:
+                    data[place] = source.choice(b" 0123456789-.e=\n\r\0xnaif")
+                case 2:
+                    del data[place : place + source.randint(1, 20)]
+                case 3:
+                    data[place:place] = source.choice(lines) + b"\n"
+                case 4:
+                    data[place:place] = source.choice([b"9" * 30, b"-1", b"2147483648", b"nan", b" ", b"1e999"])
+                case 5:
+                    data[place:place] = text[source.randrange(len(text)) :][:30]
+                case 6:
+                    data = data[:place] or bytearray(b"t")
+        # as often as not with sizes that are right again, so that the rest is looked at
+        fixed = re.sub(rb"tree_sizes=[^\n]*\n", b"", bytes(data)) if source.random() < 0.6 else bytes(data)
+        read += judged(fixed)
+    assert 0 < read < 700
+
+
+def test_truncation_at_every_place():
+    text = (CASES / "4.7_zero.txt").read_bytes()
+    end = text.index(b"end of trees")
+    whole = print_forest(read_text(text, "")).split("\n", 2)[2]
+    for cut in range(len(text)):
+        try:
+            forest = read_text(text[:cut], "m.txt")
+        except ModelError as error:
+            assert "\n" not in str(error)
+        else:  # what comes after the trees is not predicted with
+            assert cut > end
+            assert print_forest(forest).split("\n", 2)[2] == whole
+
+
+def test_promises_cost_no_memory():
+    lies = ["num_leaves=2", "num_cat=0", "max_feature_idx=0", "num_class=1", "num_tree_per_iteration=1"]
+    tracemalloc.start()
+    start = time.perf_counter()
+    for lie in lies:
+        key = lie.partition("=")[0]
+        with pytest.raises(ModelError):
+            read_text(one_split().replace(lie.encode(), f"{key}=2147483647".encode()), "m.txt")
+    assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    tracemalloc.stop()
+    assert time.perf_counter() - start < 2
+
+
+def test_many_small_trees_and_one_deep_one_are_read():
+    tree = one_split().decode()
+    body = tree[tree.index("Tree=0") : tree.index("end of trees")]
+    many = re.sub(r"tree_sizes=\d+\n", "", tree.replace(body, body * 3000))
+    assert len(read_text(many.encode(), "").trees) == 3000
+    n = MAX_DEPTH + 10  # a chain
+    chain = one_split(
+        " ".join(map(str, range(n))),
+        num_leaves=str(n + 1),
+        split_feature=" ".join(["0"] * n),
+        decision_type=" ".join(["2"] * n),
+        left_child=" ".join(map(str, [*range(1, n), -1])),
+        right_child=" ".join(str(~leaf) for leaf in range(1, n + 1)),
+        leaf_value=" ".join(["1"] * (n + 1)),
+        leaf_count=" ".join(["1"] * (n + 1)),
+        internal_count=" ".join(["1"] * n),
+    )
+    with pytest.raises(ModelError, match=f"is deeper than {MAX_DEPTH} conditions"):
+        read_text(chain, "m.txt")
