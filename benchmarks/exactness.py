@@ -18,8 +18,20 @@ from tools import arguments, show
 import forestc
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from frontends.test_exact import margins
 from models import KINDS, rows_near_thresholds, trained
+
+
+def margins(kind, model, rows):
+    """The library's own scores, and its own leaf numbers (rows, trees)."""
+    if kind.startswith("xgboost"):
+        import xgboost
+
+        data = xgboost.DMatrix(rows)
+        booster = model.get_booster()
+        return booster.predict(data, output_margin=True), booster.predict(data, pred_leaf=True)
+    if hasattr(model, "decision_function"):
+        return model.decision_function(rows), model.apply(rows)
+    return (model.predict_proba if hasattr(model, "classes_") else model.predict)(rows), model.apply(rows)
 
 
 def against_library(kind: str, model: Any, rows: np.ndarray) -> int:

@@ -42,8 +42,8 @@ def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
     """The netlist of a quantised forest.
 
     Input ports `x0`, `x1`, ... carry the features' words in order; outputs are `label` (class index; of several
-    targets `label0`, ...) and `score0`, ... (signed where the bias can make them negative). With latency > 0 there are also
-    `in_valid` and `out_valid`. Equals `evaluate_words` on every word in range. Time O(nodes * outputs).
+    targets `label0`, ...) and `score0`, ... (signed where the bias can make them negative). With latency > 0
+    there are also `in_valid` and `out_valid`. Equals `evaluate_words` on every word in range. Time O(nodes * outputs).
     """
     options = options or LoweringOptions()
     if not forest.quantised:

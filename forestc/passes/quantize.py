@@ -308,9 +308,16 @@ def _round_parts(forest: Forest, bits: int) -> _Leaves:
             fed = tuple(tree.outputs[place] - part.start for place in here)
             trees.append(changed_tree(tree, values=tree.values[:, here], outputs=fed))
         alone = replace(
-            forest, trees=tuple(trees), n_outputs=part.stop - part.start, bias=forest.bias[part.start : part.stop], parts=(),
-            aggregate=part.aggregate, link=part.link, decision=part.decision, classes=part.classes,
-        )  # fmt: skip
+            forest,
+            trees=tuple(trees),
+            n_outputs=part.stop - part.start,
+            bias=forest.bias[part.start : part.stop],
+            aggregate=part.aggregate,
+            link=part.link,
+            decision=part.decision,
+            classes=part.classes,
+            parts=(),
+        )
         rounded = _round_leaves(_one_output(alone), bits)
         for index, own, fed in zip(chosen, rounded.values, rounded.outputs, strict=True):
             values[index].append(own)

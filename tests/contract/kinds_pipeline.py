@@ -63,43 +63,80 @@ KINDS: dict[str, Callable[[], Trained]] = {
     "pipeline-binarizer": _steps(Binarizer(threshold=0.1)),
     "pipeline-mean": _steps(SimpleImputer(), data=with_missing(BINARY)),
     "pipeline-indicator": _steps(SimpleImputer(strategy="median", add_indicator=True), data=with_missing(BINARY)),
-    "pipeline-zero-is-missing": _steps(SimpleImputer(missing_values=0, strategy="mean", add_indicator=True), data=MULTI),
+    "pipeline-zero-is-missing": _steps(
+        SimpleImputer(missing_values=0, strategy="mean", add_indicator=True), data=MULTI
+    ),
     "pipeline-impute-scale": _steps(SimpleImputer(), StandardScaler(), MinMaxScaler(), data=with_missing(BINARY)),
-    "pipeline-scale-impute": _steps(RobustScaler(), SimpleImputer(strategy="constant", fill_value=0.7), data=with_missing(BINARY)),
+    "pipeline-scale-impute": _steps(
+        RobustScaler(), SimpleImputer(strategy="constant", fill_value=0.7), data=with_missing(BINARY)
+    ),
     "pipeline-select": _steps(VarianceThreshold(0.01), SelectKBest(k=7), StandardScaler()),
     "pipeline-union": _steps(FeatureUnion([("a", StandardScaler()), ("b", QuantileTransformer(n_quantiles=9))])),
     "pipeline-nothing": _steps("passthrough", FunctionTransformer()),
-    "pipeline-regression": kind(make_pipeline(StandardScaler(), RandomForestRegressor(8, random_state=0)), REGRESSION, **LIKE),
+    "pipeline-regression": kind(
+        make_pipeline(StandardScaler(), RandomForestRegressor(8, random_state=0)), REGRESSION, **LIKE
+    ),
     "pipeline-boosting": kind(make_pipeline(PowerTransformer(), GradientBoostingRegressor()), REGRESSION, **LIKE),
     "pipeline-hist": kind(
         make_pipeline(StandardScaler(), HistGradientBoostingClassifier(max_iter=8)), with_missing(BINARY), **LIKE
     ),
     "pipeline-voting": kind(
-        make_pipeline(StandardScaler(), VotingClassifier([("f", _forest()), ("h", HistGradientBoostingClassifier(max_iter=4))])),
-        BINARY, leaves=False, scores=None, dtype=np.float64,
+        make_pipeline(
+            StandardScaler(), VotingClassifier([("f", _forest()), ("h", HistGradientBoostingClassifier(max_iter=4))])
+        ),
+        BINARY,
+        leaves=False,
+        scores=None,
+        dtype=np.float64,
     ),
     "pipeline-columns": kind(
-        Pipeline([
-            ("columns", ColumnTransformer([
-                ("scale", make_pipeline(SimpleImputer(), StandardScaler()), [3, 1, 2]), ("drop", "drop", [0]),
-                ("quantile", QuantileTransformer(n_quantiles=20), slice(4, 8)), ("again", MinMaxScaler(), [1]),
-            ], remainder="passthrough")),
-            ("forest", _forest()),
-        ]), BINARY, **LIKE,
+        Pipeline(
+            [
+                (
+                    "columns",
+                    ColumnTransformer(
+                        [
+                            ("scale", make_pipeline(SimpleImputer(), StandardScaler()), [3, 1, 2]),
+                            ("drop", "drop", [0]),
+                            ("quantile", QuantileTransformer(n_quantiles=20), slice(4, 8)),
+                            ("again", MinMaxScaler(), [1]),
+                        ],
+                        remainder="passthrough",
+                    ),
+                ),
+                ("forest", _forest()),
+            ]
+        ),
+        BINARY,
+        **LIKE,
     ),
     "pipeline-ordinal": kind(
         make_pipeline(ColumnTransformer([("codes", _unknown(), [2, 3, 4])], remainder="passthrough"), _forest()),
-        categories(), **LIKE,
+        categories(),
+        **LIKE,
     ),
     "pipeline-one-hot": kind(
-        make_pipeline(ColumnTransformer([
-            ("hot", OneHotEncoder(handle_unknown="ignore", drop="first"), [2, 3, 4]), ("scale", StandardScaler(), [0, 1]),
-        ]), _forest()),
-        categories(), **LIKE,
+        make_pipeline(
+            ColumnTransformer(
+                [
+                    ("hot", OneHotEncoder(handle_unknown="ignore", drop="first"), [2, 3, 4]),
+                    ("scale", StandardScaler(), [0, 1]),
+                ]
+            ),
+            _forest(),
+        ),
+        categories(),
+        **LIKE,
     ),
     "pipeline-ordinal-scaled": kind(
-        make_pipeline(ColumnTransformer([("codes", make_pipeline(_unknown(), StandardScaler()), [2, 3, 4])],
-                                        remainder=SimpleImputer(strategy="median")), _forest()),
-        categories(), **LIKE,
+        make_pipeline(
+            ColumnTransformer(
+                [("codes", make_pipeline(_unknown(), StandardScaler()), [2, 3, 4])],
+                remainder=SimpleImputer(strategy="median"),
+            ),
+            _forest(),
+        ),
+        categories(),
+        **LIKE,
     ),
-}  # fmt: skip
+}

@@ -142,13 +142,15 @@ KINDS |= {
     ),
     "sklearn-hist-categories": kind(
         HistGradientBoostingClassifier(max_iter=15, categorical_features=[2, 3, 4], min_samples_leaf=3),
-        categories(), leaves=False, dtype=np.float64,
+        categories(),
+        leaves=False,
+        dtype=np.float64,
     ),
     "sklearn-isolation": kind(IsolationForest(n_estimators=30, random_state=0, contamination=0.1), BINARY, False, None),
     "sklearn-isolation-columns": kind(
         IsolationForest(n_estimators=20, max_features=0.3, random_state=0), with_missing(BINARY), False, None
     ),
-}  # fmt: skip
+}
 for loss in ("squared_error", "absolute_error", "huber", "quantile"):
     KINDS[f"sklearn-boosting-{loss}"] = kind(
         GradientBoostingRegressor(loss=loss, n_estimators=10, random_state=0), REGRESSION
@@ -157,8 +159,13 @@ for loss in ("squared_error", "absolute_error", "gamma", "poisson", "quantile"):
     quantile = 0.3 if loss == "quantile" else None
     KINDS[f"sklearn-hist-{loss}"] = kind(
         HistGradientBoostingRegressor(loss=loss, quantile=quantile, max_iter=10),
-        with_missing(REGRESSION), False, None, dtype=np.float64, infinite=True, value_ulps=1,
-    )  # fmt: skip
+        with_missing(REGRESSION),
+        False,
+        None,
+        dtype=np.float64,
+        infinite=True,
+        value_ulps=1,
+    )
 
 
 def _votes() -> list[Any]:
@@ -176,23 +183,41 @@ for name, data in {"binary": BINARY, "multi": MULTI, "text": (SMALL[0], TEXT)}.i
     KINDS |= {
         f"sklearn-voting-hard-{name}": kind(VotingClassifier(_votes(), weights=[2, 1, 1, 0.5, 1]), data, **MEMBERS),
         f"sklearn-voting-equal-{name}": kind(VotingClassifier(_votes()[:2]), data, **MEMBERS),
-        f"sklearn-voting-soft-{name}": kind(VotingClassifier(_votes(), voting="soft", weights=[2, 1, 1, 1, 3]), data, **MEMBERS),
+        f"sklearn-voting-soft-{name}": kind(
+            VotingClassifier(_votes(), voting="soft", weights=[2, 1, 1, 1, 3]), data, **MEMBERS
+        ),
         f"sklearn-voting-soft-equal-{name}": kind(VotingClassifier(_votes()[:2], voting="soft"), data, **MEMBERS),
-        f"sklearn-one-vs-rest-forest-{name}": kind(OneVsRestClassifier(RandomForestClassifier(5, random_state=0)), data, **MEMBERS),
+        f"sklearn-one-vs-rest-forest-{name}": kind(
+            OneVsRestClassifier(RandomForestClassifier(5, random_state=0)), data, **MEMBERS
+        ),
         f"sklearn-one-vs-rest-boosting-{name}": kind(
             OneVsRestClassifier(GradientBoostingClassifier(n_estimators=3, random_state=0)), data, **MEMBERS
         ),
-    }  # fmt: skip
+    }
 KINDS |= {
     "sklearn-voting-regression": kind(
-        VotingRegressor([("f", RandomForestRegressor(5, random_state=0)), ("g", GradientBoostingRegressor(n_estimators=5)),
-                         ("t", DecisionTreeRegressor(max_depth=5))], weights=[3, 2, 1]), REGRESSION, **MEMBERS,
+        VotingRegressor(
+            [
+                ("f", RandomForestRegressor(5, random_state=0)),
+                ("g", GradientBoostingRegressor(n_estimators=5)),
+                ("t", DecisionTreeRegressor(max_depth=5)),
+            ],
+            weights=[3, 2, 1],
+        ),
+        REGRESSION,
+        **MEMBERS,
     ),
     "sklearn-multi-output-classes": kind(
         MultiOutputClassifier(GradientBoostingClassifier(n_estimators=3, random_state=0)), CLASS_TARGETS, **MEMBERS
     ),
-    "sklearn-multi-output-regression": kind(MultiOutputRegressor(GradientBoostingRegressor(n_estimators=5)), TARGETS, **MEMBERS),
-    "sklearn-multi-output-hist": kind(MultiOutputRegressor(HistGradientBoostingRegressor(max_iter=5)), TARGETS, **MEMBERS),
+    "sklearn-multi-output-regression": kind(
+        MultiOutputRegressor(GradientBoostingRegressor(n_estimators=5)), TARGETS, **MEMBERS
+    ),
+    "sklearn-multi-output-hist": kind(
+        MultiOutputRegressor(HistGradientBoostingRegressor(max_iter=5)), TARGETS, **MEMBERS
+    ),
     "sklearn-one-vs-rest-labels": kind(OneVsRestClassifier(ExtraTreesClassifier(5, random_state=0)), LABELS, **MEMBERS),
-    "sklearn-one-vs-rest-labels-hist": kind(OneVsRestClassifier(HistGradientBoostingClassifier(max_iter=5)), LABELS, **MEMBERS),
-}  # fmt: skip
+    "sklearn-one-vs-rest-labels-hist": kind(
+        OneVsRestClassifier(HistGradientBoostingClassifier(max_iter=5)), LABELS, **MEMBERS
+    ),
+}

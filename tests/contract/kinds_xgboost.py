@@ -47,11 +47,13 @@ def booster(params: Any, data: Any, rounds: int = 10, types: Any = None, label: 
             return found
 
         return Trained(
-            fitted, X, decision,
+            fitted,
+            X,
+            decision,
             lambda rows: fitted.predict(asked(rows), output_margin=True),
             lambda rows: fitted.predict(asked(rows), pred_leaf=True),
             **{"infinite": False, "value_ulps": 0, **more},
-        )  # fmt: skip
+        )
 
     return train
 
@@ -63,11 +65,13 @@ def estimator(model: Any, data: Any, leaves: bool = True, scores: bool = True, *
         X, y = data
         fitted = model.fit(X, y)
         return Trained(
-            fitted, X, fitted.predict,
+            fitted,
+            X,
+            fitted.predict,
             (lambda rows: fitted.predict(rows, output_margin=True)) if scores else None,
             fitted.apply if leaves else None,
             **{"infinite": False, **more},
-        )  # fmt: skip
+        )
 
     return train
 
@@ -89,8 +93,12 @@ CODES = (X_CODES, Y_CODES)
 CLASSES = (X_CODES, (Y_CODES > 1).astype(int) + (Y_CODES > 2))
 KINDS: dict[str, Callable[[], Trained]] = {
     "xgboost-dart": booster({"booster": "dart", "rate_drop": 0.5}, REGRESSION),
-    "xgboost-dart-multi": booster({"booster": "dart", "rate_drop": 0.3, "objective": "multi:softprob", "num_class": 10}, MULTI, 4),
-    "xgboost-dart-estimator": estimator(xgboost.XGBRegressor(booster="dart", rate_drop=0.5, n_estimators=10), REGRESSION),
+    "xgboost-dart-multi": booster(
+        {"booster": "dart", "rate_drop": 0.3, "objective": "multi:softprob", "num_class": 10}, MULTI, 4
+    ),
+    "xgboost-dart-estimator": estimator(
+        xgboost.XGBRegressor(booster="dart", rate_drop=0.5, n_estimators=10), REGRESSION
+    ),
     "xgboost-forest": booster({"num_parallel_tree": 5, "subsample": 0.5, "objective": "binary:logistic"}, BINARY, 3),
     "xgboost-forest-classifier": estimator(xgboost.XGBRFClassifier(n_estimators=10, max_depth=5), MULTI),
     "xgboost-forest-regressor": estimator(xgboost.XGBRFRegressor(n_estimators=10, max_depth=5), REGRESSION),
@@ -101,27 +109,42 @@ KINDS: dict[str, Callable[[], Trained]] = {
     "xgboost-classifier": estimator(xgboost.XGBClassifier(n_estimators=5), MULTI),
     "xgboost-targets": estimator(xgboost.XGBRegressor(n_estimators=6, max_depth=3), TARGETS),
     "xgboost-vector-leaves": estimator(
-        xgboost.XGBRegressor(n_estimators=6, max_depth=3, multi_strategy="multi_output_tree", tree_method="hist"), TARGETS
+        xgboost.XGBRegressor(n_estimators=6, max_depth=3, multi_strategy="multi_output_tree", tree_method="hist"),
+        TARGETS,
     ),
     "xgboost-vector-classes": estimator(
-        xgboost.XGBClassifier(n_estimators=4, max_depth=3, multi_strategy="multi_output_tree", tree_method="hist"), MULTI
+        xgboost.XGBClassifier(n_estimators=4, max_depth=3, multi_strategy="multi_output_tree", tree_method="hist"),
+        MULTI,
     ),
     "xgboost-labels": estimator(xgboost.XGBClassifier(n_estimators=6, max_depth=3), LABELS),
     "xgboost-vector-labels": estimator(
-        xgboost.XGBClassifier(n_estimators=6, max_depth=3, multi_strategy="multi_output_tree", tree_method="hist"), LABELS
+        xgboost.XGBClassifier(n_estimators=6, max_depth=3, multi_strategy="multi_output_tree", tree_method="hist"),
+        LABELS,
     ),
     "xgboost-categories": booster({"max_cat_to_onehot": 1}, CODES, types=TYPES),
     "xgboost-one-hot": booster({"max_cat_to_onehot": 100, "max_depth": 6}, CODES, types=TYPES),
     "xgboost-categories-multi": booster({"objective": "multi:softprob", "num_class": 3}, CLASSES, types=TYPES),
     "xgboost-quantiles": booster({"objective": "reg:quantileerror", "quantile_alpha": [0.1, 0.5, 0.9]}, REGRESSION),
-    "xgboost-ranking": booster({"objective": "rank:ndcg"}, (REGRESSION[0], (REGRESSION[1] // 100).clip(0, 4)), label={"group": [142, 300]}),
-    "xgboost-aft": booster(
-        {"objective": "survival:aft"}, POSITIVE,
-        label={"label_lower_bound": POSITIVE[1], "label_upper_bound": POSITIVE[1] + 1}, value_ulps=1,
+    "xgboost-ranking": booster(
+        {"objective": "rank:ndcg"}, (REGRESSION[0], (REGRESSION[1] // 100).clip(0, 4)), label={"group": [142, 300]}
     ),
-}  # fmt: skip
-for objective in ("reg:squarederror", "reg:squaredlogerror", "reg:pseudohubererror", "reg:absoluteerror", "count:poisson",
-                  "reg:gamma", "reg:tweedie", "survival:cox"):  # fmt: skip
+    "xgboost-aft": booster(
+        {"objective": "survival:aft"},
+        POSITIVE,
+        label={"label_lower_bound": POSITIVE[1], "label_upper_bound": POSITIVE[1] + 1},
+        value_ulps=1,
+    ),
+}
+for objective in (
+    "reg:squarederror",
+    "reg:squaredlogerror",
+    "reg:pseudohubererror",
+    "reg:absoluteerror",
+    "count:poisson",
+    "reg:gamma",
+    "reg:tweedie",
+    "survival:cox",
+):
     KINDS[f"xgboost-{objective}"] = booster({"objective": objective}, POSITIVE, value_ulps=1)
 for objective in ("binary:logistic", "binary:logitraw", "binary:hinge", "reg:logistic", "rank:pairwise"):
     KINDS[f"xgboost-{objective}"] = booster({"objective": objective}, BINARY, value_ulps=2)  # the C library's expf

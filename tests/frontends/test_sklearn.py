@@ -5,14 +5,21 @@ import numpy as np
 import pytest
 import skops.io
 from models import BINARY, KINDS, REGRESSION, trained
+from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
     AdaBoostClassifier,
+    BaggingClassifier,
     GradientBoostingClassifier,
-    HistGradientBoostingClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
+    StackingClassifier,
+    VotingClassifier,
 )
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, Normalizer
 from sklearn.tree import DecisionTreeClassifier
 
 from forestc import load
@@ -67,17 +74,34 @@ class MyForest(RandomForestClassifier):
     ("model", "message"),
     [
         (lambda X, y: RandomForestClassifier(2), "not fitted"),
-        (lambda X, y: AdaBoostClassifier().fit(X, y), "AdaBoostClassifier is not read"),
         (
-            lambda X, y: HistGradientBoostingClassifier(max_iter=2).fit(X, y),
-            "HistGradientBoostingClassifier is not read",
+            lambda X, y: StackingClassifier([("a", DecisionTreeClassifier())]).fit(X, y),
+            "StackingClassifier is not read",
+        ),
+        (lambda X, y: LogisticRegression().fit(X[:, :2], y), "LogisticRegression is not read"),
+        (
+            lambda X, y: AdaBoostClassifier(RandomForestClassifier(2), n_estimators=2).fit(X, y),
+            "estimator 0 is a RandomForestClassifier",
+        ),
+        (lambda X, y: BaggingClassifier(GaussianNB(), 2).fit(X, y), "is a GaussianNB"),
+        (
+            lambda X, y: VotingClassifier([("a", DecisionTreeClassifier()), ("b", GaussianNB())]).fit(X, y),
+            "GaussianNB is not read; .*VotingClassifier, member 1",
+        ),
+        (lambda X, y: make_pipeline(PCA(2), DecisionTreeClassifier()).fit(X, y), "PCA can't be folded.*step 'pca'"),
+        (lambda X, y: make_pipeline(Normalizer(), DecisionTreeClassifier()).fit(X, y), "Normalizer can't be folded"),
+        (
+            lambda X, y: make_pipeline(FunctionTransformer(np.log1p), DecisionTreeClassifier()).fit(X, y),
+            "FunctionTransformer with a function of its own",
+        ),
+        (
+            lambda X, y: make_pipeline(KBinsDiscretizer(3, encode="onehot"), DecisionTreeClassifier()).fit(X, y),
+            "KBinsDiscretizer with encode='onehot'",
         ),
         (lambda X, y: MyForest(2).fit(X, y), "MyForest is a class of its own"),
-        (lambda X, y: DecisionTreeClassifier().fit(X, np.stack([y, y], 1)), "the model has 2 targets"),
-        (lambda X, y: DecisionTreeClassifier().fit(X, y * 0), "knows one class only"),
         (
             lambda X, y: GradientBoostingClassifier(n_estimators=2, init=RandomForestClassifier(2)).fit(X, y),
-            "initial estimator RandomForestClassifier depends on the row",
+            "initial estimator RandomForestClassifier is more than one tree",
         ),
         (lambda X, y: object(), "objects of type object are not read"),
     ],
@@ -85,6 +109,13 @@ class MyForest(RandomForestClassifier):
 def test_what_is_not_read_exactly_is_refused_by_name(model, message):
     with pytest.raises(ModelError, match=message):
         load(model(*BINARY(return_X_y=True)))
+
+
+def test_a_model_of_one_class_says_that_class():
+    X, y = BINARY(return_X_y=True)
+    for model in (DecisionTreeClassifier(), RandomForestClassifier(3), BaggingClassifier(n_estimators=2)):
+        forest = load(model.fit(X, np.full(len(y), 7)))
+        assert evaluate(forest, X).decision.tolist() == [7] * len(X)
 
 
 @pytest.mark.parametrize("init", ["zero", None, DummyClassifier(strategy="prior")])
@@ -106,7 +137,7 @@ def test_thresholds_become_strict_without_moving_a_float32():
         assert np.array_equal((step.astype(np.float64) <= old)[finite], (step.astype(np.float64) < new)[finite])
 
 
-@pytest.mark.parametrize("name", ["model.onnxx", "model", "model.txt"])
+@pytest.mark.parametrize("name", ["model.onnxx", "model", "model.doc"])
 def test_unknown_kinds_of_file(name, tmp_path):
     with pytest.raises(OptionError, match=r"unknown kind of model file.*known: .json, .ubj"):
         load(tmp_path / name)

@@ -201,8 +201,8 @@ def categorical_document():
         ("categories_nodes", [0], "of different lengths"),
         ("categories_segments", lambda old: [10**9] * len(old), "outside the"),
         ("categories_sizes", lambda old: [-1] * len(old), "outside the"),
-        ("split_type", lambda old: [0] + old[1:], "for other nodes"),
-        ("split_type", lambda old: [2] + old[1:], "for other nodes"),
+        ("split_type", lambda old: [0, *old[1:]], "for other nodes"),
+        ("split_type", lambda old: [2, *old[1:]], "for other nodes"),
         ("split_type", [1], "of different lengths"),
     ],
 )

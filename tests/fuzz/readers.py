@@ -8,6 +8,7 @@ goes to tests/fuzz/findings, where test_findings.py keeps it. CORPUS starts from
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import tempfile
 from pathlib import Path
@@ -23,26 +24,26 @@ with atheris.instrument_imports(include=["forestc.frontends", "forestc.forest"])
     from forestc.frontends import FILES
 
 
+SUFFIXES = {"json": ".json", "ubj": ".ubj", "lightgbm": ".txt", "onnx": ".onnx"}
+
+
 def seeds(reader: str) -> list[bytes]:
     """Small whole models for a reader."""
     cases = HERE.parent / "cases"
-    if reader in ("json", "ubj"):
-        paths = sorted(cases.glob(f"xgboost/*.{reader}"))
-    elif reader == "lightgbm":
-        paths = sorted(cases.glob("lightgbm/*.txt"))
-    else:
-        from onnx_models import small_models
+    if reader == "onnx":
+        from onnx_models import STUMP, TREES, classifier, ensemble5, regressor
 
-        return list(small_models())
+        models = [regressor(TREES), classifier([STUMP, *TREES], ["n", "y"]), ensemble5(TREES), regressor([STUMP], 2)]
+        return [model.SerializeToString() for model in models]
+    folder = "lightgbm" if reader == "lightgbm" else "xgboost"
+    paths = sorted([*cases.glob(f"{folder}/*{SUFFIXES[reader]}"), *cases.glob(f"lightgbm/*{SUFFIXES[reader]}")])
     return [path.read_bytes() for path in paths if path.stat().st_size < 12_000]
 
 
 def judge(reader: str, data: bytes) -> None:
     """Reads the bytes. Raises whatever is no ForestcError."""
-    try:
-        verify(FILES[{"json": ".json", "ubj": ".ubj", "lightgbm": ".txt", "onnx": ".onnx"}[reader]](data, "fuzz"))
-    except ForestcError:
-        pass
+    with contextlib.suppress(ForestcError):
+        verify(FILES[SUFFIXES[reader]](data, "fuzz"))
 
 
 def main() -> None:
