@@ -189,6 +189,7 @@ class CEngine:
             x_type={"float32": "float", "float64": "double"}.get(self.type.name, f"{self.type.name}_t"),
             score_type=c.score_type(self.forest),
             labels=self.forest.decides,
+            names=len(self.forest.targets[0].classes),
             targets=len(self.forest.targets),
             label_type=c.label_type(self.forest),
         )

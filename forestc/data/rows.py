@@ -24,14 +24,14 @@ import pyarrow.dataset
 from numpy.typing import NDArray
 
 from forestc.errors import OptionError, RowsError
-from forestc.forest.evaluate import numeric
+from forestc.forest.evaluate import generic, numeric
 from forestc.forest.ir import Forest
+from forestc.forest.numbers import Category
 from forestc.forest.rows import ArrayRows, Batch, Rows
 
 BLOCK_BYTES = 8 << 20
 BATCH_ROWS = 8192
 BATCH_VALUES = 1 << 24
-_GENERIC_NAME = re.compile(r"[fx]?\d+|column_\d+", re.IGNORECASE)
 _NULLS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 
 
@@ -194,9 +194,13 @@ def _frame(frame: Any, forest: Forest) -> NDArray[np.float64]:
         raise RowsError("two columns have one name", where=where)
     data = np.zeros((table.num_rows, forest.columns))
     labels = _names(forest)
+    coded = {feature.column for feature in forest.features if isinstance(feature.number, Category)}
     for column, name in enumerate(_match(list(table.column_names), forest, where)):
         if name is not None:
-            data[:, column] = _numbers(table.column(name).combine_chunks(), name, where, labels.get(column, ()))
+            values = table.column(name).combine_chunks()
+            if pa.types.is_dictionary(values.type) and column not in coded:
+                values = values.cast(values.type.value_type)  # a categorical column of numbers stands for its values
+            data[:, column] = _numbers(values, name, where, labels.get(column, ()))
     return data
 
 
@@ -286,7 +290,11 @@ def _csv_rows(path: Path, forest: Forest, label: str | None) -> Rows:
     }
     if label is not None:
         types[label] = pa.string()
-    convert = pyarrow.csv.ConvertOptions(column_types=types, include_columns=list(types), strings_can_be_null=True)
+    known = {name for names_ in labels.values() for name in names_}  # a category may be called NA
+    nulls = [text for text in pyarrow.csv.ConvertOptions().null_values if text not in known]
+    convert = pyarrow.csv.ConvertOptions(
+        column_types=types, include_columns=list(types), null_values=nulls, strings_can_be_null=True
+    )
     return TableRows(lambda: iter(opened(convert)), wanted, label, forest.classes, str(path), labels)
 
 
@@ -343,7 +351,7 @@ def _match(names: list[str], forest: Forest, where: str, named: bool = True) -> 
         for feature in forest.features:
             result[feature.column] = feature.name
         return tuple(result)
-    if named and unique and not any(all(map(_GENERIC_NAME.fullmatch, side)) for side in (said, names)):
+    if named and unique and not any(generic(side) for side in (said, names)):
         raise RowsError(
             f"column {missing[0]!r} is missing" + (f" and {len(missing) - 1} more" if missing[1:] else ""),
             where=where,

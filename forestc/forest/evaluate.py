@@ -7,7 +7,8 @@ level in plain NumPy. After quantisation both are integer arithmetic, and every 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,17 +70,29 @@ def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
     return result
 
 
-def numeric(forest: Forest, rows: ArrayLike) -> NDArray[np.float64]:
+_GENERIC_NAME = re.compile(r"[fx]?\d+|column_\d+", re.IGNORECASE)
+
+
+def generic(names: Iterable[str]) -> bool:
+    """Whether names say no more than a position: x0, f1, column_2, 3."""
+    return all(map(_GENERIC_NAME.fullmatch, names))
+
+
+def numeric(forest: Forest, rows: Any) -> NDArray[np.float64]:
     """Rows as float64: where a feature has labels, names become their codes, other text -1, and None is missing.
 
-    Raises RowsError for text anywhere else that a condition reads.
+    A data frame's columns are found by name where both sides have names. Raises RowsError for columns that are not
+    there, and for text anywhere else that a condition reads.
     """
-    try:
-        return np.asarray(rows, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        if not any(feature.labels for feature in forest.features):
+    rows = _by_name(forest, rows)
+    labelled = any(feature.labels for feature in forest.features)
+    held = rows.dtype if isinstance(rows, np.ndarray) else None
+    if not labelled or (held is not None and held.kind in "biuf"):
+        try:
+            return np.asarray(rows, dtype=np.float64)
+        except (TypeError, ValueError) as error:
             raise RowsError(f"the rows are not numbers ({error})", do="encode text columns first") from None
-    table = np.asarray(rows, dtype=object)
+    table = np.asarray(rows, dtype=object)  # text may look like a number and be a name nevertheless
     if table.ndim != 2 or table.shape[1] != forest.columns:
         return np.zeros(table.shape)  # its shape is what will be refused
     result = np.zeros(table.shape)
@@ -94,6 +107,22 @@ def numeric(forest: Forest, rows: ArrayLike) -> NDArray[np.float64]:
             raise RowsError(
                 f"the rows are not numbers ({error})", where=f"feature {feature.name!r}", do="encode text columns first"
             ) from None
+    return result
+
+
+def _by_name(forest: Forest, rows: Any) -> Any:
+    """A data frame's columns in the forest's order, as objects; anything else as it is."""
+    columns = getattr(rows, "columns", None)
+    if columns is None or not all(isinstance(name, str) for name in columns):
+        return rows
+    names, held = [feature.name for feature in forest.features], list(columns)
+    if generic(names) or generic(held):
+        return rows
+    if absent := [name for name in names if name not in held]:
+        raise RowsError(f"the rows have no column {absent[0]!r}", do="name the columns as the model was trained")
+    result = np.zeros((len(rows), forest.columns), dtype=object)
+    for feature in forest.features:
+        result[:, feature.column] = np.asarray(rows[feature.name], dtype=object)
     return result
 
 
@@ -165,7 +194,7 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
     for answer in answers:
         two = answer.part.decision.kind == "threshold" and answer.values.shape[1] == 1
         values.append(np.concatenate([1 - answer.values, answer.values], axis=1) if two else answer.values)
-    stacked = np.asarray(values, dtype=np.float64)
+    stacked = np.asarray(values)  # float32 where all members are, as the library stacks them
     if forest.combine.kind == "average":
         return np.asarray(np.average(stacked, axis=0, weights=weights if forest.combine.weights else None))
     single = stacked[:, :, 0].T

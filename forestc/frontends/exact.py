@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.forest.ir import Member
+from forestc.errors import ModelError
+from forestc.forest.ir import Label, Member
 from forestc.forest.numbers import key_value, order_key
 
 
@@ -21,6 +22,14 @@ def next_above(thresholds: NDArray[Any], bits: int) -> NDArray[np.float64]:
         near = thresholds.astype(np.float32)
         below = np.where(near.astype(np.float64) > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
         return np.nextafter(below, np.float32(np.inf)).astype(np.float64)
+
+
+def labels_of(labels: Any) -> tuple[Label, ...]:
+    """Class labels as Python's own text, numbers or truth values. Raises ModelError for others."""
+    found = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
+    if not all(isinstance(label, str | int | float | bool) for label in found):
+        raise ModelError(f"class labels of type {type(found[0]).__name__}", do="use text or numbers as labels")
+    return found
 
 
 def least_float(holds: Callable[[float], bool], bits: int) -> float:

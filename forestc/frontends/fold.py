@@ -25,7 +25,7 @@ from forestc.forest.numbers import FLOAT64, Category, key_value, order_key, roun
 Function: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 WINDOW = 256  # floats to either side of a cut that are asked one by one
 MOST_WINDOW = 1 << 16
-MOST_AT_ONCE = 2048
+AT_ONCE = 1 << 19  # floats asked at a time, to bound memory
 
 
 def identity(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -258,9 +258,6 @@ def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], 
 
     Bisection over all cuts at once, then the floats around each are asked one by one.
     """
-    if len(cuts) > MOST_AT_ONCE:
-        parts = [cuts[start : start + MOST_AT_ONCE] for start in range(0, len(cuts), MOST_AT_ONCE)]
-        return [found for part in parts for found in _preimages(feature, function, part, where)]
     if not len(cuts):
         return []
 
@@ -276,21 +273,41 @@ def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], 
         open_ = low + 1 < high
         high = np.where(open_ & up, middle, high)
         low = np.where(open_ & ~up, middle, low)
-    window = WINDOW
-    while True:
-        steps = np.arange(-window, window)
-        keys = high[:, np.newaxis] + steps
-        inside = (keys >= lowest) & (keys <= highest)
-        asked = reaches(np.clip(keys, lowest, highest).ravel(), np.repeat(cuts, len(steps))).reshape(keys.shape)
-        asked = np.where(inside, asked, steps >= 0)
-        odd = asked != (steps >= 0)
-        if not odd[:, : window // 2].any() and not odd[:, -window // 2 :].any():
-            break
-        window *= 4
-        if window > MOST_WINDOW:
-            raise ModelError("the steps before the model do not grow with the column", where=where)
+    return _flips(reaches, high, cuts, WINDOW, lowest, highest, where)
+
+
+def _flips(
+    reaches: Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.bool_]],
+    high: NDArray[np.int64],
+    cuts: NDArray[np.float64],
+    window: int,
+    lowest: int,
+    highest: int,
+    where: str,
+) -> list[list[float]]:
+    """Where reaching a cut changes in the floats around `high` (n,): a window to either side, wider for those
+    whose outer half is not yet plain."""
+    if window > MOST_WINDOW:
+        raise ModelError("the steps before the model do not grow with the column", where=where)
+    share = max(1, AT_ONCE // window)
+    if len(cuts) > share:
+        starts = range(0, len(cuts), share)
+        parts = [(high[start : start + share], cuts[start : start + share]) for start in starts]
+        return [row for h, c in parts for row in _flips(reaches, h, c, window, lowest, highest, where)]
+    steps = np.arange(-window, window)
+    keys = high[:, np.newaxis] + steps
+    inside = (keys >= lowest) & (keys <= highest)
+    asked = reaches(np.clip(keys, lowest, highest).ravel(), np.repeat(cuts, len(steps))).reshape(keys.shape)
+    asked = np.where(inside, asked, steps >= 0)
+    odd = asked != (steps >= 0)
+    wider = odd[:, : window // 2].any(axis=1) | odd[:, -window // 2 :].any(axis=1)
     flips = np.diff(asked, axis=1, prepend=False)
-    return [key_value(keys[row][flips[row]], 64).tolist() for row in range(len(cuts))]
+    found = [key_value(keys[row][flips[row]], 64).tolist() for row in range(len(cuts))]
+    if wider.any():
+        again = _flips(reaches, high[wider], cuts[wider], window * 4, lowest, highest, where)
+        for row, flipped in zip(np.flatnonzero(wider).tolist(), again, strict=True):
+            found[row] = flipped
+    return found
 
 
 def _placed(tree: Tree, rewritten: list[dict[_Key, _Condition]], moved: NDArray[Any], features: list[Feature]) -> Tree:

@@ -16,8 +16,8 @@ from forestc.errors import ModelError
 from forestc.forest.builder import make_forest, make_tree, read_features
 from forestc.forest.ir import LEAF, NO_SET, Aggregate, Decision, Feature, Forest, Link, Member, Provenance, Tree
 from forestc.forest.numbers import FLOAT64, Category
-from forestc.frontends.exact import next_above, where_equal
-from forestc.frontends.sklearn_trees import JUST_ABOVE_ZERO, labels_of, sklearn_version, width_of
+from forestc.frontends.exact import labels_of, next_above, where_equal
+from forestc.frontends.sklearn_trees import JUST_ABOVE_ZERO, sklearn_version, width_of
 
 # Loss of a regressor -> link of its predictions.
 LINKS = {"squared_error": "identity", "absolute_error": "identity", "quantile": "identity"}

@@ -13,8 +13,9 @@ import numpy as np
 from forestc.errors import ModelError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Combine, Decision, Forest, Label
+from forestc.frontends.exact import labels_of
 from forestc.frontends.merge import side_by_side
-from forestc.frontends.sklearn_trees import labels_of, sklearn_version
+from forestc.frontends.sklearn_trees import sklearn_version
 
 
 def _members(models: Any, where: str) -> list[Forest]:

@@ -84,10 +84,9 @@ def _refusing_missing(column: Column) -> Column:
 
 def _monotone(step: Any, kind: str, j: int, column: Column, where: str) -> Column:
     """Column j after a monotone step: the step itself, cut down to that column."""
-    if column.texts is not None:
-        raise ModelError(f"{kind} of a column of text", where=where)
-    if kind == "KBinsDiscretizer" and step.encode != "ordinal":
-        raise ModelError(f"KBinsDiscretizer with encode={step.encode!r}", where=where, do="use encode='ordinal'")
+    if kind == "KBinsDiscretizer" and (step.encode != "ordinal" or step.dtype not in (None, np.float64)):
+        said = f"encode={step.encode!r}" if step.encode != "ordinal" else f"dtype={step.dtype}"
+        raise ModelError(f"KBinsDiscretizer with {said}", where=where, do="use encode='ordinal' and no dtype")
     alone = _only(step, MONOTONE[kind], j)
     if kind == "PowerTransformer" and step.standardize:  # two steps, so that one may overflow before the other
         alone.standardize = False
@@ -135,11 +134,10 @@ def _imputed(step: Any, columns: list[Column], where: str) -> list[Column]:
     marker = step.missing_values
     marked = isinstance(marker, float | int | np.number) and marker == marker
     for column, fill in zip(columns, statistics, strict=True):
+        if isinstance(fill, str):
+            raise ModelError(f"SimpleImputer fills in text ({fill[:20]!r})", where=where, do="impute after encoding")
         if isinstance(fill, float) and np.isnan(fill) and not getattr(step, "keep_empty_features", False):
             continue  # a column that was all missing is dropped
-        if column.texts is not None:
-            filled.append(_imputed_text(column, fill, where))
-            continue
         points = {float(marker): float(fill)} if marked else {}
         filled.append(column.then(identity, np.nan if marked else float(fill), points))
     if step.add_indicator:
@@ -147,10 +145,6 @@ def _imputed(step: Any, columns: list[Column], where: str) -> list[Column]:
             points = {float(marker): 1.0} if marked else {}
             filled.append(columns[int(j)].then(_zero, 0.0 if marked else 1.0, points))
     return filled
-
-
-def _imputed_text(column: Column, fill: Any, where: str) -> Column:
-    raise ModelError(f"SimpleImputer of a column of text (with {fill!r})", where=where, do="impute after encoding")
 
 
 def _zero(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -168,7 +162,8 @@ def _encoded(step: Any, columns: list[Column], where: str) -> list[Column]:
     unknown = float(step.unknown_value) if step.handle_unknown == "use_encoded_value" else np.nan
     result = []
     for column, categories in zip(columns, step.categories_, strict=True):
-        images = [float(code) for code in range(len(categories))]
+        # in the encoder's own type, which a small integer may be too small for
+        images = np.arange(len(categories)).astype(step.dtype).astype(np.float64).tolist()
         result.append(_by_category(column, list(categories), images, unknown, float(step.encoded_missing_value), where))
     return result
 
@@ -212,6 +207,8 @@ def _by_category(
 
 def _by_columns(step: Any, columns: list[Column], where: str) -> list[Column]:
     """ColumnTransformer: each transformer's columns, one transformer after another."""
+    if step.transformer_weights:
+        raise ModelError("ColumnTransformer with weights", where=where, do="scale the columns instead")
     result: list[Column] = []
     for name, transformer, _ in step.transformers_:
         chosen = step._transformer_to_input_indices[name]

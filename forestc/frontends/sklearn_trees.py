@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import ModelError
-from forestc.forest.builder import make_forest, make_tree, read_features
+from forestc.forest.builder import changed_tree, make_forest, make_tree, read_features
 from forestc.forest.ir import (
     LEAF,
     Aggregate,
@@ -31,18 +31,10 @@ from forestc.forest.ir import (
 )
 from forestc.forest.numbers import FLOAT32
 from forestc.forest.verify import MAX_COLUMNS
-from forestc.frontends.exact import least_float, next_above
+from forestc.frontends.exact import labels_of, least_float, next_above
 
 TREES = {"DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"}
 JUST_ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
-
-
-def labels_of(labels: Any) -> tuple[Label, ...]:
-    """Class labels as Python's own text, numbers or truth values. Raises ModelError for others."""
-    found = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
-    if not all(isinstance(label, str | int | float | bool) for label in found):
-        raise ModelError(f"class labels of type {type(found[0]).__name__}", do="use text or numbers as labels")
-    return found
 
 
 def finished(
@@ -183,6 +175,14 @@ def _flat(tree: Any, widths: list[int]) -> NDArray[np.float64]:
     return np.concatenate([value[:, target, :width] for target, width in enumerate(widths)], axis=1)
 
 
+def _own(tree: Any, where: str) -> NDArray[np.float64]:
+    """(nodes, classes) of a tree of one target; (nodes, 1) of a regression's."""
+    value = np.asarray(tree.value, dtype=np.float64)
+    if value.ndim != 3 or value.shape[1] != 1:
+        raise ModelError(f"leaf values have shape {value.shape}, not those of one target", where=where)
+    return value[:, 0, :]
+
+
 def read_boosting(model: Any, where: str) -> Forest:
     """GradientBoostingClassifier and -Regressor. The initial estimator may be zero, a constant or a tree."""
     stages = model.estimators_
@@ -191,7 +191,7 @@ def read_boosting(model: Any, where: str) -> Forest:
     trees, bias = _initial(model, where, outputs)
     for stage, row in enumerate(stages):
         for k, estimator in enumerate(row):
-            own = rate * np.asarray(estimator.tree_.value, dtype=np.float64)[:, :, 0]
+            own = rate * _own(estimator.tree_, where)
             trees.append(read_tree(estimator.tree_, f"{where}, stage {stage}, output {k}", (k,), own, missing=False))
     classes = labels_of(model.classes_) if hasattr(model, "classes_") else ()
     link, decision = Link(), Decision("none")
@@ -209,6 +209,8 @@ def _initial(model: Any, where: str, outputs: int) -> tuple[list[Tree], NDArray[
     """What boosting starts from: trees (none or one) and a bias (outputs,)."""
     init: Any = getattr(model, "init_", None)
     kind = type(init).__name__
+    if kind == "DummyClassifier" and init.strategy == "stratified":
+        raise ModelError("the initial estimator guesses at random (strategy='stratified')", where=where)
     if init == "zero" or kind in ("DummyClassifier", "DummyRegressor"):
         start = model._raw_predict_init(np.zeros((1, width_of(model)), dtype=np.float32))
         return [], np.asarray(start, dtype=np.float64)[0]
@@ -221,7 +223,7 @@ def _initial(model: Any, where: str, outputs: int) -> tuple[list[Tree], NDArray[
     from sklearn.ensemble._gb import _init_raw_predictions
 
     # The library's own formula, asked for every node of the tree instead of for rows.
-    own = np.asarray(init.tree_.value, dtype=np.float64)[:, 0, :]
+    own = _own(init.tree_, where)
     answers = SimpleNamespace(predict_proba=lambda _: own, predict=lambda _: own[:, 0])
     raw = np.asarray(_init_raw_predictions(None, answers, model._loss, hasattr(model, "classes_")), dtype=np.float64)
     return [read_tree(init.tree_, f"{where}, init", range(outputs), raw, missing=False)], np.zeros(outputs)
@@ -243,7 +245,7 @@ def read_adaboost(model: Any, where: str) -> Forest:
     n = len(classes)
     trees = []
     for index, (estimator, weight) in enumerate(zip(estimators, weights, strict=True)):
-        own = np.asarray(estimator.tree_.value, dtype=np.float64)[:, 0, :]
+        own = _own(estimator.tree_, where)
         said = labels_of(estimator.classes_)
         chosen = np.array([classes.index(label) for label in said])[np.argmax(own, axis=1)]
         votes = np.where(chosen[:, np.newaxis] == np.arange(n), weight, -1 / max(1, n - 1) * weight)
@@ -252,6 +254,7 @@ def read_adaboost(model: Any, where: str) -> Forest:
         trees.append(read_tree(estimator.tree_, f"{where}, tree {index}", range(votes.shape[1]), votes, missing=False))
     aggregate = Aggregate(divisor=float(model.estimator_weights_.sum()))
     if n == 1:
+        trees = [changed_tree(tree, values=np.zeros_like(tree.values)) for tree in trees]  # its score is 0
         return finished(model, where, trees, n_outputs=1, missing=False, decision=Decision("argmax"), classes=classes)
     # probabilities are a softmax of scores / (classes - 1); of two classes, of (-score, score) / 2
     return finished(
@@ -271,14 +274,13 @@ def read_bagging(model: Any, where: str) -> Forest:
     """BaggingClassifier and BaggingRegressor of single trees, of some columns each where trained so."""
     estimators = list(model.estimators_)
     classes = labels_of(model.classes_) if hasattr(model, "classes_") else ()
-    n = max(1, len(classes))
+    n = len(classes) or (int(np.asarray(estimators[0].tree_.value).shape[1]) if estimators else 1)
     trees = []
     for index, (estimator, chosen) in enumerate(zip(estimators, model.estimators_features_, strict=True)):
         place = f"{where}, estimator {index}"
         if type(estimator).__name__ not in TREES:
             raise ModelError(f"is a {type(estimator).__name__}", where=place, do="bag single trees")
-        own = np.asarray(estimator.tree_.value, dtype=np.float64)[:, 0, :]
-        values = own
+        values = own = _own(estimator.tree_, place) if classes else _flat(estimator.tree_, [1] * n)
         if classes:  # an estimator that never saw a class has no column for it
             values = np.zeros((len(own), n))
             values[:, np.asarray(estimator.classes_, dtype=np.int64)] = own

@@ -3,11 +3,14 @@
 What its reference predictor (GTIL) does, and this keeps: rows are read in the thresholds' own float type; sums
 start at 0 in the leaves' type, tree after tree, are divided by how many trees feed an output where the model
 averages, and then get the base score; a category that is negative, too large or not in the list does not match.
-The binary form is read by treelite itself, so a checkpoint is only as safe to open as treelite makes it.
+The binary form is read by treelite itself, which a damaged file can crash or send round in circles: so a process of
+its own opens a checkpoint first.
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -59,12 +62,39 @@ def read_bytes(data: bytes, where: str) -> Forest:
         import treelite
     except ImportError:
         raise MissingExtraError("treelite", "treelite") from None
+    _probe(data, where)
     try:
         model = treelite.Model.deserialize_bytes(data)
     except Exception as error:  # noqa: BLE001  whatever treelite makes of a damaged file
         message = str(error).splitlines()[0][:160] if str(error) else type(error).__name__
         raise ModelError(f"not a readable treelite checkpoint ({message})", where=where) from None
     return _forest(model, where)
+
+
+_PROBE = """
+import sys, treelite
+model = treelite.Model.deserialize_bytes(sys.stdin.buffer.read())
+header = model.get_header_accessor()
+for tree in range(model.num_tree):
+    accessor = model.get_tree_accessor(tree)
+    for name in sys.argv[1:]:
+        accessor.get_field(name).sum()
+"""
+
+
+def _probe(data: bytes, where: str) -> None:
+    """Opens a checkpoint in a process of its own. Raises ModelError if that fails, crashes or does not end."""
+    seconds = 30 + len(data) // (1 << 20)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _PROBE, *_FIELDS], input=data, capture_output=True, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ModelError(f"treelite has not read the checkpoint after {seconds} s", where=where) from None
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        said = lines[-1][:160] if lines else f"signal {-done.returncode}"
+        raise ModelError(f"not a readable treelite checkpoint ({said})", where=where)
 
 
 def read_live(model: Any) -> Forest:

@@ -8,6 +8,7 @@ read like a file: one path for all.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from itertools import pairwise
@@ -32,6 +33,7 @@ from forestc.forest.ir import (
 )
 from forestc.forest.numbers import FLOAT32, Category
 from forestc.frontends.document import Document, read_document
+from forestc.frontends.exact import labels_of
 from forestc.frontends.ubjson import parse_ubjson
 from forestc.frontends.xgboost_trees import marked_missing, read_tree
 
@@ -70,8 +72,6 @@ MAX_FEATURES = 1 << 20
 MAX_CLASSES = 1 << 16
 MAX_TREES = 1 << 20
 
-ABOVE_HALF = float(np.nextafter(np.float32(0.5), np.float32(1)))
-
 
 def read_json(data: bytes, where: str) -> Forest:
     """A Forest from the bytes of a `.json` model. Raises ModelError."""
@@ -103,26 +103,23 @@ def read_live(model: Any) -> Forest:
     absent = getattr(model, "missing", None)
     if absent is not None and not math.isnan(float(absent)):
         forest = marked_missing(forest, float(absent))
-    return _labelled(forest, model, where)
+    if hasattr(model, "n_classes_") or type(model).__name__ in ("XGBClassifier", "XGBRFClassifier"):
+        return forest if forest.parts else _labelled(forest, labels_of(model.classes_), where)
+    return forest
 
 
-def _labelled(forest: Forest, model: Any, where: str) -> Forest:
-    """A classifier's forest with its labels; a class is what exceeds 0.5, whatever the objective predicts."""
-    if not hasattr(model, "n_classes_") and type(model).__name__ not in ("XGBClassifier", "XGBRFClassifier"):
-        return forest
-    if forest.parts:  # several yes-or-no labels: 0 and 1, whatever they are
-        return forest
-    labels = _labels(model.classes_)
+def _labelled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
+    """A classifier's forest with its labels; class 1 is what exceeds 0.5, whatever the objective predicts."""
     if forest.classes:
         return changed(forest, classes=labels)
-    if forest.n_outputs != 1 or forest.link.kind not in ("identity", "step") or len(labels) != 2:
+    least = {
+        "identity": float(np.nextafter(np.float32(0.5), np.float32(1))),
+        "step": float(np.nextafter(np.float32(0), np.float32(1))),
+        "sigmoid": CLASS_1_MARGIN,
+    }.get(forest.link.kind)
+    if forest.n_outputs != 1 or least is None or len(labels) != 2:
         raise ModelError("a classifier with a regression objective", where=where, do="use binary:logistic")
-    least = ABOVE_HALF if forest.link.kind == "identity" else float(np.nextafter(np.float32(0), np.float32(1)))
     return changed(forest, classes=labels, decision=Decision("threshold", least))
-
-
-def _labels(labels: Any) -> tuple[Label, ...]:
-    return tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
 
 
 def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
@@ -169,7 +166,7 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
         drafts.append(read_tree(doc, index, feeds, columns, categories))
     if weights is not None:
         # What inplace_predict does, which estimators use, rounds on the way past the base score.
-        start = np.float32(bias[0]) if estimator else None
+        start = np.asarray(bias, dtype=np.float32) if estimator else None
         pairs = zip(drafts, weights, strict=False)
         drafts = [draft.weighted(np.float32(weight), start) for draft, weight in pairs]
     names = _feature_names(learner, columns)
@@ -188,7 +185,7 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
     decision, known = _decision(objective, outputs)
     yes_no = objective == "binary:logistic" and outputs > 1
     parts = [Part(k, k + 1, aggregate, Link(link), decision, known) for k in range(outputs)] if yes_no else []
-    return make_forest(
+    forest = make_forest(
         where=where,
         name="forest",
         features=features,
@@ -204,6 +201,17 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
         parts=parts,
         combine=Combine(),
     )
+    if saved_by_estimator and _is_classifier(told["scikit_learn"]) and not forest.parts and not forest.classes:
+        return _labelled(forest, (0, 1), where)
+    return forest
+
+
+def _is_classifier(told: Any) -> bool:
+    """Whether a saved estimator's note of itself says that it is a classifier."""
+    try:
+        return bool(json.loads(told)["_estimator_type"] == "classifier")
+    except (TypeError, ValueError, KeyError, RecursionError):
+        return False
 
 
 def _booster(booster: Document) -> tuple[Document, NDArray[np.float32] | None]:

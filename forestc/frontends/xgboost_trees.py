@@ -37,12 +37,13 @@ class Draft:
     ids: NDArray[Any]
     right_codes: Mapping[int, NDArray[np.int64]]
 
-    def weighted(self, weight: np.float32, base: np.float32 | None) -> Draft:
-        """The tree with leaves as dart adds them: times the tree's weight, in float32; with `base` as
-        inplace_predict does, which gets there by (base + leaf - base)."""
+    def weighted(self, weight: np.float32, base: NDArray[np.float32] | None) -> Draft:
+        """The tree with leaves as dart adds them: times the tree's weight, in float32; with the outputs'
+        `base` scores as inplace_predict does, which gets there by (base + leaf - base)."""
         leaves = self.values
         if base is not None:
-            leaves = (base + leaves) - base
+            own = base[list(self.outputs)]
+            leaves = (own + leaves) - own
         return replace(self, values=leaves * weight)
 
     def tree(self, categories: Mapping[int, int]) -> Tree:
@@ -203,7 +204,7 @@ def marked_missing(forest: Forest, marker: float) -> Forest:
             elif (value < threshold[node]) == goes:
                 continue
             else:  # x < t without the marker, or with it: the cuts that come twice cancel out
-                cuts = [-np.inf, float(threshold[node]), value, beside]
+                cuts = [-np.inf, float(threshold[node]), value, *[beside] * (beside > value)]
                 members = sorted(cut for cut in cuts if cuts.count(cut) == 1)
                 threshold[node] = 0.0
             set_index[node] = len(sets)

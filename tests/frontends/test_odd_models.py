@@ -1,0 +1,185 @@
+"""Models that are easily read wrongly: weights, several targets, random starts, odd objectives, odd markers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost
+from sklearn.compose import ColumnTransformer
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingRegressor,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+    VotingRegressor,
+)
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+import forestc
+from forestc import load
+from forestc.data import rows_from
+from forestc.errors import ModelError, RowsError
+from forestc.forest.evaluate import evaluate
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(300, 3))
+TARGETS = np.column_stack([X[:, 0] + X[:, 1] ** 2, X[:, 2] * 9])
+CLASSES = (X[:, 0] > 0.2).astype(int) + (X[:, 1] > 0)
+
+
+def test_weights_of_a_column_transformer_are_refused():
+    steps = ColumnTransformer([("s", StandardScaler(), [0, 1])], transformer_weights={"s": 10.0})
+    with pytest.raises(ModelError, match="ColumnTransformer with weights"):
+        load(make_pipeline(steps, RandomForestClassifier(3)).fit(X, CLASSES))
+
+
+def test_bagging_of_several_targets():
+    model = BaggingRegressor(DecisionTreeRegressor(max_depth=4), n_estimators=5, random_state=0).fit(X, TARGETS)
+    assert np.array_equal(evaluate(load(model), X).decision, model.predict(X))
+
+
+def test_a_random_start_of_boosting_is_refused():
+    start = DummyClassifier(strategy="stratified", random_state=0)
+    with pytest.raises(ModelError, match="guesses at random"):
+        load(GradientBoostingClassifier(n_estimators=1, init=start).fit(X, CLASSES))
+
+
+def test_adaboost_of_one_class_scores_nothing():
+    model = AdaBoostClassifier(n_estimators=2).fit(X, CLASSES * 0)
+    found = evaluate(load(model), X)
+    assert np.array_equal(found.scores, model.decision_function(X))
+    assert np.array_equal(found.decision, model.predict(X))
+
+
+def test_text_that_looks_like_numbers_is_text():
+    frame = pd.DataFrame({"c": RANDOM.choice(["10", "20", "30", "1"], 300), "n": X[:, 0]})
+    y = frame.c.isin(["20", "1"]).astype(int)
+    steps = ColumnTransformer([("hot", OneHotEncoder(handle_unknown="ignore"), ["c"])], remainder="passthrough")
+    for model in (
+        make_pipeline(steps, DecisionTreeClassifier()),
+        HistGradientBoostingClassifier(categorical_features=["c"]),
+    ):
+        forest = load(model.fit(frame, y))
+        wanted = model.predict(frame)
+        for rows in (frame, frame.to_numpy(), frame.to_numpy().tolist()):
+            assert np.array_equal(evaluate(forest, rows).decision, wanted)
+
+
+def test_a_frame_s_columns_are_found_by_name():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = RandomForestClassifier(5, random_state=0).fit(frame, CLASSES)
+    forest = load(model)
+    wanted = model.predict(frame)
+    assert np.array_equal(evaluate(forest, frame[["c", "b", "a"]].assign(more=1)).decision, wanted)
+    assert np.array_equal(evaluate(forest, frame.to_numpy()).decision, wanted)
+    with pytest.raises(RowsError, match="no column 'a'"):
+        evaluate(forest, frame.rename(columns={"a": "z"}))
+
+
+@pytest.mark.parametrize("marker", [np.inf, -np.inf, 1e300, -999.0, 0.1])
+def test_markers_of_missing_values(marker):
+    rows = np.array([[marker], [0.0], [1.0], [0.1], [-5.0]] * 20)
+    model = xgboost.XGBRegressor(n_estimators=3, max_depth=2, missing=marker)
+    model.fit(rows, [0.0, 0, 5, 0, 2] * 20)
+    assert np.array_equal(evaluate(load(model), rows).decision, model.predict(rows))
+
+
+@pytest.mark.parametrize("kind", ["targets", "classes", "labels"])
+def test_dart_rounds_past_each_output_s_own_base_score(kind):
+    options = {"booster": "dart", "rate_drop": 0.5, "n_estimators": 6, "max_depth": 3}
+    if kind == "targets":
+        model = xgboost.XGBRegressor(**options).fit(X, TARGETS)
+    else:
+        y = np.where(X[:, 0] > 1.2, 2, X[:, 1] > 0).astype(int)
+        model = xgboost.XGBClassifier(**options).fit(
+            X, y if kind == "classes" else np.column_stack([y > 1, y > 0]).astype(int)
+        )
+    rows = RANDOM.normal(size=(3000, 3))
+    found = evaluate(load(model), rows)
+    assert np.array_equal(found.scores, model.predict(rows, output_margin=True))
+    assert np.array_equal(found.decision, model.predict(rows))
+
+
+@pytest.mark.parametrize(
+    "objective", ["binary:logistic", "reg:squarederror", "binary:logitraw", "reg:logistic", "binary:hinge"]
+)
+def test_saved_classifiers_decide_as_live_ones(objective, tmp_path):
+    model = xgboost.XGBClassifier(objective=objective, n_estimators=4, max_depth=2).fit(X, (CLASSES > 1).astype(int))
+    model.save_model(tmp_path / "m.json")
+    again = xgboost.XGBClassifier()
+    again.load_model(tmp_path / "m.json")
+    for source in (model, tmp_path / "m.json"):
+        forest = load(source)
+        assert forest.classes == (0, 1)
+        assert np.array_equal(evaluate(forest, X).decision, again.predict(X))
+
+
+def test_small_integers_of_an_encoder_wrap_round():
+    codes = RANDOM.integers(0, 200, (2000, 1)).astype(float)
+    encoder = OrdinalEncoder(dtype=np.int8, handle_unknown="use_encoded_value", unknown_value=-1)
+    model = make_pipeline(encoder, DecisionTreeClassifier()).fit(codes, codes[:, 0].astype(int) % 3)
+    rows = np.arange(-3, 210.0).reshape(-1, 1)
+    assert np.array_equal(evaluate(load(model), rows).decision, model.predict(rows))
+
+
+def test_members_of_float32_are_averaged_in_float32():
+    members = [(str(k), xgboost.XGBRegressor(n_estimators=3, max_depth=3, seed=k, subsample=0.5)) for k in range(3)]
+    model = VotingRegressor(members).fit(X, TARGETS[:, 0])
+    rows = RANDOM.normal(size=(2000, 3))
+    assert np.array_equal(evaluate(load(model), rows).decision, model.predict(rows))
+    classifiers = [(str(k), xgboost.XGBClassifier(n_estimators=3, seed=k, subsample=0.5)) for k in range(3)]
+    soft = VotingClassifier(classifiers, voting="soft").fit(X, CLASSES)
+    found = evaluate(load(soft), rows)
+    assert found.values.dtype == np.float32
+    assert np.array_equal(found.decision, soft.predict(rows))
+
+
+def test_scaled_codes_of_text():
+    frame = pd.DataFrame({"c": RANDOM.choice(["x", "y", "z"], 300), "n": X[:, 0]})
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    steps = ColumnTransformer([("c", make_pipeline(encoder, StandardScaler()), ["c"])], remainder="passthrough")
+    model = make_pipeline(steps, DecisionTreeClassifier()).fit(frame, (frame.c == "y") ^ (frame.n > 0))
+    rows = frame.assign(c=RANDOM.choice(["x", "y", "z", "w"], 300))
+    assert np.array_equal(evaluate(load(model), rows).decision, model.predict(rows))
+
+
+def test_steps_on_text_are_refused_by_name():
+    frame = pd.DataFrame({"c": RANDOM.choice(["x", "y"], 300)})
+    for imputer in (SimpleImputer(strategy="most_frequent"), SimpleImputer(strategy="constant", fill_value="x")):
+        with pytest.raises(ModelError, match="SimpleImputer fills in text"):
+            load(make_pipeline(imputer, OrdinalEncoder(), DecisionTreeClassifier()).fit(frame, CLASSES))
+    with pytest.raises(ModelError, match="KBinsDiscretizer with dtype"):
+        bins = KBinsDiscretizer(3, encode="ordinal", dtype=np.float32)
+        load(make_pipeline(bins, DecisionTreeClassifier()).fit(X, CLASSES))
+
+
+def test_a_category_may_be_called_na(tmp_path):
+    frame = pd.DataFrame({"c": RANDOM.choice(["NA", "EU", "null"], 300), "n": X[:, 0]})
+    steps = ColumnTransformer([("c", OrdinalEncoder(), ["c"])], remainder="passthrough")
+    model = make_pipeline(steps, DecisionTreeClassifier()).fit(frame, frame.c == "NA")
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    forest = load(model)
+    (batch,) = rows_from(tmp_path / "rows.csv", forest).batches()
+    assert np.array_equal(evaluate(forest, batch.X).decision, model.predict(frame))
+
+
+def test_numbers_as_categories_of_a_frame_stand_for_themselves():
+    frame = pd.DataFrame({"c": pd.Categorical(RANDOM.choice([10, 20, 35], 300)), "n": X[:, 0]})
+    model = HistGradientBoostingClassifier(max_iter=5).fit(frame, (frame.c == 20) ^ (frame.n > 0))
+    forest = load(model)
+    (batch,) = rows_from(frame, forest).batches()
+    assert np.array_equal(evaluate(forest, batch.X).decision, model.predict(frame))
+    assert np.array_equal(evaluate(forest, frame).decision, model.predict(frame))
+
+
+def test_a_model_of_one_class_compiles_and_checks(tmp_path):
+    model = RandomForestClassifier(3).fit(X, CLASSES * 0)
+    done = forestc.compile(model, X, tmp_path / "one", targets=("c", "verilog"))
+    assert forestc.check(done.design, X, engines=("netlist", "c")).ok
