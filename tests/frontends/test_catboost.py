@@ -8,13 +8,13 @@ import tracemalloc
 import catboost
 import numpy as np
 import pytest
+from mutations import judged
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from forestc import load
-from forestc.errors import ForestcError, ModelError
+from forestc.errors import ModelError
 from forestc.forest.evaluate import evaluate
 from forestc.forest.text import print_forest
-from forestc.forest.verify import verify
 from forestc.frontends import FILES
 
 QUIET = {"verbose": 0, "thread_count": 1, "allow_writing_files": False, "iterations": 4, "depth": 3}
@@ -245,19 +245,6 @@ INTERESTING = [0, -1, 1, 2, 255, 2**31, 2**63, 1e308, -1e308, 0.5, None, True, "
 INTERESTING += [float("inf"), [1, "a"], {"a": 1}]
 
 
-def judged(data: bytes) -> bool:
-    """Whether it was read; a forest that was read must be a whole one."""
-    try:
-        forest = read_json(data, "fuzz")
-    except ForestcError as error:
-        assert str(error) and "\n" not in str(error)
-        return False
-    verify(forest)
-    evaluate(forest, np.zeros((2, forest.columns)))
-    assert print_forest(forest)
-    return True
-
-
 @pytest.mark.parametrize("name", ["binary", "multi", "nested", "regression"])
 def test_mutated_documents(documents, name):
     source, read = random.Random(5), 0
@@ -278,11 +265,11 @@ def test_mutated_documents(documents, name):
                 else:
                     place[key] = json.loads(json.dumps(source.choice(INTERESTING)))
                 break
-        read += judged(json.dumps(document).encode())
+        read += judged(read_json, json.dumps(document).encode())
     assert 0 < read < 400
 
 
 def test_truncation_at_any_place(documents):
     data = json.dumps(documents["nested"]).encode()
     for end in range(0, len(data) - 1, len(data) // 200):
-        assert not judged(data[:end])
+        assert not judged(read_json, data[:end])

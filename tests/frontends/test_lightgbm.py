@@ -12,15 +12,15 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
+from mutations import judged
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from forestc import load
-from forestc.errors import ForestcError, ModelError
+from forestc.errors import ModelError
 from forestc.forest.builder import MAX_DEPTH
 from forestc.forest.evaluate import evaluate
 from forestc.forest.numbers import FLOAT64, Category
 from forestc.forest.text import print_forest
-from forestc.forest.verify import verify
 from forestc.frontends import FILES
 from forestc.frontends.lightgbm import PAST_ZERO, ZERO, read_text
 
@@ -427,19 +427,6 @@ def test_a_deep_dump_is_refused():
         FILES[".json"](text.encode(), "m.json")
 
 
-def judged(data: bytes) -> bool:
-    """Whether it was read; a forest that was read must be a whole one."""
-    try:
-        forest = read_text(data, "fuzz")
-    except ForestcError as error:
-        assert str(error) and "\n" not in str(error)
-        return False
-    verify(forest)
-    evaluate(forest, np.zeros((2, forest.columns)))
-    assert print_forest(forest)
-    return True
-
-
 @pytest.mark.parametrize("name", ["4.7_zero", "4.7_multi", "2.0_binary"])
 def test_mutated_bytes(name):
     text = (CASES / f"{name}.txt").read_bytes()
@@ -466,7 +453,7 @@ def test_mutated_bytes(name):
                     data = data[:place] or bytearray(b"t")
         # as often as not with sizes that are right again, so that the rest is looked at
         fixed = re.sub(rb"tree_sizes=[^\n]*\n", b"", bytes(data)) if source.random() < 0.6 else bytes(data)
-        read += judged(fixed)
+        read += judged(read_text, fixed)
     assert 0 < read < 700
 
 

@@ -1,0 +1,74 @@
+"""Damaged model files, and what may become of them: a ForestcError or a whole forest, nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from forestc.errors import ForestcError
+from forestc.forest.evaluate import evaluate
+from forestc.forest.text import print_forest
+from forestc.forest.verify import verify
+
+INTERESTING = [0, -1, 1, 2, 255, 2**31 - 1, 2**31, -(2**31), 2**63, 1e308, -1e308, 0.5, None, True, "", "nan", "0"]
+INTERESTING += [[], {}, [[]], float("nan"), float("inf"), "-1", "1e9", "[1,2]", [1, "a"], {"a": 1}]
+
+
+def judged(read, data):
+    """Whether it was read; a forest that was read must be a whole one."""
+    try:
+        forest = read(data, "fuzz")
+    except ForestcError as error:
+        assert str(error) and "\n" not in str(error)
+        return False
+    verify(forest)
+    evaluate(forest, np.zeros((2, forest.columns)))
+    assert print_forest(forest)
+    return True
+
+
+def mutated_bytes(data, source):
+    data = bytearray(data)
+    for _ in range(source.randint(1, 4)):
+        place = source.randrange(len(data))
+        match source.randrange(5):
+            case 0:
+                data[place] ^= 1 << source.randrange(8)
+            case 1:
+                data[place] = source.randrange(256)
+            case 2:
+                del data[place : place + source.randint(1, 20)]
+            case 3:
+                data[place:place] = data[source.randrange(len(data)) :][: source.randint(1, 20)]
+            case 4:
+                del data[place:]
+        if not data:
+            return b""
+    return bytes(data)
+
+
+def mutated_document(document, source):
+    """One or more places of a JSON document replaced, removed or doubled."""
+    document = json.loads(json.dumps(document))
+    for _ in range(source.randint(1, 3)):
+        place = document
+        while True:
+            keys = list(place) if isinstance(place, dict) else range(len(place))
+            if not len(keys):
+                break
+            key = source.choice(list(keys))
+            if isinstance(place[key], dict | list) and len(place[key]) and source.random() < 0.85:
+                place = place[key]
+                continue
+            match source.randrange(3):
+                case 0:
+                    del place[key]
+                case 1:
+                    place[key] = source.choice(INTERESTING)
+                case 2 if isinstance(place, list):
+                    place.append(place[key])
+                case _:
+                    place[key] = source.choice(INTERESTING)
+            break
+    return json.dumps(document).encode()
