@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import ModelError
+from forestc.forest.builder import MAX_DEPTH
 from forestc.forest.ir import LEAF
 from forestc.frontends.exact import next_above
 from forestc.frontends.onnx_attributes import Attributes
@@ -31,7 +32,6 @@ MODES = {
     b"LEAF": IS_LEAF,
 }
 MAX_NUMBER = 1 << 31
-MAX_DEPTH = 4096
 MAX_TREES = 1 << 17
 
 

@@ -11,7 +11,7 @@ from forestc.forest.verify import verify
 from forestc.frontends import FILES
 
 FINDINGS = sorted(path for path in (Path(__file__).parent / "findings").iterdir() if path.suffix != ".md")
-READERS = {"json": ".json", "ubj": ".ubj", "lightgbm": ".txt", "onnx": ".onnx"}
+READERS = {"json": ".json", "ubj": ".ubj", "lightgbm": ".txt", "onnx": ".onnx", "treelite": ".tl"}
 
 
 @pytest.mark.timeout(30)
