@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo test lint types unit bench clean
+.PHONY: demo test lint types unit bench fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py out
@@ -29,7 +29,16 @@ unit: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/compile_scale.py
 	$(BIN)/python benchmarks/simulation.py
+	$(BIN)/python benchmarks/frontends.py
 	$(BIN)/python benchmarks/exactness.py $(if $(PEERS),--peers $(PEERS))
+
+# Coverage-guided fuzzing of the readers, MINUTES each.
+MINUTES ?= 4
+fuzz: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check atheris
+	for reader in json ubj lightgbm onnx; do \
+	  $(BIN)/python tests/fuzz/readers.py $$reader -max_total_time=$$(($(MINUTES) * 60)) || exit 1; \
+	done
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' \

@@ -30,7 +30,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="an XGBoost .json or .ubj, .skops, .forest, ...")]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="a model file: .json, .ubj, .txt, .onnx, .skops, .tl, .forest, ...")
+]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a folder that forestc compile wrote")]
 RowsFile = Annotated[Path, typer.Option("--rows", metavar="FILE", help="CSV (gzip too), Parquet, Arrow or NumPy")]
 Label = Annotated[str | None, typer.Option("--label", metavar="COL", help="the column that holds the truth")]

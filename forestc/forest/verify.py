@@ -123,22 +123,24 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
         raise ModelError(f"outputs {tree.outputs} are empty or repeated", where=f"tree {index}")
     if min(tree.outputs) < 0 or max(tree.outputs) >= forest.n_outputs:
         raise ModelError(f"outputs {tree.outputs} of {forest.n_outputs}", where=f"tree {index}")
-    rows = tree.leaf[leaf]
+    # Most trees are whole: each rule is asked of whole arrays first, and of nodes only where it fails.
     if (bad := np.flatnonzero(leaf & ((tree.leaf < 0) | (tree.leaf >= len(values))))).size:
         raise fail(bad, f"leaf row {int(tree.leaf[bad[0]])} of {len(values)}")
-    if not np.isfinite(values[rows].astype(np.float64)).all():
-        unfinished = ~np.isfinite(values[tree.leaf].astype(np.float64)).all(axis=1)
-        raise fail(np.flatnonzero(leaf & unfinished), "a leaf value is not finite")
+    if not forest.quantised and not np.isfinite(values).all():
+        unfinished = leaf & ~np.isfinite(values[tree.leaf]).all(axis=1)
+        if unfinished.any():
+            raise fail(np.flatnonzero(unfinished), "a leaf value is not finite")
     inner = ~leaf
     if (bad := np.flatnonzero(inner & ((tree.feature < 0) | (tree.feature >= len(forest.features))))).size:
         raise fail(bad, f"feature {int(tree.feature[bad[0]])} is outside the {len(forest.features)} features")
-    if (bad := np.flatnonzero(inner & np.isnan(tree.threshold.astype(np.float64)))).size:
+    if not forest.quantised and (bad := np.flatnonzero(inner & np.isnan(tree.threshold))).size:
         raise fail(bad, "the threshold is not a number (NaN)")
-    if (bad := np.flatnonzero(inner & ((tree.set_index < NO_SET) | (tree.set_index >= len(tree.sets))))).size:
+    if int(tree.set_index.min()) < NO_SET or int(tree.set_index.max()) >= len(tree.sets):
+        bad = np.flatnonzero((tree.set_index < NO_SET) | (tree.set_index >= len(tree.sets)))
         raise fail(bad, f"set {int(tree.set_index[bad[0]])} of {len(tree.sets)}")
     categorical = np.array([isinstance(f.number, Category) for f in forest.features] + [False])
     by_set = inner & (tree.set_index != NO_SET)
-    if (bad := np.flatnonzero(inner & categorical[tree.feature] & ~by_set)).size:
+    if categorical.any() and (bad := np.flatnonzero(inner & categorical[tree.feature] & ~by_set)).size:
         raise fail(bad, "a threshold decides on a category, which takes a set")
     for node in np.flatnonzero(by_set).tolist():
         number, members = forest.features[tree.feature[node]].number, tree.sets[tree.set_index[node]]
@@ -155,7 +157,8 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
         if members and not lowest <= members[0] <= members[-1] <= highest:
             raise fail(np.array([node]), f"the set holds a code outside {lowest} to {highest}")
     takes_missing = np.array([f.missing for f in forest.features] + [False])
-    if (bad := np.flatnonzero(inner & tree.missing_left & ~takes_missing[tree.feature])).size:
+    all_take = bool(takes_missing[:-1].all())
+    if not all_take and (bad := np.flatnonzero(inner & tree.missing_left & ~takes_missing[tree.feature])).size:
         raise fail(bad, "sends missing values left, but the feature takes none")
     if forest.quantised:
         # T <= low would call every word "not less", saturated ones too: such a node is a
