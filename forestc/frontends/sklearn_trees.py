@@ -215,11 +215,7 @@ def _initial(model: Any, where: str, outputs: int) -> tuple[list[Tree], NDArray[
         start = model._raw_predict_init(np.zeros((1, width_of(model)), dtype=np.float32))
         return [], np.asarray(start, dtype=np.float64)[0]
     if kind not in TREES:
-        raise ModelError(
-            f"the initial estimator {kind} is more than one tree",
-            where=where,
-            do="train with init=None, init='zero' or a single tree",
-        )
+        return _initial_sum(init, where, outputs, hasattr(model, "classes_"))
     from sklearn.ensemble._gb import _init_raw_predictions
 
     # The library's own formula, asked for every node of the tree instead of for rows.
@@ -227,6 +223,36 @@ def _initial(model: Any, where: str, outputs: int) -> tuple[list[Tree], NDArray[
     answers = SimpleNamespace(predict_proba=lambda _: own, predict=lambda _: own[:, 0])
     raw = np.asarray(_init_raw_predictions(None, answers, model._loss, hasattr(model, "classes_")), dtype=np.float64)
     return [read_tree(init.tree_, f"{where}, init", range(outputs), raw, missing=False)], np.zeros(outputs)
+
+
+def _initial_sum(init: Any, where: str, outputs: int, classifier: bool) -> tuple[list[Tree], NDArray[np.float64]]:
+    """Trees and bias of an initial regressor that is a sum or mean of trees over the same float32 columns. Its leaves
+    are divided one by one, so scores may differ from the library's in the last places."""
+    from forestc.frontends import load_object
+
+    refused = ModelError(
+        f"the initial estimator {type(init).__name__} is no sum of trees that boosting could go on from",
+        where=where,
+        do="train with init=None, init='zero', a single tree, or for regression a forest",
+    )
+    if classifier:
+        raise refused
+    forest = load_object(init)
+    aggregate = forest.aggregate
+    plain = not forest.parts and forest.link == Link() and forest.decision.kind == "none" and aggregate.kind == "sum"
+    if not plain or forest.n_outputs != outputs or any(f.number != FLOAT32 for f in forest.features):
+        raise refused
+    columns = np.array([*(f.column for f in forest.features), LEAF], dtype=np.int32)
+    trees = [
+        changed_tree(
+            tree,
+            feature=columns[tree.feature],
+            values=tree.values / aggregate.divisor,
+            missing_left=np.zeros(tree.size, dtype=bool),
+        )
+        for tree in forest.trees
+    ]
+    return trees, forest.bias / (aggregate.divisor if aggregate.bias_first else 1.0)
 
 
 def read_adaboost(model: Any, where: str) -> Forest:

@@ -134,6 +134,18 @@ KINDS |= {
     "sklearn-boosting-init-mean": kind(
         GradientBoostingRegressor(init=DummyRegressor(strategy="median"), n_estimators=5), REGRESSION
     ),
+    "sklearn-boosting-init-forest": kind(
+        GradientBoostingRegressor(init=RandomForestRegressor(10, random_state=0), n_estimators=5),
+        REGRESSION,
+        leaves=False,
+        ulps=4,
+        value_ulps=4,
+    ),
+    "sklearn-boosting-init-boosting": kind(
+        GradientBoostingRegressor(init=GradientBoostingRegressor(n_estimators=4), n_estimators=5),
+        REGRESSION,
+        leaves=False,
+    ),
     "sklearn-boosting-init-classes": kind(
         GradientBoostingClassifier(init=DecisionTreeClassifier(max_depth=3), n_estimators=5), MULTI, leaves=False
     ),

@@ -101,7 +101,7 @@ class MyForest(RandomForestClassifier):
         (lambda X, y: MyForest(2).fit(X, y), "MyForest is a class of its own"),
         (
             lambda X, y: GradientBoostingClassifier(n_estimators=2, init=RandomForestClassifier(2)).fit(X, y),
-            "initial estimator RandomForestClassifier is more than one tree",
+            "initial estimator RandomForestClassifier is no sum of trees",
         ),
         (lambda X, y: object(), "objects of type object are not read"),
     ],
