@@ -24,7 +24,7 @@ import pyarrow.dataset
 from numpy.typing import NDArray
 
 from forestc.errors import OptionError, RowsError
-from forestc.forest.evaluate import generic, numeric
+from forestc.forest.evaluate import found_names, generic, numeric
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category
 from forestc.forest.rows import ArrayRows, Batch, Rows
@@ -345,11 +345,12 @@ def _match(names: list[str], forest: Forest, where: str, named: bool = True) -> 
     """By name if the file has every feature's, by position if either side has no real names."""
     result: list[str | None] = [None] * forest.columns
     said = [feature.name for feature in forest.features]
-    missing = [name for name in said if name not in names]
+    matched = found_names(said, names)
+    missing = [name for name, found in zip(said, matched, strict=True) if found is None]
     unique = len(set(said)) == len(said)  # two features of one name can only go by position
     if named and not missing and unique:
-        for feature in forest.features:
-            result[feature.column] = feature.name
+        for feature, found in zip(forest.features, matched, strict=True):
+            result[feature.column] = found
         return tuple(result)
     if named and unique and not any(generic(side) for side in (said, names)):
         raise RowsError(

@@ -78,6 +78,21 @@ def generic(names: Iterable[str]) -> bool:
     return all(map(_GENERIC_NAME.fullmatch, names))
 
 
+def found_names(wanted: Sequence[str], held: Sequence[str]) -> list[str | None]:
+    """For each wanted name the one that is held: itself, or the only one that differs from it by spaces and
+    underscores (LightGBM saves names that way); else None."""
+    loose: dict[str, list[str]] = {}
+    for name in held:
+        loose.setdefault(re.sub(r"\s", "_", name), []).append(name)
+    exact = set(held)
+
+    def found(name: str) -> str | None:
+        alike = loose.get(re.sub(r"\s", "_", name), [])
+        return name if name in exact else alike[0] if len(alike) == 1 else None
+
+    return [found(name) for name in wanted]
+
+
 def numeric(forest: Forest, rows: Any) -> NDArray[np.float64]:
     """Rows as float64: where a feature has labels, names become their codes, other text -1, and None is missing.
 
@@ -118,11 +133,11 @@ def _by_name(forest: Forest, rows: Any) -> Any:
     names, held = [feature.name for feature in forest.features], list(columns)
     if generic(names) or generic(held):
         return rows
-    if absent := [name for name in names if name not in held]:
-        raise RowsError(f"the rows have no column {absent[0]!r}", do="name the columns as the model was trained")
     result = np.zeros((len(rows), forest.columns), dtype=object)
-    for feature in forest.features:
-        result[:, feature.column] = np.asarray(rows[feature.name], dtype=object)
+    for feature, name in zip(forest.features, found_names(names, held), strict=True):
+        if name is None:
+            raise RowsError(f"the rows have no column {feature.name!r}", do="name the columns as the model was trained")
+        result[:, feature.column] = np.asarray(rows[name], dtype=object)
     return result
 
 

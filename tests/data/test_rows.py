@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 
+import lightgbm
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -9,10 +10,12 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 from models import trained
+from sklearn.datasets import load_iris
 
 from forestc import load
 from forestc.data import open_rows, rows_from
 from forestc.errors import OptionError, RowsError
+from forestc.forest.evaluate import evaluate
 
 
 @pytest.fixture(scope="module")
@@ -240,3 +243,16 @@ def test_numbers_as_names_are_a_header_when_all_are_there(tmp_path):
     found, _ = read(open_rows(tmp_path / "x.csv", years))
     used = years.features_used()
     assert found.shape == (1, 4) and all(found[0, f.column] == 1 + f.column for f in (years.features[k] for k in used))
+
+
+def test_names_that_lightgbm_wrote_with_underscores_are_found(tmp_path):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = lightgbm.LGBMClassifier(n_estimators=3, verbose=-1).fit(X, y)
+    forest = load(model)
+    assert {feature.name for feature in forest.features} <= {name.replace(" ", "_") for name in X.columns}
+    shuffled = pd.DataFrame(X)[X.columns[::-1]]
+    shuffled.to_csv(tmp_path / "rows.csv", index=False)
+    for rows in (shuffled, tmp_path / "rows.csv"):
+        (batch,) = rows_from(rows, forest).batches()
+        assert np.array_equal(evaluate(forest, batch.X).decision, model.predict(X))
+    assert np.array_equal(evaluate(forest, shuffled).decision, model.predict(X))
