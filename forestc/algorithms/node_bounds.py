@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import compiled
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,4 @@ def _kernel(
                 node = left[node] if goes_left else right[node]
 
 
-try:
-    _update = njit(parallel=True, cache=True, nogil=True)(_kernel)
-except RuntimeError:  # there is no folder where compiled code could be kept
-    _update = njit(parallel=True, nogil=True)(_kernel)
+_update = compiled(parallel=True, nogil=True)(_kernel)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from forestc.passes.base import Pass, parse_passes
 from forestc.passes.quantize import Quantize
+from forestc.passes.share_thresholds import ShareThresholds
 from forestc.passes.simplify import Simplify
 
-PASSES: dict[str, type[Pass]] = {"simplify": Simplify, "quantize": Quantize}
+PASSES: dict[str, type[Pass]] = {"simplify": Simplify, "share-thresholds": ShareThresholds, "quantize": Quantize}
 
 DEFAULT = "simplify,quantize,simplify"
 NOTHING_BUT_NEEDED = "quantize"

@@ -1,0 +1,244 @@
+"""Fewest points that stab intervals: which thresholds of a feature can be one.
+
+An interval (low, high] holds the values a threshold may take without changing a row's path; thresholds whose
+intervals share a point can share a comparator. `stab` is Min_IntSet (Nakamura and Sakurada, "Simplification of
+forest classifiers and regressors by sharing branching conditions", algorithm 1) with the paper's [l, u) turned into
+our (l, u]. `stab_most` allows exceptions (problem 5).
+
+The paper solves problem 5 by a table of O(p c) entries in O(p c^2) time. Here: with points at right ends, the number
+of intervals missed between two neighbouring points is a Monge function of the two, so f(k), the fewest missed with k
+points, is convex in k. A price per point then finds each bend of f, and a shortest path over the right ends, O(p log^2
+p) for one price, gives f there; O(p log^3 p) time and O(p log p) memory in all, whatever c is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import compiled
+
+
+@dataclass(frozen=True)
+class Stabbing:
+    """Points, and which of them each interval takes.
+
+    low, high: (k,) each point may lie anywhere in (low, high] and still stab all the intervals that take it
+    and that are not missed. point: (p,) index of the point each interval takes. missed: (p,) whether the point
+    lies outside the interval (the nearest point was taken).
+    """
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    point: NDArray[np.int64]
+    missed: NDArray[np.bool_]
+
+
+def stab(low: NDArray[np.float64], high: NDArray[np.float64]) -> Stabbing:
+    """The fewest points that stab all intervals (low, high], each (p,) with low < high. Time O(p log p)."""
+    order = np.argsort(low, kind="stable")
+    group = _groups(low[order], high[order])
+    point = np.empty(len(low), dtype=np.int64)
+    point[order] = group
+    return _stabbing(low, high, point, np.zeros(len(low), dtype=bool))
+
+
+def stab_most(low: NDArray[np.float64], high: NDArray[np.float64], exceptions: int) -> Stabbing:
+    """The fewest points that stab all intervals but at most `exceptions`; a missed interval takes the nearest point.
+
+    At least one point, if there are intervals. Time O(p log^3 p), memory O(p log p).
+    """
+    if exceptions <= 0 or not len(low):
+        return stab(low, high)
+    ends, prefix, start, order = _places(low, high)
+    if exceptions >= len(low):
+        chosen = np.array([len(ends) // 2])
+    else:
+        chosen = _chosen(_counter(start[order], len(ends) + 1), prefix, len(low), exceptions)
+    return _taken(low, high, ends[chosen])
+
+
+def _groups(low: Any, high: Any) -> NDArray[np.int64]:
+    """Min_IntSet: one sweep over intervals by ascending low; a new point where the next starts at or past the
+    smallest end so far."""
+    return np.asarray(_sweep(low, high))
+
+
+@compiled()
+def _sweep(low: Any, high: Any) -> Any:
+    group = np.empty(len(low), dtype=np.int64)
+    current, end = -1, -np.inf
+    for i in range(len(low)):
+        if current < 0 or low[i] >= end:
+            current += 1
+            end = high[i]
+        elif high[i] < end:
+            end = high[i]
+        group[i] = current
+    return group
+
+
+def _stabbing(
+    low: NDArray[np.float64], high: NDArray[np.float64], point: NDArray[np.int64], missed: NDArray[np.bool_]
+) -> Stabbing:
+    """The freedom each point has left."""
+    count = int(point.max(initial=-1)) + 1
+    lows, highs = np.full(count, -np.inf), np.full(count, np.inf)
+    np.maximum.at(lows, point[~missed], low[~missed])
+    np.minimum.at(highs, point[~missed], high[~missed])
+    return Stabbing(lows, highs, point, missed)
+
+
+def _taken(low: NDArray[np.float64], high: NDArray[np.float64], points: NDArray[np.float64]) -> Stabbing:
+    """Which of ascending points each interval takes: the first inside, else the nearest outside."""
+    after = np.searchsorted(points, low, side="right")  # the first point above low
+    inside = after < len(points)
+    inside[inside] = points[after[inside]] <= high[inside]
+    before, behind = np.maximum(after - 1, 0), np.minimum(after, len(points) - 1)
+    with np.errstate(invalid="ignore"):
+        left, right = np.abs(low - points[before]), np.abs(points[behind] - high)
+    nearest = np.where((after > 0) & ((after == len(points)) | (left <= right)), before, behind)
+    point = np.where(inside, after, nearest)
+    used = np.unique(point)  # a point that every interval found a better one for is none
+    return _stabbing(low, high, np.searchsorted(used, point), ~inside)
+
+
+def _places(
+    low: NDArray[np.float64], high: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Right ends (q,) ascending; for each how many intervals end before it (q + 1,); each interval's first right end
+    above its low; and the intervals by ascending end."""
+    ends, place = np.unique(high, return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    prefix = np.searchsorted(place[order], np.arange(len(ends) + 1), side="left")
+    return ends, prefix.astype(np.int64), np.searchsorted(ends, low, side="right").astype(np.int64), order
+
+
+def _counter(values: NDArray[np.int64], limit: int) -> NDArray[np.int32]:
+    """A wavelet matrix (bits, p + 1): for each bit, highest first, how many of the first i values, as they stand at
+    that level, have a 0 there."""
+    bits = max(1, int(limit).bit_length())
+    zeros = np.zeros((bits, len(values) + 1), dtype=np.int32)
+    level = values
+    for row, bit in enumerate(range(bits - 1, -1, -1)):
+        clear = (level >> bit & 1) == 0
+        zeros[row, 1:] = np.cumsum(clear)
+        level = np.concatenate([level[clear], level[~clear]])
+    return zeros
+
+
+@compiled()
+def _at_least(zeros: Any, first: int, least: int) -> Any:
+    """How many of the first so many values are >= least."""
+    bits, total = zeros.shape[0], zeros.shape[1] - 1
+    begin, length, count = 0, first, 0
+    for row in range(bits):
+        before = zeros[row, begin]
+        here = zeros[row, begin + length] - before
+        if least >> (bits - 1 - row) & 1:
+            begin, length = zeros[row, total] + begin - before, length - here
+        else:
+            count += length - here
+            begin, length = before, here
+    return count + length
+
+
+@compiled()
+def _missed(zeros: Any, prefix: Any, a: int, b: int) -> Any:
+    """Intervals missed between the neighbouring points a < b, indices of right ends (-1 and q: no point there): those
+    that begin at or past point a, so that the first right end above their low comes after it, and end before b."""
+    return _at_least(zeros, prefix[b], a + 1)
+
+
+@compiled()
+def _priced(zeros: Any, prefix: Any, price: float, most: bool) -> Any:
+    """The cheapest set of points at so much a point: for each right end and for the end (q) the point before it, on
+    a shortest path with the fewest points among equals, or with the most. Costs are Monge, so the best predecessors
+    ascend, and a queue of candidates with binary search finds them."""
+    q = len(prefix) - 1
+    value, count = np.zeros(q + 1), np.zeros(q + 1, dtype=np.int64)
+    before = np.full(q + 1, -1, dtype=np.int64)
+    queue, since = np.empty(q + 2, dtype=np.int64), np.empty(q + 2, dtype=np.int64)
+    head, tail = 0, 1
+    queue[0], since[0] = -1, 0
+
+    def better(a: int, b: int, at: int) -> Any:
+        """Whether candidate b (later) beats a at a place."""
+        x = _missed(zeros, prefix, a, at) + (0.0 if a < 0 else value[a])
+        y = _missed(zeros, prefix, b, at) + value[b]
+        if x != y:
+            return y < x
+        m, n = (0 if a < 0 else count[a]), count[b]
+        return n > m if most else n < m
+
+    for at in range(q + 1):
+        while head + 1 < tail and since[head + 1] <= at:
+            head += 1
+        a = queue[head]
+        before[at] = a
+        paid = 0.0 if at == q else price
+        value[at] = _missed(zeros, prefix, a, at) + (0.0 if a < 0 else value[a]) + paid
+        count[at] = (0 if a < 0 else count[a]) + (at < q)
+        if at == q:
+            break
+        while tail > head and since[tail - 1] > at and better(queue[tail - 1], at, since[tail - 1]):
+            tail -= 1
+        if tail == head:
+            queue[tail], since[tail] = at, at + 1
+            tail += 1
+            continue
+        last = queue[tail - 1]
+        left, right = max(at, since[tail - 1]) + 1, q + 1
+        while left < right:
+            middle = (left + right) // 2
+            if better(last, at, middle):
+                right = middle
+            else:
+                left = middle + 1
+        if left <= q:
+            queue[tail], since[tail] = at, left
+            tail += 1
+    return before
+
+
+def _path(before: NDArray[np.int64]) -> list[int]:
+    """The chosen points, ascending."""
+    points = []
+    at = int(before[-1])
+    while at >= 0:
+        points.append(at)
+        at = int(before[at])
+    return points[::-1]
+
+
+def _misses(zeros: NDArray[np.int32], prefix: NDArray[np.int64], points: list[int]) -> int:
+    path = [-1, *points, len(prefix) - 1]
+    return sum(int(_missed(zeros, prefix, a, b)) for a, b in pairwise(path))
+
+
+def _chosen(zeros: NDArray[np.int32], prefix: NDArray[np.int64], p: int, exceptions: int) -> NDArray[np.int64]:
+    """Indices of the fewest right ends that miss at most so many intervals.
+
+    The highest whole price at which the most points miss few enough bounds the answer from above, the fewest points at
+    that price from below; f is a straight line between, and a path of any length between two optimal ones is made of
+    the beginning of the longer and the end of the shorter, where an edge of the shorter encloses one of the longer.
+    """
+    low, high = 1, p + 1  # at price low the most points miss few enough; at high not
+    while high - low > 1:
+        middle = (low + high) // 2
+        few = _misses(zeros, prefix, _path(_priced(zeros, prefix, float(middle), True))) <= exceptions
+        low, high = (middle, high) if few else (low, middle)
+    longer = _path(_priced(zeros, prefix, float(low), True))
+    shorter = _path(_priced(zeros, prefix, float(low), False))
+    over = _misses(zeros, prefix, shorter) - exceptions
+    wanted = len(shorter) + max(0, -(-over // low))
+    if wanted <= len(shorter):
+        return np.array(shorter, dtype=np.int64)
+    shift = wanted - len(shorter)
+    a, b = [-1, *shorter, len(prefix) - 1], [-1, *longer, len(prefix) - 1]
+    meet = next(i for i in range(len(a) - 1) if i + shift + 1 < len(b) and b[i + shift + 1] <= a[i + 1])
+    return np.array([*b[1 : meet + shift + 1], *a[meet + 1 : -1]], dtype=np.int64)

@@ -1,0 +1,77 @@
+"""Stabbing intervals: the fewest points, against brute force."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forestc.algorithms.interval_stabbing import stab, stab_most
+
+ENDS = st.tuples(st.integers(0, 9), st.integers(1, 5), st.sampled_from(["", "", "", "low", "high"]))
+
+
+def intervals(drawn):
+    low = np.array([-np.inf if open_ == "low" else float(a) for a, _, open_ in drawn])
+    high = np.array([np.inf if open_ == "high" else float(a + width) for a, width, open_ in drawn])
+    return low, high
+
+
+def fewest(low, high, exceptions):
+    """Points at right ends are enough: moved right, a point stabs all it stabbed until the first one ends."""
+    ends = np.unique(high)
+    for count in range(1, len(ends) + 1):
+        for points in combinations(ends, count):
+            stabbed = sum(any(a < t <= b for t in points) for a, b in zip(low, high, strict=True))
+            if len(low) - stabbed <= exceptions:
+                return count
+    raise AssertionError
+
+
+def judge(found, low, high):
+    """Every interval takes a point, and what is not missed contains all of its point's freedom."""
+    assert (found.low < found.high).all()
+    taken_low, taken_high = found.low[found.point], found.high[found.point]
+    kept = ~found.missed
+    assert (low[kept] <= taken_low[kept]).all() and (taken_high[kept] <= high[kept]).all()
+    assert set(found.point.tolist()) == set(range(len(found.low)))
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(st.lists(ENDS, min_size=1, max_size=8), st.integers(0, 8))
+def test_the_fewest_points(drawn, exceptions):
+    low, high = intervals(drawn)
+    found = stab_most(low, high, exceptions)
+    judge(found, low, high)
+    assert found.missed.sum() <= exceptions
+    assert len(found.low) == fewest(low, high, exceptions)
+    none = stab(low, high)
+    judge(none, low, high)
+    assert not none.missed.any() and len(none.low) == fewest(low, high, 0)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.1, 0.5, 0.9])
+def test_more_exceptions_never_need_more_points(share):
+    random = np.random.default_rng(0)
+    low = random.normal(size=3000)
+    high = low + random.exponential(0.01, size=3000)
+    exceptions = int(share * 3000)
+    found, before = stab_most(low, high, exceptions), stab_most(low, high, max(0, exceptions - 100))
+    judge(found, low, high)
+    assert found.missed.sum() <= exceptions
+    assert len(found.low) <= len(before.low)
+
+
+def test_a_missed_interval_takes_the_nearest_point():
+    low, high = np.array([0.0, 0.0, 0.0, 10, 10, 10, 3, 7]), np.array([1.0, 1, 1, 11, 11, 11, 4, 8])
+    found = stab_most(low, high, 2)
+    assert found.missed.tolist() == [False] * 6 + [True, True]
+    assert found.point.tolist() == [0, 0, 0, 1, 1, 1, 0, 1]
+
+
+def test_no_intervals_need_no_points():
+    found = stab_most(np.zeros(0), np.zeros(0), 3)
+    assert len(found.low) == len(found.point) == 0
