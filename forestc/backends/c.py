@@ -161,6 +161,7 @@ class _Header:
         return {
             "suffix": f"_{index}" if len(self.forest.targets) > 1 else "",
             "macro": f"_{index}" if len(self.forest.targets) > 1 else "",
+            "scale": repr(float(self.forest.targets[index].scale)),
             "text": text,
             "labels": [c_string(str(c)) if text else _constant(int(c)) for c in classes],
         }

@@ -70,7 +70,7 @@ def manifest(
         "latency_cycles": netlist.latency,
         "initiation_interval": 1,
         "classes": [list(p.classes) for p in forest.targets] if len(forest.targets) > 1 else list(forest.classes),
-        "link": forest.link.kind,
+        "link": [p.link.kind for p in forest.targets] if len(forest.targets) > 1 else forest.link.kind,
         "passes": list(forest.provenance.passes),
         "guarantees": dict(guarantees),
         "source": {

@@ -137,7 +137,9 @@ def _by_name(forest: Forest, rows: Any) -> Any:
     for feature, name in zip(forest.features, found_names(names, held), strict=True):
         if name is None:
             raise RowsError(f"the rows have no column {feature.name!r}", do="name the columns as the model was trained")
-        result[:, feature.column] = np.asarray(rows[name], dtype=object)
+        column = rows[name]
+        told = column.to_numpy(dtype=object, na_value=np.nan) if hasattr(column, "to_numpy") else column
+        result[:, feature.column] = np.asarray(told, dtype=object)
     return result
 
 

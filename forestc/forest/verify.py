@@ -69,7 +69,7 @@ def _verify_parts(forest: Forest) -> None:
     kind, weights, classes = forest.combine.kind, forest.combine.weights, len(forest.classes)
     if len(weights) not in (0, len(forest.parts)) or not all(math.isfinite(w) and w >= 0 for w in weights):
         raise ModelError(f"{len(weights)} weights for {len(forest.parts)} parts", do="finite, not negative, one a part")
-    if weights and sum(weights) <= 0:
+    if weights and not 0 < sum(weights) < math.inf:
         raise ModelError("the parts' weights add up to nothing")
     for index, part in enumerate(forest.parts):
         width = 2 if part.decision.kind == "threshold" else part.stop - part.start

@@ -89,6 +89,8 @@ def read_live(model: Any) -> Forest:
     root = Document(read_document(data, where), "", where)
     forest = _forest(root, kind, trained=True)
     # A tree that was trained numbers its leaves otherwise than one that came back from JSON.
+    if name == "CatBoostClassifier" and not forest.decides:
+        raise ModelError("a classifier with a loss function of its own", where=where, do="use Logloss or MultiClass")
     same = _values(forest) == model.get_leaf_values().tobytes()
     return forest if same else _forest(root, kind)
 
@@ -349,6 +351,18 @@ def _classes(info: Document, count: int) -> tuple[Label, ...]:
     if not all(isinstance(name, accepted) for name in names):
         raise info.fail(f"class_names are not of type {kind}")
     labels = [LABEL_TYPES[kind](name) for name in names] or list(range(count))
+    # Where rows of some classes were absent, the scores are those of the others, which class_to_label tells.
+    if info.has("class_params") and info.get("class_params").has("class_to_label"):
+        told = info.get("class_params").get("class_to_label")
+        order = told.array(np.float64).tolist()
+        if len(order) == count and len(names) != count:
+            if names and not all(k == int(k) and 0 <= k < len(labels) for k in order):
+                raise told.fail(f"does not fit {len(labels)} class_names")
+            labels = [labels[int(k)] for k in order] if names else [LABEL_TYPES[kind](k) for k in order]
+    if info.has("class_params") and info.get("class_params").has("classes_count"):
+        known = info.get("class_params").get("classes_count").integer(0, 1 << 16)
+        if known > count:
+            raise info.fail(f"has {known} classes but scores of {count}", "train with rows of every class")
     if len(labels) != count:
         raise info.fail(f"has {len(labels)} class_names for {count} classes")
     return tuple(labels)

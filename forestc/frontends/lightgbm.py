@@ -336,6 +336,13 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
     told = [] if saved.pandas is None else saved.pandas
     if not isinstance(told, list) or not all(isinstance(names, list) for names in told):
         raise ModelError("pandas_categorical is no list of lists", where=where)
+    for names in told:
+        if not all(isinstance(name, str) for name in names) and names != list(range(len(names))):
+            raise ModelError(
+                f"a column of a data frame has categories that are numbers but not their codes: {names[:5]}",
+                where=where,
+                do="train on codes from 0 up, or on text: rows alone don't say which is meant",
+            )
     if len(told) != len(saved.categorical):
         return {}
     texts = {}

@@ -14,6 +14,7 @@ import numpy as np
 from forestc.errors import MissingExtraError, ModelError
 from forestc.forest.builder import make_forest, read_features
 from forestc.forest.ir import LEAF, Decision, Feature, Forest, Provenance
+from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.onnx_columns import raw_features
 from forestc.frontends.onnx_folds import ML
 from forestc.frontends.onnx_graph import Walked, walk
@@ -110,6 +111,8 @@ def _rows(walked: Walked, where: str) -> tuple[list[Feature], list[Any], int]:
             f"a condition reads column {bad} of {'?' if table.width is None else table.width}",
             where=f"{where}, tree {tree}, node {nodes.ids[node]}",
         )
+    if read and read[-1] >= MAX_COLUMNS:
+        raise ModelError(f"a condition reads column {read[-1]}", where=where, do=f"at most {MAX_COLUMNS} are read")
     columns = {index: table.column(index) for index in read}
     width = walked.columns
     if width is None:  # a single input that does not say: as wide as what the trees read is known to be

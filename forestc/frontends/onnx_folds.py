@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.ir import Aggregate, Decision, Label, Link
+from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.exact import least_float
 from forestc.frontends.onnx_attributes import TENSOR_TYPES, Attributes
 from forestc.frontends.onnx_columns import NARROW, Column, Monotone, Replace, Step, bits_of
@@ -360,6 +361,8 @@ def _concat(node: Node, subject: Any) -> Value | None:
     widths = [table.width for table in tables]
     if None in widths[:-1]:
         raise node.fail("does not know how many columns it puts side by side", "give every input's shape")
+    if sum(width or 0 for width in widths) > MAX_COLUMNS:
+        raise node.fail(f"puts more than {MAX_COLUMNS} columns side by side")
     ends = np.cumsum([width or 0 for width in widths]).tolist()
 
     def column(index: int) -> Column:

@@ -110,6 +110,9 @@ def classic_nodes(attributes: Attributes, votes: str, dtype: Any) -> Nodes:
         first = begins[bad[0]]
         raise _bad(attributes, trees[first], ids[first], "is listed first but is another node's child", _ROOT_FIRST)
     weight_leaf, target, weight = _votes(attributes, votes, places, dtype)
+    _refuse_merged(
+        attributes, (mode == EQ) & kept & inner, feature, value, to_true, to_false, (weight_leaf, target, weight)
+    )
     equal = np.flatnonzero((mode == EQ) | (mode == NEQ))
     intervals = np.searchsorted(stays, owner[equal]), *_exactly(value[equal], dtype)
     conditions = _conditions(mode[stays], value[stays].astype(np.float64), nan_true[stays], intervals, dtype)
@@ -236,6 +239,37 @@ def _chains(mode: NDArray[np.int8], feature: Ints, true: Ints, false: Ints) -> t
     last = equal[~linked]
     false[head[last]] = false[last]
     return head, kept
+
+
+def _refuse_merged(
+    attributes: Attributes,
+    equal: Bools,
+    feature: Ints,
+    value: Array,
+    true: Ints,
+    false: Ints,
+    votes: tuple[Ints, Ints, Array],
+) -> None:
+    """onnxruntime makes one node of neighbours `x == a, else x == b` whose true children are leaves that begin with the
+    same weight, whatever else these leaves say. Raises ModelError where they do not say the same."""
+    nodes = np.flatnonzero(equal)
+    after = false[nodes]
+    nodes = nodes[equal[after] & (feature[after] == feature[nodes]) & (true[after] != true[nodes]) & (value[nodes] > 0)]
+    if not len(nodes):
+        return
+    leaf, target, weight = votes
+    order = np.argsort(leaf, kind="stable")
+    begin, end = (np.searchsorted(leaf[order], np.arange(len(equal)), side=side) for side in ("left", "right"))
+    for node in nodes.tolist():
+        mine, other = (order[begin[child] : end[child]] for child in (true[node], true[false[node]]))
+        alike = not len(mine) or not len(other) or weight[mine[0]] == weight[other[0]]
+        same = np.array_equal(target[mine], target[other]) and np.array_equal(weight[mine], weight[other])
+        is_inner = equal[true[node]] or true[true[node]] != LEAF or true[true[false[node]]] != LEAF
+        if alike and not same and not is_inner:
+            raise attributes.fail(
+                "has BRANCH_EQ nodes behind one another whose leaves differ in more than their first weight, which"
+                " onnxruntime takes for one"
+            )
 
 
 Intervals: TypeAlias = tuple[Ints, Floats, Floats]

@@ -125,6 +125,11 @@ def _modern(attributes: Attributes, dtype: Any) -> Ensemble:
     return _regression(attributes, nodes, targets, aggregate, transform, np.zeros(0), dtype)
 
 
+def _refuse_wide_probit(attributes: Attributes, transform: str, dtype: Any) -> None:
+    if transform == "PROBIT" and _precision(dtype) == "float64":
+        raise attributes.fail("PROBIT over doubles, which onnxruntime takes of scores in float32")
+
+
 def _regressor(attributes: Attributes, dtype: Any) -> Ensemble:
     targets = _targets(attributes)
     nodes = classic_nodes(attributes, "target", dtype)
@@ -145,6 +150,7 @@ def _regression(
     base: NDArray[np.float64],
     dtype: Any,
 ) -> Ensemble:
+    _refuse_wide_probit(attributes, transform, dtype)
     _check_votes(attributes, nodes, targets)
     always = _always_voted(nodes, targets)
     # onnxruntime shows 0 for a target that none of a row's leaves votes for, whatever its base value.
@@ -175,6 +181,7 @@ def _classifier(attributes: Attributes, dtype: Any) -> Ensemble:
     nodes.value = np.zeros(len(nodes.value))  # a leaf without weights adds nothing
     _check_votes(attributes, nodes, count)
     transform = _named(attributes, "post_transform", "NONE", TRANSFORMS)
+    _refuse_wide_probit(attributes, transform, dtype)
     base = numbers(attributes, "base_values", dtype).astype(np.float64)
     summed = Aggregate("sum", _precision(dtype), bias_first=False)
     if count == 2:

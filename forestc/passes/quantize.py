@@ -75,7 +75,7 @@ class Quantize:
         """
         if forest.quantised:
             raise ModelError("the forest is quantised already")
-        forest = _one_sum(forest)
+        source, forest = forest, _one_sum(forest)
         if rows is None and (self.leaf_bits == "auto" or self.input != "ordered"):
             raise OptionError("quantize needs rows", do="give rows, or input=ordered and a number of leaf_bits")
         freedoms = observe(forest, rows)
@@ -93,7 +93,7 @@ class Quantize:
         bits = range(1, SEARCHED_LEAF_BITS + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
         rounded = _round_parts if forest.parts else lambda f, b: _round_leaves(_one_output(f), b)
         candidates = [rounded(forest, b) for b in bits]
-        measured = _measure(forest, shaped, candidates, rows)
+        measured = _measure(source, shaped, candidates, rows)
         best = min(range(len(candidates)), key=lambda c: (max(measured.change[c], self._goal(forest)), bits[c]))
         result = _with_leaves(shaped, candidates[best])
         change, kept = measured.change[best], measured.rows > 0
@@ -131,7 +131,7 @@ def _one_sum(forest: Forest) -> Forest:
     elif forest.combine.kind == "median" and forest.parts:
         raise ModelError("a weighted median is read but not compiled yet", do="compile its trees one by one")
     if not all(part.classes for part in forest.parts):
-        raise ModelError("targets of numbers and of classes together are not compiled", do="train them apart")
+        raise ModelError("parts that are numbers are read but not compiled yet", do="train them apart")
     for part in forest.parts or (forest.whole,):
         if part.aggregate.kind != "sum":
             raise ModelError(
@@ -146,17 +146,15 @@ def _mean_of_parts(forest: Forest) -> Forest:
     bias = np.zeros(width)
     trees = []
     for part, weight in zip(forest.parts, weights, strict=True):
-        share = weight / sum(weights)
-        divided = share / part.aggregate.divisor
         own = forest.bias[part.start : part.stop]
-        bias += own * (divided if part.aggregate.bias_first else share)
+        bias += weight * (own / part.aggregate.divisor if part.aggregate.bias_first else own)
         for tree in forest.trees:
             if part.start <= tree.outputs[0] < part.stop:
                 outputs = tuple(output - part.start for output in tree.outputs)
-                trees.append(changed_tree(tree, values=tree.values * divided, outputs=outputs))
-    return changed(
-        forest, trees=tuple(trees), n_outputs=width, bias=bias, aggregate=Aggregate(), parts=(), combine=Combine()
-    )
+                values = weight * (tree.values / part.aggregate.divisor)
+                trees.append(changed_tree(tree, values=values, outputs=outputs))
+    mean = Aggregate(divisor=sum(weights))  # of the weighted members, as the library has it; the bias is in the sum
+    return changed(forest, trees=tuple(trees), n_outputs=width, bias=bias, aggregate=mean, parts=(), combine=Combine())
 
 
 def _bits(form: Format) -> int:
@@ -331,19 +329,19 @@ def _round_parts(forest: Forest, bits: int) -> _Leaves:
     return _Leaves(joined, list(map(tuple, outputs)), np.concatenate(biases), 1.0, forest.decision, tuple(parts))
 
 
-def _whole_weights(weights: tuple[float, ...]) -> tuple[float, ...]:
-    """Weights of votes as whole numbers: the smallest in their proportion where they have one up to 1000, else the
-    nearest thousandths of the largest."""
+def _whole_weights(weights: tuple[float, ...]) -> tuple[tuple[float, ...], float]:
+    """Weights of votes as whole numbers, and what one is worth: the smallest in their proportion where they have one
+    up to 1000, else the nearest thousandths of the largest."""
     if not weights:
-        return ()
+        return (), 1.0
     exact = [Fraction(weight).limit_denominator(1000) for weight in weights]
     if all(float(fraction) == weight for fraction, weight in zip(exact, weights, strict=True)):
         common = math.lcm(*(fraction.denominator for fraction in exact))
         whole = [int(fraction * common) for fraction in exact]
         if max(whole) <= MOST_VOTES:
             divisor = math.gcd(*whole) or 1
-            return tuple(float(w // divisor) for w in whole)
-    return tuple(float(round(1000 * weight / max(weights))) for weight in weights)
+            return tuple(float(w // divisor) for w in whole), divisor / common
+    return tuple(float(round(1000 * (weight / max(weights)))) for weight in weights), max(weights) / 1000
 
 
 def _low(tree: Tree) -> NDArray[np.float64]:
@@ -351,6 +349,8 @@ def _low(tree: Tree) -> NDArray[np.float64]:
 
 
 def _with_leaves(shaped: Forest, leaves: _Leaves) -> Forest:
+    vote = bool(leaves.parts) and shaped.combine.kind == "vote"
+    weights, worth = _whole_weights(shaped.combine.weights)
     trees = tuple(
         changed_tree(tree, values=values, outputs=outputs)
         for tree, values, outputs in zip(shaped.trees, leaves.values, leaves.outputs, strict=True)
@@ -360,12 +360,12 @@ def _with_leaves(shaped: Forest, leaves: _Leaves) -> Forest:
         trees=trees,
         n_outputs=len(leaves.bias),
         bias=leaves.bias,
-        scale=leaves.scale,
+        scale=worth if vote else leaves.scale,
         decision=leaves.decision,
         aggregate=Aggregate(),
         link=Link() if shaped.link.kind == "softmax" and len(leaves.bias) == 1 and not leaves.parts else shaped.link,
         parts=leaves.parts,
-        combine=replace(shaped.combine, weights=_whole_weights(shaped.combine.weights)),
+        combine=replace(shaped.combine, weights=weights),
     )
 
 

@@ -180,7 +180,7 @@ NODE = ("trees", 1, "left")
         ("binary", (*TREE, "splits", 0, "split_type"), "OnlineCtr", "split 0 is on OnlineCtr"),
         ("binary", ("model_info", "params", "loss_function", "type"), "Guess", "loss function 'Guess' is not known"),
         ("binary", ("model_info", "params", "loss_function", "type"), "RMSEWithUncertainty", "with 1 outputs"),
-        ("binary", ("model_info", "class_params", "class_names"), [1, 2, 3], "has 3 class_names for 2 classes"),
+        ("binary", ("model_info", "class_params", "class_names"), [1], "does not fit 1 class_names"),
         ("binary", ("model_info", "class_params", "class_names"), [1, "a"], "class_names are not of type Integer"),
         ("binary", ("model_info", "class_params", "class_label_type"), "Complex", "class_label_type 'Complex'"),
         ("binary", ("model_info", "binclass_probability_threshold"), "x", "is no number"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import catboost
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,6 +20,7 @@ from sklearn.ensemble import (
     VotingRegressor,
 )
 from sklearn.impute import SimpleImputer
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -182,4 +185,52 @@ def test_numbers_as_categories_of_a_frame_stand_for_themselves():
 def test_a_model_of_one_class_compiles_and_checks(tmp_path):
     model = RandomForestClassifier(3).fit(X, CLASSES * 0)
     done = forestc.compile(model, X, tmp_path / "one", targets=("c", "verilog"))
+    assert forestc.check(done.design, X, engines=("netlist", "c")).ok
+
+
+def test_classes_that_no_row_has_keep_their_labels():
+    y = np.array([0, 2, 4])[CLASSES]
+    options = {"iterations": 3, "depth": 2, "verbose": 0, "allow_writing_files": False, "loss_function": "MultiClass"}
+    with pytest.raises(ModelError, match="5 classes but scores of 3"):
+        load(catboost.CatBoostClassifier(classes_count=5, **options).fit(X, y))
+    names = catboost.CatBoostClassifier(class_names=[0, 1, 2, 4], **options).fit(X, y)
+    assert np.array_equal(evaluate(load(names), X).decision, names.predict(X).ravel())
+
+
+def test_numbers_as_categories_of_lightgbm_are_refused():
+    frame = pd.DataFrame({"i": pd.Categorical(RANDOM.integers(3, 9, 300)), "v": X[:, 0]})
+    model = lightgbm.LGBMClassifier(n_estimators=2, verbose=-1).fit(frame, frame.i.cat.codes % 2)
+    with pytest.raises(ModelError, match="numbers but not their codes"):
+        load(model)
+
+
+@pytest.mark.parametrize("weights", [[0.3, 0.2, 0.1], [1, 2, 4]])
+def test_soft_votes_are_measured_against_the_model_itself(weights, tmp_path):
+    rows = RANDOM.integers(0, 4, (400, 3)).astype(float)
+    members = [(str(k), DecisionTreeClassifier(max_features=1, random_state=k)) for k in range(3)]
+    model = VotingClassifier(members, voting="soft", weights=weights).fit(rows, RANDOM.integers(0, 2, 400))
+    done = forestc.compile(model, rows, tmp_path / "o", passes="simplify,quantize{tolerance=0.2},simplify")
+    found = forestc.evaluate(done.design.forest, rows).decision
+    assert done.figures["agreement"] == (found == model.predict(rows)).mean()
+
+
+@pytest.mark.parametrize("weights", [[0.5, 0.25, 0.75], [2, 4, 6], [1e306, 1, 1], [0.1, 0.2, 0.3]])
+def test_votes_are_worth_their_weights(weights, tmp_path):
+    members = [(str(k), DecisionTreeClassifier(max_depth=2, max_features=1, random_state=k)) for k in range(3)]
+    model = VotingClassifier(members, weights=weights).fit(X, CLASSES)
+    done = forestc.compile(model, X, tmp_path / "o", outputs="both", passes="simplify,quantize{tolerance=0.2},simplify")
+    votes, worth = evaluate(done.design.forest, X).scores, done.design.forest.scale
+    assert np.allclose(votes.sum(axis=1) * worth, sum(weights), rtol=2e-3)
+    assert forestc.check(done.design, X, engines=("netlist", "c")).ok
+
+
+def test_targets_have_their_own_scale(tmp_path):
+    model = MultiOutputClassifier(GradientBoostingClassifier(n_estimators=2, max_depth=2))
+    model.fit(X, np.column_stack([CLASSES > 0, CLASSES > 1]))
+    done = forestc.compile(model, X, tmp_path / "o", outputs="both", targets=("c", "verilog"))
+    told = done.design.manifest
+    assert told["link"] == ["sigmoid", "sigmoid"]
+    scales = [field["scale"] for field in told["outputs"] if field["name"].startswith("score")]
+    header = done.design.path("c").read_text()
+    assert all(f"SCALE_{k} {scale!r}" in header for k, scale in enumerate(scales))
     assert forestc.check(done.design, X, engines=("netlist", "c")).ok
