@@ -97,4 +97,5 @@ def _number(feature: Feature) -> dict[str, Any]:
         "type": str(number),
         "fraction": number.fraction if isinstance(number, Fixed) else None,
         "missing": word_range(number, feature.missing).missing,
+        **({"labels": list(feature.labels)} if feature.labels else {}),  # the name that each code stands for
     }

@@ -10,6 +10,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
+import forestc
 from forestc import load
 from forestc.data import rows_from
 from forestc.errors import RowsError
@@ -64,6 +65,17 @@ def test_text_is_read_as_the_library_reads_it(kind, tmp_path):
     for source in (rows, tmp_path / "rows.parquet", tmp_path / "rows.csv"):
         found = [evaluate(forest, batch.X).decision for batch in rows_from(source, forest).batches()]
         assert np.array_equal(np.concatenate(found), model.predict(rows))
+
+
+def test_a_design_of_text_rows_is_checked(tmp_path):
+    X = frame(0)
+    model = MODELS["ordinal"]().fit(X, target(X))
+    X.assign(target=target(X)).to_csv(tmp_path / "rows.csv", index=False)
+    done = forestc.compile(model, tmp_path / "rows.csv", tmp_path / "out", label="target")
+    told = {feature["name"]: feature for feature in done.design.manifest["features"]}
+    assert told["colour"]["labels"] == sorted(NAMES)
+    result = forestc.check(done.design, tmp_path / "rows.csv", label="target", engines=("netlist", "c"))
+    assert result.ok and done.figures["agreement"] == 1.0
 
 
 def test_text_in_a_column_of_numbers_is_refused():
