@@ -143,7 +143,7 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
     told = learner.get("attributes").value if learner.has("attributes") else {}
     saved_by_estimator = isinstance(told, Mapping) and "scikit_learn" in told
     estimator |= saved_by_estimator
-    model, weights = _booster(learner.get("gradient_booster"))
+    model, weights, past_base = _booster(learner.get("gradient_booster"))
     groups = model.get("tree_info").array(np.int64)
     docs = model.get("trees").items()
     vector = bool(docs) and docs[0].get("tree_param").get("size_leaf_vector").integer(0, MAX_CLASSES) > 1
@@ -166,7 +166,7 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
         drafts.append(read_tree(doc, index, feeds, columns, categories))
     if weights is not None:
         # What inplace_predict does, which estimators use, rounds on the way past the base score.
-        start = np.asarray(bias, dtype=np.float32) if estimator else None
+        start = np.asarray(bias, dtype=np.float32) if estimator and past_base else None
         pairs = zip(drafts, weights, strict=False)
         drafts = [draft.weighted(np.float32(weight), start) for draft, weight in pairs]
     names = _feature_names(learner, columns)
@@ -214,13 +214,16 @@ def _is_classifier(told: Any) -> bool:
         return False
 
 
-def _booster(booster: Document) -> tuple[Document, NDArray[np.float32] | None]:
-    """The trees' document, and dart's weights of the trees."""
+def _booster(booster: Document) -> tuple[Document, NDArray[np.float32] | None, bool]:
+    """The trees' document, dart's weights of the trees, and whether estimators add such trees past the base score:
+    they did while dart was a booster of its own; in 3.4 it is gbtree with weights."""
     kind = booster.get("name").text() if booster.has("name") else "gbtree"
     if kind == "gbtree":
-        return booster.get("model"), None
+        model = booster.get("model")
+        weights = model.get("weight_drop").array(np.float32) if model.has("weight_drop") else np.zeros(0, np.float32)
+        return model, weights if len(weights) else None, False
     if kind == "dart":
-        return booster.get("gbtree").get("model"), booster.get("weight_drop").array(np.float32)
+        return booster.get("gbtree").get("model"), booster.get("weight_drop").array(np.float32), True
     raise booster.fail(f"booster {kind[:40]!r} is not read", "train with booster=gbtree or dart")
 
 
