@@ -349,6 +349,8 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
             return np.asarray(scores * np.abs(scores))
         case "step":
             return (scores > 0).astype(dtype)
+        case "sorted":
+            return np.sort(scores, axis=1)
         case "probit":
             return _normal_quantile(scores)
         case "isolation":

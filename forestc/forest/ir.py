@@ -36,6 +36,7 @@ LinkKind: TypeAlias = Literal[
     "softplus",
     "square",
     "step",
+    "sorted",
     "probit",
     "isolation",
 ]
@@ -154,6 +155,7 @@ class Link:
     | softplus     | log(1 + exp(s))                         |
     | square       | s * |s|                                 |
     | step         | 1 where s > 0, else 0                   |
+    | sorted       | the outputs' scores, ascending        |
     | probit       | the standard normal quantile of s as Winitzki approximates it (ONNX) |
     | isolation    | -(2 ** -s)                              |
     """

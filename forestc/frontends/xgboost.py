@@ -68,6 +68,8 @@ CLASS_1_MARGIN = float.fromhex("0x1.800002p-24")
 
 CLIPS_BASE_SCORE = (3, 2)  # from this version on, 0 and 1 are taken as probabilities and clipped
 
+SORTS_QUANTILES = (3, 4)  # from this version on, several quantiles are predicted in ascending order
+
 MAX_FEATURES = 1 << 20
 MAX_CLASSES = 1 << 16
 MAX_TREES = 1 << 20
@@ -140,6 +142,8 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
         raise params.fail(f"objective {objective} with num_class {classes} and num_target {targets}")
     version = tuple(root.get("version").array(np.int64).tolist()) if root.has("version") else ()
     bias = _base_margin(params.get("base_score"), link, outputs, version)
+    if objective == "reg:quantileerror" and version >= SORTS_QUANTILES and outputs > 1:
+        link = "sorted"
     told = learner.get("attributes").value if learner.has("attributes") else {}
     saved_by_estimator = isinstance(told, Mapping) and "scikit_learn" in told
     estimator |= saved_by_estimator

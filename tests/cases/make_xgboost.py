@@ -39,6 +39,10 @@ def main() -> None:
         "targets": (targets, {"objective": "reg:squarederror", "tree_method": "hist"}),
     }
     if version >= "2.0":
+        jobs["quantiles"] = (
+            load_diabetes,
+            {"objective": "reg:quantileerror", "quantile_alpha": [0.45, 0.5, 0.55], "tree_method": "hist"},
+        )
         jobs["vectors"] = (targets, {"tree_method": "hist", "multi_strategy": "multi_output_tree"})
     for kind, (dataset, params) in jobs.items():
         X, y = dataset(return_X_y=True)
