@@ -148,26 +148,18 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
     saved_by_estimator = isinstance(told, Mapping) and "scikit_learn" in told
     estimator |= saved_by_estimator
     model, weights, past_base = _booster(learner.get("gradient_booster"))
-    groups = model.get("tree_info").array(np.int64)
-    docs = model.get("trees").items()
-    vector = bool(docs) and docs[0].get("tree_param").get("size_leaf_vector").integer(0, MAX_CLASSES) > 1
+    best = None
     if saved_by_estimator and "best_iteration" in told:
         # saved by an estimator, which predicts with its best iteration; a Booster predicts with all
-        parallel = model.get("gbtree_model_param").get("num_parallel_tree").integer(1, MAX_TREES)
         best = learner.get("attributes").get("best_iteration").integer(0, MAX_TREES)
-        kept = (best + 1) * parallel * (1 if vector else outputs)
-        docs, groups = docs[:kept], groups[:kept]
-    if not (1 if vector else outputs) <= len(docs) <= MAX_TREES or len(groups) != len(docs):
-        raise model.fail(f"has {len(docs)} trees and {len(groups)} entries in tree_info for {outputs} outputs")
+    docs, feeds = _kept_trees(model, outputs, best)
     if weights is not None and len(weights) < len(docs):
         raise model.fail(f"has {len(weights)} weights for {len(docs)} trees")
-    if not ((groups >= 0) & (groups < outputs)).all():
-        raise model.fail(f"a tree feeds class {int(groups.max())} of {outputs}")
     categories: dict[int, int] = {}
-    drafts = []
-    for index, doc in enumerate(docs):
-        feeds = tuple(range(outputs)) if vector else (int(groups[index]),)
-        drafts.append(read_tree(doc, index, feeds, columns, categories))
+    drafts = [
+        read_tree(doc, index, fed, columns, categories)
+        for index, (doc, fed) in enumerate(zip(docs, feeds, strict=True))
+    ]
     if weights is not None:
         # What inplace_predict does, which estimators use, rounds on the way past the base score.
         start = np.asarray(bias, dtype=np.float32) if estimator and past_base else None
@@ -208,6 +200,24 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
     if saved_by_estimator and _is_classifier(told["scikit_learn"]) and not forest.parts and not forest.classes:
         return _labelled(forest, (0, 1), where)
     return forest
+
+
+def _kept_trees(
+    model: Document, outputs: int, best_iteration: int | None
+) -> tuple[list[Document], list[tuple[int, ...]]]:
+    """The trees that predict, up to the best iteration where one counts, and the outputs that each feeds."""
+    groups = model.get("tree_info").array(np.int64)
+    docs = model.get("trees").items()
+    vector = bool(docs) and docs[0].get("tree_param").get("size_leaf_vector").integer(0, MAX_CLASSES) > 1
+    if best_iteration is not None:
+        parallel = model.get("gbtree_model_param").get("num_parallel_tree").integer(1, MAX_TREES)
+        kept = (best_iteration + 1) * parallel * (1 if vector else outputs)
+        docs, groups = docs[:kept], groups[:kept]
+    if not (1 if vector else outputs) <= len(docs) <= MAX_TREES or len(groups) != len(docs):
+        raise model.fail(f"has {len(docs)} trees and {len(groups)} entries in tree_info for {outputs} outputs")
+    if not ((groups >= 0) & (groups < outputs)).all():
+        raise model.fail(f"a tree feeds class {int(groups.max())} of {outputs}")
+    return docs, [tuple(range(outputs)) if vector else (group,) for group in groups.tolist()]
 
 
 def _is_classifier(told: Any) -> bool:

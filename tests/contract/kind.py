@@ -23,7 +23,9 @@ class Trained:
     source: what `forestc.load` takes. X: the rows it was trained on. decision(rows): the library's prediction,
     labels or values. scores(rows): its scores before the link, (rows, outputs), in its own accumulation order;
     None where it has none. leaves(rows): (rows, trees) as `Evaluation.leaves` numbers them; None where the
-    library does not tell. dtype: the float type rows are given to the library in. infinite: whether the library
+    library does not tell.
+    values(rows): what it shows after the link, (rows, outputs). dtype: the float type rows are given to the library
+    in. infinite: whether the library
     takes infinities. positive: whether it takes positive numbers only. large: a large
     number it takes. ulps: units in the last place that scores may differ by, 0 wherever possible.
     value_ulps: the same for a regression's decision, where a link such as exp comes in between.
@@ -34,6 +36,7 @@ class Trained:
     decision: Callable[[Rows], Rows]
     scores: Callable[[Rows], Rows] | None = None
     leaves: Callable[[Rows], Rows] | None = None
+    values: Callable[[Rows], Rows] | None = None
     dtype: Any = np.float32
     infinite: bool = True
     positive: bool = False

@@ -68,8 +68,10 @@ def scores_of(model: Any, rows: Any) -> Any:
     raise AssertionError
 
 
-def kind(model: Any, data: Any, leaves: bool = True, scores: Any = scores_of, **more: Any) -> Callable[[], Trained]:
-    """scikit-learn compares in float32 and refuses infinities."""
+def kind(
+    model: Any, data: Any, leaves: bool = True, scores: Any = scores_of, values: str | None = None, **more: Any
+) -> Callable[[], Trained]:
+    """scikit-learn compares in float32 and refuses infinities. values: the method that shows values after the link."""
 
     def train() -> Trained:
         X, y = data
@@ -80,6 +82,7 @@ def kind(model: Any, data: Any, leaves: bool = True, scores: Any = scores_of, **
             fitted.predict,
             None if scores is None else lambda rows: scores(fitted, rows),
             fitted.apply if leaves else None,
+            values=None if values is None else lambda rows: getattr(fitted, values)(rows),
             **{"infinite": False, **more},
         )
 
@@ -158,9 +161,15 @@ KINDS |= {
         leaves=False,
         dtype=np.float64,
     ),
-    "sklearn-isolation": kind(IsolationForest(n_estimators=30, random_state=0, contamination=0.1), BINARY, False, None),
+    "sklearn-isolation": kind(
+        IsolationForest(n_estimators=30, random_state=0, contamination=0.1), BINARY, False, None, "decision_function"
+    ),
     "sklearn-isolation-columns": kind(
-        IsolationForest(n_estimators=20, max_features=0.3, random_state=0), with_missing(BINARY), False, None
+        IsolationForest(n_estimators=20, max_features=0.3, random_state=0),
+        with_missing(BINARY),
+        False,
+        None,
+        "decision_function",
     ),
 }
 for loss in ("squared_error", "absolute_error", "huber", "quantile"):
@@ -196,9 +205,15 @@ for name, data in {"binary": BINARY, "multi": MULTI, "text": (SMALL[0], TEXT)}.i
         f"sklearn-voting-hard-{name}": kind(VotingClassifier(_votes(), weights=[2, 1, 1, 0.5, 1]), data, **MEMBERS),
         f"sklearn-voting-equal-{name}": kind(VotingClassifier(_votes()[:2]), data, **MEMBERS),
         f"sklearn-voting-soft-{name}": kind(
-            VotingClassifier(_votes(), voting="soft", weights=[2, 1, 1, 1, 3]), data, **MEMBERS
+            VotingClassifier(_votes(), voting="soft", weights=[2, 1, 1, 1, 3]),
+            data,
+            values="predict_proba",
+            value_ulps=4,
+            **MEMBERS,
         ),
-        f"sklearn-voting-soft-equal-{name}": kind(VotingClassifier(_votes()[:2], voting="soft"), data, **MEMBERS),
+        f"sklearn-voting-soft-equal-{name}": kind(
+            VotingClassifier(_votes()[:2], voting="soft"), data, values="predict_proba", **MEMBERS
+        ),
         f"sklearn-one-vs-rest-forest-{name}": kind(
             OneVsRestClassifier(RandomForestClassifier(5, random_state=0)), data, **MEMBERS
         ),

@@ -162,7 +162,6 @@ def frame(seed, n=300):
     return pd.DataFrame({"colour": colour, "n": random.normal(size=n)})
 
 
-@pytest.mark.skipif(tuple(map(int, xgboost.__version__.split(".")[:2])) < (3, 1), reason="models know no names yet")
 def test_rows_may_hold_the_names_of_categories(tmp_path):
     X = frame(0)
     model = xgboost.XGBRegressor(n_estimators=5, enable_categorical=True, tree_method="hist")
@@ -176,7 +175,6 @@ def test_rows_may_hold_the_names_of_categories(tmp_path):
         assert np.array_equal(evaluate(forest, rows.to_numpy()).decision, model.predict(rows))
 
 
-@pytest.mark.skipif(tuple(map(int, xgboost.__version__.split(".")[:2])) < (3, 1), reason="models know no names yet")
 def test_numbers_as_names_of_categories_are_refused():
     import pandas as pd
 
