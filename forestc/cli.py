@@ -90,6 +90,12 @@ def compile_(
     rows: RowsFile,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="the folder to write")],
     label: Label = None,
+    held_out: Annotated[
+        Path | None, typer.Option("--held-out", metavar="FILE", help="rows that approximate passes are judged on")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="of a Dask cluster that goes through the rows")
+    ] = None,
     target: Annotated[str, typer.Option("--target", help="a list of: verilog, c")] = "verilog,c",
     passes: Annotated[
         str | None, typer.Option("-p", "--passes", help="such as simplify,quantize{leaf_bits=4}; none: the least")
@@ -111,6 +117,8 @@ def compile_(
             rows,
             out,
             label=label,
+            held_out=held_out,
+            scheduler=scheduler,
             targets=[part.strip() for part in target.split(",") if part.strip()],
             passes=passes,
             latency=latency,

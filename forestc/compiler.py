@@ -22,17 +22,18 @@ from forestc.checks.agreement import Agreement, agreement
 from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, vectors
 from forestc.data import rows_from
+from forestc.data.cluster import on_cluster
 from forestc.design import MANIFEST, MODEL, QUANTISED, REPORT, Design, open_design, write_folder
 from forestc.errors import CheckError, OptionError
 from forestc.forest.ir import Forest
-from forestc.forest.numbers import Category, Float
-from forestc.forest.rows import Rows
+from forestc.forest.rows import Judged, Rows
 from forestc.forest.text import print_forest
 from forestc.frontends import load
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.ir import Netlist
 from forestc.passes import passes_from
 from forestc.passes.base import Pass
+from forestc.passes.formats import comparator_bits
 from forestc.passes.pipeline import Step, run_passes
 from forestc.report.markdown import compile_report
 from hw_sim import Simulator
@@ -67,6 +68,8 @@ def compile(
     out: str | Path,
     *,
     label: Any = None,
+    held_out: Any = None,
+    scheduler: str | None = None,
     targets: Sequence[str] = TARGETS,
     passes: str | Sequence[Pass] | None = None,
     latency: int = 0,
@@ -80,7 +83,9 @@ def compile(
 
     model: a path or a fitted model. rows: a path, a 2-D array or a data frame: what the input formats and
     leaf bits are chosen on, and what is reported. label: for a path the column with the truth, else the
-    labels themselves. latency: clock cycles, 0 for combinational logic. Raises ForestcError.
+    labels themselves. held_out: other rows that approximate passes are judged on; with labels in memory, a pair (rows,
+    labels). Without it they judge on a fifth of the rows. scheduler: address of a Dask scheduler; what passes find out
+    about rows they find out there. latency: clock cycles, 0 for combinational logic. Raises ForestcError.
     """
     clock = _Clock(progress)
     if not targets:
@@ -95,8 +100,9 @@ def compile(
         source = load(model, trust_pickle=trust_pickle)
         source = replace(source, name=name or source.name)
         opened = rows_from(rows, source, label)
-    with clock.measure("passes"):
-        forest, steps = run_passes(source, steps_wanted, opened, progress)
+        judge = None if held_out is None else _held_out(held_out, source, label)
+    with clock.measure("passes"), on_cluster(opened, scheduler) as placed:
+        forest, steps = run_passes(source, steps_wanted, placed if judge is None else Judged(placed, judge), progress)
     with clock.measure("lower"):
         netlist = lower(forest, lowering)
     with clock.measure("emit"):
@@ -123,6 +129,13 @@ def compile(
     with clock.measure("write"):
         write_folder(Path(out), files)
     return Compiled(open_design(out), tuple(steps), agreed, figures)
+
+
+def _held_out(held_out: Any, source: Forest, label: Any) -> Rows:
+    if isinstance(held_out, str | Path):
+        return rows_from(held_out, source, label)
+    rows, truth = held_out if isinstance(held_out, tuple) else (held_out, None)
+    return rows_from(rows, source, truth)
 
 
 def _emit(
@@ -195,29 +208,25 @@ def _figures(
         "out": str(out),
         "name": plain(forest.name),
         "targets": targets,
-        "passes": [{"pass": step.name, "guarantee": step.guarantee, **step.report} for step in steps],
+        "passes": [
+            {"pass": step.name, "guarantee": step.guarantee, "keeps": step.keeps, "held_out": step.held_out}
+            | step.report
+            for step in steps
+        ],
         "trees": len(forest.trees),
         "nodes": forest.n_nodes,
         "conditions": sum(len(tree.inner) for tree in source.trees),
         "distinct_conditions": forest.distinct_conditions(),
-        "comparator_bits": comparator_bits(forest),
+        "comparator_bits": sum(
+            comparator_bits(feature.number, forest.thresholds_of(index))
+            for index, feature in enumerate(forest.features)
+        ),
         "cells": len(netlist.cells),
         "latency_cycles": netlist.latency,
         "rows": agreed.rows,
         "accuracy": {"model": agreed.model, "compiled": agreed.compiled},
         "agreement": agreed.agreement,
     }
-
-
-def comparator_bits(forest: Forest) -> int:
-    """Input bits of all distinct comparators together."""
-    bits = 0
-    for index, feature in enumerate(forest.features):
-        number = feature.number
-        assert not isinstance(number, Float)
-        width = number.count.bit_length() if isinstance(number, Category) else number.bits
-        bits += width * len(forest.thresholds_of(index))
-    return bits
 
 
 class _Clock:

@@ -44,7 +44,7 @@ def stab(low: NDArray[np.float64], high: NDArray[np.float64]) -> Stabbing:
     group = _groups(low[order], high[order])
     point = np.empty(len(low), dtype=np.int64)
     point[order] = group
-    return _stabbing(low, high, point, np.zeros(len(low), dtype=bool))
+    return _stabbing(low, high, point, np.zeros(len(low), dtype=bool), int(point.max(initial=-1)) + 1)
 
 
 def stab_most(low: NDArray[np.float64], high: NDArray[np.float64], exceptions: int) -> Stabbing:
@@ -59,7 +59,9 @@ def stab_most(low: NDArray[np.float64], high: NDArray[np.float64], exceptions: i
         chosen = np.array([len(ends) // 2])
     else:
         chosen = _chosen(_counter(start[order], len(ends) + 1), prefix, len(low), exceptions)
-    return _taken(low, high, ends[chosen])
+    found = take(low, high, ends[chosen])
+    used = np.unique(found.point)  # a point that every interval found a better one for is none
+    return found if len(used) == len(chosen) else take(low, high, ends[chosen[used]])
 
 
 def _groups(low: Any, high: Any) -> NDArray[np.int64]:
@@ -83,18 +85,18 @@ def _sweep(low: Any, high: Any) -> Any:
 
 
 def _stabbing(
-    low: NDArray[np.float64], high: NDArray[np.float64], point: NDArray[np.int64], missed: NDArray[np.bool_]
+    low: NDArray[np.float64], high: NDArray[np.float64], point: NDArray[np.int64], missed: NDArray[np.bool_], count: int
 ) -> Stabbing:
-    """The freedom each point has left."""
-    count = int(point.max(initial=-1)) + 1
+    """The freedom each of `count` points has left."""
     lows, highs = np.full(count, -np.inf), np.full(count, np.inf)
     np.maximum.at(lows, point[~missed], low[~missed])
     np.minimum.at(highs, point[~missed], high[~missed])
     return Stabbing(lows, highs, point, missed)
 
 
-def _taken(low: NDArray[np.float64], high: NDArray[np.float64], points: NDArray[np.float64]) -> Stabbing:
-    """Which of ascending points each interval takes: the first inside, else the nearest outside."""
+def take(low: NDArray[np.float64], high: NDArray[np.float64], points: NDArray[np.float64]) -> Stabbing:
+    """Which of ascending points each interval takes: the first inside, else the nearest outside. Indices into
+    `points`, of which some may go untaken: those have all the freedom there is."""
     after = np.searchsorted(points, low, side="right")  # the first point above low
     inside = after < len(points)
     inside[inside] = points[after[inside]] <= high[inside]
@@ -102,9 +104,7 @@ def _taken(low: NDArray[np.float64], high: NDArray[np.float64], points: NDArray[
     with np.errstate(invalid="ignore"):
         left, right = np.abs(low - points[before]), np.abs(points[behind] - high)
     nearest = np.where((after > 0) & ((after == len(points)) | (left <= right)), before, behind)
-    point = np.where(inside, after, nearest)
-    used = np.unique(point)  # a point that every interval found a better one for is none
-    return _stabbing(low, high, np.searchsorted(used, point), ~inside)
+    return _stabbing(low, high, np.where(inside, after, nearest), ~inside, len(points))
 
 
 def _places(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forestc.forest.accuracy import Accuracy, answers_of, judges
 from forestc.forest.evaluate import evaluate, score_range
 from forestc.forest.ir import Forest
 from forestc.forest.rows import Rows
@@ -29,14 +30,14 @@ class Agreement:
 
 def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:
     """One pass over the rows; regression makes a second for the range."""
-    count = same = right_before = right_after = 0
-    labelled = False
+    same, worst, labelled = 0, 0.0, False
     regression = not model.decides
     close = CLOSE * _spread(model, rows) if regression else 0.0
-    worst = 0.0
-    truth_sum = truth_square = error_before = error_after = 0.0
+    accuracy = Accuracy(model.decides), Accuracy(model.decides)
+    count = 0
     for batch in rows.batches():
-        before, after = evaluate(model, batch.X), evaluate(compiled, batch.X)
+        said = evaluate(model, batch.X), evaluate(compiled, batch.X)
+        before, after = said
         count += len(before.index)
         if regression:
             error = np.abs(after.scores * float(compiled.scale or 1.0) - before.scores).max(axis=1)
@@ -45,26 +46,14 @@ def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:
         else:
             rows_same = before.index.reshape(len(batch.X), -1) == after.index.reshape(len(batch.X), -1)
             same += int(rows_same.all(axis=1).sum())
-        if batch.truth is None or len(model.targets) > 1 or (regression and model.n_outputs > 1):
-            continue
-        labelled = True
-        if regression:
-            truth = batch.truth.astype(np.float64)
-            truth_sum += float(truth.sum())
-            truth_square += float((truth * truth).sum())
-            error_before += float(((before.values[:, 0] - truth) ** 2).sum())
-            error_after += float(((after.values[:, 0] - truth) ** 2).sum())
-        else:
-            right_before += int((before.index == batch.truth).sum())
-            right_after += int((after.index == batch.truth).sum())
+        if batch.truth is not None and judges(model):
+            labelled = True
+            for measured, forest, answer in zip(accuracy, (model, compiled), said, strict=True):
+                measured.add(answers_of(forest, answer), batch.truth)
     if not count:
         return Agreement(0, 1.0, None, None, None)
-    if regression:
-        total = truth_square - truth_sum**2 / count
-        squared = [1 - error / total if labelled and total > 0 else None for error in (error_before, error_after)]
-        return Agreement(count, same / count, squared[0], squared[1], worst)
-    model_right, compiled_right = (right_before / count, right_after / count) if labelled else (None, None)
-    return Agreement(count, same / count, model_right, compiled_right, None)
+    shares = [measured.share if labelled else None for measured in accuracy]
+    return Agreement(count, same / count, shares[0], shares[1], worst if regression else None)
 
 
 def _spread(model: Forest, rows: Rows) -> float:

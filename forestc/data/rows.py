@@ -12,7 +12,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from forestc.forest.numbers import Category
 from forestc.forest.rows import ArrayRows, Batch, Rows
 
 BLOCK_BYTES = 8 << 20
-BATCH_ROWS = 8192
+BATCH_ROWS = 16384
 BATCH_VALUES = 1 << 24
 _NULLS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 
@@ -66,6 +66,19 @@ class TableRows:
             yield Batch(X, truth)
         if not start:
             raise RowsError("there are no rows", where=self.where, do="give at least one")
+
+    @property
+    def divisible(self) -> bool:
+        """Whether the rows lie in parts that others can read."""
+        return isinstance(self.open, _Files)
+
+    def parts(self) -> list[tuple[int, TableRows]]:
+        """The parts, each with the number of its first row. They pickle. Raises RowsError."""
+        assert isinstance(self.open, _Files)
+        try:
+            return [(first, replace(self, open=part, where=part.path)) for first, part in self.open.parts()]
+        except (pa.ArrowException, OSError) as error:
+            raise RowsError(f"can't be read ({_first_line(error)})", where=self.where) from None
 
     def _tables(self) -> Iterator[pa.RecordBatch]:
         try:
@@ -321,11 +334,35 @@ def _dataset_rows(path: Path, form: str, forest: Forest, label: str | None) -> R
         raise RowsError(f"not a readable {form} file ({_first_line(error)})", where=str(path)) from None
     wanted, label = _columns(dataset.schema.names, forest, label, str(path), True)
     needed = [name for name in wanted if name is not None] + ([label] if label is not None else [])
+    files = _Files(str(path), form, tuple(needed))
+    return TableRows(files, wanted, label, forest.classes, str(path), _names(forest))
 
-    def start() -> Iterator[pa.RecordBatch]:
-        return iter(dataset.to_batches(columns=needed, batch_size=BATCH_ROWS))
 
-    return TableRows(start, wanted, label, forest.classes, str(path), _names(forest))
+@dataclass(frozen=True)
+class _Files:
+    """Opens a Parquet or Arrow file or folder, or one row group of a Parquet file. Pickles."""
+
+    path: str
+    form: str
+    columns: tuple[str, ...]
+    group: int | None = None
+
+    def __call__(self) -> Iterator[pa.RecordBatch]:
+        source = pyarrow.dataset.dataset(self.path, format=self.form)
+        if self.group is not None:
+            (source,) = source.get_fragments()
+            source = source.subset(row_group_ids=[self.group])
+        return iter(source.to_batches(columns=list(self.columns), batch_size=BATCH_ROWS))
+
+    def parts(self) -> Iterator[tuple[int, _Files]]:
+        """Files or row groups, each with the number of its first row."""
+        first = 0
+        for fragment in pyarrow.dataset.dataset(self.path, format=self.form).get_fragments():
+            groups = fragment.row_groups if self.form == "parquet" else [None]
+            for group in groups:
+                rows = fragment.count_rows() if group is None else group.num_rows
+                yield first, replace(self, path=fragment.path, group=None if group is None else group.id)
+                first += rows
 
 
 def _columns(

@@ -19,6 +19,7 @@ from forestc.forest.ir import (
     Aggregate,
     Combine,
     Decision,
+    Draw,
     Feature,
     Forest,
     IntArray,
@@ -51,6 +52,7 @@ def make_tree(
     sets: Sequence[Sequence[Member]] = (),
     cover: ArrayLike | None = None,
     ids: ArrayLike | None = None,
+    drawn: Draw | None = None,
     quantised: bool = False,
 ) -> Tree:
     """A Tree whose nodes form one tree rooted at node 0. Raises ModelError naming `where` and the node.
@@ -65,6 +67,8 @@ def make_tree(
     n = len(left_)
     if not 1 <= n <= MAX_NODES:
         raise ModelError(f"{n} nodes", where=where, do=f"a tree has 1 to {MAX_NODES} nodes")
+    if drawn is not None and not (0 <= drawn.seed < 1 << 32 and 0 < drawn.count < 1 << 31 and 0 < drawn.rows < 1 << 31):
+        raise ModelError(f"was trained on {drawn.count} of {drawn.rows} rows drawn by seed {drawn.seed}", where=where)
     numbers = np.arange(n, dtype=np.int32) if ids is None else _ints(ids, "node ids", where)
     is_leaf = left_ == LEAF
     feature_ = _ints(feature, "features", where)
@@ -105,6 +109,7 @@ def make_tree(
         outputs=tuple(int(k) for k in outputs),
         cover=None if cover_ is None else _readonly(cover_),
         ids=_readonly(numbers),
+        drawn=drawn,
     )
 
 

@@ -66,6 +66,19 @@ class Feature:
     labels: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Draw:
+    """The rows a tree was trained on: `count` of `rows`, drawn with replacement by NumPy's RandomState(seed)."""
+
+    seed: int
+    count: int
+    rows: int
+
+    def indices(self) -> NDArray[np.int64]:
+        """Row numbers (count,), as often as they were drawn."""
+        return np.random.RandomState(self.seed).randint(0, self.rows, self.count)
+
+
 @dataclass(frozen=True, eq=False)
 class Tree:
     """Nodes as parallel arrays of length n; node 0 is the root.
@@ -82,6 +95,7 @@ class Tree:
     values: (leaves, len(outputs)) float64, or int64 once quantised: what a leaf adds to `outputs`.
     cover: training weight that reached each node, or None.
     ids: the source library's own number of each node.
+    drawn: which rows the tree was trained on, or None where the source does not tell.
     """
 
     feature: IntArray
@@ -96,6 +110,7 @@ class Tree:
     outputs: tuple[int, ...]
     cover: NDArray[np.float64] | None
     ids: IntArray
+    drawn: Draw | None = None
 
     @property
     def size(self) -> int:
@@ -314,14 +329,18 @@ class Forest:
 
     def distinct_conditions(self) -> int:
         """Number of different (feature, threshold or set) conditions: comparators after sharing."""
-        conditions, sets = [], set()
+        feature, threshold, sets = [], [], set()
         for tree in self.trees:
-            inner = tree.inner
-            plain = inner[tree.set_index[inner] == NO_SET]
-            conditions.append(np.stack([tree.feature[plain], tree.threshold[plain]], axis=1))
-            for node in inner[tree.set_index[inner] != NO_SET].tolist():
+            plain = (tree.left != LEAF) & (tree.set_index == NO_SET)
+            feature.append(tree.feature[plain])
+            threshold.append(tree.threshold[plain])
+            for node in np.flatnonzero(tree.set_index != NO_SET).tolist():
                 sets.add((int(tree.feature[node]), tree.sets[tree.set_index[node]]))
-        return len(np.unique(np.concatenate(conditions), axis=0)) + len(sets)
+        features, thresholds = np.concatenate(feature), np.concatenate(threshold)
+        order = np.lexsort((thresholds, features))
+        features, thresholds = features[order], thresholds[order]
+        changes = (features[1:] != features[:-1]) | (thresholds[1:] != thresholds[:-1])
+        return int(changes.sum()) + (len(features) > 0) + len(sets)
 
 
 def unique_in(arrays: Iterable[NDArray[Any]]) -> NDArray[np.int64]:

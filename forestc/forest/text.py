@@ -18,7 +18,8 @@
 A node line is `node: feature < threshold ? left : right`, `feature in {codes}` or `feature in [cuts]`, or
 `node: leaf values`; `id` where the source numbers the node otherwise. Floats are printed with as many
 digits as bring them back exactly. Behind an aggregate may stand `/ divisor`, behind a link `slope 2.0` and
-`shift 0.5`, behind a decision `ties last`. Parts follow one another, each with lines of its own:
+`shift 0.5`, behind a decision `ties last`, and behind a tree's outputs `drawn 120 of 120 seed 7`. Parts follow one
+another, each with lines of its own:
 
     part 0 3
     part-aggregate sum float64 bias-first / 20.0
@@ -46,6 +47,7 @@ from forestc.forest.ir import (
     Aggregate,
     Combine,
     Decision,
+    Draw,
     Feature,
     Forest,
     Label,
@@ -87,7 +89,9 @@ def _lines(forest: Forest) -> Iterator[str]:
         yield f"scale {forest.scale!r}"
     categories = [isinstance(feature.number, Category) for feature in forest.features]
     for tree in forest.trees:
-        yield f"tree outputs {' '.join(map(str, tree.outputs))}"
+        draw = tree.drawn
+        drawn = f" drawn {draw.count} of {draw.rows} seed {draw.seed}" if draw is not None else ""
+        yield f"tree outputs {' '.join(map(str, tree.outputs))}{drawn}"
         yield from _tree_lines(tree, categories)
 
 
@@ -137,6 +141,7 @@ _LINK = re.compile(rf"({'|'.join(get_args(LinkKind))})(?: slope ({_FLOAT}))?(?: 
 _DECISION = re.compile(rf"(none|threshold|argmax)(?: ({_FLOAT}))? on (scores|values)(?: ties (last))?")
 _COMBINE = re.compile(rf"(each|vote|average|median)((?: {_FLOAT})*)")
 _SOURCE = re.compile(rf"source ({_STRING}) ({_STRING}) ({_STRING})")
+_TREE = re.compile(r"tree outputs (\d{1,9}(?: \d{1,9})*)(?: drawn (\d{1,10}) of (\d{1,10}) seed (\d{1,10}))?")
 _NODE = re.compile(
     r"(?P<node>\d{1,9}): (?:leaf (?P<values>\S+(?: -?[\d.]\S*)*)"
     r"|(?P<feature>\d{1,9}) (?:< (?P<threshold>\S+)|in (?P<set>\{[\d,]*\}|\[[-+\w.,]*\]))"
@@ -262,7 +267,10 @@ def _parse_judgement(
 
 
 def _parse_tree(lines: list[str], start: int, end: int, quantised: bool, index: int) -> Tree:
-    outputs = [int(k) for k in lines[start][len("tree outputs ") :].split(" ")]
+    head = _TREE.fullmatch(lines[start])
+    if not head:
+        raise ModelError(f"can't read {lines[start][:60]!r}", where=f"line {start + 1}")
+    outputs = [int(k) for k in head[1].split(" ")]
     number = int if quantised else float
     n = end - start - 1
     feature, left, right = np.full((3, n), LEAF, dtype=np.int64)
@@ -312,5 +320,6 @@ def _parse_tree(lines: list[str], start: int, end: int, quantised: bool, index: 
         sets=sets,
         cover=cover or None,
         ids=ids,
+        drawn=None if head[2] is None else Draw(int(head[4]), int(head[2]), int(head[3])),
         quantised=quantised,
     )

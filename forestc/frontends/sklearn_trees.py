@@ -21,6 +21,7 @@ from forestc.forest.ir import (
     Aggregate,
     Combine,
     Decision,
+    Draw,
     Feature,
     Forest,
     Label,
@@ -102,6 +103,7 @@ def read_tree(
     *,
     missing: bool = True,
     columns: NDArray[np.int64] | None = None,
+    drawn: Draw | None = None,
 ) -> Tree:
     """One `sklearn.tree._tree.Tree`.
 
@@ -133,6 +135,7 @@ def read_tree(
         outputs=outputs,
         missing_left=None if left_if_missing is None else np.asarray(left_if_missing) != 0,
         cover=tree.weighted_n_node_samples,
+        drawn=drawn,
     )
 
 
@@ -143,7 +146,9 @@ def read_forest(model: Any, where: str) -> Forest:
     targets = int(getattr(model, "n_outputs_", 1))
     if not hasattr(model, "classes_"):
         trees = [
-            read_tree(e.tree_, f"{where}, tree {i}", range(targets), _flat(e.tree_, [1] * targets))
+            read_tree(
+                e.tree_, f"{where}, tree {i}", range(targets), _flat(e.tree_, [1] * targets), drawn=_draw(model, e)
+            )
             for i, e in enumerate(estimators)
         ]
         return finished(model, where, trees, n_outputs=targets, missing=True, aggregate=aggregate)
@@ -151,7 +156,8 @@ def read_forest(model: Any, where: str) -> Forest:
     widths = [len(c) for c in classes]
     outputs = range(sum(widths))
     trees = [
-        read_tree(e.tree_, f"{where}, tree {i}", outputs, _flat(e.tree_, widths)) for i, e in enumerate(estimators)
+        read_tree(e.tree_, f"{where}, tree {i}", outputs, _flat(e.tree_, widths), drawn=_draw(model, e))
+        for i, e in enumerate(estimators)
     ]
     argmax = Decision("argmax")
     if targets == 1:
@@ -165,6 +171,16 @@ def read_forest(model: Any, where: str) -> Forest:
         for end, width, labels in zip(ends, widths, classes, strict=True)
     ]
     return finished(model, where, trees, n_outputs=ends[-1], missing=True, parts=parts)
+
+
+def _draw(model: Any, estimator: Any) -> Draw | None:
+    """The bootstrap sample of one of a forest's trees, where its seed tells it: none without bootstrap, where the
+    library drew by weights, and in models of releases that did not keep the number of rows."""
+    if not getattr(model, "bootstrap", False) or getattr(model, "_sample_weight", None) is not None:
+        return None
+    told = estimator.random_state, getattr(model, "_n_samples_bootstrap", None), getattr(model, "_n_samples", None)
+    numbers = [int(number) for number in told if isinstance(number, int | np.integer)]
+    return Draw(*numbers) if len(numbers) == len(told) else None
 
 
 def _flat(tree: Any, widths: list[int]) -> NDArray[np.float64]:

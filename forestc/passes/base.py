@@ -6,6 +6,9 @@ import json
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.forest.rows import Rows
@@ -17,15 +20,21 @@ Guarantee: TypeAlias = Literal["exact", "exact-on-data", "approximate"]
 class PassResult:
     """What a pass made.
 
-    guarantee: what it promises; the pipeline checks it. tolerance: for an approximate pass, the
-    largest change it was allowed: the share of decisions, or the error over the range of scores.
-    report: figures for people and for `--json`.
+    guarantee: what it promises; the pipeline checks it. report: figures for people and for `--json`.
+    keeps: what of the rows an exact-on-data pass leaves alone: their decisions, or their paths through all trees;
+    with `drawn` (trees, rows) only the paths of the rows that each tree was shown.
+    tolerance: for an approximate pass the largest change it was allowed. measure: of what: decisions (the share of
+    them that changes on the rows; of a regression the largest error over the range of scores) or accuracy (what is
+    lost of it, or of R squared, on rows held out).
     """
 
     forest: Forest
     guarantee: Guarantee
     report: dict[str, Any] = field(default_factory=dict)
     tolerance: float = 0.0
+    keeps: Literal["decisions", "paths"] = "decisions"
+    drawn: NDArray[np.uint8] | None = None
+    measure: Literal["decisions", "accuracy"] = "decisions"
 
 
 @runtime_checkable

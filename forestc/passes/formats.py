@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.node_bounds import FlatTrees, update_node_bounds
 from forestc.errors import OptionError
-from forestc.forest.evaluate import encode
-from forestc.forest.ir import LEAF, NO_SET, Forest
+from forestc.forest.ir import Forest
 from forestc.forest.numbers import (
     Category,
     Fixed,
@@ -29,24 +27,10 @@ from forestc.forest.numbers import (
     threshold_key,
     word_range,
 )
-from forestc.forest.rows import Rows
+from forestc.passes.observation import Freedom
 
 MOST_FIXED_BITS = 24  # a float32 holds no more; past it the order-preserving key is no wider and exact
 MOST_INTEGER_BITS = 32
-
-
-@dataclass
-class Freedom:
-    """What rows say of one feature: range, whether all values are whole, whether any is missing, and
-    for each distinct threshold the interval (low, high] that it may move in."""
-
-    thresholds: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    smallest: float = math.inf
-    largest: float = -math.inf
-    whole: bool = True
-    missing: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,91 +40,6 @@ class Format:
     number: NumberType
     words: NDArray[np.int64]
     keeps: str
-
-
-def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
-    """One Freedom a feature. Without rows nothing may move. Time O(rows * trees * depth)."""
-    freedoms = [Freedom(t, t.copy(), t.copy()) for t in map(forest.thresholds_of, range(len(forest.features)))]
-    if rows is None:
-        return freedoms
-    trees = flat_trees(forest)
-    low, high = np.full(len(trees.feature), -np.inf), np.full(len(trees.feature), np.inf)
-    cuts = [_cuts_of(forest, index) for index in range(len(freedoms))]
-    around = [(np.full(len(c), -np.inf), np.full(len(c), np.inf)) for c in cuts]
-    for batch in rows.batches():
-        x = encode(forest, batch.X)
-        update_node_bounds(x, trees, low, high)
-        for index, freedom in enumerate(freedoms):
-            known = x[:, index][~np.isnan(x[:, index])]
-            freedom.missing |= len(known) < len(x)
-            if len(known):
-                freedom.smallest = min(freedom.smallest, float(known.min()))
-                freedom.largest = max(freedom.largest, float(known.max()))
-                freedom.whole &= bool((known == np.floor(known)).all()) and bool(np.isfinite(known).all())
-                if len(cuts[index]):  # a cut of a set moves between the values of all rows, not of its node's
-                    ends = np.concatenate([[-np.inf], np.sort(known), [np.inf]])
-                    place = np.searchsorted(ends, cuts[index], side="left")
-                    np.maximum(around[index][0], ends[np.maximum(place - 1, 0)], out=around[index][0])
-                    np.minimum(around[index][1], ends[place], out=around[index][1])
-    for index, freedom in enumerate(freedoms):
-        here = np.flatnonzero((trees.feature == index) & (trees.set_start == NO_SET))
-        place = np.searchsorted(freedom.thresholds, trees.threshold[here])
-        freedom.low = np.full(len(freedom.thresholds), -np.inf)
-        freedom.high = np.full(len(freedom.thresholds), np.inf)
-        np.maximum.at(freedom.low, place, low[here])
-        np.minimum.at(freedom.high, place, high[here])
-        if len(cuts[index]):
-            place = np.searchsorted(freedom.thresholds, cuts[index])
-            freedom.low[place] = np.maximum(freedom.low[place], around[index][0])
-            freedom.high[place] = np.minimum(freedom.high[place], around[index][1])
-    return freedoms
-
-
-def _cuts_of(forest: Forest, index: int) -> NDArray[np.float64]:
-    """The cuts of all sets on a feature that is no category, ascending."""
-    if isinstance(forest.features[index].number, Category):
-        return np.zeros(0)
-    found = {
-        float(cut)
-        for tree in forest.trees
-        for chosen in np.unique(tree.set_index[tree.feature == index]).tolist()
-        if chosen != NO_SET
-        for cut in tree.sets[chosen]
-    }
-    return np.array(sorted(found))
-
-
-def flat_trees(forest: Forest) -> FlatTrees:
-    """All trees of a float forest in one piece, for the compiled pass over rows."""
-    sizes = [tree.size for tree in forest.trees]
-    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-    offset = np.repeat(roots, sizes)
-    members: list[float] = []
-    spans = []
-    for tree in forest.trees:
-        ends = len(members) + np.cumsum([0, *map(len, tree.sets)])
-        members += [float(member) for chosen in tree.sets for member in chosen]
-        chosen = tree.set_index
-        spans.append(np.where(chosen == NO_SET, NO_SET, [ends[chosen], ends[np.minimum(chosen + 1, len(tree.sets))]]))
-    set_start, set_end = np.concatenate(spans, axis=1).astype(np.int64)
-
-    def joined(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(tree, name) for tree in forest.trees])
-
-    left, right = joined("left"), joined("right")
-    ordered = np.array([not isinstance(f.number, Category) for f in forest.features] + [False])
-    return FlatTrees(
-        roots=roots,
-        feature=joined("feature"),
-        threshold=joined("threshold"),
-        left=np.where(left == LEAF, LEAF, left + offset),
-        right=np.where(right == LEAF, LEAF, right + offset),
-        missing_left=joined("missing_left"),
-        set_start=set_start,
-        set_end=set_end,
-        members=np.array(members, dtype=np.float64),
-        cuts=(set_start != NO_SET) & ordered[joined("feature")],
-    )
 
 
 def choose(
@@ -171,6 +70,21 @@ def choose(
             return _narrowed(freedom, missing, input_bits or MOST_INTEGER_BITS)
     bits = raw.bits if isinstance(raw, Float) else 64
     return Format(Ordered(bits), threshold_key(t, bits), "exact")
+
+
+def word_bits(number: NumberType) -> int:
+    """Bits of a feature's words."""
+    assert not isinstance(number, Float)
+    return number.count.bit_length() if isinstance(number, Category) else number.bits
+
+
+def comparator_bits(number: NumberType, words: NDArray[np.int64]) -> int:
+    """Input bits that comparators with these distinct thresholds look at: x < t needs not see the bits below t's
+    lowest 1."""
+    width = word_bits(number)
+    lowest = words & -words
+    zeros = np.where(words == 0, width - 1, np.log2(np.maximum(lowest, 1)).astype(np.int64))
+    return int(np.maximum(width - zeros, 1).sum())
 
 
 def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:

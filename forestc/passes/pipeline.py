@@ -3,8 +3,11 @@
 | guarantee     | how it is checked here                                                        |
 |---------------|-------------------------------------------------------------------------------|
 | exact         | scores and decisions before and after, on the rows and on boundary inputs     |
-| exact-on-data | decisions before and after, on the rows                                       |
-| approximate   | the change measured on the rows; refused past the pass's tolerance            |
+| exact-on-data | decisions before and after, on the rows; or leaf by leaf, where paths are kept |
+| approximate   | the change measured on the rows, or accuracy on rows held out; refused past the |
+|               | pass's tolerance                                                              |
+
+What a pass that may change decisions does to accuracy on held-out rows is measured too.
 """
 
 from __future__ import annotations
@@ -18,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import CheckError
+from forestc.forest.accuracy import Accuracy, answers_of, truth_of_batch
 from forestc.forest.boundary import boundary_inputs
 from forestc.forest.evaluate import Evaluation, encode, evaluate, evaluate_words, score_range
 from forestc.forest.ir import Forest
-from forestc.forest.rows import Rows
+from forestc.forest.rows import Rows, to_judge
 from forestc.forest.verify import verify
 from forestc.passes.base import Guarantee, Pass, PassResult, print_pass
 
@@ -30,13 +34,20 @@ MOST_BOUNDARY_INPUTS = 20_000
 
 @dataclass(frozen=True)
 class Step:
-    """One pass as it ran: its spelling, promise, figures, and what the check measured."""
+    """One pass as it ran: its spelling, promise, figures, and what the check measured.
+
+    keeps: what of the rows an exact-on-data pass leaves alone, in words. change: share of decisions (of a regression
+    error over the range of scores) on the rows, or what was lost of the accuracy. held_out: rows judged on and
+    accuracy (or R squared; agreement with the model where there are no labels) before and after, where measured.
+    """
 
     name: str
     guarantee: Guarantee
     report: dict[str, Any]
     inputs_checked: int
     change: float
+    keeps: str = ""
+    held_out: dict[str, Any] | None = None
 
 
 def run_passes(
@@ -64,11 +75,23 @@ def run_passes(
             watch.on_rows(*pair)
     for watch in watches:
         watch.on_boundary(rows)
-    steps = [
-        Step(watch.name, watch.result.guarantee, watch.result.report, watch.inputs, watch.verdict())
-        for watch in watches
-    ]
-    return forests[-1], steps
+    if rows is not None and any(watch.judged for watch in watches):
+        progress("measuring accuracy on held-out rows")
+        accuracy = _held_out(forests, to_judge(rows))
+        for watch, before, after in zip(watches, accuracy[:-1], accuracy[1:], strict=True):
+            watch.on_held_out(before, after)
+    return forests[-1], [watch.step() for watch in watches]
+
+
+def _held_out(forests: Sequence[Forest], rows: Rows) -> list[Accuracy]:
+    """The accuracy of each forest; where there are no labels the first one's answers are the truth."""
+    accuracy = [Accuracy(forest.decides) for forest in forests]
+    for batch in rows.batches():
+        answers = [answers_of(forest, evaluate(forest, batch.X)) for forest in forests]
+        truth = truth_of_batch(forests[0], batch, answers[0])
+        for measured, said in zip(accuracy, answers, strict=True):
+            measured.add(said, truth)
+    return accuracy
 
 
 class _Watch:
@@ -77,10 +100,16 @@ class _Watch:
     def __init__(self, name: str, before: Forest, after: Forest, result: PassResult) -> None:
         self.name, self.before, self.after, self.result = name, before, after, result
         self.exact = result.guarantee == "exact"
+        self.paths = result.guarantee == "exact-on-data" and result.keeps == "paths"
+        self.judged = result.guarantee == "approximate" or result.drawn is not None
         self.inputs = self.changed = 0
         self.error, self.low, self.high = 0.0, np.inf, -np.inf
+        self.held_out: dict[str, Any] | None = None
+        self.loss = 0.0
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
+        if self.paths:
+            self._compare_paths(old, new)
         self.inputs += len(old.index)
         if self.exact:
             _compare_exactly(self.name, old, new)
@@ -103,13 +132,52 @@ class _Watch:
                 self.name, evaluate_words(self.before, inputs), evaluate_words(self.after, inputs[:, kept])
             )
 
+    def _compare_paths(self, old: Evaluation, new: Evaluation) -> None:
+        """Leaf by leaf: of all rows in all trees, or of the rows each tree was shown."""
+        differs = old.leaves != new.leaves
+        if self.result.drawn is not None:
+            differs &= self.result.drawn[:, self.inputs : self.inputs + len(differs)].T > 0
+        if differs.any():
+            row, tree = (int(place[0]) for place in np.nonzero(differs))
+            raise CheckError(
+                f"{self.name} promised to change no path and changed {int(differs.sum())}",
+                where=f"row {self.inputs + row}, tree {tree}: from leaf {old.leaves[row, tree]} to "
+                f"{new.leaves[row, tree]}",
+                do="report this bug",
+            )
+
+    def on_held_out(self, before: Accuracy, after: Accuracy) -> None:
+        if not self.judged or not before.rows:
+            return
+        shares = before.share, after.share
+        self.held_out = {"rows": before.rows, "accuracy": list(shares)}
+        if shares[0] is not None and shares[1] is not None:
+            self.loss = max(0.0, shares[0] - shares[1])
+
+    def step(self) -> Step:
+        """Raises CheckError for a change that was not promised."""
+        keeps = ""
+        if self.result.guarantee == "exact-on-data":
+            keeps = self.result.keeps if self.result.drawn is None else "paths of each tree's own rows"
+        result = self.result
+        return Step(self.name, result.guarantee, result.report, self.inputs, self.verdict(), keeps, self.held_out)
+
     def verdict(self) -> float:
-        """The change: share of decisions, or error over the range of scores. Raises CheckError if too large."""
+        """The change: share of decisions, error over the range of scores, or what was lost of the accuracy. Raises
+        CheckError if it is too large."""
         if self.exact or not self.inputs:
             return 0.0
+        if self.result.guarantee == "approximate" and self.result.measure == "accuracy":
+            if self.loss > self.result.tolerance:
+                raise CheckError(
+                    f"{self.name} loses {self.loss:.4f} of the accuracy on held-out rows; the tolerance is "
+                    f"{self.result.tolerance:.4f}",
+                    do="allow less change or raise its tolerance",
+                )
+            return self.loss
         decisions = self.before.decides
         change = self.changed / self.inputs if decisions else self.error / score_range(self.low, self.high)
-        if self.result.guarantee == "exact-on-data" and self.changed:
+        if self.result.guarantee == "exact-on-data" and self.changed and self.result.drawn is None:
             raise CheckError(
                 f"{self.name} promised to change no decision and changed {self.changed} of {self.inputs}",
                 do="report this bug",

@@ -24,7 +24,8 @@ from forestc.forest.ir import NO_SET, Aggregate, Combine, Decision, Forest, Link
 from forestc.forest.numbers import Category, parse_number_type
 from forestc.forest.rows import Rows
 from forestc.passes.base import PassResult
-from forestc.passes.formats import Format, choose, given, observe, parse_formats
+from forestc.passes.formats import Format, choose, given, parse_formats, word_bits
+from forestc.passes.observation import observe
 
 MOST_LEAF_BITS = 32
 SEARCHED_LEAF_BITS = 16
@@ -99,7 +100,7 @@ class Quantize:
         change, kept = measured.change[best], measured.rows > 0
         report = {
             "leaf_bits": bits[best],
-            "input_bits": sum(_bits(f) for f in formats),
+            "input_bits": sum(word_bits(form.number) for form in formats),
             "inputs": {
                 f.name: f"{form.number}, {form.keeps}{', may be missing' * absent}"
                 for f, form, absent in zip(forest.features, formats, missing, strict=True)
@@ -155,11 +156,6 @@ def _mean_of_parts(forest: Forest) -> Forest:
                 trees.append(changed_tree(tree, values=values, outputs=outputs))
     mean = Aggregate(divisor=sum(weights))  # of the weighted members, as the library has it; the bias is in the sum
     return changed(forest, trees=tuple(trees), n_outputs=width, bias=bias, aggregate=mean, parts=(), combine=Combine())
-
-
-def _bits(form: Format) -> int:
-    number = form.number
-    return number.count.bit_length() if isinstance(number, Category) else number.bits
 
 
 @dataclass(frozen=True)

@@ -1,132 +1,252 @@
-"""share-thresholds: fewer distinct conditions.
+"""share-thresholds: fewer distinct conditions, and narrower ones.
 
-Min_DBN (Nakamura and Sakurada, algorithm 2): the threshold of a node may move anywhere in the interval that leaves
-each given row's path alone, so thresholds of one feature whose intervals have a common point become one.
+Min_DBN (Nakamura and Sakurada 2022, algorithm 2): the threshold of a node may move anywhere in the interval that
+leaves each given row's path alone, so thresholds of one feature whose intervals have a common point become one. The
+extensions of their section 5 are options; `few-bits`, `budget` and the search by `tolerance` are ours.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.interval_stabbing import Stabbing, stab_most
-from forestc.algorithms.node_bounds import update_node_bounds
+from forestc.algorithms.dyadic_points import narrow_points
+from forestc.algorithms.interval_stabbing import stab, stab_most, take
+from forestc.algorithms.kmeans_line import kmeans_line
+from forestc.algorithms.node_bounds import NodeBounds
 from forestc.errors import ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
-from forestc.forest.evaluate import encode
-from forestc.forest.ir import NO_SET, Forest
+from forestc.forest.ir import Forest
 from forestc.forest.numbers import FLOAT32, Category
-from forestc.forest.rows import Rows
+from forestc.forest.rows import Rows, Some, reduce_rows, to_fit, to_judge
 from forestc.passes.base import PassResult
-from forestc.passes.formats import flat_trees
+from forestc.passes.drawn_rows import check_drawn, drawn_rows
+from forestc.passes.formats import choose, comparator_bits, word_bits
+from forestc.passes.observation import Observation, Observe, freedoms, plain_nodes
+from forestc.passes.path_change import widened
+from forestc.passes.threshold_search import Search
+
+DEFAULT_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
 class ShareThresholds:
     """Options.
 
-    exceptions: how many intervals of a feature may be missed: a number, or a share below 1 of the feature's
-    nodes. A missed node takes the nearest threshold, so rows' paths may change.
-    prefer: few-bits (of the values a threshold may take, the one with the fewest fraction bits, so that
-    comparators get narrower) or middle (the middle of the interval, as the paper has it).
-    tolerance: as in quantize, of an approximate result.
+    rows: all, or per-tree: each tree keeps the paths of the rows it was trained on, drawn again as scikit-learn drew
+    them (problem 3); the rows must be the training rows in their order.
+    path_change: so large a share of a node's rows may change sides either way (sigma of problem 4).
+    exceptions: how many intervals of a feature may be missed (c of problem 5): a number, or a share below 1 of the
+    feature's nodes. A missed node takes the nearest threshold.
+    kmeans: instead of all that, so many thresholds a feature, the centres of clusters (Jinguji et al. 2018).
+    budget: at most so many comparators in all: thresholds are given up where it changes least.
+    tolerance: the accuracy (R squared of a regression) that may be lost on held-out rows, 0.01 where nothing is said.
+    Given without path_change, exceptions, kmeans and budget: the fewest comparators that stay within it.
+    prefer: few-bits (of all smallest sets of thresholds one with the fewest binary digits) or middle (the middle of
+    the interval, as the paper has it).
     """
 
+    rows: str = "all"
+    path_change: float = 0.0
     exceptions: int | float = 0
+    kmeans: int = 0
+    budget: int = 0
+    tolerance: float | None = None
     prefer: str = "few-bits"
-    tolerance: float = 0.01
     name: ClassVar[str] = "share-thresholds"
 
     def __post_init__(self) -> None:
+        def refuse(option: str, do: str) -> OptionError:
+            return OptionError(f"share-thresholds: {option}={getattr(self, option)}", do=do)
+
+        if self.rows not in ("all", "per-tree"):
+            raise refuse("rows", "use all or per-tree")
         if self.prefer not in ("few-bits", "middle"):
-            raise OptionError(f"share-thresholds: prefer={self.prefer}", do="use few-bits or middle")
-        number = isinstance(self.exceptions, int | float) and not isinstance(self.exceptions, bool)
-        if not number or not self.exceptions >= 0 or (self.exceptions > 1 and self.exceptions != int(self.exceptions)):
-            raise OptionError(f"share-thresholds: exceptions={self.exceptions}", do="use a number or a share below 1")
-        if not isinstance(self.tolerance, int | float) or not 0 <= self.tolerance <= 1:
-            raise OptionError(f"share-thresholds: tolerance={self.tolerance}", do="use a share from 0 to 1")
+            raise refuse("prefer", "use few-bits or middle")
+        if not _number(self.exceptions) or (self.exceptions > 1 and self.exceptions != int(self.exceptions)):
+            raise refuse("exceptions", "use a number or a share below 1")
+        if not _number(self.path_change) or self.path_change >= 1:
+            raise refuse("path_change", "use a share below 1")
+        for option in ("kmeans", "budget"):
+            value = getattr(self, option)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise refuse(option, "use a number of thresholds")
+        if self.tolerance is not None and (not _number(self.tolerance) or self.tolerance > 1):
+            raise refuse("tolerance", "use a share from 0 to 1")
+        ways = [w for w in ("exceptions", "kmeans", "budget") if getattr(self, w)]
+        if len(ways) > 1 or (self.kmeans and self.path_change):
+            others = [*ways, "path_change"] if self.kmeans and self.path_change else ways
+            raise OptionError(f"share-thresholds: {' and '.join(others)}", do="give one of them")
+
+    @property
+    def searches(self) -> bool:
+        """Whether thresholds are given up until a budget or a tolerance is met."""
+        return bool(self.budget) or (
+            self.tolerance is not None and not (self.path_change or self.exceptions or self.kmeans)
+        )
+
+    @property
+    def lossless(self) -> bool:
+        return not (self.path_change or self.exceptions or self.kmeans or self.searches)
 
     def run(self, forest: Forest, rows: Rows | None) -> PassResult:
-        """The forest with shared thresholds. Exact-on-data without exceptions: no row's path changes. Raises
-        ModelError for a quantised forest, OptionError without rows. Time O(rows * trees * depth + nodes log nodes)."""
+        """The forest with shared thresholds. Exact-on-data where no exceptions are asked for: no path of the rows
+        changes (with per-tree rows, no path of a tree's own rows). Else approximate, fitted on four in five of the
+        rows and judged on the fifth, unless rows to judge on are given.
+
+        Raises ModelError for a quantised forest, OptionError without rows. Time O(rows * trees * depth + nodes log
+        nodes); path_change goes through the rows 8 or 16 times.
+        """
         if forest.quantised:
             raise ModelError("share-thresholds works on floats", do="put it before quantize")
         if rows is None:
             raise OptionError("share-thresholds needs rows")
-        flat = flat_trees(forest)
-        low, high = np.full(len(flat.feature), -np.inf), np.full(len(flat.feature), np.inf)
-        for batch in rows.batches():
-            update_node_bounds(encode(forest, batch.X), flat, low, high)
-        thresholds, missed = flat.threshold.copy(), 0
-        for index, feature in enumerate(forest.features):
-            here = np.flatnonzero((flat.feature == index) & (flat.left >= 0) & (flat.set_start == NO_SET))
-            if isinstance(feature.number, Category) or not len(here):
-                continue
-            allowed = int(self.exceptions * len(here)) if self.exceptions < 1 else int(self.exceptions)
-            found = stab_most(low[here], high[here], allowed)
-            missed += int(found.missed.sum())
-            own = flat.threshold[here]
-            values = self._values(found, own, narrow=feature.number == FLOAT32)
-            thresholds[here] = values[found.point]
-        ends = np.cumsum([tree.size for tree in forest.trees])
-        trees = tuple(
+        fit = rows if self.lossless else to_fit(rows)
+        drawn = drawn_rows(forest, rows) if self.rows == "per-tree" else None
+        if drawn is not None and isinstance(fit, Some):
+            drawn = drawn[:, fit.chosen(0, drawn.shape[1])]
+        task = Observe.of(forest, drawn)
+        seen = reduce_rows(fit, task)
+        if drawn is not None:
+            check_drawn(forest, task.trees, seen.nodes, drawn, whole=not isinstance(fit, Some))
+        bounds = widened(fit, task, seen.nodes, float(self.path_change)) if self.path_change else seen.nodes
+        if self.searches:
+            thresholds, missed = self._searched(task, seen, bounds, fit, rows)
+        else:
+            thresholds, missed = task.trees.threshold.copy(), np.zeros(len(bounds.low), dtype=bool)
+            for index, here in _features(task):
+                narrow = forest.features[index].number == FLOAT32
+                thresholds[here], missed[here] = self._shared(
+                    bounds.low[here], bounds.high[here], thresholds[here], narrow
+                )
+        result = with_thresholds(forest, thresholds)
+        report = self._report(task, seen, bounds, result, missed)
+        if self.lossless:
+            return PassResult(result, "exact-on-data", report, keeps="paths", drawn=drawn)
+        limit = DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance)
+        return PassResult(result, "approximate", report, tolerance=limit, measure="accuracy")
+
+    def _shared(
+        self, low: NDArray[np.float64], high: NDArray[np.float64], own: NDArray[np.float64], narrow: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """New thresholds of one feature's nodes, and which of them lie outside their bounds."""
+        if self.kmeans:
+            finite = np.isfinite(own)  # `x < inf` stays as it is: it has no place among numbers
+            values = own.copy()
+            centres, cluster = kmeans_line(own[finite], self.kmeans)
+            values[finite] = (centres.astype(np.float32).astype(np.float64) if narrow else centres)[cluster]
+            return values, ~((low < values) & (values <= high))
+        allowed = int(self.exceptions * len(own)) if self.exceptions < 1 else int(self.exceptions)
+        missed = stab_most(low, high, allowed).missed if allowed else np.zeros(len(own), dtype=bool)
+        points = place(low[~missed], high[~missed], own[~missed], self.prefer == "few-bits", narrow)
+        taken = take(low, high, points)
+        return points[taken.point], taken.missed
+
+    def _searched(
+        self, task: Observe, seen: Observation, bounds: NodeBounds, fit: Rows, rows: Rows
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        few_bits = self.prefer == "few-bits"
+
+        def placed(low: Any, high: Any, own: Any, feature: int) -> NDArray[np.float64]:
+            return place(low, high, own, few_bits, task.forest.features[feature].number == FLOAT32)
+
+        search = Search.of(task, bounds, seen.nodes.count, fit, to_judge(rows), placed)
+        if self.budget:
+            return search.within(self.budget)
+        assert self.tolerance is not None
+        return search.fewest(float(self.tolerance))
+
+    def _report(
+        self, task: Observe, seen: Observation, bounds: NodeBounds, result: Forest, missed: NDArray[np.bool_]
+    ) -> dict[str, Any]:
+        """Comparators, their bits and the inputs' bits, [before, after], and exceptions by feature."""
+        forest = task.forest
+        free = NodeBounds(np.where(missed, -np.inf, bounds.low), np.where(missed, np.inf, bounds.high), bounds.count)
+        new = np.concatenate([tree.threshold for tree in result.trees])
+        before = freedoms(task, seen, task.trees.threshold, seen.nodes)
+        after = freedoms(task, seen, new, free)
+        inputs, bits = {}, [0, 0]
+        for feature, *sides in zip(forest.features, before, after, strict=True):
+            formats = [choose(feature.number, feature.raw, side.missing, side, "auto", None) for side in sides]
+            inputs[feature.name] = [word_bits(form.number) for form in formats]
+            for k, form in enumerate(formats):
+                bits[k] += comparator_bits(form.number, form.words)
+        exceptions = {
+            forest.features[index].name: int(missed[here].sum())
+            for index, here in _features(task)
+            if missed[here].any()
+        }
+        return {
+            "distinct_conditions": [forest.distinct_conditions(), result.distinct_conditions()],
+            "comparator_bits": bits,
+            "input_bits": np.sum(list(inputs.values()), axis=0).tolist() if inputs else [0, 0],
+            "missed_intervals": int(missed.sum()),
+            "inputs": inputs,
+            "exceptions": exceptions,
+        }
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+def _features(task: Observe) -> list[tuple[int, NDArray[np.int64]]]:
+    """Features that are compared with thresholds, and the nodes that do."""
+    nodes = [plain_nodes(task.trees, index) for index in range(len(task.forest.features))]
+    kinds = [isinstance(feature.number, Category) for feature in task.forest.features]
+    return [
+        (index, here) for index, (here, is_set) in enumerate(zip(nodes, kinds, strict=True)) if len(here) and not is_set
+    ]
+
+
+def with_thresholds(forest: Forest, thresholds: NDArray[np.float64]) -> Forest:
+    """The forest with other thresholds: (nodes,), tree after tree."""
+    ends = np.cumsum([tree.size for tree in forest.trees])
+    return changed(
+        forest,
+        trees=tuple(
             changed_tree(tree, threshold=thresholds[end - tree.size : end])
             for tree, end in zip(forest.trees, ends.tolist(), strict=True)
-        )
-        result = changed(forest, trees=trees)
-        report = {
-            "distinct_conditions": [forest.distinct_conditions(), result.distinct_conditions()],
-            "missed_intervals": missed,
-        }
-        if missed:
-            return PassResult(result, "approximate", report, tolerance=float(self.tolerance))
-        return PassResult(result, "exact-on-data", report)
-
-    def _values(self, found: Stabbing, own: NDArray[np.float64], narrow: bool) -> NDArray[np.float64]:
-        """A threshold in each (low, high]: floats of the feature's own type."""
-        values = np.empty(len(found.low))
-        for k, (low, high) in enumerate(zip(found.low.tolist(), found.high.tolist(), strict=True)):
-            if math.isinf(low) and math.isinf(high):  # no row asks: any of the thresholds will do
-                values[k] = own[found.point == k][0]
-            elif math.isinf(high):
-                values[k] = _above(low, narrow)
-            elif math.isinf(low):
-                values[k] = high
-            else:
-                values[k] = _fewest_bits(low, high, narrow) if self.prefer == "few-bits" else _middle(low, high, narrow)
-        return values
+        ),
+    )
 
 
-def _above(low: float, narrow: bool) -> float:
-    """The next float above; where a whole number lies close, that one."""
-    whole = math.floor(low) + 1.0
-    if abs(low) < 2.0**22:
-        return whole
-    return float(np.nextafter(np.float32(low), np.float32(np.inf))) if narrow else math.nextafter(low, math.inf)
+def place(
+    low: NDArray[np.float64], high: NDArray[np.float64], own: NDArray[np.float64], few_bits: bool, narrow: bool
+) -> NDArray[np.float64]:
+    """The fewest thresholds, ascending, that lie in all of a feature's intervals (low, high]: floats of its own type.
 
-
-def _rounded(value: float, low: float, high: float, narrow: bool) -> float:
-    """The value in the feature's type if it still lies in (low, high], else high, which is a row's own value."""
-    value = float(np.float32(value)) if narrow else value
-    return value if low < value <= high else high
-
-
-def _middle(low: float, high: float, narrow: bool) -> float:
-    return _rounded(low + (high - low) / 2, low, high, narrow)
-
-
-def _fewest_bits(low: float, high: float, narrow: bool) -> float:
-    """The multiple of the largest power of two in (low, high]; of several, that nearest the middle."""
-    exponent = math.frexp(high - low)[1]
-    for fraction in range(-exponent - 1, -exponent + 3):
+    own: (p,) the nodes' present thresholds, for where rows say nothing. narrow: the feature is a float32.
+    """
+    found = narrow_points(low, high) if few_bits else None
+    if found is not None:
+        points = found[0]
+        stabbed = take(low, high, points)
+    else:
+        stabbed = stab(low, high)
+        points = _middles(stabbed.low, stabbed.high, narrow)
+    if narrow:
         with np.errstate(over="ignore"):
-            scaled_low, scaled_high = math.ldexp(low, fraction), math.ldexp(high, fraction)
-        least, most = math.floor(scaled_low) + 1, math.floor(scaled_high)
-        if least <= most:
-            middle = min(max(round((scaled_low + scaled_high) / 2), least), most)
-            return _rounded(math.ldexp(float(middle), -fraction), low, high, narrow)
-    return _middle(low, high, narrow)
+            points = points.astype(np.float32).astype(np.float64)
+    outside = ~((stabbed.low < points) & (points <= stabbed.high))  # rounding; a right end is a row's own value
+    points = np.where(outside, stabbed.high, points)
+    anywhere = np.flatnonzero(np.isinf(stabbed.low) & np.isinf(stabbed.high))
+    for point in anywhere.tolist():  # no row asks
+        points[point] = own[stabbed.point == point][0]
+    return np.unique(points)
+
+
+def _middles(low: NDArray[np.float64], high: NDArray[np.float64], narrow: bool) -> NDArray[np.float64]:
+    """The paper's `x <= middle` as our `x < t`: the next float above the middle."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        middle = low + (high - low) / 2
+        if narrow:
+            rounded = middle.astype(np.float32)
+            above = np.where(rounded > middle, rounded, np.nextafter(rounded, np.float32(np.inf)))
+            next_above = np.nextafter(low.astype(np.float32), np.float32(np.inf)).astype(np.float64)
+        else:
+            above, next_above = np.nextafter(middle, np.inf), np.nextafter(low, np.inf)
+    return np.where(np.isinf(high), next_above, np.where(np.isinf(low), high, above))

@@ -178,5 +178,6 @@ def _rebuilt(forest: Forest, tree: Tree, index: int, stands: dict[int, int]) -> 
         sets=tree.sets,
         cover=None if tree.cover is None else tree.cover[at],
         ids=tree.ids[at],
+        drawn=tree.drawn,
         quantised=forest.quantised,
     )

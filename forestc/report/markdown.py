@@ -11,7 +11,7 @@ from forestc.passes.pipeline import Step
 
 _PROMISES = {
     "exact": "same scores and decisions for every input",
-    "exact-on-data": "no decision of the given rows changes",
+    "exact-on-data": "the given rows keep their",
     "approximate": "a measured change",
 }
 
@@ -45,9 +45,10 @@ def compile_report(
         (
             f"`{step.name}`",
             step.guarantee,
-            _PROMISES[step.guarantee],
+            _promise(step),
             f"{step.inputs_checked}",
             f"{step.change:.4%}",
+            _judged(step),
         )
         for step in steps
     ]
@@ -65,7 +66,7 @@ def compile_report(
             "Everything written equals the quantised forest (`quantised.forest`) on every input word, bit for bit:",
             "`forestc check` shows it. How the quantised forest relates to the model is what the passes promise:",
             "",
-            *_table(("pass", "guarantee", "meaning", "inputs checked", "change"), passes),
+            *_table(("pass", "guarantee", "meaning", "inputs checked", "change", "accuracy on held-out rows"), passes),
             "",
             *_table(("feature", "words", "column of the rows", "may be missing"), ports),
             "",
@@ -73,6 +74,17 @@ def compile_report(
             "",
         ]
     )
+
+
+def _promise(step: Step) -> str:
+    return " ".join([_PROMISES[step.guarantee], step.keeps]).strip()
+
+
+def _judged(step: Step) -> str:
+    if step.held_out is None:
+        return ""
+    before, after = (_share(value) for value in step.held_out["accuracy"])
+    return f"{before} to {after} on {step.held_out['rows']}"
 
 
 def _share(value: float | None) -> str:

@@ -1,0 +1,154 @@
+"""Of all smallest sets of points that stab intervals, one whose points have the fewest binary digits.
+
+Ours, on top of Min_IntSet (Nakamura and Sakurada 2022, algorithm 1): that gives the number k of points and one place
+for each, but a smallest set has more freedom than the windows of one solution. Here: first the fewest fraction bits
+with which k points on multiples of 2^-bits are enough (an input needs no more bits than that), then among those sets
+one with the most trailing zero bits in all (a comparator needs not look at them).
+
+The second is a shortest path over the points from left to right. What the first j points leave to be done depends
+on the j-th alone, and the further right that is, the more freedom the next one has; so of all ways to place j points
+only those are kept that have more zeros than any other as far right: the Pareto front.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import compiled
+
+DIGITS = 52  # of a whole number that a float64 tells from its neighbours
+
+
+def narrow_points(low: NDArray[np.float64], high: NDArray[np.float64]) -> tuple[NDArray[np.float64], int] | None:
+    """Points, ascending, and their fraction bits (below 0: multiples of a power of two). None where whole numbers of
+    52 bits can't tell the intervals apart.
+
+    low, high: (p,) intervals (low, high], low < high; ends may be infinite. Time O(p log p + k * front * 52); the
+    front has a handful of entries.
+    """
+    order = np.argsort(low, kind="stable")
+    low, high = low[order], high[order]
+    count = int(_count(low, high))
+    ends = np.concatenate([low, high])
+    reach = float(np.abs(ends[np.isfinite(ends)]).max(initial=0.0)) or 1.0
+    top = math.frexp(reach)[1]  # |ends| < 2^top
+    least, most = -top - 1, DIGITS - top  # enough at most, not at least: the first multiples that are all too far apart
+    if not _enough(low, high, most, top, count):
+        return None
+    while most - least > 1:
+        middle = (least + most) // 2
+        if _enough(low, high, middle, top, count):
+            most = middle
+        else:
+            least = middle
+    words = _placed(*_scaled(low, high, most, top), count, max(1, top + most + 1))
+    return np.ldexp(words.astype(np.float64), -most), most
+
+
+def _scaled(low: Any, high: Any, fraction: int, top: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Whole numbers in the intervals, in units of 2^-fraction: low < n <= high. Infinite ends lie past all others."""
+    past = math.ldexp(1.0, max(0, top + fraction) + 1)
+    floors = [np.floor(np.ldexp(ends, fraction)) for ends in (low, high)]
+    lows, highs = (np.clip(ends, -past, past).astype(np.int64) for ends in floors)
+    return lows, highs
+
+
+def _enough(low: Any, high: Any, fraction: int, top: int, count: int) -> bool:
+    lows, highs = _scaled(low, high, fraction, top)
+    return bool((lows < highs).all()) and int(_count(lows, highs)) == count
+
+
+@compiled()
+def _count(low: Any, high: Any) -> Any:
+    """Points that stab intervals given by ascending low (Min_IntSet)."""
+    points, end = 0, high[0] if len(high) else 0
+    for i in range(len(low)):
+        if points == 0 or low[i] >= end:
+            points += 1
+            end = high[i]
+        else:
+            end = min(end, high[i])
+    return points
+
+
+@compiled()
+def _zeros(word: int, width: int) -> Any:
+    """Trailing zero bits."""
+    if word == 0:
+        return width
+    count = 0
+    while word & 1 == 0 and count < width:
+        word >>= 1
+        count += 1
+    return count
+
+
+@compiled()
+def _placed(low: Any, high: Any, count: int, width: int) -> Any:
+    """`count` whole numbers with the most trailing zeros that stab intervals given by ascending low."""
+    p = len(low)
+    # the least place of each point: from the right, each as far left as it goes
+    earliest = np.empty(count, dtype=np.int64)
+    at, place = count, np.int64(0)
+    for i in range(p - 1, -1, -1):
+        if at == count or high[i] < place:
+            at -= 1
+            place = low[i] + 1
+            earliest[at] = place
+    # where the next point must lie if the last one lies at s: before the first end of those that begin at s or later
+    ends = np.empty(p, dtype=np.int64)
+    for i in range(p - 1, -1, -1):
+        ends[i] = high[i] if i == p - 1 else min(high[i], ends[i + 1])
+    room = 4 * count + 1024
+    word, zeros, parent = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    word[0], zeros[0], parent[0] = low[0], 0, -1  # no point yet: all intervals are still to be stabbed
+    begin, end = 0, 1
+    for point in range(count):
+        found = 0
+        choice, gain, origin = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
+        for state in range(begin, end):
+            limit = ends[0] if point == 0 else ends[np.searchsorted(low, word[state])]
+            previous = limit + 1
+            for level in range(width + 1):
+                value = (limit >> level) << level
+                if value < earliest[point]:
+                    break
+                if value == previous:
+                    continue
+                previous = value
+                if found == len(choice):
+                    choice, gain = np.append(choice, choice), np.append(gain, gain)
+                    origin = np.append(origin, origin)
+                choice[found], origin[found] = value, state
+                gain[found] = zeros[state] + _zeros(value, width)
+                found += 1
+        # most zeros first, of equals the one furthest right; then only what lies further right than all before it
+        order = np.argsort(-gain[:found], kind="mergesort")
+        kept = end
+        best = np.int64(0)
+        i = 0
+        while i < found:
+            j, furthest = i, order[i]
+            while j < found and gain[order[j]] == gain[order[i]]:
+                if choice[order[j]] > choice[furthest]:
+                    furthest = order[j]
+                j += 1
+            if i == 0 or choice[furthest] > best:
+                best = choice[furthest]
+                if kept == room:
+                    word, zeros, parent = np.append(word, word), np.append(zeros, zeros), np.append(parent, parent)
+                    room *= 2
+                word[kept], zeros[kept], parent[kept] = best, gain[furthest], origin[furthest]
+                kept += 1
+            i = j
+        begin, end = end, kept
+    result = np.empty(count, dtype=np.int64)
+    state = begin  # the first has the most zeros
+    for point in range(count - 1, -1, -1):
+        result[point] = word[state]
+        state = parent[state]
+    return result

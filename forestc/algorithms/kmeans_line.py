@@ -1,0 +1,77 @@
+"""k-means on a line, solved exactly: the clusters of sorted values are intervals.
+
+The baseline for threshold sharing (Jinguji, Sato, Nakahara 2018): thresholds of one feature become the centres of
+their clusters, whatever the rows say.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import compiled
+
+
+def kmeans_line(values: NDArray[np.float64], clusters: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Centres (at most `clusters`, ascending) and each value's centre, with the least sum of squared distances.
+
+    values: (n,) finite. Time O(k n log n) by divide and conquer: the best place to begin a cluster moves right as its
+    end does. Memory O(k n).
+    """
+    distinct, place, weight = np.unique(values, return_inverse=True, return_counts=True)
+    if len(distinct) <= clusters:
+        return distinct, place.astype(np.int64)
+    shifted = distinct - distinct.mean()  # sums of squares lose less
+    sums = [np.concatenate([[0.0], np.cumsum(weight * shifted**power)]) for power in range(3)]
+    cluster = _clustered(*sums, clusters)
+    mass = np.bincount(cluster, weight)
+    centre = np.bincount(cluster, weight * distinct) / mass
+    return centre, cluster[place].astype(np.int64)
+
+
+@compiled()
+def _spread(mass: Any, first: Any, second: Any, begin: int, end: int) -> Any:
+    """Sum of squared distances from their mean of the values begin .. end - 1."""
+    total = first[end] - first[begin]
+    return max(0.0, second[end] - second[begin] - total * total / (mass[end] - mass[begin]))
+
+
+@compiled()
+def _clustered(mass: Any, first: Any, second: Any, clusters: int) -> Any:
+    """The cluster of each value."""
+    n = len(mass) - 1
+    cost = np.empty(n + 1)
+    cost[0] = 0.0
+    for end in range(1, n + 1):
+        cost[end] = _spread(mass, first, second, 0, end)
+    begins = np.zeros((clusters, n + 1), dtype=np.int32)
+    waiting = np.empty((64 + n, 4), dtype=np.int64)
+    for k in range(1, clusters):
+        better = np.full(n + 1, np.inf)
+        waiting[0] = np.array([k + 1, n, k, n - 1])  # ends from .. to, whose best begin lies in from .. to
+        depth = 1
+        while depth > 0:
+            depth -= 1
+            low, high, least, most = waiting[depth]
+            if low > high:
+                continue
+            end = (low + high) // 2
+            best = least
+            for begin in range(least, min(most, end - 1) + 1):
+                value = cost[begin] + _spread(mass, first, second, begin, end)
+                if value < better[end]:
+                    better[end], best = value, begin
+            begins[k, end] = best
+            waiting[depth] = np.array([low, end - 1, least, best])
+            waiting[depth + 1] = np.array([end + 1, high, best, most])
+            depth += 2
+        cost = better
+    cluster = np.empty(n, dtype=np.int64)
+    end = n
+    for k in range(clusters - 1, -1, -1):
+        begin = begins[k, end]
+        cluster[begin:end] = k
+        end = begin
+    return cluster

@@ -1,0 +1,147 @@
+"""How far a node's threshold may move if a few of its rows may change sides (Nakamura and Sakurada 2022, problem 4).
+
+With m rows free to change on either side, low is the (m + 1)-th largest value that went left and high the (m + 1)-th
+smallest that went right. They are found digit by digit, as a radix sort does: each pass over the rows counts, for
+each node and side, the next digit of the values that begin like the one looked for. A pass costs as much as the
+bounds do, memory stays at O(nodes), and counts of different rows merge by adding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import prange
+from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import compiled
+from forestc.algorithms.node_bounds import Arrangement, Columns, FlatTrees
+
+DIGIT = 4  # bits
+DIGITS = 1 << DIGIT
+
+
+@dataclass
+class Tails:
+    """What is known of the two values of each node: (nodes, 2), side 0 went left, side 1 right.
+
+    prefix: the digits found so far, of keys that ascend away from the threshold. rank: how many rows with that prefix
+    come before the one looked for; below 0 where a side has no such row.
+    """
+
+    prefix: NDArray[np.uint64]
+    rank: NDArray[np.int64]
+    bits: int
+    found: int = 0
+
+    @staticmethod
+    def of(changeable: NDArray[np.int64], bits: int) -> Tails:
+        """changeable: (nodes,) rows that may change sides. bits: 32 or 64, of the columns' floats."""
+        rank = np.stack([changeable, changeable], axis=1)
+        return Tails(np.zeros(rank.shape, dtype=np.uint64), rank, bits)
+
+    @property
+    def done(self) -> bool:
+        return self.found == self.bits
+
+    def counts(
+        self, columns: Columns, trees: FlatTrees, order: Arrangement, drawn: NDArray[np.uint8] | None
+    ) -> NDArray[np.int64]:
+        """(nodes, 2, DIGITS): how often each digit comes next in these rows."""
+        result = np.zeros((*self.rank.shape, DIGITS), dtype=np.int64)
+        shown = np.zeros((0, 0), dtype=np.uint8) if drawn is None else drawn
+        _count(
+            columns,
+            _keys(columns, self.bits),
+            shown,
+            trees.roots,
+            trees.feature,
+            trees.threshold,
+            trees.left,
+            trees.set_start,
+            order.index,
+            order.begin,
+            order.end,
+            self.prefix,
+            self.rank,
+            self.bits,
+            self.bits - self.found,
+            result,
+        )
+        return result
+
+    def advance(self, counts: NDArray[np.int64]) -> None:
+        """Takes the next digit from the counts over all rows."""
+        up_to = np.cumsum(counts, axis=2)
+        digit = np.argmax(up_to > self.rank[:, :, np.newaxis], axis=2)
+        absent = up_to[:, :, -1] <= self.rank
+        before = np.take_along_axis(up_to, digit[:, :, np.newaxis], axis=2)[:, :, 0]
+        before -= np.take_along_axis(counts, digit[:, :, np.newaxis], axis=2)[:, :, 0]
+        self.rank = np.where(absent | (self.rank < 0), -1, self.rank - before)
+        self.prefix = (self.prefix << np.uint64(DIGIT)) | digit.astype(np.uint64)
+        self.found += DIGIT
+
+    def bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """low and high of each node once all digits are known."""
+        full = np.uint64((1 << self.bits) - 1)
+        low, high = (_values(key, self.bits) for key in (full - self.prefix[:, 0], self.prefix[:, 1]))
+        return np.where(self.rank[:, 0] < 0, -np.inf, low), np.where(self.rank[:, 1] < 0, np.inf, high)
+
+
+def _keys(columns: Columns, bits: int) -> NDArray[Any]:
+    """Unsigned integers in the order of the floats; 0.0 and -0.0 are one."""
+    unsigned: Any = np.uint32 if bits == 32 else np.uint64
+    words = (columns + columns.dtype.type(0)).view(unsigned)
+    top = unsigned(1 << (bits - 1))
+    return np.asarray(np.where(words & top, ~words, words | top))
+
+
+def _values(keys: NDArray[np.uint64], bits: int) -> NDArray[np.float64]:
+    unsigned, floating = (np.uint32, np.float32) if bits == 32 else (np.uint64, np.float64)
+    top = unsigned(1 << (bits - 1))
+    keys = keys.astype(unsigned)
+    return np.where(keys & top, keys ^ top, ~keys).astype(unsigned).view(floating).astype(np.float64)
+
+
+def _kernel(
+    columns: Any,
+    keys: Any,
+    drawn: Any,
+    roots: Any,
+    feature: Any,
+    threshold: Any,
+    left: Any,
+    set_start: Any,
+    index: Any,
+    begin: Any,
+    end: Any,
+    prefix: Any,
+    rank: Any,
+    bits: int,
+    open_bits: int,
+    counts: Any,
+) -> None:
+    shift = np.uint64(open_bits - DIGIT)
+    full = ~np.uint64(0) >> np.uint64(64 - bits)
+    for tree in prange(len(roots)):
+        last = roots[tree + 1] if tree + 1 < len(roots) else len(left)
+        for node in range(roots[tree], last):
+            if left[node] < 0 or set_start[node] >= 0:
+                continue
+            x, key = columns[feature[node]], keys[feature[node]]
+            for at in range(begin[node], end[node]):
+                row = index[tree, at]
+                if np.isnan(x[row]):
+                    continue
+                side = 0 if x[row] < threshold[node] else 1
+                if rank[node, side] < 0:
+                    continue
+                word = full - np.uint64(key[row]) if side == 0 else np.uint64(key[row])
+                if open_bits < 64 and word >> np.uint64(open_bits) != prefix[node, side]:
+                    continue
+                digit = (word >> shift) & np.uint64(DIGITS - 1)
+                counts[node, side, digit] += 1 if drawn.shape[0] == 0 else drawn[tree, row]
+
+
+_count = compiled(parallel=True, nogil=True)(_kernel)

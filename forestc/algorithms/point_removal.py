@@ -1,0 +1,216 @@
+"""Which points to give up first: exceptions allotted over all features, where they cost least.
+
+Ours, beside Min_IntSet_wExc (Nakamura and Sakurada 2022, algorithm 3). That counts missed intervals, each the same and
+each feature by itself. Here a missed interval costs what it does to rows: at its nearest point so many of the node's
+rows change sides, each weighing as much as the node's two sides differ. Points of all features are removed one by
+one, always the one whose intervals lose least by going to its neighbours, so that one sweep gives a solution for
+every number of points. O(log p) recounts an interval: O(p log p log rows) time in practice, O(p + values) memory.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import compiled
+from forestc.algorithms.node_bounds import Columns, FlatTrees, NodeBounds
+
+
+@dataclass(frozen=True)
+class NodeValues:
+    """Values[start[n] : start[n + 1]], ascending, are those of node n's rows in its feature; split[n] of them lie
+    below its threshold, and a row that changes sides costs weight[n]."""
+
+    start: NDArray[np.int64]
+    values: NDArray[Any]
+    split: NDArray[np.int64]
+    weight: NDArray[np.float64]
+
+    @staticmethod
+    def of(
+        columns: Columns, trees: FlatTrees, weight: NDArray[np.float64], drawn: NDArray[np.uint8] | None = None
+    ) -> NodeValues:
+        """columns: (features, rows) of some rows, not too many: all their visits are kept. weight: (nodes,)."""
+        order = NodeBounds.of(len(trees.feature)).update(columns, trees, drawn)
+        plain = (trees.left >= 0) & (trees.set_start < 0)
+        start = np.concatenate([[0], np.cumsum(np.where(plain, order.end - order.begin, 0))]).astype(np.int64)
+        values = np.empty(int(start[-1]), dtype=columns.dtype)
+        split = np.zeros(len(trees.feature), dtype=np.int64)
+        _collect(columns, trees.roots, trees.feature, trees.threshold, order.index, order.begin, start, values, split)
+        return NodeValues(start, values, split, weight)
+
+
+@dataclass(frozen=True)
+class Removal:
+    """points: (p,) of all features, ascending within each; feature: (p,) whose; nodes, node_point: (m,) the
+    intervals and the point each takes. order: points in the order they are given up, as far as every feature keeps
+    one; cost: what each costs, in rows times weight."""
+
+    points: NDArray[np.float64]
+    feature: NDArray[np.int64]
+    nodes: NDArray[np.int64]
+    node_point: NDArray[np.int64]
+    order: NDArray[np.int64]
+    cost: NDArray[np.float64]
+
+    def kept(self, count: int) -> NDArray[np.int64]:
+        """Indices of `count` points, or of as few as there must be: one a feature."""
+        gone = self.order[: max(0, len(self.points) - count)]
+        return np.setdiff1d(np.arange(len(self.points)), gone)
+
+
+def removal(
+    points: NDArray[np.float64],
+    feature: NDArray[np.int64],
+    nodes: NDArray[np.int64],
+    node_point: NDArray[np.int64],
+    rows: NodeValues,
+) -> Removal:
+    """The order in which to give points up; see `Removal`. feature: ascending."""
+    order, cost = _removed(points, feature, nodes, node_point, *_arrays(rows))
+    return Removal(points, feature, nodes, node_point, order, cost)
+
+
+def cheapest(
+    points: NDArray[np.float64], nodes: NDArray[np.int64], trees: FlatTrees, bounds: NodeBounds, rows: NodeValues
+) -> NDArray[np.int64]:
+    """Which of one feature's ascending points each node takes, (m,): one within its bounds if there is one, else the
+    one that changes least of its rows."""
+    found = _cheapest(points, nodes, trees.threshold, bounds.low, bounds.high, *_arrays(rows))
+    return np.asarray(found, dtype=np.int64)
+
+
+def _arrays(rows: NodeValues) -> tuple[Any, ...]:
+    return rows.start, rows.values, rows.split, rows.weight
+
+
+@compiled()
+def _collect(
+    columns: Any, roots: Any, feature: Any, threshold: Any, index: Any, begin: Any, start: Any, values: Any, split: Any
+) -> None:
+    for tree in range(len(roots)):
+        last = roots[tree + 1] if tree + 1 < len(roots) else len(feature)
+        for node in range(roots[tree], last):
+            count = 0
+            for at in range(start[node + 1] - start[node]):
+                value = columns[feature[node], index[tree, begin[node] + at]]
+                values[start[node] + at] = value
+                count += value < threshold[node]  # a missing value is never below and sorts last
+            values[start[node] : start[node + 1]].sort()
+            split[node] = count
+
+
+@compiled()
+def _change(node: int, point: float, start: Any, values: Any, split: Any, weight: Any) -> Any:
+    """What it costs to move a node's threshold to a point."""
+    low, high = start[node], start[node + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < point:
+            low = middle + 1
+        else:
+            high = middle
+    return weight[node] * abs(low - start[node] - split[node])
+
+
+@compiled()
+def _loss(
+    point: int, before: Any, after: Any, points: Any, head: Any, link: Any, paid: Any,
+    start: Any, values: Any, split: Any, weight: Any,
+) -> Any:  # fmt: skip
+    """What its intervals lose if a point goes; inf if it is its feature's last."""
+    left, right = before[point], after[point]
+    if left < 0 and right < 0:
+        return np.inf
+    total = 0.0
+    node = head[point]
+    while node >= 0:
+        least = np.inf
+        if left >= 0:
+            least = _change(node, points[left], start, values, split, weight)
+        if right >= 0:
+            least = min(least, _change(node, points[right], start, values, split, weight))
+        total += least - paid[node]
+        node = link[node]
+    return total
+
+
+@compiled()
+def _removed(
+    points: Any, feature: Any, nodes: Any, node_point: Any, start: Any, values: Any, split: Any, weight: Any
+) -> Any:
+    p = len(points)
+    head, link = np.full(p, -1), np.full(len(split), -1)  # the intervals of each point, as linked lists
+    paid = np.zeros(len(split))
+    for i in range(len(nodes)):
+        node, point = nodes[i], node_point[i]
+        link[node], head[point] = head[point], node
+        paid[node] = _change(node, points[point], start, values, split, weight)
+    before, after = np.full(p, -1), np.full(p, -1)
+    for point in range(1, p):
+        if feature[point] == feature[point - 1]:
+            before[point], after[point - 1] = point - 1, point
+    version = np.zeros(p, dtype=np.int64)
+    heap = [
+        (_loss(point, before, after, points, head, link, paid, start, values, split, weight), point, version[point])
+        for point in range(p)
+    ]
+    heapq.heapify(heap)
+    order, cost = np.empty(p, dtype=np.int64), np.empty(p)
+    gone = 0
+    while len(heap):
+        loss, point, of_version = heapq.heappop(heap)
+        if of_version != version[point]:
+            continue
+        if loss == np.inf:
+            break
+        left, right = before[point], after[point]
+        node = head[point]
+        while node >= 0:
+            following = link[node]
+            to_left = np.inf if left < 0 else _change(node, points[left], start, values, split, weight)
+            to_right = np.inf if right < 0 else _change(node, points[right], start, values, split, weight)
+            heir = left if to_left <= to_right else right
+            paid[node] = min(to_left, to_right)
+            link[node], head[heir] = head[heir], node
+            node = following
+        if left >= 0:
+            after[left] = right
+        if right >= 0:
+            before[right] = left
+        order[gone], cost[gone] = point, loss
+        gone += 1
+        version[point] = -1
+        for near in (left, right):
+            if near >= 0:
+                version[near] += 1
+                again = _loss(near, before, after, points, head, link, paid, start, values, split, weight)
+                heapq.heappush(heap, (again, near, version[near]))
+    return order[:gone], cost[:gone]
+
+
+@compiled()
+def _cheapest(
+    points: Any, nodes: Any, threshold: Any, low: Any, high: Any, start: Any, values: Any, split: Any, weight: Any
+) -> Any:
+    result = np.empty(len(nodes), dtype=np.int64)
+    for i in range(len(nodes)):
+        node = nodes[i]
+        # costs rise on either side of the threshold, so one of the two points beside it is the cheapest
+        right = min(np.searchsorted(points, threshold[node]), len(points) - 1)
+        left = max(right - 1, 0)
+        if low[node] < points[left] <= high[node]:
+            result[i] = left
+        elif low[node] < points[right] <= high[node]:
+            result[i] = right
+        else:
+            to_left = _change(node, points[left], start, values, split, weight)
+            to_right = _change(node, points[right], start, values, split, weight)
+            if to_left == to_right:
+                to_left, to_right = threshold[node] - points[left], points[right] - threshold[node]
+            result[i] = left if to_left <= to_right else right
+    return result

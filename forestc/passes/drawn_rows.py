@@ -1,0 +1,87 @@
+"""The rows each tree of a bootstrapped forest was trained on, drawn again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.node_bounds import FlatTrees, NodeBounds
+from forestc.errors import OptionError, RowsError
+from forestc.forest.ir import LEAF, Forest
+from forestc.forest.rows import Batch, Rows, reduce_rows
+
+MOST_TIMES = 255
+TRAINING_ROWS = "give the training rows, all of them and in their order"
+
+
+@dataclass(frozen=True)
+class _Count:
+    """How many rows there are: a reduction."""
+
+    def start(self) -> list[int]:
+        return [0]
+
+    def update(self, state: list[int], batch: Batch, first: int) -> None:
+        state[0] += len(batch.X)
+
+    def merge(self, state: list[int], other: list[int]) -> None:
+        state[0] += other[0]
+
+
+def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
+    """(trees, rows) how often each tree was shown each row, from the seeds the source kept (see `Draw`).
+
+    One byte for each. Raises OptionError where the model does not tell, RowsError for another number of rows.
+    """
+    draws = [tree.drawn for tree in forest.trees]
+    untold = next((index for index, draw in enumerate(draws) if draw is None), None)
+    if untold is not None or not draws:
+        raise OptionError(
+            "rows=per-tree: the model does not tell which rows a tree was trained on",
+            where=f"tree {untold or 0}",
+            do="use it on scikit-learn's forests with bootstrap, trained without weights, or leave it away",
+        )
+    count = reduce_rows(rows, _Count())[0]
+    result = np.zeros((len(draws), count), dtype=np.uint8)
+    for index, draw in enumerate(draws):
+        assert draw is not None
+        if draw.rows != count or draw.count > MOST_TIMES * count:
+            raise RowsError(
+                f"rows=per-tree: {count} rows were given, the model was trained on {draw.rows}",
+                where=f"tree {index}",
+                do=TRAINING_ROWS,
+            )
+        times = np.bincount(draw.indices(), minlength=draw.rows)
+        if times.max(initial=0) > MOST_TIMES:
+            raise OptionError(f"tree {index} was shown a row {times.max()} times", do="leave rows=per-tree away")
+        result[index] = times
+    return result
+
+
+def check_drawn(forest: Forest, trees: FlatTrees, seen: NodeBounds, drawn: NDArray[np.uint8], whole: bool) -> None:
+    """Raises RowsError unless the rows are those the model was trained on, in their order: as many of a tree's own
+    rows must reach each node as its cover says. Covers that are weights don't say; then both sides of every node must
+    be reached, as in training. whole: all rows were seen, not only some of them.
+    """
+    ends = np.cumsum([tree.size for tree in forest.trees]).tolist()
+    for index, (tree, end) in enumerate(zip(forest.trees, ends, strict=True)):
+        count = seen.count[end - tree.size : end]
+        shown = int(drawn[index].sum())
+        if count[0] != shown:
+            raise RowsError(f"rows=per-tree: {count[0]} of {shown} drawn rows reach the root", where=f"tree {index}")
+        if not whole:
+            continue
+        wrong = np.flatnonzero(count == 0)
+        if tree.cover is not None and tree.cover[0] == shown:
+            wrong = np.flatnonzero(count != tree.cover)
+        if len(wrong):
+            node = int(wrong[0])
+            told = "" if tree.cover is None else f", not {tree.cover[node]:g}"
+            kind = "leaf" if tree.left[node] == LEAF else "node"
+            raise RowsError(
+                f"rows=per-tree: {count[node]} of the tree's own rows reach a {kind}{told} as in training",
+                where=f"tree {index}, node {tree.ids[node]}",
+                do=TRAINING_ROWS,
+            )

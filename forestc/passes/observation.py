@@ -1,0 +1,199 @@
+"""What rows say of a forest: how far its thresholds may move, and what values its features take.
+
+One reduction over the rows serves every pass that moves thresholds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.node_bounds import Columns, FlatTrees, NodeBounds
+from forestc.forest.evaluate import encode
+from forestc.forest.ir import LEAF, NO_SET, Forest
+from forestc.forest.numbers import FLOAT32, Category
+from forestc.forest.rows import Batch, Rows, reduce_rows
+
+
+@dataclass
+class Freedom:
+    """What rows say of one feature: range, whether all values are whole, whether any is missing, and
+    for each distinct threshold the interval (low, high] that it may move in."""
+
+    thresholds: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    smallest: float = math.inf
+    largest: float = -math.inf
+    whole: bool = True
+    missing: bool = False
+
+
+@dataclass
+class Column:
+    """What rows say of one feature's values. around: for each cut of a set the values next to it."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    smallest: float = math.inf
+    largest: float = -math.inf
+    whole: bool = True
+    missing: bool = False
+
+    def merge(self, other: Column) -> None:
+        np.maximum(self.low, other.low, out=self.low)
+        np.minimum(self.high, other.high, out=self.high)
+        self.smallest, self.largest = min(self.smallest, other.smallest), max(self.largest, other.largest)
+        self.whole &= other.whole
+        self.missing |= other.missing
+
+
+@dataclass(frozen=True)
+class Observation:
+    """nodes: bounds of all nodes, tree after tree; columns: one a feature."""
+
+    nodes: NodeBounds
+    columns: list[Column]
+
+
+@dataclass(frozen=True)
+class Observe:
+    """The reduction from rows to an Observation. Time O(rows * trees * depth), memory O(nodes).
+
+    drawn: (trees, rows) how often each tree was shown each row; None: all once.
+    """
+
+    forest: Forest
+    trees: FlatTrees
+    drawn: NDArray[np.uint8] | None = None
+    cuts: tuple[NDArray[np.float64], ...] = field(default=())
+
+    @staticmethod
+    def of(forest: Forest, drawn: NDArray[np.uint8] | None = None) -> Observe:
+        cuts = tuple(_cuts_of(forest, index) for index in range(len(forest.features)))
+        return Observe(forest, flat_trees(forest), drawn, cuts)
+
+    def start(self) -> Observation:
+        columns = [Column(np.full(len(cuts), -np.inf), np.full(len(cuts), np.inf)) for cuts in self.cuts]
+        return Observation(NodeBounds.of(len(self.trees.feature)), columns)
+
+    def update(self, state: Observation, batch: Batch, first: int) -> None:
+        x = columns_of(self.forest, batch)
+        drawn = None if self.drawn is None else self.drawn[:, first : first + len(batch.X)]
+        state.nodes.update(x, self.trees, drawn)
+        for index, column in enumerate(state.columns):
+            known = x[index]
+            smallest, largest = float(known.min()), float(known.max())
+            if math.isnan(smallest):
+                known = known[~np.isnan(known)]
+                column.missing = True
+                if not len(known):
+                    continue
+                smallest, largest = float(known.min()), float(known.max())
+            column.smallest, column.largest = min(column.smallest, smallest), max(column.largest, largest)
+            if column.whole:
+                # the first few tell most columns of fractions apart
+                column.whole = all(
+                    bool((np.isfinite(some) & (some == np.floor(some))).all()) for some in (known[:64], known)
+                )
+            cuts = self.cuts[index]
+            if len(cuts):  # a cut of a set moves between the values of all rows, not of its node's
+                ends = np.concatenate([[-np.inf], np.sort(known.astype(np.float64)), [np.inf]])
+                place = np.searchsorted(ends, cuts, side="left")
+                np.maximum(column.low, ends[np.maximum(place - 1, 0)], out=column.low)
+                np.minimum(column.high, ends[place], out=column.high)
+
+    def merge(self, state: Observation, other: Observation) -> None:
+        state.nodes.merge(other.nodes)
+        for mine, theirs in zip(state.columns, other.columns, strict=True):
+            mine.merge(theirs)
+
+
+def columns_of(forest: Forest, batch: Batch) -> Columns:
+    """Rows as the compiled passes take them: (features, rows), float32 where that loses nothing."""
+    narrow = all(feature.number == FLOAT32 for feature in forest.features)
+    columns = encode(forest, batch.X).T
+    return np.ascontiguousarray(columns, np.float32) if narrow else np.ascontiguousarray(columns, np.float64)
+
+
+def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
+    """One Freedom a feature. Without rows nothing may move."""
+    if rows is None:
+        return [Freedom(t, t.copy(), t.copy()) for t in map(forest.thresholds_of, range(len(forest.features)))]
+    task = Observe.of(forest)
+    seen = reduce_rows(rows, task)
+    return freedoms(task, seen, task.trees.threshold, seen.nodes)
+
+
+def freedoms(task: Observe, seen: Observation, thresholds: NDArray[np.float64], bounds: NodeBounds) -> list[Freedom]:
+    """One Freedom a feature, of the forest with these thresholds (nodes,) within these bounds."""
+    result = []
+    for index, column in enumerate(seen.columns):
+        here = plain_nodes(task.trees, index)
+        if isinstance(task.forest.features[index].number, Category):
+            here = here[:0]
+        cuts = task.cuts[index]
+        distinct, place = np.unique(np.concatenate([thresholds[here], cuts]), return_inverse=True)
+        low, high = np.full(len(distinct), -np.inf), np.full(len(distinct), np.inf)
+        np.maximum.at(low, place, np.concatenate([bounds.low[here], column.low]))
+        np.minimum.at(high, place, np.concatenate([bounds.high[here], column.high]))
+        result.append(Freedom(distinct, low, high, column.smallest, column.largest, column.whole, column.missing))
+    return result
+
+
+def plain_nodes(trees: FlatTrees, feature: int) -> NDArray[np.int64]:
+    """The nodes that compare a feature with a threshold."""
+    return np.flatnonzero((trees.feature == feature) & (trees.left != LEAF) & (trees.set_start == NO_SET))
+
+
+def _cuts_of(forest: Forest, index: int) -> NDArray[np.float64]:
+    """The cuts of all sets on a feature that is no category, ascending."""
+    if isinstance(forest.features[index].number, Category):
+        return np.zeros(0)
+    found = {
+        float(cut)
+        for tree in forest.trees
+        if tree.sets
+        for chosen in np.unique(tree.set_index[tree.feature == index]).tolist()
+        if chosen != NO_SET
+        for cut in tree.sets[chosen]
+    }
+    return np.array(sorted(found))
+
+
+def flat_trees(forest: Forest) -> FlatTrees:
+    """All trees of a float forest in one piece, for the compiled passes over rows."""
+    sizes = [tree.size for tree in forest.trees]
+    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+    offset = np.repeat(roots, sizes)
+    members: list[float] = []
+    spans = []
+    for tree in forest.trees:
+        ends = len(members) + np.cumsum([0, *map(len, tree.sets)])
+        members += [float(member) for chosen in tree.sets for member in chosen]
+        chosen = tree.set_index
+        spans.append(np.where(chosen == NO_SET, NO_SET, [ends[chosen], ends[np.minimum(chosen + 1, len(tree.sets))]]))
+    set_start, set_end = np.concatenate(spans, axis=1).astype(np.int64)
+
+    def joined(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(tree, name) for tree in forest.trees])
+
+    left, right = joined("left"), joined("right")
+    ordered = np.array([not isinstance(f.number, Category) for f in forest.features] + [False])
+    return FlatTrees(
+        roots=roots,
+        feature=joined("feature"),
+        threshold=joined("threshold"),
+        left=np.where(left == LEAF, LEAF, left + offset),
+        right=np.where(right == LEAF, LEAF, right + offset),
+        missing_left=joined("missing_left"),
+        set_start=set_start,
+        set_end=set_end,
+        members=np.array(members, dtype=np.float64),
+        cuts=(set_start != NO_SET) & ordered[joined("feature")],
+        deepest=forest.depth,
+    )

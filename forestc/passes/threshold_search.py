@@ -1,0 +1,205 @@
+"""budget and tolerance: thresholds are given up, over all features, where that changes least."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.interval_stabbing import take
+from forestc.algorithms.node_bounds import Columns, NodeBounds, reached
+from forestc.algorithms.point_removal import NodeValues, Removal, cheapest, removal
+from forestc.errors import OptionError
+from forestc.forest.accuracy import Accuracy, answers_of, truth_of_batch
+from forestc.forest.evaluate import add_tree, judged, start_scores
+from forestc.forest.ir import LEAF, Forest
+from forestc.forest.numbers import Category
+from forestc.forest.rows import Batch, Rows, reduce_rows
+from forestc.passes.observation import Observe, columns_of, plain_nodes
+
+MOST_VALUES = 1 << 25  # kept in memory, of all nodes together: past it the cost of a change is measured on fewer rows
+MOST_JUDGED = 1 << 18  # rows a candidate is judged on
+STEP = 0.85  # from one number of comparators to the next
+GIVE_UP = 5  # candidates past the tolerance in a row
+
+Placed: TypeAlias = Callable[[Any, Any, Any, int], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Every so manieth row, kept: a reduction."""
+
+    forest: Forest
+    stride: int
+
+    def start(self) -> list[Any]:
+        return []
+
+    def update(self, state: list[Any], batch: Batch, first: int) -> None:
+        chosen = np.arange(-first % self.stride, len(batch.X), self.stride)
+        state.append((first, first + chosen, columns_of(self.forest, Batch(batch.X[chosen]))))
+
+    def merge(self, state: list[Any], other: list[Any]) -> None:
+        state += other
+
+
+@dataclass(frozen=True)
+class Search:
+    """Which thresholds to keep, for every number of them.
+
+    features: those that are compared with thresholds, and their nodes. judge: rows as columns, and what is true of
+    them; baseline: the model's accuracy on them.
+    """
+
+    task: Observe
+    bounds: NodeBounds
+    values: NodeValues
+    removal: Removal
+    features: list[tuple[int, NDArray[np.int64]]]
+    placed: Placed
+    judge: list[tuple[Columns, NDArray[Any]]]
+    baseline: float
+
+    @staticmethod
+    def of(
+        task: Observe, bounds: NodeBounds, count: NDArray[np.int64], fit: Rows, judge: Rows, placed: Placed
+    ) -> Search:
+        """count: (nodes,) rows that reached each. placed: thresholds for the intervals of a feature."""
+        forest, trees = task.forest, task.trees
+        features = [
+            (index, here)
+            for index, feature in enumerate(forest.features)
+            if not isinstance(feature.number, Category) and len(here := plain_nodes(trees, index))
+        ]
+        points: list[NDArray[np.float64]] = []
+        owner, node_point = [], []
+        for index, here in features:
+            low, high = bounds.low[here], bounds.high[here]
+            own = placed(low, high, trees.threshold[here], index)
+            node_point.append(take(low, high, own).point + sum(len(before) for before in points))
+            points.append(own)
+            owner.append(np.full(len(own), index))
+        visits = int(count[trees.left != LEAF].sum())
+        sample = reduce_rows(fit, _Sample(forest, max(1, -(-visits // MOST_VALUES))))
+        sample.sort(key=lambda part: part[0])
+        columns = np.ascontiguousarray(np.concatenate([part[2] for part in sample], axis=1))
+        drawn = None if task.drawn is None else task.drawn[:, np.concatenate([part[1] for part in sample])]
+        values = NodeValues.of(columns, trees, sides_differ(forest, count), drawn)
+        found = removal(
+            np.concatenate(points) if points else np.zeros(0),
+            np.concatenate(owner) if owner else np.zeros(0, dtype=np.int64),
+            np.concatenate([here for _, here in features]) if features else np.zeros(0, dtype=np.int64),
+            np.concatenate(node_point) if node_point else np.zeros(0, dtype=np.int64),
+            values,
+        )
+        kept, accuracy, rows = [], Accuracy(forest.decides), 0
+        for batch in judge.batches():
+            columns = columns_of(forest, batch)
+            answers = _answers(forest, columns, task)
+            truth = truth_of_batch(forest, batch, answers)
+            kept.append((columns, truth))
+            accuracy.add(answers, truth)
+            rows += len(batch.X)
+            if rows >= MOST_JUDGED:
+                break
+        if not kept:
+            raise OptionError("share-thresholds: too few rows to hold some out", do="give more rows, or held-out rows")
+        return Search(task, bounds, values, found, features, placed, kept, accuracy.share or 0.0)
+
+    def within(self, budget: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Thresholds (nodes,) of at most so many comparators, and which nodes' bounds they miss. Raises OptionError
+        if there are more features (and sets) than that."""
+        sets = {
+            (int(tree.feature[node]), tree.sets[tree.set_index[node]])
+            for tree in self.task.forest.trees
+            if tree.sets
+            for node in np.flatnonzero(tree.set_index >= 0).tolist()
+        }
+        least = len(self.removal.points) - len(self.removal.order) + len(sets)
+        if budget < least:
+            raise OptionError(f"share-thresholds: budget={budget}", do=f"one a feature and set is the least: {least}")
+        return self.thresholds(budget - len(sets))
+
+    def fewest(self, tolerance: float) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Thresholds of the fewest comparators found that lose at most `tolerance` of the accuracy on the rows to
+        judge on. Accuracy does not fall evenly, so numbers of comparators are tried down to well past it."""
+        good = most = len(self.removal.points)
+        least = most - len(self.removal.order)
+        bad = least - 1
+        failed, count = 0, most
+        while count > least and failed < GIVE_UP:
+            count = max(least, min(count - 1, int(count * STEP)))
+            if self.loss(count) <= tolerance:
+                good, bad, failed = count, least - 1, 0
+            else:
+                bad = count if failed == 0 else bad
+                failed += 1
+        while good - bad > 1:
+            middle = (good + bad) // 2
+            if self.loss(middle) <= tolerance:
+                good = middle
+            else:
+                bad = middle
+        return self.thresholds(good)
+
+    def loss(self, count: int) -> float:
+        """Accuracy lost on the rows to judge on with so many thresholds."""
+        changed = self.thresholds(count)[0]
+        accuracy = Accuracy(self.task.forest.decides)
+        for columns, truth in self.judge:
+            accuracy.add(_answers(self.task.forest, columns, self.task, changed), truth)
+        return self.baseline - (accuracy.share or 0.0)
+
+    def thresholds(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Thresholds of all nodes with so many points kept, and which miss their bounds."""
+        trees, bounds = self.task.trees, self.bounds
+        result, missed = trees.threshold.copy(), np.zeros(len(trees.threshold), dtype=bool)
+        kept = self.removal.kept(count)
+        for index, here in self.features:
+            points = self.removal.points[kept[self.removal.feature[kept] == index]]
+            low, high, own = bounds.low[here], bounds.high[here], trees.threshold[here]
+            inside = ~take(low, high, points).missed
+            # what is kept has room again: fewer digits, and sometimes fewer points
+            points = self.placed(low[inside], high[inside], own[inside], index)
+            result[here] = points[cheapest(points, here, trees, bounds, self.values)]
+            missed[here] = ~((low < result[here]) & (result[here] <= high))
+        return result, missed
+
+
+def _answers(
+    forest: Forest, columns: Columns, task: Observe, thresholds: NDArray[np.float64] | None = None
+) -> NDArray[Any]:
+    """What the forest, with other thresholds if some are given, answers: as the evaluator, but compiled down to the
+    leaves."""
+    trees = task.trees if thresholds is None else replace(task.trees, threshold=thresholds)
+    leaves = reached(columns, trees)
+    total = start_scores(forest, columns.shape[1])
+    for tree, root, nodes in zip(forest.trees, trees.roots.tolist(), leaves, strict=True):
+        add_tree(forest, total, tree, nodes - root)
+    return answers_of(forest, judged(forest, np.zeros((columns.shape[1], 0), dtype=np.int32), total))
+
+
+def sides_differ(forest: Forest, count: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(nodes,) how far what a node's two sides say on average lies apart, summed over the outputs: what it is worth
+    that a row stays on its side. count: (nodes,) rows that reached each."""
+    result = []
+    start = 0
+    for tree in forest.trees:
+        rows = count[start : start + tree.size].astype(np.float64) + 1e-9  # where none came, all leaves weigh the same
+        start += tree.size
+        mean = np.zeros((tree.size, len(tree.outputs)))
+        leaves = np.flatnonzero(tree.left == LEAF)
+        mean[leaves] = tree.values[tree.leaf[leaves]]
+        apart = np.zeros(tree.size)
+        for level in tree.levels[::-1]:
+            inner = level[tree.left[level] != LEAF]
+            left, right = tree.left[inner], tree.right[inner]
+            mean[inner] = (mean[left] * rows[left, None] + mean[right] * rows[right, None]) / (
+                rows[left] + rows[right]
+            )[:, None]
+            apart[inner] = np.abs(mean[left] - mean[right]).sum(axis=1)
+        result.append(apart)
+    return np.concatenate(result)
