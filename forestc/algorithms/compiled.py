@@ -9,12 +9,12 @@ from numba import njit
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A decorator: the function compiled by numba, with its options."""
+    """A decorator: the function compiled by numba, with its options. It runs beside other threads."""
 
     def decorate(function: Callable[..., Any]) -> Any:
         try:
-            return njit(cache=True, **options)(function)
+            return njit(cache=True, nogil=True, **options)(function)
         except RuntimeError:  # there is no folder where compiled code could be kept
-            return njit(**options)(function)
+            return njit(nogil=True, **options)(function)
 
     return decorate

@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
 
-DIGITS = 52  # of a whole number that a float64 tells from its neighbours
+DIGITS = 53  # of a whole number that a float64 tells from its neighbours
 
 
 def narrow_points(low: NDArray[np.float64], high: NDArray[np.float64]) -> tuple[NDArray[np.float64], int] | None:
     """Points, ascending, and their fraction bits (below 0: multiples of a power of two). None where whole numbers of
-    52 bits can't tell the intervals apart.
+    53 bits can't tell the intervals apart.
 
-    low, high: (p,) intervals (low, high], low < high; ends may be infinite. Time O(p log p + k * front * 52); the
+    low, high: (p,) intervals (low, high], low < high; ends may be infinite. Time O(p log p + k * front * 53); the
     front has a handful of entries.
     """
     order = np.argsort(low, kind="stable")

@@ -46,6 +46,14 @@ class FlatTrees:
     deepest: int
 
 
+_FIELDS = {  # of a node, in one cache line: what a visit reads and writes
+    "threshold": np.float64, "low": np.float64, "high": np.float64, "count": np.int64, "left": np.int32,
+    "right": np.int32, "feature": np.int32, "set_start": np.int32, "set_end": np.int32, "missing_left": np.uint8,
+    "cuts": np.uint8,
+}  # fmt: skip
+_NODE = np.dtype([*_FIELDS.items(), ("unused", np.uint8, 10)])
+
+
 @dataclass(frozen=True)
 class Arrangement:
     """Rows in the order of the leaves: node n of tree t was reached by the rows index[t, begin[n] : end[n]]."""
@@ -66,54 +74,62 @@ class NodeBounds:
     high: NDArray[np.float64]
     count: NDArray[np.int64]
 
-    @staticmethod
-    def of(nodes: int) -> NodeBounds:
-        """Before any row was seen."""
-        return NodeBounds(np.full(nodes, -np.inf), np.full(nodes, np.inf), np.zeros(nodes, dtype=np.int64))
 
-    def update(self, columns: Columns, trees: FlatTrees, drawn: NDArray[np.uint8] | None = None) -> Arrangement:
-        """Narrows the bounds by some rows. columns: (features, rows), float32 or float64, NaN is missing. drawn:
-        (trees, rows) how often each tree was shown a row; None: all once."""
-        rows, nodes = columns.shape[1], len(trees.feature)
+class BoundsUpdate:
+    """NodeBounds that are narrowed batch by batch: the trees' nodes and their bounds in one array."""
+
+    def __init__(self, trees: FlatTrees) -> None:
+        self._trees = trees
+        self._nodes = np.zeros(len(trees.feature), dtype=_NODE)
+        for name in ("threshold", "left", "right", "feature", "set_start", "set_end", "missing_left", "cuts"):
+            self._nodes[name] = getattr(trees, name)
+        self._nodes["low"], self._nodes["high"] = -np.inf, np.inf
+
+    @property
+    def bounds(self) -> NodeBounds:
+        return NodeBounds(*(np.ascontiguousarray(self._nodes[name]) for name in ("low", "high", "count")))
+
+    def merge(self, other: BoundsUpdate) -> None:
+        """Narrows by what other rows said."""
+        mine, theirs = self._nodes, other._nodes
+        mine["low"] = np.maximum(mine["low"], theirs["low"])
+        mine["high"] = np.minimum(mine["high"], theirs["high"])
+        mine["count"] += theirs["count"]
+
+    def update(self, columns: Columns, drawn: NDArray[np.uint8] | None = None) -> None:
+        """Takes in some rows. columns: (features, rows), float32 or float64, NaN is missing. drawn: (trees, rows) how
+        often each tree was shown a row; None: all once."""
+        self._pass(columns, drawn, np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
+
+    def arrange(self, columns: Columns, drawn: NDArray[np.uint8] | None = None) -> Arrangement:
+        """The same, and how the rows lie then."""
+        begin, end = np.zeros((2, len(self._nodes)), dtype=np.int32)
+        return Arrangement(self._pass(columns, drawn, begin, end), begin, end)
+
+    def _pass(
+        self, columns: Columns, drawn: NDArray[np.uint8] | None, begin: NDArray[np.int32], end: NDArray[np.int32]
+    ) -> NDArray[np.int32]:
+        trees = self._trees
         shown = np.zeros((0, 0), dtype=np.uint8) if drawn is None else np.ascontiguousarray(drawn)
-        order = Arrangement(
-            np.empty((len(trees.roots), rows + 1), dtype=np.int32),  # one more: parting writes before it knows the side
-            np.zeros(nodes, dtype=np.int32),
-            np.zeros(nodes, dtype=np.int32),
-        )
+        # one place more than rows: parting writes before it knows the side
+        index = np.empty((len(trees.roots), columns.shape[1] + 1), dtype=np.int32)
         _arrange(
             np.ascontiguousarray(columns),
             shown,
             trees.roots,
-            trees.feature,
-            trees.threshold,
-            trees.left,
-            trees.right,
-            trees.missing_left,
-            trees.set_start,
-            trees.set_end,
+            self._nodes,
             trees.members,
-            trees.cuts,
             trees.deepest,
-            self.low,
-            self.high,
-            self.count,
-            order.index,
-            order.begin,
-            order.end,
+            index,
+            begin,
+            end,
         )
-        return order
-
-    def merge(self, other: NodeBounds) -> None:
-        """Narrows by what other rows said."""
-        np.maximum(self.low, other.low, out=self.low)
-        np.minimum(self.high, other.high, out=self.high)
-        np.add(self.count, other.count, out=self.count)
+        return index
 
 
 def reached(columns: Columns, trees: FlatTrees) -> NDArray[np.int64]:
     """The leaf, an index into the whole, that each row reaches: (trees, rows)."""
-    order = NodeBounds.of(len(trees.feature)).update(columns, trees)
+    order = BoundsUpdate(trees).arrange(columns)
     leaves = np.empty((len(trees.roots), columns.shape[1]), dtype=np.int64)
     _spread(trees.roots, trees.left, order.index, order.begin, order.end, leaves)
     return leaves
@@ -133,54 +149,63 @@ def _kernel(
     columns: Any,
     drawn: Any,
     roots: Any,
-    feature: Any,
-    threshold: Any,
-    left: Any,
-    right: Any,
-    missing_left: Any,
-    set_start: Any,
-    set_end: Any,
+    nodes: Any,
     members: Any,
-    cuts: Any,
     deepest: int,
-    low: Any,
-    high: Any,
-    count: Any,
     indices: Any,
     begins: Any,
     ends: Any,
 ) -> None:
     rows = columns.shape[1]
+    all_once, told = drawn.shape[0] == 0, len(begins) > 0
     for tree in prange(len(roots)):
         index, spare = indices[tree], np.empty(rows + 1, dtype=np.int32)
         shown = 0
         for row in range(rows):
             index[shown] = row
-            shown += drawn.shape[0] == 0 or drawn[tree, row] > 0
-        waiting = np.empty((deepest + 2, 3), dtype=np.int64)  # nodes to visit, each with where its rows begin and end
+            shown += all_once or drawn[tree, row] > 0
+        waiting = np.empty((deepest + 2, 3), dtype=np.int32)  # nodes to visit, each with where its rows begin and end
         waiting[0, 0], waiting[0, 1], waiting[0, 2] = roots[tree], 0, shown
         depth = 1
         while depth > 0:
             depth -= 1
-            node, begin, end = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2]
-            begins[node], ends[node] = begin, end
-            if drawn.shape[0] == 0:
-                count[node] += end - begin
+            at_node, begin, end = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2]
+            node = nodes[at_node]
+            if end == begin + 1 and all_once:  # alone: no parting, down to the leaf or the next set
+                row = index[begin]
+                while node.left >= 0 and node.set_start < 0:
+                    if told:
+                        begins[at_node], ends[at_node] = begin, end
+                    node.count += 1
+                    value = columns[node.feature, row]
+                    if value < node.threshold:
+                        node.low = max(node.low, value)
+                        at_node = node.left
+                    elif value >= node.threshold:
+                        node.high = min(node.high, value)
+                        at_node = node.right
+                    else:
+                        at_node = node.left if node.missing_left else node.right
+                    node = nodes[at_node]
+            if told:
+                begins[at_node], ends[at_node] = begin, end
+            if all_once:
+                node.count += end - begin
             else:
                 for at in range(begin, end):
-                    count[node] += drawn[tree, index[at]]
-            if left[node] < 0:
+                    node.count += drawn[tree, index[at]]
+            if node.left < 0:
                 continue
-            x, t, default = columns[feature[node]], threshold[node], missing_left[node]
+            x, t, default = columns[node.feature], node.threshold, node.missing_left > 0
             middle, others = begin, 0
-            if set_start[node] >= 0:
+            if node.set_start >= 0:
                 for at in range(begin, end):
                     row = index[at]
                     goes_left = default
                     if not np.isnan(x[row]):
                         goes_left = False
-                        for place in range(set_start[node], set_end[node]):
-                            if cuts[node]:
+                        for place in range(node.set_start, node.set_end):
+                            if node.cuts:
                                 goes_left ^= members[place] <= x[row]
                             else:
                                 goes_left |= members[place] == x[row]
@@ -189,7 +214,7 @@ def _kernel(
                     middle += goes_left
                     others += not goes_left
             else:
-                lowest, highest = low[node], high[node]
+                lowest, highest = node.low, node.high
                 for at in range(begin, end):  # without branches: which way a row goes can't be foreseen
                     row = index[at]
                     value = x[row]
@@ -201,15 +226,15 @@ def _kernel(
                     spare[others] = row
                     middle += goes_left
                     others += not goes_left
-                low[node], high[node] = lowest, highest
+                node.low, node.high = lowest, highest
             for at in range(others):
                 index[middle + at] = spare[at]
             if middle < end:
-                waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] = right[node], middle, end
+                waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] = node.right, middle, end
                 depth += 1
             if begin < middle:
-                waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] = left[node], begin, middle
+                waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] = node.left, begin, middle
                 depth += 1
 
 
-_arrange = compiled(parallel=True, nogil=True)(_kernel)
+_arrange = compiled(parallel=True)(_kernel)

@@ -144,4 +144,4 @@ def _kernel(
                 counts[node, side, digit] += 1 if drawn.shape[0] == 0 else drawn[tree, row]
 
 
-_count = compiled(parallel=True, nogil=True)(_kernel)
+_count = compiled(parallel=True)(_kernel)

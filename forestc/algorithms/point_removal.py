@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.node_bounds import Columns, FlatTrees, NodeBounds
+from forestc.algorithms.node_bounds import BoundsUpdate, Columns, FlatTrees, NodeBounds
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class NodeValues:
         columns: Columns, trees: FlatTrees, weight: NDArray[np.float64], drawn: NDArray[np.uint8] | None = None
     ) -> NodeValues:
         """columns: (features, rows) of some rows, not too many: all their visits are kept. weight: (nodes,)."""
-        order = NodeBounds.of(len(trees.feature)).update(columns, trees, drawn)
+        order = BoundsUpdate(trees).arrange(columns, drawn)
         plain = (trees.left >= 0) & (trees.set_start < 0)
         start = np.concatenate([[0], np.cumsum(np.where(plain, order.end - order.begin, 0))]).astype(np.int64)
         values = np.empty(int(start[-1]), dtype=columns.dtype)

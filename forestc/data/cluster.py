@@ -6,6 +6,7 @@ worker dies, Dask gives its parts to others.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -77,11 +78,11 @@ def on_cluster(rows: Rows, scheduler: str | None) -> Iterator[Rows]:
     if not isinstance(rows, TableRows) or not rows.divisible:
         raise OptionError("--scheduler needs rows in Parquet or Arrow files", do="write them as a folder of Parquet")
     try:
-        from distributed import Client
+        distributed: Any = importlib.import_module("distributed")
     except ImportError:
         raise MissingExtraError("distributed", "dask") from None
     try:
-        client = Client(scheduler, timeout="10s", set_as_default=False)
+        client = distributed.Client(scheduler, timeout="10s", set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise ToolError(f"no Dask scheduler answers ({error})", where=scheduler, do="check the address") from None
     try:

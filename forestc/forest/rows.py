@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ class ArrayRows:
 
     X: NDArray[np.float64]
     truth: NDArray[Any] | None = None
-    size: int = 16384
+    size: int = 32768
 
     def batches(self) -> Iterator[Batch]:
         for start in range(0, len(self.X), self.size):
@@ -58,11 +58,17 @@ class Reduction(Protocol[S]):
         """Takes in what was found in other rows; changes the state in place."""
 
 
+@runtime_checkable
+class Reducing(Protocol):
+    """Rows that know their own way to reduce themselves."""
+
+    def reduce(self, task: Reduction[S]) -> S: ...
+
+
 def reduce_rows(rows: Rows, task: Reduction[S]) -> S:
-    """The state after all rows. Rows that know a better way (a cluster) have a method `reduce`."""
-    if hasattr(rows, "reduce"):
-        elsewhere: S = rows.reduce(task)
-        return elsewhere
+    """The state after all rows. Rows that know a better way take it."""
+    if isinstance(rows, Reducing):
+        return rows.reduce(task)
     state, first = task.start(), 0
     for batch in rows.batches():
         task.update(state, batch, first)
@@ -90,10 +96,15 @@ class Some:
 
     def chosen(self, first: int, count: int) -> NDArray[np.bool_]:
         """Which of the rows first .. first + count - 1."""
-        return np.asarray(((np.arange(first, first + count) + 1) % HELD_OUT == 0) == self.held_out)
+        return _chosen(first, count, self.held_out)
 
     def reduce(self, task: Reduction[S]) -> S:
-        return reduce_rows(self.rows, _OfSome(task, self))
+        found: S = reduce_rows(self.rows, _OfSome(task, self.held_out))
+        return found
+
+
+def _chosen(first: int, count: int, held_out: bool) -> NDArray[np.bool_]:
+    return np.asarray(((np.arange(first, first + count) + 1) % HELD_OUT == 0) == held_out)
 
 
 @dataclass(frozen=True)
@@ -101,14 +112,14 @@ class _OfSome:
     """A reduction over some of the rows."""
 
     task: Any
-    some: Some
+    held_out: bool
 
     def start(self) -> Any:
         return self.task.start()
 
     def update(self, state: Any, batch: Batch, first: int) -> None:
-        chosen = self.some.chosen(first, len(batch.X))
-        before = first - (first // HELD_OUT) if not self.some.held_out else first // HELD_OUT
+        chosen = _chosen(first, len(batch.X), self.held_out)
+        before = first // HELD_OUT if self.held_out else first - first // HELD_OUT
         if chosen.any():
             truth = None if batch.truth is None else batch.truth[chosen]
             self.task.update(state, Batch(batch.X[chosen], truth), before)

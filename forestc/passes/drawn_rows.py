@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.node_bounds import FlatTrees, NodeBounds
+from forestc.algorithms.node_bounds import NodeBounds
 from forestc.errors import OptionError, RowsError
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.rows import Batch, Rows, reduce_rows
@@ -60,7 +60,7 @@ def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
     return result
 
 
-def check_drawn(forest: Forest, trees: FlatTrees, seen: NodeBounds, drawn: NDArray[np.uint8], whole: bool) -> None:
+def check_drawn(forest: Forest, seen: NodeBounds, drawn: NDArray[np.uint8], whole: bool) -> None:
     """Raises RowsError unless the rows are those the model was trained on, in their order: as many of a tree's own
     rows must reach each node as its cover says. Covers that are weights don't say; then both sides of every node must
     be reached, as in training. whole: all rows were seen, not only some of them.

@@ -136,27 +136,29 @@ def _fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
     finite = np.isfinite(t)
     if freedom.largest == math.inf and np.isposinf(t).any():  # `x < inf` must tell infinity from the rest
         return None
+    low_ends, high_ends = freedom.low[finite], freedom.high[finite]
     reach = float(np.abs(t[finite]).max(initial=0.0))
-    start = -max(0, math.frexp(reach)[1]) if reach else 0
-    for fraction in range(start, start + most + 40):
-        low, high = _scaled(freedom.low[finite], fraction), np.floor(_scaled(freedom.high[finite], fraction))
-        if not (high > low).all():
-            continue
-        scaled = _scaled(t[finite], fraction)
-        above = np.ceil(scaled)
-        nearest = np.where(
-            (above <= high) & ((above - scaled <= 0.5) | (np.floor(scaled) <= low)), above, np.floor(scaled)
-        )
-        # floor(scaled) may fall at or below low where above was too high: the interval's own multiple then
-        nearest = np.where((nearest > low) & (nearest <= high), nearest, high)
-        number = _type_for(int(nearest.min(initial=1)) - 1, int(nearest.max(initial=1)) + missing, fraction, most)
-        if number is None:
-            return None
-        span = word_range(number, missing)
-        words = np.where(t < 0, span.low, span.high + 1)  # where everything, or nothing, is below infinity
-        words[finite] = nearest.astype(np.int64)
-        return Format(number, words, "exact on the rows")
-    return None
+    least = -max(0, math.frexp(reach)[1]) if reach else 0
+    below, fraction = least - 1, least + most + 39
+    while fraction - below > 1:  # multiples of 2^-k are multiples of 2^-(k+1) too: halving finds the first that do
+        middle = (below + fraction) // 2
+        enough = bool((np.floor(_scaled(high_ends, middle)) > _scaled(low_ends, middle)).all())
+        below, fraction = (below, middle) if enough else (middle, fraction)
+    low, high = _scaled(low_ends, fraction), np.floor(_scaled(high_ends, fraction))
+    if not (high > low).all():
+        return None
+    scaled = _scaled(t[finite], fraction)
+    above = np.ceil(scaled)
+    nearest = np.where((above <= high) & ((above - scaled <= 0.5) | (np.floor(scaled) <= low)), above, np.floor(scaled))
+    # floor(scaled) may fall at or below low where above was too high: the interval's own multiple then
+    nearest = np.where((nearest > low) & (nearest <= high), nearest, high)
+    number = _type_for(int(nearest.min(initial=1)) - 1, int(nearest.max(initial=1)) + missing, fraction, most)
+    if number is None:
+        return None
+    span = word_range(number, missing)
+    words = np.where(t < 0, span.low, span.high + 1)  # where everything, or nothing, is below infinity
+    words[finite] = nearest.astype(np.int64)
+    return Format(number, words, "exact on the rows")
 
 
 def _narrowed(freedom: Freedom, missing: bool, most: int) -> Format:

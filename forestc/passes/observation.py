@@ -6,13 +6,13 @@ One reduction over the rows serves every pass that moves thresholds.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.node_bounds import Columns, FlatTrees, NodeBounds
+from forestc.algorithms.node_bounds import BoundsUpdate, Columns, FlatTrees, NodeBounds
 from forestc.forest.evaluate import encode
 from forestc.forest.ir import LEAF, NO_SET, Forest
 from forestc.forest.numbers import FLOAT32, Category
@@ -56,7 +56,7 @@ class Column:
 class Observation:
     """nodes: bounds of all nodes, tree after tree; columns: one a feature."""
 
-    nodes: NodeBounds
+    nodes: BoundsUpdate
     columns: list[Column]
 
 
@@ -65,26 +65,29 @@ class Observe:
     """The reduction from rows to an Observation. Time O(rows * trees * depth), memory O(nodes).
 
     drawn: (trees, rows) how often each tree was shown each row; None: all once.
+    cuts: of each feature's sets, ascending. plain: for each feature the nodes that compare it with a threshold.
     """
 
     forest: Forest
     trees: FlatTrees
-    drawn: NDArray[np.uint8] | None = None
-    cuts: tuple[NDArray[np.float64], ...] = field(default=())
+    drawn: NDArray[np.uint8] | None
+    cuts: tuple[NDArray[np.float64], ...]
+    plain: tuple[NDArray[np.int64], ...]
 
     @staticmethod
     def of(forest: Forest, drawn: NDArray[np.uint8] | None = None) -> Observe:
         cuts = tuple(_cuts_of(forest, index) for index in range(len(forest.features)))
-        return Observe(forest, flat_trees(forest), drawn, cuts)
+        trees = flat_trees(forest)
+        return Observe(forest, trees, drawn, cuts, plain_nodes(forest, trees))
 
     def start(self) -> Observation:
         columns = [Column(np.full(len(cuts), -np.inf), np.full(len(cuts), np.inf)) for cuts in self.cuts]
-        return Observation(NodeBounds.of(len(self.trees.feature)), columns)
+        return Observation(BoundsUpdate(self.trees), columns)
 
     def update(self, state: Observation, batch: Batch, first: int) -> None:
         x = columns_of(self.forest, batch)
         drawn = None if self.drawn is None else self.drawn[:, first : first + len(batch.X)]
-        state.nodes.update(x, self.trees, drawn)
+        state.nodes.update(x, drawn)
         for index, column in enumerate(state.columns):
             known = x[index]
             smallest, largest = float(known.min()), float(known.max())
@@ -126,28 +129,31 @@ def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
         return [Freedom(t, t.copy(), t.copy()) for t in map(forest.thresholds_of, range(len(forest.features)))]
     task = Observe.of(forest)
     seen = reduce_rows(rows, task)
-    return freedoms(task, seen, task.trees.threshold, seen.nodes)
+    bounds = seen.nodes.bounds
+    return [freedom(task, seen, index, task.trees.threshold, bounds) for index in range(len(forest.features))]
 
 
-def freedoms(task: Observe, seen: Observation, thresholds: NDArray[np.float64], bounds: NodeBounds) -> list[Freedom]:
-    """One Freedom a feature, of the forest with these thresholds (nodes,) within these bounds."""
-    result = []
-    for index, column in enumerate(seen.columns):
-        here = plain_nodes(task.trees, index)
-        if isinstance(task.forest.features[index].number, Category):
-            here = here[:0]
-        cuts = task.cuts[index]
-        distinct, place = np.unique(np.concatenate([thresholds[here], cuts]), return_inverse=True)
-        low, high = np.full(len(distinct), -np.inf), np.full(len(distinct), np.inf)
-        np.maximum.at(low, place, np.concatenate([bounds.low[here], column.low]))
-        np.minimum.at(high, place, np.concatenate([bounds.high[here], column.high]))
-        result.append(Freedom(distinct, low, high, column.smallest, column.largest, column.whole, column.missing))
-    return result
+def freedom(
+    task: Observe, seen: Observation, index: int, thresholds: NDArray[np.float64], bounds: NodeBounds
+) -> Freedom:
+    """Of one feature, in the forest with these thresholds (nodes,) within these bounds."""
+    column, here, cuts = seen.columns[index], task.plain[index], task.cuts[index]
+    distinct, place = np.unique(np.concatenate([thresholds[here], cuts]), return_inverse=True)
+    low, high = np.full(len(distinct), -np.inf), np.full(len(distinct), np.inf)
+    np.maximum.at(low, place, np.concatenate([bounds.low[here], column.low]))
+    np.minimum.at(high, place, np.concatenate([bounds.high[here], column.high]))
+    return Freedom(distinct, low, high, column.smallest, column.largest, column.whole, column.missing)
 
 
-def plain_nodes(trees: FlatTrees, feature: int) -> NDArray[np.int64]:
-    """The nodes that compare a feature with a threshold."""
-    return np.flatnonzero((trees.feature == feature) & (trees.left != LEAF) & (trees.set_start == NO_SET))
+def plain_nodes(forest: Forest, trees: FlatTrees) -> tuple[NDArray[np.int64], ...]:
+    """For each feature the nodes that compare it with a threshold, ascending; none of a category."""
+    nodes = np.flatnonzero((trees.left != LEAF) & (trees.set_start == NO_SET))
+    if any(isinstance(feature.number, Category) for feature in forest.features):
+        ordered = np.array([not isinstance(feature.number, Category) for feature in forest.features])
+        nodes = nodes[ordered[trees.feature[nodes]]]
+    feature = trees.feature[nodes]
+    order = np.argsort(feature.astype(np.uint16 if len(forest.features) < 1 << 16 else np.int32), kind="stable")
+    return tuple(np.split(nodes[order], np.cumsum(np.bincount(feature, minlength=len(forest.features)))[:-1]))
 
 
 def _cuts_of(forest: Forest, index: int) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forestc.algorithms.node_bounds import NodeBounds
+from forestc.algorithms.node_bounds import BoundsUpdate, NodeBounds
 from forestc.algorithms.node_tails import Tails
 from forestc.forest.numbers import FLOAT32
 from forestc.forest.rows import Batch, Rows, reduce_rows
@@ -28,7 +28,7 @@ class _Pass:
         task = self.observe
         columns = columns_of(task.forest, batch)
         drawn = None if task.drawn is None else task.drawn[:, first : first + len(batch.X)]
-        order = NodeBounds.of(len(task.trees.feature)).update(columns, task.trees, drawn)
+        order = BoundsUpdate(task.trees).arrange(columns, drawn)
         state[0] = state[0] + self.tails.counts(columns, task.trees, order, drawn)
 
     def merge(self, state: Any, other: Any) -> None:

@@ -78,8 +78,8 @@ def run_passes(
     if rows is not None and any(watch.judged for watch in watches):
         progress("measuring accuracy on held-out rows")
         accuracy = _held_out(forests, to_judge(rows))
-        for watch, before, after in zip(watches, accuracy[:-1], accuracy[1:], strict=True):
-            watch.on_held_out(before, after)
+        for watch, *shares in zip(watches, accuracy[:-1], accuracy[1:], strict=True):
+            watch.on_held_out(*shares)
     return forests[-1], [watch.step() for watch in watches]
 
 

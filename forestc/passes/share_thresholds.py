@@ -7,7 +7,10 @@ extensions of their section 5 are options; `few-bits`, `budget` and the search b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,12 +23,12 @@ from forestc.algorithms.node_bounds import NodeBounds
 from forestc.errors import ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest
-from forestc.forest.numbers import FLOAT32, Category
+from forestc.forest.numbers import FLOAT32
 from forestc.forest.rows import Rows, Some, reduce_rows, to_fit, to_judge
 from forestc.passes.base import PassResult
 from forestc.passes.drawn_rows import check_drawn, drawn_rows
 from forestc.passes.formats import choose, comparator_bits, word_bits
-from forestc.passes.observation import Observation, Observe, freedoms, plain_nodes
+from forestc.passes.observation import Observation, Observe, freedom
 from forestc.passes.path_change import widened
 from forestc.passes.threshold_search import Search
 
@@ -44,7 +47,9 @@ class ShareThresholds:
     kmeans: instead of all that, so many thresholds a feature, the centres of clusters (Jinguji et al. 2018).
     budget: at most so many comparators in all: thresholds are given up where it changes least.
     tolerance: the accuracy (R squared of a regression) that may be lost on held-out rows, 0.01 where nothing is said.
-    Given without path_change, exceptions, kmeans and budget: the fewest comparators that stay within it.
+    Given without path_change, exceptions, kmeans and budget: the fewest comparators that stay within it. Where that
+    can't be, because the model knows the rows to judge on by heart, what is exact on all rows; where those rows were
+    given, nothing is shared.
     prefer: few-bits (of all smallest sets of thresholds one with the fewest binary digits) or middle (the middle of
     the interval, as the paper has it).
     """
@@ -110,20 +115,28 @@ class ShareThresholds:
             drawn = drawn[:, fit.chosen(0, drawn.shape[1])]
         task = Observe.of(forest, drawn)
         seen = reduce_rows(fit, task)
+        exact = bounds = seen.nodes.bounds
         if drawn is not None:
-            check_drawn(forest, task.trees, seen.nodes, drawn, whole=not isinstance(fit, Some))
-        bounds = widened(fit, task, seen.nodes, float(self.path_change)) if self.path_change else seen.nodes
+            check_drawn(forest, exact, drawn, whole=not isinstance(fit, Some))
+        if self.path_change:
+            bounds = widened(fit, task, exact, float(self.path_change))
         if self.searches:
-            thresholds, missed = self._searched(task, seen, bounds, fit, rows)
+            found = self._searched(task, bounds, fit, rows)
+            if found is None and isinstance(fit, Some):
+                return replace(self, tolerance=None).run(forest, rows)
+            thresholds, missed = found or (task.trees.threshold, np.zeros(len(bounds.low), dtype=bool))
         else:
             thresholds, missed = task.trees.threshold.copy(), np.zeros(len(bounds.low), dtype=bool)
-            for index, here in _features(task):
+
+            def share(index: int) -> None:
+                here = task.plain[index]
                 narrow = forest.features[index].number == FLOAT32
-                thresholds[here], missed[here] = self._shared(
-                    bounds.low[here], bounds.high[here], thresholds[here], narrow
-                )
+                low, high = bounds.low[here], bounds.high[here]
+                thresholds[here], missed[here] = self._shared(low, high, thresholds[here], narrow)
+
+            each(share, len(forest.features))
         result = with_thresholds(forest, thresholds)
-        report = self._report(task, seen, bounds, result, missed)
+        report = self._report(task, seen, exact, bounds, result, missed)
         if self.lossless:
             return PassResult(result, "exact-on-data", report, keeps="paths", drawn=drawn)
         limit = DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance)
@@ -140,66 +153,80 @@ class ShareThresholds:
             values[finite] = (centres.astype(np.float32).astype(np.float64) if narrow else centres)[cluster]
             return values, ~((low < values) & (values <= high))
         allowed = int(self.exceptions * len(own)) if self.exceptions < 1 else int(self.exceptions)
-        missed = stab_most(low, high, allowed).missed if allowed else np.zeros(len(own), dtype=bool)
-        points = place(low[~missed], high[~missed], own[~missed], self.prefer == "few-bits", narrow)
-        taken = take(low, high, points)
-        return points[taken.point], taken.missed
+        few_bits = self.prefer == "few-bits"
+        if not allowed:
+            points, taken = place(low, high, own, few_bits, narrow)
+            return points[taken], np.zeros(len(own), dtype=bool)
+        kept = ~stab_most(low, high, allowed).missed
+        points, _ = place(low[kept], high[kept], own[kept], few_bits, narrow)
+        found = take(low, high, points)
+        return points[found.point], found.missed
 
     def _searched(
-        self, task: Observe, seen: Observation, bounds: NodeBounds, fit: Rows, rows: Rows
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        self, task: Observe, bounds: NodeBounds, fit: Rows, rows: Rows
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]] | None:
+        """None where even without exceptions more is lost than may be."""
         few_bits = self.prefer == "few-bits"
 
         def placed(low: Any, high: Any, own: Any, feature: int) -> NDArray[np.float64]:
-            return place(low, high, own, few_bits, task.forest.features[feature].number == FLOAT32)
+            return place(low, high, own, few_bits, task.forest.features[feature].number == FLOAT32)[0]
 
-        search = Search.of(task, bounds, seen.nodes.count, fit, to_judge(rows), placed)
+        search = Search.of(task, bounds, fit, to_judge(rows), placed)
         if self.budget:
             return search.within(self.budget)
         assert self.tolerance is not None
         return search.fewest(float(self.tolerance))
 
     def _report(
-        self, task: Observe, seen: Observation, bounds: NodeBounds, result: Forest, missed: NDArray[np.bool_]
+        self,
+        task: Observe,
+        seen: Observation,
+        exact: NodeBounds,
+        bounds: NodeBounds,
+        result: Forest,
+        missed: NDArray[np.bool_],
     ) -> dict[str, Any]:
         """Comparators, their bits and the inputs' bits, [before, after], and exceptions by feature."""
         forest = task.forest
         free = NodeBounds(np.where(missed, -np.inf, bounds.low), np.where(missed, np.inf, bounds.high), bounds.count)
         new = np.concatenate([tree.threshold for tree in result.trees])
-        before = freedoms(task, seen, task.trees.threshold, seen.nodes)
-        after = freedoms(task, seen, new, free)
-        inputs, bits = {}, [0, 0]
-        for feature, *sides in zip(forest.features, before, after, strict=True):
-            formats = [choose(feature.number, feature.raw, side.missing, side, "auto", None) for side in sides]
-            inputs[feature.name] = [word_bits(form.number) for form in formats]
-            for k, form in enumerate(formats):
-                bits[k] += comparator_bits(form.number, form.words)
+        figures = np.zeros((3, len(forest.features), 2), dtype=np.int64)
+
+        def measure(index: int) -> None:
+            feature = forest.features[index]
+            for side, (thresholds, within) in enumerate(((task.trees.threshold, exact), (new, free))):
+                own = freedom(task, seen, index, thresholds, within)
+                form = choose(feature.number, feature.raw, own.missing, own, "auto", None)
+                bits = comparator_bits(form.number, form.words)
+                figures[:, index, side] = len(own.thresholds), bits, word_bits(form.number)
+
+        each(measure, len(forest.features))
+        conditions, bits, inputs = figures.sum(axis=1).tolist()
+        if any(tree.sets for tree in forest.trees):
+            conditions = [forest.distinct_conditions(), result.distinct_conditions()]
         exceptions = {
             forest.features[index].name: int(missed[here].sum())
-            for index, here in _features(task)
+            for index, here in enumerate(task.plain)
             if missed[here].any()
         }
         return {
-            "distinct_conditions": [forest.distinct_conditions(), result.distinct_conditions()],
+            "distinct_conditions": conditions,
             "comparator_bits": bits,
-            "input_bits": np.sum(list(inputs.values()), axis=0).tolist() if inputs else [0, 0],
+            "input_bits": inputs,
             "missed_intervals": int(missed.sum()),
-            "inputs": inputs,
+            "inputs": {feature.name: pair for feature, pair in zip(forest.features, figures[2].tolist(), strict=True)},
             "exceptions": exceptions,
         }
 
 
+def each(work: Callable[[int], None], count: int) -> None:
+    """work(0) .. work(count - 1), on all cores: what it calls lets go of the interpreter's lock."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(work, range(count)))
+
+
 def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-
-
-def _features(task: Observe) -> list[tuple[int, NDArray[np.int64]]]:
-    """Features that are compared with thresholds, and the nodes that do."""
-    nodes = [plain_nodes(task.trees, index) for index in range(len(task.forest.features))]
-    kinds = [isinstance(feature.number, Category) for feature in task.forest.features]
-    return [
-        (index, here) for index, (here, is_set) in enumerate(zip(nodes, kinds, strict=True)) if len(here) and not is_set
-    ]
 
 
 def with_thresholds(forest: Forest, thresholds: NDArray[np.float64]) -> Forest:
@@ -216,8 +243,9 @@ def with_thresholds(forest: Forest, thresholds: NDArray[np.float64]) -> Forest:
 
 def place(
     low: NDArray[np.float64], high: NDArray[np.float64], own: NDArray[np.float64], few_bits: bool, narrow: bool
-) -> NDArray[np.float64]:
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The fewest thresholds, ascending, that lie in all of a feature's intervals (low, high]: floats of its own type.
+    And which each takes.
 
     own: (p,) the nodes' present thresholds, for where rows say nothing. narrow: the feature is a float32.
     """
@@ -236,7 +264,7 @@ def place(
     anywhere = np.flatnonzero(np.isinf(stabbed.low) & np.isinf(stabbed.high))
     for point in anywhere.tolist():  # no row asks
         points[point] = own[stabbed.point == point][0]
-    return np.unique(points)
+    return points, stabbed.point
 
 
 def _middles(low: NDArray[np.float64], high: NDArray[np.float64], narrow: bool) -> NDArray[np.float64]:

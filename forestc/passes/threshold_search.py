@@ -16,9 +16,8 @@ from forestc.errors import OptionError
 from forestc.forest.accuracy import Accuracy, answers_of, truth_of_batch
 from forestc.forest.evaluate import add_tree, judged, start_scores
 from forestc.forest.ir import LEAF, Forest
-from forestc.forest.numbers import Category
 from forestc.forest.rows import Batch, Rows, reduce_rows
-from forestc.passes.observation import Observe, columns_of, plain_nodes
+from forestc.passes.observation import Observe, columns_of
 
 MOST_VALUES = 1 << 25  # kept in memory, of all nodes together: past it the cost of a change is measured on fewer rows
 MOST_JUDGED = 1 << 18  # rows a candidate is judged on
@@ -64,16 +63,10 @@ class Search:
     baseline: float
 
     @staticmethod
-    def of(
-        task: Observe, bounds: NodeBounds, count: NDArray[np.int64], fit: Rows, judge: Rows, placed: Placed
-    ) -> Search:
-        """count: (nodes,) rows that reached each. placed: thresholds for the intervals of a feature."""
+    def of(task: Observe, bounds: NodeBounds, fit: Rows, judge: Rows, placed: Placed) -> Search:
+        """placed: thresholds for the intervals of a feature."""
         forest, trees = task.forest, task.trees
-        features = [
-            (index, here)
-            for index, feature in enumerate(forest.features)
-            if not isinstance(feature.number, Category) and len(here := plain_nodes(trees, index))
-        ]
+        features = [(index, here) for index, here in enumerate(task.plain) if len(here)]
         points: list[NDArray[np.float64]] = []
         owner, node_point = [], []
         for index, here in features:
@@ -82,12 +75,12 @@ class Search:
             node_point.append(take(low, high, own).point + sum(len(before) for before in points))
             points.append(own)
             owner.append(np.full(len(own), index))
-        visits = int(count[trees.left != LEAF].sum())
+        visits = int(bounds.count[trees.left != LEAF].sum())
         sample = reduce_rows(fit, _Sample(forest, max(1, -(-visits // MOST_VALUES))))
         sample.sort(key=lambda part: part[0])
         columns = np.ascontiguousarray(np.concatenate([part[2] for part in sample], axis=1))
         drawn = None if task.drawn is None else task.drawn[:, np.concatenate([part[1] for part in sample])]
-        values = NodeValues.of(columns, trees, sides_differ(forest, count), drawn)
+        values = NodeValues.of(columns, trees, sides_differ(forest, bounds.count), drawn)
         found = removal(
             np.concatenate(points) if points else np.zeros(0),
             np.concatenate(owner) if owner else np.zeros(0, dtype=np.int64),
@@ -123,11 +116,14 @@ class Search:
             raise OptionError(f"share-thresholds: budget={budget}", do=f"one a feature and set is the least: {least}")
         return self.thresholds(budget - len(sets))
 
-    def fewest(self, tolerance: float) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def fewest(self, tolerance: float) -> tuple[NDArray[np.float64], NDArray[np.bool_]] | None:
         """Thresholds of the fewest comparators found that lose at most `tolerance` of the accuracy on the rows to
-        judge on. Accuracy does not fall evenly, so numbers of comparators are tried down to well past it."""
+        judge on; None if all points lose more. Accuracy does not fall evenly, so numbers of comparators are tried down
+        to well past it."""
         good = most = len(self.removal.points)
         least = most - len(self.removal.order)
+        if self.loss(most) > tolerance:
+            return None
         bad = least - 1
         failed, count = 0, most
         while count > least and failed < GIVE_UP:

@@ -163,7 +163,7 @@ def test_large_files_come_in_batches(tmp_path, forest):
     table = pa.Table.from_pandas(pd.DataFrame(np.tile(X, (60, 1)), columns=names))
     pa.parquet.write_table(table, tmp_path / "x.parquet")
     sizes = [len(batch.X) for batch in open_rows(tmp_path / "x.parquet", forest).batches()]
-    assert sum(sizes) == 60 * 569 and max(sizes) <= 8192
+    assert sum(sizes) == 60 * 569 and max(sizes) <= 16384
 
 
 def test_two_features_of_one_name_go_by_position(forest, frame):

@@ -21,14 +21,17 @@ from forestc.passes.pipeline import run_passes
 class Liar:
     guarantee: str
     shift: float
+    keeps: str = "decisions"
+    shown: int | None = None
     name: ClassVar[str] = "liar"
 
     def run(self, forest, rows):
         first = forest.trees[0]
         threshold = first.threshold.copy()
         threshold[0] = np.float32(threshold[0] + self.shift)
+        drawn = None if self.shown is None else np.full((len(forest.trees), len(rows.X)), self.shown, dtype=np.uint8)
         trees = (changed_tree(first, threshold=threshold), *forest.trees[1:])
-        return PassResult(replace(forest, trees=trees), self.guarantee, tolerance=0.0)
+        return PassResult(replace(forest, trees=trees), self.guarantee, keeps=self.keeps, drawn=drawn)
 
 
 @pytest.fixture
@@ -64,3 +67,14 @@ def test_what_ran_is_written_down(job):
     assert result.provenance.passes == ("simplify", "quantize{leaf_bits=4}")
     assert [step.guarantee for step in steps] == ["exact", "exact-on-data"]
     assert all(step.inputs_checked >= len(rows.X) for step in steps)
+
+
+def test_a_changed_path_is_found_where_no_decision_changes(job):
+    """Leaf by leaf: the first row and tree are named."""
+    forest, rows = job
+    with pytest.raises(CheckError, match=r"promised to change no path and changed \d+.*row \d+, tree 0: from leaf"):
+        run_passes(forest, [Liar("exact-on-data", 0.5, "paths")], rows)
+    with pytest.raises(CheckError, match="promised to change no path"):
+        run_passes(forest, [Liar("exact-on-data", 0.5, "paths", 1)], rows)
+    _, (step,) = run_passes(forest, [Liar("exact-on-data", 0.5, "paths", 0)], rows)
+    assert step.keeps == "paths of each tree's own rows"

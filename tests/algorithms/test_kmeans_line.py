@@ -1,0 +1,34 @@
+"""k-means on a line, against brute force."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forestc.algorithms.kmeans_line import kmeans_line
+
+
+def spread(group):
+    return ((group - group.mean()) ** 2).sum()
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.lists(st.integers(-20, 20), min_size=1, max_size=12), st.integers(1, 5))
+def test_least_squares(values, clusters):
+    values = np.array(values, dtype=float)
+    centres, of = kmeans_line(values, clusters)
+    distinct = np.unique(values)
+    assert len(centres) == min(clusters, len(distinct)) and (np.diff(centres) > 0).all()
+    best = min(
+        sum(spread(values[np.isin(values, group)]) for group in np.split(distinct, cuts))
+        for cuts in combinations(range(1, len(distinct)), min(clusters, len(distinct)) - 1)
+    )
+    assert abs(((values - centres[of]) ** 2).sum() - best) < 1e-9
+
+
+def test_far_from_zero():
+    centres, of = kmeans_line(np.array([1e9, 1e9 + 1, 1e9 + 10, 1e9 + 11]), 2)
+    assert centres.tolist() == [1e9 + 0.5, 1e9 + 10.5] and of.tolist() == [0, 0, 1, 1]
