@@ -46,7 +46,24 @@ def narrow_points(low: NDArray[np.float64], high: NDArray[np.float64]) -> tuple[
         else:
             least = middle
     words = _placed(*_scaled(low, high, most, top), count, max(1, top + most + 1))
-    return np.ldexp(words.astype(np.float64), -most), most
+    return _centred(np.ldexp(words.astype(np.float64), -most), low, high, most), most
+
+
+def _centred(
+    points: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], fraction: int
+) -> NDArray[np.float64]:
+    """Each point moved as near to the middle of what its intervals leave free as its digits allow: away from the
+    rows on either side, as the middle itself would lie."""
+    of = np.searchsorted(points, low, side="right")
+    least, most = np.full(len(points), -np.inf), np.full(len(points), np.inf)
+    np.maximum.at(least, of, low)
+    np.minimum.at(most, of, high)
+    words = np.ldexp(points, fraction)
+    lowest = words.astype(np.int64) & -words.astype(np.int64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        unit = np.ldexp(lowest.astype(np.float64), -fraction)
+        nearest = np.rint((least + (most - least) / 2) / unit) * unit
+    return np.where((least < nearest) & (nearest <= most), nearest, points)
 
 
 def _scaled(low: Any, high: Any, fraction: int, top: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

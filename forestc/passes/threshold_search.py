@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.interval_stabbing import take
 from forestc.algorithms.node_bounds import Columns, NodeBounds, reached
-from forestc.algorithms.point_removal import NodeValues, Removal, cheapest, removal
+from forestc.algorithms.point_removal import NodeValues, Removal, cheapest, removal, settled
 from forestc.errors import OptionError
 from forestc.forest.accuracy import Accuracy, answers_of, truth_of_batch
 from forestc.forest.evaluate import add_tree, judged, start_scores
@@ -157,6 +157,7 @@ class Search:
         for index, here in self.features:
             points = self.removal.points[kept[self.removal.feature[kept] == index]]
             low, high, own = bounds.low[here], bounds.high[here], trees.threshold[here]
+            points = settled(points, here, trees, bounds, self.values)
             inside = ~take(low, high, points).missed
             # what is kept has room again: fewer digits, and sometimes fewer points
             points = self.placed(low[inside], high[inside], own[inside], index)
