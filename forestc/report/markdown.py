@@ -8,6 +8,7 @@ from typing import Any
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
 from forestc.passes.pipeline import Step
+from forestc.report.tables import done
 
 _PROMISES = {
     "exact": "same scores and decisions for every input",
@@ -36,8 +37,8 @@ def compile_report(
         ("agreement", _share(figures["agreement"])),
         ("trees", f"{len(forest.trees)}"),
         ("nodes, before and after the passes", f"{source.n_nodes}, {forest.n_nodes}"),
-        ("comparators before sharing", f"{figures['conditions']}"),
-        ("comparators after sharing", f"{figures['distinct_conditions']}"),
+        ("conditions of all nodes", f"{figures['conditions']}"),
+        ("comparators: distinct conditions", f"{figures['distinct_conditions']}"),
         ("input bits of all comparators", f"{figures['comparator_bits']}"),
         ("latency", f"{netlist.latency} cycles"),
     ]
@@ -48,7 +49,7 @@ def compile_report(
             _promise(step),
             f"{step.inputs_checked}",
             f"{step.change:.4%}",
-            _judged(step),
+            done({**step.report, "held_out": step.held_out}),
         )
         for step in steps
     ]
@@ -66,7 +67,7 @@ def compile_report(
             "Everything written equals the quantised forest (`quantised.forest`) on every input word, bit for bit:",
             "`forestc check` shows it. How the quantised forest relates to the model is what the passes promise:",
             "",
-            *_table(("pass", "guarantee", "meaning", "inputs checked", "change", "accuracy on held-out rows"), passes),
+            *_table(("pass", "guarantee", "meaning", "inputs checked", "change", "what it did"), passes),
             "",
             *_table(("feature", "words", "column of the rows", "may be missing"), ports),
             "",
@@ -78,13 +79,6 @@ def compile_report(
 
 def _promise(step: Step) -> str:
     return " ".join([_PROMISES[step.guarantee], step.keeps]).strip()
-
-
-def _judged(step: Step) -> str:
-    if step.held_out is None:
-        return ""
-    before, after = (_share(value) for value in step.held_out["accuracy"])
-    return f"{before} to {after} on {step.held_out['rows']}"
 
 
 def _share(value: float | None) -> str:

@@ -86,17 +86,36 @@ def compile_tables(figures: Mapping[str, Any], regression: bool) -> list[Table]:
         (f"{quality}, compiled", share(figures["accuracy"]["compiled"])),
         ("agreement with the model", share(figures["agreement"])),
         ("rows measured on", f"{figures['rows']:,}"),
-        ("comparators before sharing", f"{figures['conditions']:,}"),
-        ("comparators after sharing", f"{figures['distinct_conditions']:,}"),
+        ("conditions of all nodes", f"{figures['conditions']:,}"),
+        ("comparators: distinct conditions", f"{figures['distinct_conditions']:,}"),
         ("input bits of all comparators", f"{figures['comparator_bits']:,}"),
         ("latency", f"{figures['latency_cycles']} cycles"),
         ("time", f"{sum(figures['seconds'].values()):.1f} s"),
     ]
-    passes = [(step["pass"], step["guarantee"]) for step in figures["passes"]]
+    passes = [(step["pass"], step["guarantee"], done(step)) for step in figures["passes"]]
     return [
         table(f"{figures['name']}: {', '.join(figures['targets'])} in {figures['out']}", ("what", "figure"), rows),
-        table("passes", ("pass", "guarantee"), passes),
+        table("passes", ("pass", "guarantee", "what it did"), passes),
     ]
+
+
+def done(step: Mapping[str, Any]) -> str:
+    """What a pass did, in words, from its figures: nothing for those that have none to tell."""
+    told = []
+    for key, what in (
+        ("distinct_conditions", "conditions"),
+        ("comparator_bits", "comparator bits"),
+        ("input_bits", "input bits"),
+    ):
+        pair = step.get(key)
+        if isinstance(pair, list):
+            told.append(f"{pair[0]:,} to {pair[1]:,} {what}")
+    if step.get("missed_intervals"):
+        told.append(f"{step['missed_intervals']:,} exceptions")
+    if step.get("held_out"):
+        before, after = (share(value) for value in step["held_out"]["accuracy"])
+        told.append(f"accuracy {before} to {after} on {step['held_out']['rows']:,} held-out rows")
+    return ", ".join(told)
 
 
 def check_tables(result: CheckResult, regression: bool) -> list[Table]:

@@ -1,0 +1,74 @@
+"""Threshold sharing on two shared models: comparators, their bits, and synthesized size before and after.
+
+--peers DIR holds NAME.json (XGBoost) with NAME.npz beside it (X_train, y_train, X_test, y_test). Thresholds are shared
+on the training rows; the test rows only measure. Sizes by yosys: `xcup` and `lut6` as in toolchain/yosys.py, the class
+decision included, no registers.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tools import arguments, show
+
+import forestc
+from forestc.toolchain.yosys import synthesise
+
+SHARING = {
+    "none": "simplify,quantize,simplify",
+    "lossless": "simplify,share-thresholds,quantize,simplify",
+    "lossless, middle": "simplify,share-thresholds{prefer=middle},quantize,simplify",
+    "exceptions 10 %": "simplify,share-thresholds{exceptions=0.1,tolerance=0.05},quantize{tolerance=0.05},simplify",
+    "budget 70 %": "simplify,share-thresholds{budget=BUDGET,tolerance=0.05},quantize{tolerance=0.05},simplify",
+    "tolerance 0.5 %": "simplify,share-thresholds{tolerance=0.005},quantize{tolerance=0.05},simplify",
+}
+
+
+def measure(name: str, peers: Path, folder: Path) -> list[dict[str, Any]]:
+    with np.load(peers / f"{name}.npz") as data:
+        X, y, X_test, y_test = (data[key] for key in ("X_train", "y_train", "X_test", "y_test"))
+    rows: list[dict[str, Any]] = []
+    for sharing, passes in SHARING.items():
+        start = time.perf_counter()
+        if "BUDGET" in passes:
+            passes = passes.replace("BUDGET", str(round(0.7 * rows[0]["comparators"])))
+        done = forestc.compile(
+            peers / f"{name}.json", X, folder / "out", label=y, passes=passes, targets=["verilog"], name=name
+        )
+        tested = forestc.check(done.design, X_test, label=y_test, engines=["netlist"])
+        assert tested.ok
+        figures = done.figures
+        row: dict[str, Any] = {
+            "model": name,
+            "sharing": sharing,
+            "test_%": 100 * tested.agreement.compiled,
+            "comparators": figures["distinct_conditions"],
+            "comparator_bits": figures["comparator_bits"],
+            "input_bits": sum(feature.number.bits for feature in done.design.forest.features),
+        }
+        for target in ("xcup", "lut6"):
+            row[f"{target}_LUT"] = synthesise(
+                done.design.path("verilog"), str(done.design.manifest["core"]), target
+            ).lut
+        row["s"] = time.perf_counter() - start
+        rows.append(row)
+        print(f"{name}, {sharing}: {row['s']:.0f} s", flush=True)
+    return rows
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--peers", type=Path, required=True, metavar="DIR", help="NAME.json and NAME.npz")
+    parser.add_argument("--only", default="bc,digits", metavar="NAMES")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [row for name in options.only.split(",") for row in measure(name, options.peers, Path(folder))]
+    show("Threshold sharing on shared models", rows, options.json)
+
+
+if __name__ == "__main__":
+    main()
