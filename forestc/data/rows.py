@@ -348,11 +348,14 @@ class _Files:
     group: int | None = None
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
-        source = pyarrow.dataset.dataset(self.path, format=self.form)
-        if self.group is not None:
-            (source,) = source.get_fragments()
-            source = source.subset(row_group_ids=[self.group])
-        return iter(source.to_batches(columns=list(self.columns), batch_size=BATCH_ROWS))
+        options: dict[str, Any] = {"columns": list(self.columns), "batch_size": BATCH_ROWS}
+        if self.form == "parquet":
+            # one row group at a time, not read ahead: else memory grows with the file
+            options["fragment_scan_options"] = pyarrow.dataset.ParquetFragmentScanOptions(pre_buffer=False)
+        for fragment in pyarrow.dataset.dataset(self.path, format=self.form).get_fragments():
+            for part in fragment.split_by_row_group() if self.form == "parquet" else [fragment]:
+                if self.group is None or self.group == part.row_groups[0].id:
+                    yield from part.to_batches(**options)
 
     def parts(self) -> Iterator[tuple[int, _Files]]:
         """Files or row groups, each with the number of its first row."""
