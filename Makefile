@@ -25,12 +25,17 @@ types: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-# The measured comparisons; PEERS names a folder of NAME.json with NAME.npz to add. About 45 minutes.
+# The measured comparisons; PEERS names a folder of NAME.json with NAME.npz to add, DATA one of NAME.csv.gz. About 75 minutes.
 bench: $(STAMP)
+	mkdir -p out
 	$(BIN)/python benchmarks/compile_scale.py
 	$(BIN)/python benchmarks/simulation.py
 	$(BIN)/python benchmarks/frontends.py
 	$(BIN)/python benchmarks/exactness.py $(if $(PEERS),--peers $(PEERS))
+	$(BIN)/python benchmarks/sharing_speed.py
+	$(BIN)/python benchmarks/threshold_sharing.py $(if $(DATA),--data $(DATA))
+	$(BIN)/python benchmarks/threshold_sharing.py --fronts --plot out/fronts.png $(if $(DATA),--data $(DATA))
+	$(if $(PEERS),$(BIN)/python benchmarks/sharing_peers.py --peers $(PEERS))
 
 # Coverage-guided fuzzing of the readers, MINUTES each.
 MINUTES ?= 4

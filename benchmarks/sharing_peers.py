@@ -2,7 +2,7 @@
 
 --peers DIR holds NAME.json (XGBoost) with NAME.npz beside it (X_train, y_train, X_test, y_test). Thresholds are shared
 on the training rows; the test rows only measure. Sizes by yosys: `xcup` and `lut6` as in toolchain/yosys.py, the class
-decision included, no registers.
+decision included, no registers. Leaves have 3 bits in all designs.
 """
 
 from __future__ import annotations
@@ -19,20 +19,23 @@ import forestc
 from forestc.toolchain.yosys import synthesise
 
 SHARING = {
-    "none": "simplify,quantize,simplify",
-    "lossless": "simplify,share-thresholds,quantize,simplify",
-    "lossless, middle": "simplify,share-thresholds{prefer=middle},quantize,simplify",
-    "exceptions 10 %": "simplify,share-thresholds{exceptions=0.1,tolerance=0.05},quantize{tolerance=0.05},simplify",
-    "budget 70 %": "simplify,share-thresholds{budget=BUDGET,tolerance=0.05},quantize{tolerance=0.05},simplify",
-    "tolerance 0.5 %": "simplify,share-thresholds{tolerance=0.005},quantize{tolerance=0.05},simplify",
+    "none": "",
+    "lossless": "share-thresholds,",
+    "lossless, middle": "share-thresholds{prefer=middle},",
+    "exceptions 10 %": "share-thresholds{exceptions=0.1,tolerance=0.05},",
+    "budget 70 %": "share-thresholds{budget=BUDGET,tolerance=0.05},",
+    "tolerance 1 %": "share-thresholds{tolerance=0.01},",
 }
+# leaves of 3 bits each, so that comparators alone make the difference
+PASSES = "simplify,SHARINGquantize{leaf_bits=3,tolerance=0.1},simplify"
 
 
 def measure(name: str, peers: Path, folder: Path) -> list[dict[str, Any]]:
     with np.load(peers / f"{name}.npz") as data:
         X, y, X_test, y_test = (data[key] for key in ("X_train", "y_train", "X_test", "y_test"))
     rows: list[dict[str, Any]] = []
-    for sharing, passes in SHARING.items():
+    for sharing, step in SHARING.items():
+        passes = PASSES.replace("SHARING", step)
         start = time.perf_counter()
         if "BUDGET" in passes:
             passes = passes.replace("BUDGET", str(round(0.7 * rows[0]["comparators"])))

@@ -13,7 +13,7 @@ from forestc.algorithms.interval_stabbing import take
 from forestc.algorithms.node_bounds import Columns, NodeBounds, reached
 from forestc.algorithms.point_removal import NodeValues, Removal, cheapest, removal, settled
 from forestc.errors import OptionError
-from forestc.forest.accuracy import Accuracy, answers_of, truth_of_batch
+from forestc.forest.accuracy import answers_of, truth_of_batch
 from forestc.forest.evaluate import add_tree, judged, start_scores
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.rows import Batch, Rows, reduce_rows
@@ -49,8 +49,8 @@ class _Sample:
 class Search:
     """Which thresholds to keep, for every number of them.
 
-    features: those that are compared with thresholds, and their nodes. judge: rows as columns, and what is true of
-    them; baseline: the model's accuracy on them.
+    features: those that are compared with thresholds, and their nodes. judge: rows as columns, what is true of them,
+    and the model's errors on them; whole: what a sum of errors is divided by.
     """
 
     task: Observe
@@ -59,8 +59,8 @@ class Search:
     removal: Removal
     features: list[tuple[int, NDArray[np.int64]]]
     placed: Placed
-    judge: list[tuple[Columns, NDArray[Any]]]
-    baseline: float
+    judge: list[tuple[Columns, NDArray[Any], NDArray[np.float64]]]
+    whole: float
 
     @staticmethod
     def of(task: Observe, bounds: NodeBounds, fit: Rows, judge: Rows, placed: Placed) -> Search:
@@ -88,19 +88,23 @@ class Search:
             np.concatenate(node_point) if node_point else np.zeros(0, dtype=np.int64),
             values,
         )
-        kept, accuracy, rows = [], Accuracy(forest.decides), 0
+        kept, rows = [], 0
         for batch in judge.batches():
             columns = columns_of(forest, batch)
             answers = _answers(forest, columns, task)
             truth = truth_of_batch(forest, batch, answers)
-            kept.append((columns, truth))
-            accuracy.add(answers, truth)
+            kept.append((columns, truth, errors(forest, answers, truth)))
             rows += len(batch.X)
             if rows >= MOST_JUDGED:
                 break
         if not kept:
             raise OptionError("share-thresholds: too few rows to hold some out", do="give more rows, or held-out rows")
-        return Search(task, bounds, values, found, features, placed, kept, accuracy.share or 0.0)
+        if forest.decides:
+            whole = float(rows)
+        else:
+            told = np.concatenate([truth.reshape(len(truth), -1) for _, truth, _ in kept])
+            whole = float(((told - told.mean()) ** 2).sum()) or 1.0
+        return Search(task, bounds, values, found, features, placed, kept, whole)
 
     def within(self, budget: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Thresholds (nodes,) of at most so many comparators, and which nodes' bounds they miss. Raises OptionError
@@ -118,36 +122,45 @@ class Search:
 
     def fewest(self, tolerance: float) -> tuple[NDArray[np.float64], NDArray[np.bool_]] | None:
         """Thresholds of the fewest comparators found that lose at most `tolerance` of the accuracy on the rows to
-        judge on; None if all points lose more. Accuracy does not fall evenly, so numbers of comparators are tried down
-        to well past it."""
+        judge on; None if all points lose more.
+
+        The best of many candidates looks better on those rows than it is, so what is lost counts with a standard
+        error on top. Accuracy does not fall evenly, so numbers of comparators are tried down to well past it."""
+
+        def good_enough(count: int) -> bool:
+            return sum(self.loss(count)) <= tolerance
+
         good = most = len(self.removal.points)
         least = most - len(self.removal.order)
-        if self.loss(most) > tolerance:
+        if self.loss(most)[0] > tolerance:
             return None
         bad = least - 1
         failed, count = 0, most
         while count > least and failed < GIVE_UP:
             count = max(least, min(count - 1, int(count * STEP)))
-            if self.loss(count) <= tolerance:
+            if good_enough(count):
                 good, bad, failed = count, least - 1, 0
             else:
                 bad = count if failed == 0 else bad
                 failed += 1
         while good - bad > 1:
             middle = (good + bad) // 2
-            if self.loss(middle) <= tolerance:
+            if good_enough(middle):
                 good = middle
             else:
                 bad = middle
         return self.thresholds(good)
 
-    def loss(self, count: int) -> float:
-        """Accuracy lost on the rows to judge on with so many thresholds."""
+    def loss(self, count: int) -> tuple[float, float]:
+        """Accuracy (of a regression R squared) lost on the rows to judge on with so many thresholds, and its standard
+        error."""
         changed = self.thresholds(count)[0]
-        accuracy = Accuracy(self.task.forest.decides)
-        for columns, truth in self.judge:
-            accuracy.add(_answers(self.task.forest, columns, self.task, changed), truth)
-        return self.baseline - (accuracy.share or 0.0)
+        worse = []
+        for columns, truth, before in self.judge:
+            answers = _answers(self.task.forest, columns, self.task, changed)
+            worse.append(errors(self.task.forest, answers, truth) - before)
+        each = np.concatenate(worse)
+        return float(each.sum()) / self.whole, float(np.sqrt(((each - each.mean()) ** 2).sum())) / self.whole
 
     def thresholds(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Thresholds of all nodes with so many points kept, and which miss their bounds."""
@@ -177,6 +190,14 @@ def _answers(
     for tree, root, nodes in zip(forest.trees, trees.roots.tolist(), leaves, strict=True):
         add_tree(forest, total, tree, nodes - root)
     return answers_of(forest, judged(forest, np.zeros((columns.shape[1], 0), dtype=np.int32), total))
+
+
+def errors(forest: Forest, answers: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
+    """Of each row: 1 for a wrong decision, else 0; of a regression the squared error."""
+    answers, truth = answers.reshape(len(answers), -1), truth.reshape(len(truth), -1)
+    if forest.decides:
+        return np.asarray((answers != truth).any(axis=1), dtype=np.float64)
+    return np.asarray(((answers - truth) ** 2).sum(axis=1), dtype=np.float64)
 
 
 def sides_differ(forest: Forest, count: NDArray[np.int64]) -> NDArray[np.float64]:

