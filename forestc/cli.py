@@ -91,10 +91,12 @@ def compile_(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="the folder to write")],
     label: Label = None,
     held_out: Annotated[
-        Path | None, typer.Option("--held-out", metavar="FILE", help="rows that approximate passes are judged on")
+        str | None,
+        typer.Option("--held-out", metavar="FILE", help="rows to judge passes on, or a share to set aside (0.2)"),
     ] = None,
     scheduler: Annotated[
-        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="of a Dask cluster that goes through the rows")
+        str | None,
+        typer.Option("--scheduler", metavar="ADDRESS", help="of a Dask cluster, where passes observe the rows"),
     ] = None,
     target: Annotated[str, typer.Option("--target", help="a list of: verilog, c")] = "verilog,c",
     passes: Annotated[

@@ -52,14 +52,18 @@ class Compiled:
     figures: Mapping[str, Any]
 
 
-def quantize(model: Any, rows: Any, truth: Any = None, passes: str | Sequence[Pass] | None = None) -> Forest:
+def quantize(
+    model: Any, rows: Any, truth: Any = None, passes: str | Sequence[Pass] | None = None, *, held_out: Any = None
+) -> Forest:
     """The integer forest of a model: the default passes, or those named.
 
-    model: whatever `load` takes. rows: a path, a 2-D array or a data frame. Raises ForestcError.
+    model: whatever `load` takes. rows: a path, a 2-D array or a data frame. held_out: as for `compile`. Raises
+    ForestcError.
     """
     forest = load(model)
-    steps = passes_from(passes) if passes is None or isinstance(passes, str) else list(passes)
-    return run_passes(forest, steps, rows_from(rows, forest, truth))[0]
+    opened = rows_from(rows, forest, truth)
+    judged = opened if held_out is None else _judged(opened, held_out, forest, truth)
+    return run_passes(forest, passes_from(passes), judged)[0]
 
 
 def compile(
@@ -82,10 +86,11 @@ def compile(
     """Writes a folder with the targets, their manifest and a report, all or nothing.
 
     model: a path or a fitted model. rows: a path, a 2-D array or a data frame: what the input formats and
-    leaf bits are chosen on, and what is reported. label: for a path the column with the truth, else the
-    labels themselves. held_out: other rows that approximate passes are judged on; with labels in memory, a pair (rows,
-    labels). Without it they judge on a fifth of the rows. scheduler: address of a Dask scheduler; what passes find out
-    about rows they find out there. latency: clock cycles, 0 for combinational logic. Raises ForestcError.
+    leaf bits are chosen on, and what is reported. label: for a path or a data frame the column with the truth, else the
+    labels themselves. held_out: what passes are judged on: rows, as a path (with the same label column), an array, a
+    frame, or a pair (rows, labels); or a share of the given rows, set aside. scheduler: address of a Dask scheduler;
+    what passes find out about rows they find out there. latency: clock cycles, 0 for combinational logic. Raises
+    ForestcError.
     """
     clock = _Clock(progress)
     if not targets:
@@ -95,14 +100,14 @@ def compile(
             raise OptionError(f"unknown target {target!r}", do=f"known: {', '.join(TARGETS)}")
     lowering = LoweringOptions(latency=latency, outputs=outputs)  # type: ignore[arg-type]
     c_options = COptions(inputs=c_inputs)  # type: ignore[arg-type]
-    steps_wanted = passes_from(passes) if passes is None or isinstance(passes, str) else list(passes)
+    steps_wanted = passes_from(passes)
     with clock.measure("load"):
         source = load(model, trust_pickle=trust_pickle)
         source = replace(source, name=name or source.name)
         opened = rows_from(rows, source, label)
-        judge = None if held_out is None else _held_out(held_out, source, label)
     with clock.measure("passes"), on_cluster(opened, scheduler) as placed:
-        forest, steps = run_passes(source, steps_wanted, placed if judge is None else Judged(placed, judge), progress)
+        judged = placed if held_out is None else _judged(placed, held_out, source, label)
+        forest, steps = run_passes(source, steps_wanted, judged, progress)
     with clock.measure("lower"):
         netlist = lower(forest, lowering)
     with clock.measure("emit"):
@@ -113,7 +118,7 @@ def compile(
             "c": asdict(c_options),
         }
         files, roles = _emit(forest, netlist, opened, targets, c_options)
-        guarantees = {step.name: step.guarantee for step in steps}
+        guarantees = {step.name: step.promise for step in steps}
         told = manifest(forest, netlist, roles, options, guarantees)
     with clock.measure("check"):
         agreed = agreement(source, forest, opened)
@@ -131,11 +136,29 @@ def compile(
     return Compiled(open_design(out), tuple(steps), agreed, figures)
 
 
-def _held_out(held_out: Any, source: Forest, label: Any) -> Rows:
-    if isinstance(held_out, str | Path):
-        return rows_from(held_out, source, label)
-    rows, truth = held_out if isinstance(held_out, tuple) else (held_out, None)
-    return rows_from(rows, source, truth)
+def _judged(rows: Rows, held_out: Any, source: Forest, label: Any) -> Judged:
+    """The rows with those held out: a share of them set aside, or others."""
+    share = _share(held_out)
+    if share is not None:
+        if not 0 < share <= 0.5:
+            raise OptionError(f"held_out={share:g}", do="set a share above 0 and up to 0.5 aside, or give a file")
+        return Judged.every(rows, round(1 / share))
+    if isinstance(held_out, tuple):
+        if len(held_out) != 2:
+            raise OptionError(f"held_out is a tuple of {len(held_out)}", do="give rows, or a pair (rows, labels)")
+        return Judged(rows, rows_from(held_out[0], source, held_out[1]))
+    named = label is None or isinstance(label, str | int)
+    if not named and isinstance(held_out, str | Path):
+        raise OptionError("held_out is a file, and label holds labels", do="name the column, or give (rows, labels)")
+    column = label if named and (isinstance(held_out, str | Path) or hasattr(held_out, "columns")) else None
+    return Judged(rows, rows_from(held_out, source, column))
+
+
+def _share(held_out: Any) -> float | None:
+    try:
+        return None if isinstance(held_out, Path) else float(held_out)
+    except (TypeError, ValueError):
+        return None
 
 
 def _emit(
@@ -209,7 +232,7 @@ def _figures(
         "name": plain(forest.name),
         "targets": targets,
         "passes": [
-            {"pass": step.name, "guarantee": step.guarantee, "keeps": step.keeps, "held_out": step.held_out}
+            {"pass": step.name, "guarantee": step.promise, "change": step.change, "held_out": step.held_out}
             | step.report
             for step in steps
         ],

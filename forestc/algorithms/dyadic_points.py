@@ -46,32 +46,25 @@ def narrow_points(low: NDArray[np.float64], high: NDArray[np.float64]) -> tuple[
         else:
             least = middle
     words = _placed(*_scaled(low, high, most, top), count, max(1, top + most + 1))
-    return _centred(np.ldexp(words.astype(np.float64), -most), low, high, most), most
-
-
-def _centred(
-    points: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64], fraction: int
-) -> NDArray[np.float64]:
-    """Each point moved as near to the middle of what its intervals leave free as its digits allow: away from the
-    rows on either side, as the middle itself would lie."""
-    of = np.searchsorted(points, low, side="right")
-    least, most = np.full(len(points), -np.inf), np.full(len(points), np.inf)
-    np.maximum.at(least, of, low)
-    np.minimum.at(most, of, high)
-    words = np.ldexp(points, fraction)
-    lowest = words.astype(np.int64) & -words.astype(np.int64)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        unit = np.ldexp(lowest.astype(np.float64), -fraction)
-        nearest = np.rint((least + (most - least) / 2) / unit) * unit
-    return np.where((least < nearest) & (nearest <= most), nearest, points)
+    return np.ldexp(words.astype(np.float64), -most), most
 
 
 def _scaled(low: Any, high: Any, fraction: int, top: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Whole numbers in the intervals, in units of 2^-fraction: low < n <= high. Infinite ends lie past all others."""
+    """Whole numbers in the intervals, in units of 2^-fraction: low < n <= high. An open end lies where the last finite
+    one does: no point is drawn to where no interval ends."""
     past = math.ldexp(1.0, max(0, top + fraction) + 1)
-    floors = [np.floor(np.ldexp(ends, fraction)) for ends in (low, high)]
-    lows, highs = (np.clip(ends, -past, past).astype(np.int64) for ends in floors)
-    return lows, highs
+    lows, highs = (_floor(np.ldexp(ends, fraction), ends) for ends in (low, high))
+    ends = np.concatenate([lows, highs])
+    finite = ends[np.isfinite(ends)]
+    least, most = (finite.min() - 1, finite.max()) if len(finite) else (-1.0, 0.0)
+    lows = np.where(np.isneginf(lows), np.minimum(least, highs - 1), lows)
+    highs = np.where(np.isposinf(highs), np.maximum(most, lows + 1), highs)
+    return np.clip(lows, -2 * past, past).astype(np.int64), np.clip(highs, -past, 2 * past).astype(np.int64)
+
+
+def _floor(scaled: NDArray[np.float64], unscaled: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The floor, where scaling down may have lost a number below zero altogether."""
+    return np.where((scaled == 0) & (unscaled < 0), -1.0, np.floor(scaled))
 
 
 def _enough(low: Any, high: Any, fraction: int, top: int, count: int) -> bool:

@@ -6,6 +6,7 @@ their clusters, whatever the rows say.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,13 @@ def kmeans_line(values: NDArray[np.float64], clusters: int) -> tuple[NDArray[np.
     distinct, place, weight = np.unique(values, return_inverse=True, return_counts=True)
     if len(distinct) <= clusters:
         return distinct, place.astype(np.int64)
-    shifted = distinct - distinct.mean()  # sums of squares lose less
+    scale = math.frexp(float(np.abs(distinct).max()))[1]  # nothing overflows
+    scaled = np.ldexp(distinct, -scale)
+    shifted = scaled - scaled.mean()  # sums of squares lose less
     sums = [np.concatenate([[0.0], np.cumsum(weight * shifted**power)]) for power in range(3)]
     cluster = _clustered(*sums, clusters)
     mass = np.bincount(cluster, weight)
-    centre = np.bincount(cluster, weight * distinct) / mass
+    centre = np.ldexp(np.bincount(cluster, weight * scaled) / mass, scale)
     return centre, cluster[place].astype(np.int64)
 
 

@@ -7,19 +7,22 @@ worker dies, Dask gives its parts to others.
 from __future__ import annotations
 
 import importlib
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from forestc.data.rows import TableRows
-from forestc.errors import MissingExtraError, OptionError, ToolError
+from forestc.errors import ForestcError, MissingExtraError, OptionError, ToolError
 from forestc.forest.rows import Batch, Reduction, Rows
 
 S = TypeVar("S")
 
 RETRIES = 3
 FAN_IN = 8  # states merged by one task
+WAIT = 10  # seconds for the scheduler, and for its first worker
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,15 @@ class ClusterRows:
             ]
         try:
             found: S = states[0].result()
+        except ForestcError:
+            raise
         except OSError as error:
             raise ToolError(f"a worker can't read the rows ({error})", do="give a path that all workers see") from None
+        except Exception as error:  # noqa: BLE001 - whatever Dask raises when the cluster goes
+            raise ToolError(
+                f"the cluster failed ({type(error).__name__}: {str(error)[:200]})",
+                do="start it again, then compile again",
+            ) from None
         return found
 
 
@@ -81,11 +91,28 @@ def on_cluster(rows: Rows, scheduler: str | None) -> Iterator[Rows]:
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
         raise MissingExtraError("distributed", "dask") from None
+    _answers(scheduler)
     try:
         client = distributed.Client(scheduler, timeout="10s", set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise ToolError(f"no Dask scheduler answers ({error})", where=scheduler, do="check the address") from None
+        client.wait_for_workers(1, timeout=WAIT)
+    except Exception as error:  # noqa: BLE001 - whatever Dask raises where no scheduler with workers is
+        raise ToolError(
+            f"no Dask cluster there ({type(error).__name__}: {str(error)[:200]})",
+            where=scheduler,
+            do="check the address, and that dask worker runs",
+        ) from None
     try:
         yield ClusterRows(rows, client)
     finally:
         client.close()
+
+
+def _answers(scheduler: str) -> None:
+    """Raises ToolError unless somebody listens there: Dask's own client is loud about it."""
+    place = urlsplit(scheduler if "//" in scheduler else f"tcp://{scheduler}")
+    try:
+        if place.scheme not in ("tcp", "tls", "ws", "wss", "ucx") or not place.hostname:
+            raise OSError("not an address such as tcp://host:8786")
+        socket.create_connection((place.hostname, place.port or 8786), timeout=WAIT).close()
+    except (OSError, ValueError) as error:
+        raise ToolError(f"no Dask scheduler answers ({error})", where=scheduler, do="check the address") from None

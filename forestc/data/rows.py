@@ -76,9 +76,12 @@ class TableRows:
         """The parts, each with the number of its first row. They pickle. Raises RowsError."""
         assert isinstance(self.open, _Files)
         try:
-            return [(first, replace(self, open=part, where=part.path)) for first, part in self.open.parts()]
+            parts = [(first, replace(self, open=part, where=part.path)) for first, part in self.open.parts()]
         except (pa.ArrowException, OSError) as error:
             raise RowsError(f"can't be read ({_first_line(error)})", where=self.where) from None
+        if not parts:
+            raise RowsError("there are no rows", where=self.where, do="give at least one")
+        return parts
 
     def _tables(self) -> Iterator[pa.RecordBatch]:
         try:
@@ -97,9 +100,13 @@ def truth_of(labels: Sequence[Any], classes: tuple[Any, ...], where: str, start:
     """Labels as class indices (-1: none of the model's), or as values where there are no classes."""
     if not classes:
         try:
-            return np.array([float(label) for label in labels])
+            values = np.array([float(label) for label in labels])
         except (TypeError, ValueError) as error:
             raise RowsError(f"a label is no number ({error})", where=f"{where}, from row {start}") from None
+        if not np.isfinite(values).all():
+            row = start + int(np.flatnonzero(~np.isfinite(values))[0])
+            raise RowsError("a label is missing or infinite", where=f"{where}, row {row}", do="leave that row out")
+        return values
     known: dict[Any, int] = {}
     for index, label in enumerate(classes):
         known.setdefault(str(label), index)
@@ -174,6 +181,8 @@ def open_rows(path: str | Path, forest: Forest, label: str | None = None) -> Row
     for suffix, form in ((".parquet", "parquet"), (".arrow", "ipc"), (".feather", "ipc")):
         if name.endswith(suffix) or (path.is_dir() and any(path.glob(f"*{suffix}"))):
             return _dataset_rows(path, form, forest, label)
+    if path.is_dir():
+        raise RowsError("the folder holds no .parquet, .arrow or .feather file", where=str(path))
     raise OptionError(
         f"unknown kind of rows file {path.suffix!r}",
         where=str(path),
@@ -184,13 +193,18 @@ def open_rows(path: str | Path, forest: Forest, label: str | None = None) -> Row
 def rows_from(rows: Any, forest: Forest, truth: Any = None) -> Rows:
     """Rows from what people hold in Python: a path, a 2-D array, or a data frame with the features' names.
 
-    truth: labels as the model knows them, one a row. Raises RowsError.
+    truth: labels as the model knows them, one a row; of a path or a data frame the name of their column. Raises
+    RowsError.
     """
     if isinstance(rows, str | Path):
         return open_rows(rows, forest, None if truth is None else str(truth))
     if isinstance(rows, ArrayRows | TableRows):
         return rows
     if hasattr(rows, "columns") and not isinstance(rows, np.ndarray):
+        if isinstance(truth, str):
+            if truth not in rows.columns:
+                raise RowsError(f"there is no column {truth!r}", where="the data frame", do="name the label column")
+            rows, truth = rows.drop(columns=truth), rows[truth]
         data = _frame(rows, forest)
     else:
         data = numeric(forest, rows)
@@ -334,7 +348,7 @@ def _dataset_rows(path: Path, form: str, forest: Forest, label: str | None) -> R
         raise RowsError(f"not a readable {form} file ({_first_line(error)})", where=str(path)) from None
     wanted, label = _columns(dataset.schema.names, forest, label, str(path), True)
     needed = [name for name in wanted if name is not None] + ([label] if label is not None else [])
-    files = _Files(str(path), form, tuple(needed))
+    files = _Files(str(path.absolute()), form, tuple(needed))
     return TableRows(files, wanted, label, forest.classes, str(path), _names(forest))
 
 
@@ -353,9 +367,17 @@ class _Files:
             # one row group at a time, not read ahead: else memory grows with the file
             options["fragment_scan_options"] = pyarrow.dataset.ParquetFragmentScanOptions(pre_buffer=False)
         for fragment in pyarrow.dataset.dataset(self.path, format=self.form).get_fragments():
-            for part in fragment.split_by_row_group() if self.form == "parquet" else [fragment]:
-                if self.group is None or self.group == part.row_groups[0].id:
-                    yield from part.to_batches(**options)
+            try:
+                lacking = [name for name in self.columns if name not in fragment.physical_schema.names]
+                if lacking:
+                    raise RowsError(f"has no column {lacking[0]!r}", where=fragment.path, do="give files of one form")
+                for part in fragment.split_by_row_group() if self.form == "parquet" else [fragment]:
+                    if self.group is None or self.group == part.row_groups[0].id:
+                        yield from part.to_batches(**options)
+            except (pa.ArrowException, OSError) as error:
+                raise RowsError(
+                    f"can't be read ({_first_line(error)})", where=fragment.path, do="write the file again"
+                ) from None
 
     def parts(self) -> Iterator[tuple[int, _Files]]:
         """Files or row groups, each with the number of its first row."""
@@ -364,7 +386,8 @@ class _Files:
             groups = fragment.row_groups if self.form == "parquet" else [None]
             for group in groups:
                 rows = fragment.count_rows() if group is None else group.num_rows
-                yield first, replace(self, path=fragment.path, group=None if group is None else group.id)
+                if rows:
+                    yield first, replace(self, path=fragment.path, group=None if group is None else group.id)
                 first += rows
 
 

@@ -24,6 +24,7 @@ class Accuracy:
     _values: int = 0
     _sum: float = 0.0
     _squares: float = 0.0
+    _origin: float = 0.0
 
     def add(self, answers: NDArray[Any], truth: NDArray[Any]) -> None:
         """answers, truth: (rows,) or (rows, targets), class indices or values."""
@@ -35,7 +36,10 @@ class Accuracy:
             return
         truth = truth.astype(np.float64)
         self._error += float(((answers - truth) ** 2).sum())
+        if not self._values:
+            self._origin = float(truth.flat[0])  # sums about it keep their digits, wherever the labels lie
         self._values += truth.size
+        truth = truth - self._origin
         self._sum += float(truth.sum())
         self._squares += float((truth * truth).sum())
 

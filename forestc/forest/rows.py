@@ -76,14 +76,12 @@ def reduce_rows(rows: Rows, task: Reduction[S]) -> S:
     return state
 
 
-HELD_OUT = 5  # one row in so many is kept to judge on where no others are given
-
-
 @dataclass(frozen=True)
 class Some:
-    """Every `HELD_OUT`th row of others, or all but those. Rows are numbered from 0; number 4 is the first held out."""
+    """Every so manieth row of others, or all but those. Rows count from 1: of every fifth the first is number 5."""
 
     rows: Rows
+    every: int
     held_out: bool
 
     def batches(self) -> Iterator[Batch]:
@@ -95,16 +93,13 @@ class Some:
                 yield Batch(batch.X[chosen], None if batch.truth is None else batch.truth[chosen])
 
     def chosen(self, first: int, count: int) -> NDArray[np.bool_]:
-        """Which of the rows first .. first + count - 1."""
-        return _chosen(first, count, self.held_out)
+        """Which of the rows first .. first + count - 1, which count from 0."""
+        return np.asarray(((np.arange(first, first + count) + 1) % self.every == 0) == self.held_out)
 
     def reduce(self, task: Reduction[S]) -> S:
-        found: S = reduce_rows(self.rows, _OfSome(task, self.held_out))
+        # these rows stay here: a task that goes elsewhere takes along only how to choose
+        found: S = reduce_rows(self.rows, _OfSome(task, Some(ArrayRows(np.zeros((0, 0))), self.every, self.held_out)))
         return found
-
-
-def _chosen(first: int, count: int, held_out: bool) -> NDArray[np.bool_]:
-    return np.asarray(((np.arange(first, first + count) + 1) % HELD_OUT == 0) == held_out)
 
 
 @dataclass(frozen=True)
@@ -112,17 +107,18 @@ class _OfSome:
     """A reduction over some of the rows."""
 
     task: Any
-    held_out: bool
+    some: Some
 
     def start(self) -> Any:
         return self.task.start()
 
     def update(self, state: Any, batch: Batch, first: int) -> None:
-        chosen = _chosen(first, len(batch.X), self.held_out)
-        before = first // HELD_OUT if self.held_out else first - first // HELD_OUT
+        chosen = self.some.chosen(first, len(batch.X))
+        held = first // self.some.every
         if chosen.any():
             truth = None if batch.truth is None else batch.truth[chosen]
-            self.task.update(state, Batch(batch.X[chosen], truth), before)
+            own = Batch(batch.X[chosen], truth)
+            self.task.update(state, own, held if self.some.held_out else first - held)
 
     def merge(self, state: Any, other: Any) -> None:
         self.task.merge(state, other)
@@ -130,23 +126,18 @@ class _OfSome:
 
 @dataclass(frozen=True)
 class Judged:
-    """Rows that bring other rows to be judged on."""
+    """Rows that passes look at, and rows held out, that what they did is judged on."""
 
     rows: Rows
     held_out: Rows
+
+    @staticmethod
+    def every(rows: Rows, count: int) -> Judged:
+        """Every so manieth row held out."""
+        return Judged(Some(rows, count, False), Some(rows, count, True))
 
     def batches(self) -> Iterator[Batch]:
         return self.rows.batches()
 
     def reduce(self, task: Reduction[S]) -> S:
         return reduce_rows(self.rows, task)
-
-
-def to_fit(rows: Rows) -> Rows:
-    """The rows an approximate pass may look at: all of them if others are there to judge on, else four in five."""
-    return rows.rows if isinstance(rows, Judged) else Some(rows, held_out=False)
-
-
-def to_judge(rows: Rows) -> Rows:
-    """The rows an approximate pass is judged on: those that were given for it, else one in five."""
-    return rows.held_out if isinstance(rows, Judged) else Some(rows, held_out=True)

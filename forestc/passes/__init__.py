@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from forestc.passes.base import Pass, parse_passes
 from forestc.passes.quantize import Quantize
 from forestc.passes.share_thresholds import ShareThresholds
@@ -13,14 +15,14 @@ DEFAULT = "simplify,quantize,simplify"
 NOTHING_BUT_NEEDED = "quantize"
 
 
-def passes_from(text: str | None) -> list[Pass]:
-    """The pipeline a `-p` option means: None the default, `none` only what every target needs, which is
-    also added where a list leaves it out. Raises OptionError."""
-    if text is None:
-        text = DEFAULT
-    elif text.strip() in ("none", ""):
-        text = NOTHING_BUT_NEEDED
-    passes = parse_passes(text, PASSES)
+def passes_from(named: str | Sequence[Pass] | None) -> list[Pass]:
+    """The pipeline a `-p` option or a list of passes means: None the default, `none` only what every target needs,
+    which is also added where a list leaves it out. Raises OptionError."""
+    if named is None:
+        named = DEFAULT
+    if isinstance(named, str):
+        named = parse_passes(NOTHING_BUT_NEEDED if named.strip() in ("none", "") else named, PASSES)
+    passes = list(named)
     if not any(isinstance(step, Quantize) for step in passes):
         passes.append(Quantize())
     return passes

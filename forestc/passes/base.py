@@ -105,7 +105,7 @@ def _parse_options(text: str, at: int, name: str) -> tuple[dict[str, Any], int]:
         if text[at : at + 1] in ("{", "[", '"'):
             try:
                 value, at = decoder.raw_decode(text, at)
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise OptionError(f"{name}: {key.strip()} is not readable JSON") from None
         else:
             end = at

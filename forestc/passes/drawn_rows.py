@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from forestc.algorithms.node_bounds import NodeBounds
 from forestc.errors import OptionError, RowsError
 from forestc.forest.ir import LEAF, Forest
-from forestc.forest.rows import Batch, Rows, reduce_rows
+from forestc.forest.rows import Batch, Rows, Some, reduce_rows
+from forestc.passes.observation import Observe
 
 MOST_TIMES = 255
 TRAINING_ROWS = "give the training rows, all of them and in their order"
@@ -33,8 +34,11 @@ class _Count:
 def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
     """(trees, rows) how often each tree was shown each row, from the seeds the source kept (see `Draw`).
 
-    One byte for each. Raises OptionError where the model does not tell, RowsError for another number of rows.
+    rows: those the model was trained on, or some of them as `Some` tells. One byte a row and tree. Raises OptionError
+    where the model does not tell, RowsError for other rows than the training rows in their order.
     """
+    if isinstance(rows, Some):
+        return drawn_rows(forest, rows.rows)[:, rows.chosen(0, reduce_rows(rows.rows, _Count())[0])]
     draws = [tree.drawn for tree in forest.trees]
     untold = next((index for index, draw in enumerate(draws) if draw is None), None)
     if untold is not None or not draws:
@@ -57,24 +61,18 @@ def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
         if times.max(initial=0) > MOST_TIMES:
             raise OptionError(f"tree {index} was shown a row {times.max()} times", do="leave rows=per-tree away")
         result[index] = times
+    _check(forest, reduce_rows(rows, Observe.of(forest, result)).nodes.bounds, result)
     return result
 
 
-def check_drawn(forest: Forest, seen: NodeBounds, drawn: NDArray[np.uint8], whole: bool) -> None:
-    """Raises RowsError unless the rows are those the model was trained on, in their order: as many of a tree's own
-    rows must reach each node as its cover says. Covers that are weights don't say; then both sides of every node must
-    be reached, as in training. whole: all rows were seen, not only some of them.
-    """
+def _check(forest: Forest, seen: NodeBounds, drawn: NDArray[np.uint8]) -> None:
+    """Raises RowsError unless as many of a tree's own rows reach each node as its cover says. Covers that are weights
+    don't say; then both sides of every node must be reached, as in training."""
     ends = np.cumsum([tree.size for tree in forest.trees]).tolist()
     for index, (tree, end) in enumerate(zip(forest.trees, ends, strict=True)):
         count = seen.count[end - tree.size : end]
-        shown = int(drawn[index].sum())
-        if count[0] != shown:
-            raise RowsError(f"rows=per-tree: {count[0]} of {shown} drawn rows reach the root", where=f"tree {index}")
-        if not whole:
-            continue
         wrong = np.flatnonzero(count == 0)
-        if tree.cover is not None and tree.cover[0] == shown:
+        if tree.cover is not None and tree.cover[0] == drawn[index].sum():
             wrong = np.flatnonzero(count != tree.cover)
         if len(wrong):
             node = int(wrong[0])

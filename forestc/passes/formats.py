@@ -120,7 +120,9 @@ def _type_for(low: int, high: int, fraction: int, most: int) -> Fixed | None:
 
 def _scaled(values: NDArray[np.float64], fraction: int) -> NDArray[np.float64]:
     with np.errstate(over="ignore"):
-        return np.ldexp(values, fraction)
+        scaled = np.ldexp(values, fraction)
+    # what is too small to be scaled down is still no zero
+    return np.where((scaled == 0) & (values != 0), np.copysign(np.finfo(np.float64).smallest_subnormal, values), scaled)
 
 
 def _clipped(words: NDArray[np.float64], number: NumberType, missing: bool) -> NDArray[np.int64]:

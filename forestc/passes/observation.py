@@ -156,6 +156,12 @@ def plain_nodes(forest: Forest, trees: FlatTrees) -> tuple[NDArray[np.int64], ..
     return tuple(np.split(nodes[order], np.cumsum(np.bincount(feature, minlength=len(forest.features)))[:-1]))
 
 
+def finite_nodes(task: Observe, index: int) -> NDArray[np.int64]:
+    """Of those the ones whose threshold is a number: `x < inf` is a question of its own, and its threshold stays."""
+    here = task.plain[index]
+    return here[np.isfinite(task.trees.threshold[here])]
+
+
 def _cuts_of(forest: Forest, index: int) -> NDArray[np.float64]:
     """The cuts of all sets on a feature that is no category, ascending."""
     if isinstance(forest.features[index].number, Category):

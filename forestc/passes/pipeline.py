@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import CheckError
-from forestc.forest.accuracy import Accuracy, answers_of, truth_of_batch
+from forestc.errors import CheckError, OptionError
+from forestc.forest.accuracy import Accuracy, answers_of, judges, truth_of_batch
 from forestc.forest.boundary import boundary_inputs
 from forestc.forest.evaluate import Evaluation, encode, evaluate, evaluate_words, score_range
 from forestc.forest.ir import Forest
-from forestc.forest.rows import Rows, to_judge
+from forestc.forest.rows import Judged, Rows
 from forestc.forest.verify import verify
 from forestc.passes.base import Guarantee, Pass, PassResult, print_pass
 
@@ -37,8 +37,9 @@ class Step:
     """One pass as it ran: its spelling, promise, figures, and what the check measured.
 
     keeps: what of the rows an exact-on-data pass leaves alone, in words. change: share of decisions (of a regression
-    error over the range of scores) on the rows, or what was lost of the accuracy. held_out: rows judged on and
-    accuracy (or R squared; agreement with the model where there are no labels) before and after, where measured.
+    error over the range of scores) that changed on the rows. held_out: {rows, measure, before, after, lost} on the
+    rows held out, where there are some; measure is accuracy, R squared, or agreement with the model where there are no
+    labels.
     """
 
     name: str
@@ -48,6 +49,11 @@ class Step:
     change: float
     keeps: str = ""
     held_out: dict[str, Any] | None = None
+
+    @property
+    def promise(self) -> str:
+        """The guarantee, and where it is not that of decisions, of what."""
+        return f"{self.guarantee} ({self.keeps})" if self.keeps not in ("", "decisions") else self.guarantee
 
 
 def run_passes(
@@ -75,23 +81,32 @@ def run_passes(
             watch.on_rows(*pair)
     for watch in watches:
         watch.on_boundary(rows)
-    if rows is not None and any(watch.judged for watch in watches):
+    if isinstance(rows, Judged):
         progress("measuring accuracy on held-out rows")
-        accuracy = _held_out(forests, to_judge(rows))
-        for watch, *shares in zip(watches, accuracy[:-1], accuracy[1:], strict=True):
-            watch.on_held_out(*shares)
+        accuracy, measure = _held_out(forests, rows.held_out)
+        for index, watch in enumerate(watches):
+            watch.on_held_out(accuracy[index], accuracy[index + 1], measure)
     return forests[-1], [watch.step() for watch in watches]
 
 
-def _held_out(forests: Sequence[Forest], rows: Rows) -> list[Accuracy]:
-    """The accuracy of each forest; where there are no labels the first one's answers are the truth."""
+def _held_out(forests: Sequence[Forest], rows: Rows) -> tuple[list[Accuracy], str]:
+    """The accuracy of each forest, and what to call it; where there are no labels the first one's answers are the
+    truth."""
     accuracy = [Accuracy(forest.decides) for forest in forests]
+    labelled = False
     for batch in rows.batches():
+        labelled |= batch.truth is not None and judges(forests[0])
         answers = [answers_of(forest, evaluate(forest, batch.X)) for forest in forests]
         truth = truth_of_batch(forests[0], batch, answers[0])
         for measured, said in zip(accuracy, answers, strict=True):
             measured.add(said, truth)
-    return accuracy
+    if not accuracy[0].rows:
+        raise OptionError("no rows are held out", do="give more rows, or --held-out FILE")
+    if accuracy[0].share is None:
+        raise OptionError("the held-out rows all have one label", do="hold out others")
+    if not labelled:
+        return accuracy, "agreement with the model"
+    return accuracy, "accuracy" if forests[0].decides else "R squared"
 
 
 class _Watch:
@@ -101,7 +116,6 @@ class _Watch:
         self.name, self.before, self.after, self.result = name, before, after, result
         self.exact = result.guarantee == "exact"
         self.paths = result.guarantee == "exact-on-data" and result.keeps == "paths"
-        self.judged = result.guarantee == "approximate" or result.drawn is not None
         self.inputs = self.changed = 0
         self.error, self.low, self.high = 0.0, np.inf, -np.inf
         self.held_out: dict[str, Any] | None = None
@@ -146,37 +160,40 @@ class _Watch:
                 do="report this bug",
             )
 
-    def on_held_out(self, before: Accuracy, after: Accuracy) -> None:
-        if not self.judged or not before.rows:
+    def on_held_out(self, before: Accuracy, after: Accuracy, measure: str) -> None:
+        if self.exact:
             return
-        shares = before.share, after.share
-        self.held_out = {"rows": before.rows, "accuracy": list(shares)}
-        if shares[0] is not None and shares[1] is not None:
-            self.loss = max(0.0, shares[0] - shares[1])
+        old, new = before.share, after.share
+        if old is not None and new is not None:
+            self.loss = old - new
+        self.held_out = {"rows": before.rows, "measure": measure, "before": old, "after": new, "lost": self.loss}
 
     def step(self) -> Step:
         """Raises CheckError for a change that was not promised."""
         keeps = ""
         if self.result.guarantee == "exact-on-data":
             keeps = self.result.keeps if self.result.drawn is None else "paths of each tree's own rows"
-        result = self.result
-        return Step(self.name, result.guarantee, result.report, self.inputs, self.verdict(), keeps, self.held_out)
+        conditions = [self.before.distinct_conditions(), self.after.distinct_conditions()]
+        report = {"distinct_conditions": conditions, **self.result.report}
+        change = self.verdict()
+        return Step(self.name, self.result.guarantee, report, self.inputs, change, keeps, self.held_out)
 
     def verdict(self) -> float:
-        """The change: share of decisions, error over the range of scores, or what was lost of the accuracy. Raises
-        CheckError if it is too large."""
+        """The change on the rows: share of decisions, or error over the range of scores. Raises CheckError where it, or
+        what was lost on the rows held out, is too large."""
         if self.exact or not self.inputs:
             return 0.0
-        if self.result.guarantee == "approximate" and self.result.measure == "accuracy":
-            if self.loss > self.result.tolerance:
-                raise CheckError(
-                    f"{self.name} loses {self.loss:.4f} of the accuracy on held-out rows; the tolerance is "
-                    f"{self.result.tolerance:.4f}",
-                    do="allow less change or raise its tolerance",
-                )
-            return self.loss
         decisions = self.before.decides
         change = self.changed / self.inputs if decisions else self.error / score_range(self.low, self.high)
+        if self.result.guarantee == "approximate" and self.result.measure == "accuracy":
+            if self.held_out is None or self.loss > self.result.tolerance:
+                told = self.held_out or {"measure": "accuracy", "rows": 0}
+                raise CheckError(
+                    f"{self.name} loses {self.loss:.4f} of the {told['measure']} on {told['rows']} rows held out; the "
+                    f"tolerance is {self.result.tolerance:.4f}",
+                    do="allow less change, raise its tolerance, or hold out rows that the model was not trained on",
+                )
+            return change
         if self.result.guarantee == "exact-on-data" and self.changed and self.result.drawn is None:
             raise CheckError(
                 f"{self.name} promised to change no decision and changed {self.changed} of {self.inputs}",

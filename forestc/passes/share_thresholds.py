@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,15 +20,15 @@ from forestc.algorithms.dyadic_points import narrow_points
 from forestc.algorithms.interval_stabbing import stab, stab_most, take
 from forestc.algorithms.kmeans_line import kmeans_line
 from forestc.algorithms.node_bounds import NodeBounds
-from forestc.errors import ModelError, OptionError
+from forestc.errors import OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import FLOAT32
-from forestc.forest.rows import Rows, Some, reduce_rows, to_fit, to_judge
-from forestc.passes.base import PassResult
-from forestc.passes.drawn_rows import check_drawn, drawn_rows
+from forestc.forest.rows import Judged, Rows, reduce_rows
+from forestc.passes.base import PassResult, print_pass
+from forestc.passes.drawn_rows import drawn_rows
 from forestc.passes.formats import choose, comparator_bits, word_bits
-from forestc.passes.observation import Observation, Observe, freedom
+from forestc.passes.observation import Observation, Observe, finite_nodes, freedom
 from forestc.passes.path_change import widened
 from forestc.passes.threshold_search import Search
 
@@ -47,9 +47,7 @@ class ShareThresholds:
     kmeans: instead of all that, so many thresholds a feature, the centres of clusters (Jinguji et al. 2018).
     budget: at most so many comparators in all: thresholds are given up where it changes least.
     tolerance: the accuracy (R squared of a regression) that may be lost on held-out rows, 0.01 where nothing is said.
-    Given without path_change, exceptions, kmeans and budget: the fewest comparators that stay within it. Where that
-    can't be, because the model knows the rows to judge on by heart, what is exact on all rows; where those rows were
-    given, nothing is shared.
+    Given without path_change, exceptions, kmeans and budget: the fewest comparators that stay within it.
     prefer: few-bits (of all smallest sets of thresholds one with the fewest binary digits) or middle (the middle of
     the interval, as the paper has it).
     """
@@ -64,6 +62,10 @@ class ShareThresholds:
     name: ClassVar[str] = "share-thresholds"
 
     def __post_init__(self) -> None:
+        for name in (field.name for field in fields(self)):
+            if isinstance(getattr(self, name), np.generic):  # as printed options must be plain
+                object.__setattr__(self, name, getattr(self, name).item())
+
         def refuse(option: str, do: str) -> OptionError:
             return OptionError(f"share-thresholds: {option}={getattr(self, option)}", do=do)
 
@@ -72,13 +74,13 @@ class ShareThresholds:
         if self.prefer not in ("few-bits", "middle"):
             raise refuse("prefer", "use few-bits or middle")
         if not _number(self.exceptions) or (self.exceptions > 1 and self.exceptions != int(self.exceptions)):
-            raise refuse("exceptions", "use a number or a share below 1")
+            raise refuse("exceptions", "use a whole number, or a share below 1")
         if not _number(self.path_change) or self.path_change >= 1:
-            raise refuse("path_change", "use a share below 1")
+            raise refuse("path_change", "use a share from 0 to below 1")
         for option in ("kmeans", "budget"):
             value = getattr(self, option)
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise refuse(option, "use a number of thresholds")
+                raise refuse(option, "use a whole number of thresholds")
         if self.tolerance is not None and (not _number(self.tolerance) or self.tolerance > 1):
             raise refuse("tolerance", "use a share from 0 to 1")
         ways = [w for w in ("exceptions", "kmeans", "budget") if getattr(self, w)]
@@ -99,44 +101,47 @@ class ShareThresholds:
 
     def run(self, forest: Forest, rows: Rows | None) -> PassResult:
         """The forest with shared thresholds. Exact-on-data where no exceptions are asked for: no path of the rows
-        changes (with per-tree rows, no path of a tree's own rows). Else approximate, fitted on four in five of the
-        rows and judged on the fifth, unless rows to judge on are given.
+        changes (with per-tree rows, no path of a tree's own rows). Else approximate, judged on rows held out.
 
-        Raises ModelError for a quantised forest, OptionError without rows. Time O(rows * trees * depth + nodes log
-        nodes); path_change goes through the rows 8 or 16 times.
+        Raises OptionError for a quantised forest, without rows, and without rows held out for what is judged on them;
+        RowsError for rows that per-tree can't be. Time O(rows * trees * depth + nodes log nodes); path_change goes
+        through the rows 8 or 16 times.
         """
         if forest.quantised:
-            raise ModelError("share-thresholds works on floats", do="put it before quantize")
+            raise OptionError("share-thresholds works on floats", do="put it before quantize")
         if rows is None:
             raise OptionError("share-thresholds needs rows")
-        fit = rows if self.lossless else to_fit(rows)
-        drawn = drawn_rows(forest, rows) if self.rows == "per-tree" else None
-        if drawn is not None and isinstance(fit, Some):
-            drawn = drawn[:, fit.chosen(0, drawn.shape[1])]
+        if not self.lossless and not isinstance(rows, Judged):
+            raise OptionError(
+                f"{print_pass(self)} is judged on rows held out, and there are none",
+                do="give some, best rows the model was not trained on (--held-out FILE), or set a share of the rows "
+                "aside (--held-out 0.2)",
+            )
+        fit = rows.rows if isinstance(rows, Judged) else rows
+        drawn = drawn_rows(forest, fit) if self.rows == "per-tree" else None
         task = Observe.of(forest, drawn)
         seen = reduce_rows(fit, task)
         exact = bounds = seen.nodes.bounds
-        if drawn is not None:
-            check_drawn(forest, exact, drawn, whole=not isinstance(fit, Some))
         if self.path_change:
             bounds = widened(fit, task, exact, float(self.path_change))
         if self.searches:
-            found = self._searched(task, bounds, fit, rows)
-            if found is None and isinstance(fit, Some):
-                return replace(self, tolerance=None).run(forest, rows)
-            thresholds, missed = found or (task.trees.threshold, np.zeros(len(bounds.low), dtype=bool))
+            found = self._searched(task, bounds, rows)
+            if found is None:
+                return replace(self, budget=0, tolerance=self.tolerance if self.path_change else None).run(forest, rows)
+            thresholds = found
         else:
-            thresholds, missed = task.trees.threshold.copy(), np.zeros(len(bounds.low), dtype=bool)
+            thresholds = task.trees.threshold.copy()
 
             def share(index: int) -> None:
-                here = task.plain[index]
+                here = finite_nodes(task, index)
+                if not len(here):
+                    return
                 narrow = forest.features[index].number == FLOAT32
-                low, high = bounds.low[here], bounds.high[here]
-                thresholds[here], missed[here] = self._shared(low, high, thresholds[here], narrow)
+                thresholds[here] = self._shared(bounds.low[here], bounds.high[here], thresholds[here], narrow)
 
             each(share, len(forest.features))
         result = with_thresholds(forest, thresholds)
-        report = self._report(task, seen, exact, bounds, result, missed)
+        report = self._report(task, seen, result, fit)
         if self.lossless:
             return PassResult(result, "exact-on-data", report, keeps="paths", drawn=drawn)
         limit = DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance)
@@ -144,58 +149,51 @@ class ShareThresholds:
 
     def _shared(
         self, low: NDArray[np.float64], high: NDArray[np.float64], own: NDArray[np.float64], narrow: bool
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """New thresholds of one feature's nodes, and which of them lie outside their bounds."""
+    ) -> NDArray[np.float64]:
+        """New thresholds of one feature's nodes."""
         if self.kmeans:
-            finite = np.isfinite(own)  # `x < inf` stays as it is: it has no place among numbers
-            values = own.copy()
-            centres, cluster = kmeans_line(own[finite], self.kmeans)
-            values[finite] = (centres.astype(np.float32).astype(np.float64) if narrow else centres)[cluster]
-            return values, ~((low < values) & (values <= high))
+            centres, cluster = kmeans_line(own, self.kmeans)
+            return np.asarray((centres.astype(np.float32).astype(np.float64) if narrow else centres)[cluster])
         allowed = int(self.exceptions * len(own)) if self.exceptions < 1 else int(self.exceptions)
         few_bits = self.prefer == "few-bits"
         if not allowed:
             points, taken = place(low, high, own, few_bits, narrow)
-            return points[taken], np.zeros(len(own), dtype=bool)
+            return points[taken]
         kept = ~stab_most(low, high, allowed).missed
         points, _ = place(low[kept], high[kept], own[kept], few_bits, narrow)
-        found = take(low, high, points)
-        return points[found.point], found.missed
+        return points[take(low, high, points).point]
 
-    def _searched(
-        self, task: Observe, bounds: NodeBounds, fit: Rows, rows: Rows
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]] | None:
-        """None where even without exceptions more is lost than may be."""
+    def _searched(self, task: Observe, bounds: NodeBounds, rows: Rows) -> NDArray[np.float64] | None:
+        """None where the budget asks for no exceptions."""
         few_bits = self.prefer == "few-bits"
+        assert isinstance(rows, Judged)
 
         def placed(low: Any, high: Any, own: Any, feature: int) -> NDArray[np.float64]:
             return place(low, high, own, few_bits, task.forest.features[feature].number == FLOAT32)[0]
 
-        search = Search.of(task, bounds, fit, to_judge(rows), placed)
+        search = Search.of(task, bounds, rows.rows, rows.held_out, placed)
         if self.budget:
             return search.within(self.budget)
         assert self.tolerance is not None
         return search.fewest(float(self.tolerance))
 
-    def _report(
-        self,
-        task: Observe,
-        seen: Observation,
-        exact: NodeBounds,
-        bounds: NodeBounds,
-        result: Forest,
-        missed: NDArray[np.bool_],
-    ) -> dict[str, Any]:
-        """Comparators, their bits and the inputs' bits, [before, after], and exceptions by feature."""
-        forest = task.forest
-        free = NodeBounds(np.where(missed, -np.inf, bounds.low), np.where(missed, np.inf, bounds.high), bounds.count)
+    def _report(self, task: Observe, seen: Observation, result: Forest, fit: Rows) -> dict[str, Any]:
+        """Comparators, their bits and the inputs' bits, [before, after], and thresholds past what the rows allow."""
+        forest, exact = task.forest, seen.nodes.bounds
         new = np.concatenate([tree.threshold for tree in result.trees])
+        plain = (task.trees.left >= 0) & (task.trees.set_start < 0)
+        past = plain & ~((exact.low < new) & (new <= exact.high))
+        after, within = seen, exact
+        if past.any():  # rows go other ways now, and leave other room
+            after = reduce_rows(fit, Observe.of(result, task.drawn))
+            within = after.nodes.bounds
         figures = np.zeros((3, len(forest.features), 2), dtype=np.int64)
 
         def measure(index: int) -> None:
             feature = forest.features[index]
-            for side, (thresholds, within) in enumerate(((task.trees.threshold, exact), (new, free))):
-                own = freedom(task, seen, index, thresholds, within)
+            sides = ((seen, task.trees.threshold, exact), (after, new, within))
+            for side, (rows_said, thresholds, bounds) in enumerate(sides):
+                own = freedom(task, rows_said, index, thresholds, bounds)
                 form = choose(feature.number, feature.raw, own.missing, own, "auto", None)
                 bits = comparator_bits(form.number, form.words)
                 figures[:, index, side] = len(own.thresholds), bits, word_bits(form.number)
@@ -204,18 +202,18 @@ class ShareThresholds:
         conditions, bits, inputs = figures.sum(axis=1).tolist()
         if any(tree.sets for tree in forest.trees):
             conditions = [forest.distinct_conditions(), result.distinct_conditions()]
-        exceptions = {
-            forest.features[index].name: int(missed[here].sum())
-            for index, here in enumerate(task.plain)
-            if missed[here].any()
-        }
+        names = [feature.name for feature in forest.features]
         return {
             "distinct_conditions": conditions,
             "comparator_bits": bits,
             "input_bits": inputs,
-            "missed_intervals": int(missed.sum()),
-            "inputs": {feature.name: pair for feature, pair in zip(forest.features, figures[2].tolist(), strict=True)},
-            "exceptions": exceptions,
+            "inputs": dict(zip(names, figures[2].tolist(), strict=True)),
+            "exceptions": int(past.sum()),
+            "thresholds": int(plain.sum()),
+            "exceptions_by_feature": {
+                name: int(past[here].sum()) for name, here in zip(names, task.plain, strict=True) if past[here].any()
+            },
+            "chosen_on_held_out": self.searches and not self.budget,
         }
 
 
@@ -226,7 +224,7 @@ def each(work: Callable[[int], None], count: int) -> None:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1 << 62
 
 
 def with_thresholds(forest: Forest, thresholds: NDArray[np.float64]) -> Forest:
@@ -250,9 +248,9 @@ def place(
     own: (p,) the nodes' present thresholds, for where rows say nothing. narrow: the feature is a float32.
     """
     found = narrow_points(low, high) if few_bits else None
-    if found is not None:
+    stabbed = None if found is None else take(low, high, found[0])
+    if found is not None and stabbed is not None and not stabbed.missed.any():
         points = found[0]
-        stabbed = take(low, high, points)
     else:
         stabbed = stab(low, high)
         points = _middles(stabbed.low, stabbed.high, narrow)

@@ -17,10 +17,10 @@ from forestc.forest.accuracy import answers_of, truth_of_batch
 from forestc.forest.evaluate import add_tree, judged, start_scores
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.rows import Batch, Rows, reduce_rows
-from forestc.passes.observation import Observe, columns_of
+from forestc.passes.observation import Observe, columns_of, finite_nodes
 
 MOST_VALUES = 1 << 25  # kept in memory, of all nodes together: past it the cost of a change is measured on fewer rows
-MOST_JUDGED = 1 << 18  # rows a candidate is judged on
+MOST_JUDGED = 1 << 20  # rows a candidate is judged on
 STEP = 0.85  # from one number of comparators to the next
 GIVE_UP = 5  # candidates past the tolerance in a row
 
@@ -66,7 +66,8 @@ class Search:
     def of(task: Observe, bounds: NodeBounds, fit: Rows, judge: Rows, placed: Placed) -> Search:
         """placed: thresholds for the intervals of a feature."""
         forest, trees = task.forest, task.trees
-        features = [(index, here) for index, here in enumerate(task.plain) if len(here)]
+        nodes = [finite_nodes(task, index) for index in range(len(forest.features))]
+        features = [(index, here) for index, here in enumerate(nodes) if len(here)]
         points: list[NDArray[np.float64]] = []
         owner, node_point = [], []
         for index, here in features:
@@ -90,6 +91,9 @@ class Search:
         )
         kept, rows = [], 0
         for batch in judge.batches():
+            if rows + len(batch.X) > MOST_JUDGED:
+                room = MOST_JUDGED - rows
+                batch = Batch(batch.X[:room], None if batch.truth is None else batch.truth[:room])
             columns = columns_of(forest, batch)
             answers = _answers(forest, columns, task)
             truth = truth_of_batch(forest, batch, answers)
@@ -98,18 +102,26 @@ class Search:
             if rows >= MOST_JUDGED:
                 break
         if not kept:
-            raise OptionError("share-thresholds: too few rows to hold some out", do="give more rows, or held-out rows")
+            raise OptionError("share-thresholds: no rows are held out", do="give more rows, or --held-out FILE")
         if forest.decides:
             whole = float(rows)
         else:
             told = np.concatenate([truth.reshape(len(truth), -1) for _, truth, _ in kept])
-            whole = float(((told - told.mean()) ** 2).sum()) or 1.0
+            whole = float(((told - told.mean()) ** 2).sum())
+            if not whole > 0:
+                raise OptionError("share-thresholds: the held-out rows all have one label", do="hold out others")
         return Search(task, bounds, values, found, features, placed, kept, whole)
 
-    def within(self, budget: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Thresholds (nodes,) of at most so many comparators, and which nodes' bounds they miss. Raises OptionError
-        if there are more features (and sets) than that."""
-        sets = {
+    def within(self, budget: int) -> NDArray[np.float64] | None:
+        """Thresholds (nodes,) of at most so many comparators; None where nothing need be given up. Raises OptionError
+        if there are more features (and sets of categories or intervals) than that."""
+        # conditions that stay as they are: sets, and thresholds that are no numbers
+        endless = {
+            (int(tree.feature[node]), float(tree.threshold[node]))
+            for tree in self.task.forest.trees
+            for node in np.flatnonzero(np.isinf(tree.threshold)).tolist()
+        }
+        sets = endless | {
             (int(tree.feature[node]), tree.sets[tree.set_index[node]])
             for tree in self.task.forest.trees
             if tree.sets
@@ -117,12 +129,15 @@ class Search:
         }
         least = len(self.removal.points) - len(self.removal.order) + len(sets)
         if budget < least:
-            raise OptionError(f"share-thresholds: budget={budget}", do=f"one a feature and set is the least: {least}")
-        return self.thresholds(budget - len(sets))
+            raise OptionError(
+                f"share-thresholds: budget={budget}", do=f"the least is one a feature and set of values: {least}"
+            )
+        count = budget - len(sets)
+        return self.thresholds(count) if count < len(self.removal.points) else None
 
-    def fewest(self, tolerance: float) -> tuple[NDArray[np.float64], NDArray[np.bool_]] | None:
-        """Thresholds of the fewest comparators found that lose at most `tolerance` of the accuracy on the rows to
-        judge on; None if all points lose more.
+    def fewest(self, tolerance: float) -> NDArray[np.float64]:
+        """Thresholds (nodes,) of the fewest comparators found that lose at most `tolerance` of the accuracy on the
+        rows to judge on; without exceptions where even those lose more.
 
         The best of many candidates looks better on those rows than it is, so what is lost counts with a standard
         error on top. Accuracy does not fall evenly, so numbers of comparators are tried down to well past it."""
@@ -133,7 +148,7 @@ class Search:
         good = most = len(self.removal.points)
         least = most - len(self.removal.order)
         if self.loss(most)[0] > tolerance:
-            return None
+            return self.thresholds(most)
         bad = least - 1
         failed, count = 0, most
         while count > least and failed < GIVE_UP:
@@ -154,7 +169,7 @@ class Search:
     def loss(self, count: int) -> tuple[float, float]:
         """Accuracy (of a regression R squared) lost on the rows to judge on with so many thresholds, and its standard
         error."""
-        changed = self.thresholds(count)[0]
+        changed = self.thresholds(count)
         worse = []
         for columns, truth, before in self.judge:
             answers = _answers(self.task.forest, columns, self.task, changed)
@@ -162,10 +177,10 @@ class Search:
         each = np.concatenate(worse)
         return float(each.sum()) / self.whole, float(np.sqrt(((each - each.mean()) ** 2).sum())) / self.whole
 
-    def thresholds(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Thresholds of all nodes with so many points kept, and which miss their bounds."""
+    def thresholds(self, count: int) -> NDArray[np.float64]:
+        """Thresholds of all nodes with so many points kept."""
         trees, bounds = self.task.trees, self.bounds
-        result, missed = trees.threshold.copy(), np.zeros(len(trees.threshold), dtype=bool)
+        result = trees.threshold.copy()
         kept = self.removal.kept(count)
         for index, here in self.features:
             points = self.removal.points[kept[self.removal.feature[kept] == index]]
@@ -175,8 +190,7 @@ class Search:
             # what is kept has room again: fewer digits, and sometimes fewer points
             points = self.placed(low[inside], high[inside], own[inside], index)
             result[here] = points[cheapest(points, here, trees, bounds, self.values)]
-            missed[here] = ~((low < result[here]) & (result[here] <= high))
-        return result, missed
+        return result
 
 
 def _answers(

@@ -8,11 +8,11 @@ from typing import Any
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
 from forestc.passes.pipeline import Step
-from forestc.report.tables import done
+from forestc.report.tables import pass_tables
 
 _PROMISES = {
     "exact": "same scores and decisions for every input",
-    "exact-on-data": "the given rows keep their",
+    "exact-on-data": "no decision of the given rows changes, or what stands in brackets does not",
     "approximate": "a measured change",
 }
 
@@ -39,19 +39,14 @@ def compile_report(
         ("nodes, before and after the passes", f"{source.n_nodes}, {forest.n_nodes}"),
         ("conditions of all nodes", f"{figures['conditions']}"),
         ("comparators: distinct conditions", f"{figures['distinct_conditions']}"),
-        ("input bits of all comparators", f"{figures['comparator_bits']}"),
+        ("comparator bits", f"{figures['comparator_bits']}"),
         ("latency", f"{netlist.latency} cycles"),
     ]
+    promises = [(f"`{step.name}`", step.promise, _PROMISES[step.guarantee], f"{step.inputs_checked}") for step in steps]
     passes = [
-        (
-            f"`{step.name}`",
-            step.guarantee,
-            _promise(step),
-            f"{step.inputs_checked}",
-            f"{step.change:.4%}",
-            done({**step.report, "held_out": step.held_out}),
-        )
-        for step in steps
+        line
+        for title, *lines in pass_tables(figures["passes"], lambda title, head, rows: [title, *_table(head, rows)])
+        for line in (f"## {title}", "", *lines, "")
     ]
     ports = [
         (_cell(feature.name), f"`{feature.number}`", f"{feature.column}", "yes" if feature.missing else "no")
@@ -67,18 +62,15 @@ def compile_report(
             "Everything written equals the quantised forest (`quantised.forest`) on every input word, bit for bit:",
             "`forestc check` shows it. How the quantised forest relates to the model is what the passes promise:",
             "",
-            *_table(("pass", "guarantee", "meaning", "inputs checked", "change", "what it did"), passes),
+            *_table(("pass", "guarantee", "meaning", "inputs checked"), promises),
             "",
+            *passes,
             *_table(("feature", "words", "column of the rows", "may be missing"), ports),
             "",
             *_table(("file", "bytes"), sizes),
             "",
         ]
     )
-
-
-def _promise(step: Step) -> str:
-    return " ".join([_PROMISES[step.guarantee], step.keeps]).strip()
 
 
 def _share(value: float | None) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from rich.table import Table
 from rich.text import Text
@@ -11,6 +11,8 @@ from rich.text import Text
 from forestc.checks.run import CheckResult
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category
+
+T = TypeVar("T")
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
@@ -88,34 +90,57 @@ def compile_tables(figures: Mapping[str, Any], regression: bool) -> list[Table]:
         ("rows measured on", f"{figures['rows']:,}"),
         ("conditions of all nodes", f"{figures['conditions']:,}"),
         ("comparators: distinct conditions", f"{figures['distinct_conditions']:,}"),
-        ("input bits of all comparators", f"{figures['comparator_bits']:,}"),
+        ("comparator bits", f"{figures['comparator_bits']:,}"),
         ("latency", f"{figures['latency_cycles']} cycles"),
         ("time", f"{sum(figures['seconds'].values()):.1f} s"),
     ]
-    passes = [(step["pass"], step["guarantee"], done(step)) for step in figures["passes"]]
     return [
         table(f"{figures['name']}: {', '.join(figures['targets'])} in {figures['out']}", ("what", "figure"), rows),
-        table("passes", ("pass", "guarantee", "what it did"), passes),
+        *pass_tables(figures["passes"], table),
     ]
 
 
-def done(step: Mapping[str, Any]) -> str:
-    """What a pass did, in words, from its figures: nothing for those that have none to tell."""
-    told = []
-    for key, what in (
-        ("distinct_conditions", "conditions"),
-        ("comparator_bits", "comparator bits"),
-        ("input_bits", "input bits"),
-    ):
-        pair = step.get(key)
-        if isinstance(pair, list):
-            told.append(f"{pair[0]:,} to {pair[1]:,} {what}")
-    if step.get("missed_intervals"):
-        told.append(f"{step['missed_intervals']:,} exceptions")
-    if step.get("held_out"):
-        before, after = (share(value) for value in step["held_out"]["accuracy"])
-        told.append(f"accuracy {before} to {after} on {step['held_out']['rows']:,} held-out rows")
-    return ", ".join(told)
+def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> list[T]:
+    """What each pass did, and what it did to accuracy on the rows held out. made: a table from title, heads, rows."""
+
+    def pair(step: Mapping[str, Any], key: str) -> str:
+        both = step.get(key)
+        if not isinstance(both, list):
+            return ""
+        return f"{both[0]:,}" if both[0] == both[1] else f"{both[0]:,} to {both[1]:,}"
+
+    heads = ("pass", "guarantee", "comparators", "comparator bits", "input port bits", "decisions or scores changed")
+    rows = [
+        (
+            step["pass"],
+            step["guarantee"],
+            pair(step, "distinct_conditions"),
+            pair(step, "comparator_bits"),
+            pair(step, "input_bits"),
+            f"{100 * step['change']:.2f} %",
+        )
+        for step in passes
+    ]
+    tables = [made("passes", heads, rows)]
+    moved = [
+        (step["pass"], f"{step['exceptions']:,} of {step['thresholds']:,}") for step in passes if step.get("exceptions")
+    ]
+    if moved:
+        tables.append(made("exceptions", ("pass", "thresholds moved past rows"), moved))
+    judged = [(step, step["held_out"]) for step in passes if step.get("held_out")]
+    if judged:
+        told = [
+            (step["pass"], f"{on['rows']:,}", on["measure"], _judged(on["before"]), _judged(on["after"]),
+             "yes" if step.get("chosen_on_held_out") else "no")
+            for step, on in judged
+        ]  # fmt: skip
+        heads = ("pass", "rows", "measure", "before", "after", "chosen on these rows")
+        tables.append(made("on the rows held out", heads, told))
+    return tables
+
+
+def _judged(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
 
 
 def check_tables(result: CheckResult, regression: bool) -> list[Table]:

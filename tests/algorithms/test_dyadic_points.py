@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from forestc.algorithms.dyadic_points import narrow_points
 from forestc.algorithms.interval_stabbing import stab
+from forestc.passes.share_thresholds import place
 
 
 def zeros(word, width):
@@ -66,3 +67,33 @@ def test_many_intervals(seed):
     points, _ = narrow_points(low, high)
     at = np.searchsorted(points, low, side="right")
     assert (points[at] <= high).all() and len(points) == len(stab(low, high).low)
+
+
+EXTREMES = [0.0, 5e-324, 1e-310, 1e-30, 1e-9, 1.0, 3.0, 1e9, 9.007e15, 1e30, 1e308, np.inf]
+
+
+@settings(max_examples=2000, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(*[st.sampled_from([*EXTREMES, *(-x for x in EXTREMES)])] * 2), min_size=1, max_size=6))
+def test_no_size_of_numbers_breaks_an_interval(ends):
+    pairs = [sorted(pair) for pair in ends if pair[0] != pair[1]]
+    pairs = [(a, b) for a, b in pairs if a < np.inf and b > -np.inf]
+    assume(pairs)
+    low, high = (np.array(side) for side in zip(*pairs, strict=True))
+    own = np.where(np.isfinite(high), high, np.where(np.isfinite(low), low + 1, 0.0))
+    for few_bits in (True, False):
+        points, taken = place(
+            low, high, np.where(np.isinf(high), np.where(np.isinf(low), 0.0, low + 1), high), few_bits, narrow=False
+        )
+        assert (low < points[taken]).all() and (points[taken] <= high).all()
+        assert len(points) == len(stab(low, high).low)
+
+
+def test_what_no_row_bounds_stays_near_the_rows():
+    """A condition that all rows meet, or none, does not wander off to a rounder number."""
+    low, high = np.array([-np.inf, 2.2, 5.0]), np.array([0.3, 3.7, np.inf])
+    for few_bits in (True, False):
+        points, _ = place(low, high, np.array([0.3, 3.0, 6.0]), few_bits, narrow=True)
+        assert 0 <= points[0] <= 0.3 and points[1] == (
+            3.0 if few_bits else np.nextafter(np.float32(2.95), np.float32(9))
+        )
+        assert 5.0 < points[2] <= 6.0

@@ -32,3 +32,8 @@ def test_least_squares(values, clusters):
 def test_far_from_zero():
     centres, of = kmeans_line(np.array([1e9, 1e9 + 1, 1e9 + 10, 1e9 + 11]), 2)
     assert centres.tolist() == [1e9 + 0.5, 1e9 + 10.5] and of.tolist() == [0, 0, 1, 1]
+
+
+def test_huge_values_do_not_overflow():
+    centres, of = kmeans_line(np.array([1.6e308, 1.7e308, -1.7e308, 3.0]), 3)
+    assert np.allclose(centres, [-1.7e308, 3.0, 1.65e308]) and of.tolist() == [2, 2, 0, 1]

@@ -12,7 +12,9 @@ from forestc.algorithms.node_bounds import BoundsUpdate, reached
 from forestc.algorithms.node_tails import Tails
 from forestc.forest.evaluate import encode, evaluate
 from forestc.forest.ir import NO_SET
-from forestc.passes.observation import flat_trees
+from forestc.forest.rows import ArrayRows, Batch, reduce_rows
+from forestc.passes.observation import Observe, flat_trees
+from forestc.passes.path_change import widened
 
 
 def visits(forest, x):
@@ -106,3 +108,44 @@ def test_tails_of_extreme_floats(bits):
             tails.advance(tails.counts(values[np.newaxis], trees, order, None))
         low, high = tails.bounds()
         assert (low[0], high[0]) == tuple(map(float, expected))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6))
+def test_observations_of_parts_merge(seed):
+    """Bounds, columns, and what lies beside the cuts of sets."""
+    forest = random_forest(seed, False)
+    rows = troublesome_rows(forest, seed, 60)
+    task = Observe.of(forest)
+    whole, parts = reduce_rows(ArrayRows(rows), task), [task.start() for _ in range(3)]
+    for part, first in zip(parts, (0, 20, 40), strict=True):
+        task.update(part, Batch(rows[first : first + 20]), first)
+    task.merge(parts[1], parts[2])
+    task.merge(parts[1], parts[0])
+    for mine, theirs in zip(parts[1].columns, whole.columns, strict=True):
+        for name, value in vars(theirs).items():
+            assert np.array_equal(getattr(mine, name), value), name
+    x = encode(forest, rows)
+    for index, column in enumerate(whole.columns):
+        known = np.concatenate([[-np.inf, np.inf], x[:, index][~np.isnan(x[:, index])]])
+        for k, cut in enumerate(task.cuts[index].tolist()):
+            assert column.low[k] == known[known < cut].max(initial=-np.inf)
+            assert column.high[k] == known[known >= cut].min(initial=np.inf)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_widened_bounds_leave_so_many_rows_free(share):
+    forest = random_forest(7, False)
+    rows = troublesome_rows(forest, 7, 90)
+    drawn = np.random.default_rng(0).integers(0, 4, (len(forest.trees), len(rows))).astype(np.uint8)
+    task = Observe.of(forest, drawn)
+    seen = reduce_rows(ArrayRows(rows), task).nodes.bounds
+    wide = widened(ArrayRows(rows, size=11), task, seen, share)
+    order = BoundsUpdate(task.trees).arrange(encode(forest, rows).T, drawn)
+    tails = Tails.of(np.floor(share * seen.count).astype(np.int64), 64)
+    while not tails.done:
+        tails.advance(tails.counts(np.ascontiguousarray(encode(forest, rows).T), task.trees, order, drawn))
+    low, high = tails.bounds()
+    plain = (task.trees.left >= 0) & (task.trees.set_start < 0)
+    assert np.array_equal(wide.low[plain], low[plain]) and np.array_equal(wide.high[plain], high[plain])
+    assert (wide.high > seen.high).any() and (wide.low <= seen.low).all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +18,8 @@ import forestc
 from forestc import load
 from forestc.data.cluster import ClusterRows, on_cluster
 from forestc.data.rows import open_rows
-from forestc.errors import OptionError, ToolError
-from forestc.forest.rows import reduce_rows
+from forestc.errors import OptionError, RowsError, ToolError
+from forestc.forest.rows import Judged, reduce_rows
 from forestc.passes.observation import Observe
 from forestc.passes.share_thresholds import ShareThresholds
 
@@ -56,10 +56,10 @@ def test_the_cluster_says_the_same(cluster, folder, step):
     rows = open_rows(folder, forest, "y")
     parts = rows.parts()
     assert len(parts) == 15 and [first for first, _ in parts[:3]] == [0, 40, 80]
-    here = step.run(forest, rows)
+    here = step.run(forest, Judged.every(rows, 5))
     with on_cluster(rows, cluster.scheduler_address) as there:
         assert isinstance(there, ClusterRows)
-        found = step.run(forest, there)
+        found = step.run(forest, Judged.every(there, 5))
     assert found.report == here.report
     for a, b in zip(found.forest.trees, here.forest.trees, strict=True):
         assert np.array_equal(a.threshold, b.threshold)
@@ -106,6 +106,58 @@ def test_compile_on_a_cluster(cluster, folder, tmp_path):
     here = forestc.compile(model, folder, tmp_path / "here", **options)
     there = forestc.compile(model, folder, tmp_path / "there", scheduler=cluster.scheduler_address, **options)
     assert here.design.manifest["hash"] == there.design.manifest["hash"]
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A reduction that fails in a way nobody foresees."""
+
+    def start(self):
+        return []
+
+    def update(self, state, batch, first):
+        raise ZeroDivisionError("of all things")
+
+    def merge(self, state, other):
+        pass
+
+
+def test_a_failing_cluster_is_one_line(cluster, folder, tmp_path):
+    forest = load(trained("forest-binary")[0])
+    rows = open_rows(folder, forest, "y")
+    with on_cluster(rows, cluster.scheduler_address) as there:
+        with pytest.raises(ToolError, match=r"the cluster failed .ZeroDivisionError: of all things.; start it"):
+            there.reduce(Broken())
+        gone = replace(rows, open=replace(rows.open, path=str(tmp_path / "gone")))
+        with pytest.raises(RowsError, match="can't be read"):
+            ClusterRows(gone, there.client).reduce(Observe.of(forest))
+
+
+def test_files_without_rows_change_nothing(cluster, folder, tmp_path):
+    forest = load(trained("forest-binary")[0])
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    pq.write_table(pq.read_table(folder / "part-0.parquet").slice(0, 0), tmp_path / "part-00.parquet")
+    rows = open_rows(tmp_path, forest, "y")
+    here = reduce_rows(rows, Observe.of(forest)).nodes.bounds
+    with on_cluster(rows, cluster.scheduler_address) as there:
+        found = reduce_rows(there, Observe.of(forest)).nodes.bounds
+    assert np.array_equal(here.low, found.low) and np.array_equal(here.count, found.count)
+
+
+def test_a_folder_of_different_files_is_told(folder, tmp_path):
+    forest = load(trained("forest-binary")[0])
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    pq.write_table(pq.read_table(folder / "part-0.parquet").drop_columns(["x3"]), tmp_path / "part-9.parquet")
+    with pytest.raises(RowsError, match=r"has no column 'x3'; .*part-9.parquet; give files of one form"):
+        list(open_rows(tmp_path, forest, "y").batches())
+    (tmp_path / "part-1.parquet").write_bytes((folder / "part-1.parquet").read_bytes()[:-200])
+    with pytest.raises(RowsError, match=r"can't be read .*part-1.parquet"):
+        list(open_rows(tmp_path, forest, "y").batches())
+    (tmp_path / "none").mkdir()
+    with pytest.raises(RowsError, match=r"the folder holds no .parquet"):
+        open_rows(tmp_path / "none", forest)
 
 
 def test_what_a_cluster_can_not_do(folder, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,17 +13,20 @@ from sklearn.base import clone
 
 import forestc
 from forestc import load
+from forestc.algorithms.kmeans_line import kmeans_line
 from forestc.algorithms.node_bounds import BoundsUpdate
 from forestc.errors import CheckError, ModelError, OptionError, RowsError
+from forestc.forest.accuracy import Accuracy
 from forestc.forest.evaluate import evaluate
 from forestc.forest.rows import ArrayRows, Batch, Judged
 from forestc.forest.text import parse_forest, print_forest
-from forestc.passes import passes_from
+from forestc.passes import passes_from, threshold_search
 from forestc.passes.drawn_rows import drawn_rows
 from forestc.passes.observation import Observe, columns_of
 from forestc.passes.pipeline import run_passes
 from forestc.passes.quantize import Quantize
 from forestc.passes.share_thresholds import ShareThresholds
+from forestc.passes.threshold_search import Search, sides_differ
 
 
 @settings(max_examples=80, deadline=None)
@@ -44,9 +48,12 @@ def test_conditions_are_shared(kind):
     before, after = result.report["distinct_conditions"]
     assert after < before
     assert np.array_equal(evaluate(result.forest, X).leaves, evaluate(forest, X).leaves)
-    fewer = ShareThresholds(exceptions=0.1, tolerance=1.0).run(forest, ArrayRows(X))
+    fewer = ShareThresholds(exceptions=0.1, tolerance=1.0).run(forest, Judged.every(ArrayRows(X), 5))
     assert fewer.guarantee == "approximate" and fewer.measure == "accuracy"
     assert fewer.report["distinct_conditions"][1] < after
+    task = Observe.of(forest)
+    for feature, here in zip(forest.features, task.plain, strict=True):
+        assert fewer.report["exceptions_by_feature"].get(feature.name, 0) <= int(0.1 * len(here))
     assert result.forest.distinct_conditions() == after and forest.distinct_conditions() == before
 
 
@@ -68,6 +75,7 @@ def test_it_runs_in_the_pipeline(tmp_path):
         {"exceptions": -1},
         {"exceptions": 1.5},
         {"exceptions": True},
+        {"exceptions": float("inf")},
         {"tolerance": 2},
         {"tolerance": "1 %"},
         {"rows": "some"},
@@ -89,7 +97,7 @@ def test_floats_and_rows_are_needed():
     forest = load(model)
     with pytest.raises(OptionError, match="needs rows"):
         ShareThresholds().run(forest, None)
-    with pytest.raises(ModelError, match="before quantize"):
+    with pytest.raises(OptionError, match="before quantize"):
         ShareThresholds().run(Quantize().run(forest, ArrayRows(X)).forest, ArrayRows(X))
 
 
@@ -115,7 +123,9 @@ def test_each_tree_s_own_rows(kind, step):
     assert np.array_equal(drawn, own)
     # the pipeline compares leaf by leaf
     shared, steps = run_passes(forest, passes_from(step)[:-1], ArrayRows(X, y))
-    assert steps[-1].keeps == "paths of each tree's own rows" and steps[-1].held_out["rows"] > 0
+    assert steps[-1].promise == "exact-on-data (paths of each tree's own rows)"
+    _, judged = run_passes(forest, passes_from(step)[:-1], Judged.every(ArrayRows(X, y), 4))
+    assert judged[-1].held_out["rows"] == len(X) // 4 and judged[-1].held_out["measure"] != ""
     differs = evaluate(forest, X).leaves != evaluate(shared, X).leaves
     assert differs.any() and not differs[drawn.T > 0].any()
     whole = ShareThresholds().run(forest, ArrayRows(X)).report["distinct_conditions"][1]
@@ -127,6 +137,9 @@ def test_other_rows_than_the_training_rows_are_found_out():
     forest, step = load(model), ShareThresholds(rows="per-tree")
     with pytest.raises(RowsError, match="568 rows were given, the model was trained on 569"):
         step.run(forest, ArrayRows(X[:-1]))
+    for other in (step, ShareThresholds(rows="per-tree", budget=60)):
+        with pytest.raises(RowsError, match="own rows reach a"):
+            other.run(forest, Judged.every(ArrayRows(X[::-1]), 5))
     with pytest.raises(RowsError, match=r"tree's own rows reach a \w+, not \d+ as in training.*tree \d+, node \d+"):
         step.run(forest, ArrayRows(X[::-1]))
     boosted = load(trained("boosting-binary")[0])
@@ -172,9 +185,15 @@ def test_so_many_rows_of_a_node_change_sides(kind, share):
 def test_clusters_of_thresholds():
     model, X, _ = trained("forest-binary")
     forest = load(model)
-    result = ShareThresholds(kmeans=3, tolerance=1.0).run(forest, ArrayRows(X))
+    result = ShareThresholds(kmeans=3, tolerance=1.0).run(forest, Judged(ArrayRows(X), ArrayRows(X)))
     assert max(len(result.forest.thresholds_of(index)) for index in range(len(forest.features))) == 3
-    assert result.report["missed_intervals"] > 0
+    assert result.report["exceptions"] > 0
+    task = Observe.of(forest)
+    new = np.concatenate([tree.threshold for tree in result.forest.trees])
+    centres, of = kmeans_line(task.trees.threshold[task.plain[0]], 3)
+    assert np.array_equal(new[task.plain[0]], centres.astype(np.float32)[of])
+    quantised = Quantize().run(result.forest, ArrayRows(X)).forest
+    assert result.report["input_bits"][1] == sum(feature.number.bits for feature in quantised.features)
 
 
 def halves(kind):
@@ -192,10 +211,11 @@ def test_a_budget_is_met_and_a_larger_one_costs_less():
         step = ShareThresholds(budget=budget, tolerance=1.0)
         _, (told,) = run_passes(forest, [step], rows)
         assert told.report["distinct_conditions"][1] <= budget
-        assert sum(told.report["exceptions"].values()) == told.report["missed_intervals"]
-        losses.append(told.report["missed_intervals"])
+        assert sum(told.report["exceptions_by_feature"].values()) == told.report["exceptions"]
+        losses.append(told.report["exceptions"])
     assert losses[0] > losses[1] > losses[2] == 0
-    with pytest.raises(OptionError, match=r"budget=3.*one a feature and set is the least"):
+    assert told.guarantee == "exact-on-data"  # nothing had to be given up
+    with pytest.raises(OptionError, match=r"budget=3.*the least is one a feature and set of values: 30"):
         ShareThresholds(budget=3).run(forest, rows)
 
 
@@ -205,8 +225,8 @@ def test_the_fewest_comparators_within_a_tolerance(kind):
     sizes = []
     for tolerance in (0.02, 0.05, 0.1):
         _, (told,) = run_passes(forest, [ShareThresholds(tolerance=tolerance)], rows)
-        before, after = told.held_out["accuracy"]
-        assert before - after <= tolerance
+        assert told.held_out["before"] - told.held_out["after"] == told.held_out["lost"] <= tolerance
+        assert told.report["chosen_on_held_out"]
         sizes.append(told.report["distinct_conditions"][1])
     assert sizes[0] >= sizes[1] >= sizes[2]
     assert sizes[2] < 0.7 * ShareThresholds().run(forest, rows).report["distinct_conditions"][1]
@@ -215,38 +235,72 @@ def test_the_fewest_comparators_within_a_tolerance(kind):
 def test_accuracy_past_the_tolerance_is_refused(tmp_path):
     model, X, y = trained("forest-binary")
     forest, rows = halves("forest-binary")
-    with pytest.raises(CheckError, match=r"loses 0\.\d+ of the accuracy on held-out rows; the tolerance is 0.0100"):
+    with pytest.raises(CheckError, match=r"loses 0\.\d+ of the accuracy on 284 rows held out; the tolerance is 0.0100"):
         run_passes(forest, [ShareThresholds(kmeans=1)], rows)
     done = forestc.compile(
         clone(model).fit(X[::2], y[::2]), X[::2], tmp_path / "out", label=y[::2], held_out=(X[1::2], y[1::2]),
         passes="simplify,share-thresholds{tolerance=0.01},quantize", targets=["c"],
     )  # fmt: skip
     assert done.figures["passes"][1]["held_out"]["rows"] == len(X) // 2
-    assert "held-out rows" in (tmp_path / "out/report.md").read_text()
+    assert "on the rows held out" in (tmp_path / "out/report.md").read_text()
 
 
-def test_rows_known_by_heart_leave_what_is_exact():
-    """A model judged on its own training rows: nothing may be lost, and sharing on four in five of them loses."""
+def test_sharing_that_loses_more_than_the_tolerance_is_refused():
+    """Sharing on every other row, of a model that knows the rest by heart."""
     model, X, y = trained("forest-regression")
-    _, (told,) = run_passes(load(model), [ShareThresholds(tolerance=0.0)], ArrayRows(X, y))
-    assert told.guarantee == "exact-on-data"
-    assert told.report == ShareThresholds().run(load(model), ArrayRows(X)).report
+    rows = Judged(ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2]))
+    with pytest.raises(
+        CheckError, match=r"of the R squared on 221 rows held out.*hold out rows that the model was not"
+    ):
+        run_passes(load(model), [ShareThresholds(tolerance=0.001)], rows)
 
 
 def test_without_labels_the_model_is_the_truth():
     model, X, _ = trained("forest-regression")
-    _, (told,) = run_passes(load(model), [ShareThresholds(tolerance=0.02)], ArrayRows(X))
-    before, after = told.held_out["accuracy"]
-    assert told.held_out["rows"] == len(X) // 5 and before == 1.0 and 0.98 <= after < 1.0
+    _, (told,) = run_passes(load(model), [ShareThresholds(tolerance=0.05)], Judged.every(ArrayRows(X), 5))
+    judged = told.held_out
+    assert judged["rows"] == len(X) // 5 and judged["measure"] == "agreement with the model"
+    assert judged["before"] == 1.0 and 0.95 <= judged["after"] < 1.0
+
+
+@pytest.mark.parametrize("option", ["exceptions=1", "path_change=0.1", "kmeans=3", "budget=9", "tolerance=0.1"])
+def test_rows_to_judge_on_are_asked_for(option, tmp_path):
+    model, X, y = trained("forest-binary")
+    passes = f"share-thresholds{{{option}}},quantize"
+    with pytest.raises(OptionError, match=r"there are none; give some.*--held-out FILE.*--held-out 0\.2"):
+        forestc.compile(model, X, tmp_path / "out", passes=passes)
+    with pytest.raises(OptionError, match="no rows are held out"):
+        forestc.compile(model, X[:3], tmp_path / "out", passes=passes, held_out=0.2)
+    for wrong in (0.7, 0, "1.5"):
+        with pytest.raises(OptionError, match=r"set a share above 0 and up to 0.5 aside"):
+            forestc.compile(model, X, tmp_path / "out", passes=passes, held_out=wrong)
+    with pytest.raises(OptionError, match="held_out is a file, and label holds labels"):
+        forestc.compile(model, X, tmp_path / "out", label=y, passes=passes, held_out="rows.csv")
+    with pytest.raises(OptionError, match="held_out is a tuple of 3"):
+        forestc.compile(model, X, tmp_path / "out", label=y, passes=passes, held_out=(X, y, y))
+
+
+def test_frames_name_their_label(tmp_path):
+    model, X, y = trained("forest-binary")
+    frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])]).assign(truth=y)
+    done = forestc.compile(
+        clone(model).fit(X[::2], y[::2]), frame[::2], tmp_path / "out", label="truth", held_out=frame[1::2],
+        passes=[ShareThresholds(tolerance=np.float32(0.05))], targets=["c"],
+    )  # fmt: skip
+    assert done.figures["accuracy"]["model"] == 1.0
+    assert done.figures["passes"][0]["held_out"]["measure"] == "accuracy"
+    assert done.figures["passes"][0]["guarantee"] == "approximate" and done.figures["passes"][0]["change"] > 0
+    with pytest.raises(RowsError, match="there is no column 'lies'"):
+        forestc.compile(model, frame, tmp_path / "out", label="lies")
 
 
 def test_rows_held_out_are_not_looked_at():
     model, X, _ = trained("forest-binary")
-    forest, rows = load(model), ArrayRows(X)
+    forest = load(model)
     other = X.copy()
     other[4::5] = X[:1]  # every fifth row is another
-    for step in (ShareThresholds(exceptions=0.2), ShareThresholds(path_change=0.1), ShareThresholds(budget=150)):
-        same = [step.run(forest, of).forest for of in (rows, ArrayRows(other))]
+    for step in (ShareThresholds(), ShareThresholds(exceptions=0.2), ShareThresholds(budget=150), Quantize()):
+        same = [step.run(forest, Judged.every(ArrayRows(of), 5)).forest for of in (X, other)]
         assert np.array_equal(same[0].trees[3].threshold, same[1].trees[3].threshold)
 
 
@@ -264,7 +318,115 @@ def test_rows_held_out_are_not_looked_at():
 def test_batches_make_no_difference(step):
     model, X, y = trained("forest-binary")
     forest = load(model)
-    whole, parts = (step.run(forest, ArrayRows(X, y, size)) for size in (len(X), 37))
+    whole, parts = (step.run(forest, Judged.every(ArrayRows(X, y, size), 5)) for size in (len(X), 37))
     assert whole.report == parts.report
     for a, b in zip(whole.forest.trees, parts.forest.trees, strict=True):
         assert np.array_equal(a.threshold, b.threshold)
+
+
+def test_a_budget_on_top_of_path_change():
+    """What path_change alone needs is met without giving anything up."""
+    forest, rows = halves("forest-binary")
+    alone = ShareThresholds(path_change=0.1, tolerance=1.0).run(forest, rows)
+    count = alone.report["distinct_conditions"][1]
+    both = ShareThresholds(path_change=0.1, budget=count, tolerance=1.0).run(forest, rows)
+    assert both.report == alone.report and both.guarantee == "approximate"
+    fewer = ShareThresholds(path_change=0.1, budget=count // 2, tolerance=1.0).run(forest, rows)
+    assert fewer.report["distinct_conditions"][1] <= count // 2
+
+
+def test_the_search_goes_down_to_the_last_good_number(monkeypatch):
+    forest, rows = halves("forest-binary")
+    found = {}
+
+    def loss(self, count):
+        found["search"] = self
+        return (0.0 if count >= 37 else 1.0), 0.0
+
+    monkeypatch.setattr(Search, "loss", loss)
+    result = ShareThresholds(tolerance=0.5).run(forest, rows)
+    expected = found["search"].thresholds(37)
+    assert np.array_equal(np.concatenate([tree.threshold for tree in result.forest.trees]), expected)
+
+
+def test_fewer_rows_to_measure_on_are_the_same_in_any_batches(monkeypatch):
+    monkeypatch.setattr(threshold_search, "MOST_VALUES", 900)
+    model, X, y = trained("forest-binary")
+    forest, step = load(model), ShareThresholds(budget=90)
+    whole, parts = (step.run(forest, Judged.every(ArrayRows(X, y, size), 5)) for size in (len(X), 37))
+    assert whole.report == parts.report
+
+
+def test_how_far_the_sides_of_a_node_lie_apart():
+    text = """forest "t"
+source "" "" ""
+columns 1
+feature "x0" float32 column 0 raw float32
+aggregate sum float64 bias-first
+bias 0.0
+link identity
+decision none on scores
+classes []
+tree outputs 0
+0: 0 < 5.0 ? 1 : 2
+1: 0 < 2.0 ? 3 : 4
+2: leaf 10.0
+3: leaf 1.0
+4: leaf 4.0
+"""
+    apart = sides_differ(parse_forest(text), np.array([40, 30, 10, 20, 10]))
+    assert np.allclose(apart, [10 - (20 * 1 + 10 * 4) / 30, 3, 0, 0, 0])
+
+
+@pytest.mark.parametrize("few_bits", [True, False])
+def test_thresholds_that_are_no_numbers_stay(few_bits):
+    text = """forest "t"
+source "" "" ""
+columns 1
+feature "x0" float64 column 0 raw float64
+aggregate sum float64 bias-first
+bias 0.0
+link identity
+decision none on scores
+classes []
+"""
+    for threshold in ("3.0", "-inf", "inf", "2.0", "7.0", "0.0", "1e-310", "1e+30"):
+        text += f"tree outputs 0\n0: 0 < {threshold} ? 1 : 2\n1: leaf 0.0\n2: leaf 1.0\n"
+    forest = parse_forest(text)
+    for rows in ([[-np.inf], [5.0]], [[1.0], [5.0], [np.inf]], [[-5e-324]], [[-1e-300], [-1.0]], [[1e29], [2e30]]):
+        X = np.array(rows * 10)
+        step = ShareThresholds(prefer="few-bits" if few_bits else "middle")
+        shared, _ = run_passes(forest, [step], ArrayRows(X))  # leaf by leaf
+        infinite = [tree.threshold[0] for tree in shared.trees if np.isinf(tree.threshold[0])]
+        assert infinite == [-np.inf, np.inf]
+        for lossy in (ShareThresholds(budget=4, tolerance=1.0), ShareThresholds(kmeans=1, tolerance=1.0)):
+            lossy.run(forest, Judged(ArrayRows(X), ArrayRows(np.array([[1.0], [4.0], [2e30]]))))
+        run_passes(
+            forest, passes_from("simplify,share-thresholds,quantize{leaf_bits=4,tolerance=1},simplify"), ArrayRows(X)
+        )
+
+
+def test_labels_that_judge_nothing_are_refused(tmp_path):
+    model, X, y = trained("forest-regression")
+    spoilt = y.astype(float)
+    spoilt[7] = np.nan
+    options = {"passes": "share-thresholds{kmeans=1},quantize", "label": y}
+    with pytest.raises(RowsError, match="a label is missing or infinite; the rows, row 7"):
+        forestc.compile(model, X, tmp_path / "out", held_out=(X, spoilt), **options)
+    with pytest.raises(OptionError, match="the held-out rows all have one label"):
+        forestc.compile(model, X, tmp_path / "out", held_out=(X, np.ones(len(y))), **options)
+    options["passes"] = "share-thresholds{tolerance=0.1},quantize"
+    with pytest.raises(OptionError, match="the held-out rows all have one label"):
+        forestc.compile(model, X, tmp_path / "out", held_out=(X, np.ones(len(y))), **options)
+
+
+def test_r_squared_keeps_its_digits():
+    random = np.random.default_rng(0)
+    truth, said = random.normal(size=200), random.normal(size=200)
+    shares = []
+    for shift in (0.0, 1e9):
+        accuracy = Accuracy(False)
+        for k in range(0, 200, 9):
+            accuracy.add(said[k : k + 9] + shift, truth[k : k + 9] + shift)
+        shares.append(accuracy.share)
+    assert abs(shares[0] - shares[1]) < 1e-6
