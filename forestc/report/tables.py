@@ -109,7 +109,7 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> 
             return ""
         return f"{both[0]:,}" if both[0] == both[1] else f"{both[0]:,} to {both[1]:,}"
 
-    heads = ("pass", "guarantee", "comparators", "comparator bits", "input port bits", "decisions or scores changed")
+    heads = ("pass", "guarantee", "comparators", "their bits", "port bits", "changed")
     rows = [
         (
             step["pass"],
@@ -134,7 +134,7 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> 
              "yes" if step.get("chosen_on_held_out") else "no")
             for step, on in judged
         ]  # fmt: skip
-        heads = ("pass", "rows", "measure", "before", "after", "chosen on these rows")
+        heads = ("pass", "rows", "measure", "before", "after", "chosen on them")
         tables.append(made("on the rows held out", heads, told))
     return tables
 
