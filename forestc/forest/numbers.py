@@ -173,6 +173,14 @@ def round_to(values: NDArray[Any], number: NumberType) -> FloatArray:
     return wide
 
 
+def scaled_by(values: FloatArray, fraction: int) -> FloatArray:
+    """values * 2^fraction, exact but for overflow to infinity; what is too small to be scaled down keeps its sign, so
+    that the floor of it, and whether it lies above 0, stay right."""
+    with np.errstate(over="ignore"):
+        scaled = np.ldexp(values, fraction)
+    return np.where((scaled == 0) & (values != 0), np.copysign(np.finfo(np.float64).smallest_subnormal, values), scaled)
+
+
 def to_words(values: FloatArray, number: NumberType, may_be_missing: bool) -> WordArray:
     """Words of one feature's values (already rounded to the source's type). NaN means missing.
 
@@ -184,8 +192,7 @@ def to_words(values: FloatArray, number: NumberType, may_be_missing: bool) -> Wo
     known = np.where(absent, 0.0, values)
     match number:
         case Fixed(_, fraction):
-            with np.errstate(over="ignore"):
-                scaled = np.floor(np.ldexp(known, fraction))
+            scaled = np.floor(scaled_by(known, fraction))
             # Clipping in floats first keeps infinities and huge values from overflowing int64;
             # the integer clip then mends limits that float64 can't hold exactly.
             safe = np.clip(scaled, -(2.0**63), np.nextafter(2.0**63, 0.0)).astype(np.int64)

@@ -24,6 +24,7 @@ from forestc.forest.numbers import (
     NumberType,
     Ordered,
     check_type,
+    scaled_by,
     threshold_key,
     word_range,
 )
@@ -94,8 +95,8 @@ def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:
         return Format(number, threshold_key(freedom.thresholds, number.bits), "exact")
     if not isinstance(number, Fixed):
         raise OptionError(f"{number} is no integer format", do="use uint8, fixed<12,4>, ordered32 and the like")
-    scaled = _scaled(freedom.thresholds, number.fraction)
-    low, high = _scaled(freedom.low, number.fraction), np.floor(_scaled(freedom.high, number.fraction))
+    scaled = scaled_by(freedom.thresholds, number.fraction)
+    low, high = scaled_by(freedom.low, number.fraction), np.floor(scaled_by(freedom.high, number.fraction))
     nearest = np.ceil(scaled)
     nearest = np.where((nearest > high) & (np.floor(scaled) > low), np.floor(scaled), nearest)
     words = _clipped(nearest, number, missing)
@@ -118,13 +119,6 @@ def _type_for(low: int, high: int, fraction: int, most: int) -> Fixed | None:
     return Fixed(bits, fraction, signed) if bits <= most else None
 
 
-def _scaled(values: NDArray[np.float64], fraction: int) -> NDArray[np.float64]:
-    with np.errstate(over="ignore"):
-        scaled = np.ldexp(values, fraction)
-    # what is too small to be scaled down is still no zero
-    return np.where((scaled == 0) & (values != 0), np.copysign(np.finfo(np.float64).smallest_subnormal, values), scaled)
-
-
 def _clipped(words: NDArray[np.float64], number: NumberType, missing: bool) -> NDArray[np.int64]:
     """Threshold words; one past either end of the range for conditions that always or never hold."""
     span = word_range(number, missing)
@@ -144,12 +138,12 @@ def _fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
     below, fraction = least - 1, least + most + 39
     while fraction - below > 1:  # multiples of 2^-k are multiples of 2^-(k+1) too: halving finds the first that do
         middle = (below + fraction) // 2
-        enough = bool((np.floor(_scaled(high_ends, middle)) > _scaled(low_ends, middle)).all())
+        enough = bool((np.floor(scaled_by(high_ends, middle)) > scaled_by(low_ends, middle)).all())
         below, fraction = (below, middle) if enough else (middle, fraction)
-    low, high = _scaled(low_ends, fraction), np.floor(_scaled(high_ends, fraction))
+    low, high = scaled_by(low_ends, fraction), np.floor(scaled_by(high_ends, fraction))
     if not (high > low).all():
         return None
-    scaled = _scaled(t[finite], fraction)
+    scaled = scaled_by(t[finite], fraction)
     above = np.ceil(scaled)
     nearest = np.where((above <= high) & ((above - scaled <= 0.5) | (np.floor(scaled) <= low)), above, np.floor(scaled))
     # floor(scaled) may fall at or below low where above was too high: the interval's own multiple then
@@ -168,11 +162,11 @@ def _narrowed(freedom: Freedom, missing: bool, most: int) -> Format:
     finite = freedom.thresholds[np.isfinite(freedom.thresholds)]
     reach = float(np.abs(finite).max(initial=0.0)) or 1.0
     for fraction in range(most + 2 - math.frexp(reach)[1], -1100, -1):
-        scaled = np.rint(_scaled(finite, fraction))
+        scaled = np.rint(scaled_by(finite, fraction))
         low, high = (int(scaled.min()) - 1, int(scaled.max()) + missing) if len(scaled) else (0, 1)
         number = _type_for(low, high, fraction, most)
         if number is not None:
-            words = _clipped(np.rint(_scaled(freedom.thresholds, fraction)), number, missing)
+            words = _clipped(np.rint(scaled_by(freedom.thresholds, fraction)), number, missing)
             return Format(number, words, "approximate")
     raise OptionError(f"{most} input bits are too few", do="give more input_bits")
 
