@@ -207,6 +207,25 @@ def simulate(
         raise CheckError(f"{figures['differences']} rows differ from the quantised forest", do="report this bug")
 
 
+@app.command()
+def synth(
+    folder: Folder,
+    device: Annotated[str, typer.Option("--device", help="lut6, xcup, ice40-hx8k, ecp5-25k, ecp5-85k, ...")],
+    native: Annotated[bool, typer.Option("--native", help="tools on the PATH before those from pip")] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="of place and route")] = 1,
+    json_: Json = False,
+) -> None:
+    """LUTs, flip-flops, depth and Fmax on a device."""
+    from forestc.design import open_design
+    from forestc.report.tables import synth_tables
+    from forestc.synthesis import synth as run_synth
+
+    design = open_design(folder)
+    with _progress(json_) as say:
+        figures = run_synth(design, device, native=native, seed=seed, progress=say)
+    _show(json_, figures, lambda: synth_tables(str(design.manifest["name"]), figures))
+
+
 @app.callback()
 def _options(
     debug: Annotated[bool, typer.Option("--debug", help="show the traceback of an error")] = False,

@@ -139,6 +139,28 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> 
     return tables
 
 
+def synth_tables(name: str, figures: Mapping[str, Any]) -> list[Table]:
+    """What `forestc synth` prints."""
+    rows = [
+        ("LUTs", f"{figures['lut']:,}"),
+        ("flip-flops", f"{figures['ff']:,}"),
+        ("carry cells", f"{figures['carry']:,}"),
+        ("RAM cells", f"{figures['bram']:,}"),
+        ("depth, cells", f"{figures['depth']:,}"),
+        ("latency", f"{figures['latency_cycles']} cycles"),
+    ]
+    if figures["fmax_mhz"] is not None:
+        placed = figures["placed"]
+        part = placed["used"] / placed["available"]
+        rows.append(("Fmax, routed, between registers", f"{figures['fmax_mhz']:.1f} MHz"))
+        rows.append(("logic cells placed", f"{placed['used']:,} of {placed['available']:,}"))
+        filled = round(20 * part)
+        rows.append(("of the device", f"{'█' * filled}{'░' * (20 - filled)} {100 * part:.1f} %"))
+    rows += [(f"time, {stage}", f"{took:.1f} s") for stage, took in figures["seconds"].items()]
+    rows.append(("tools", ", ".join(figures["tools"])))
+    return [table(f"{name} on {figures['device']}", ("what", "figure"), rows)]
+
+
 def _judged(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 

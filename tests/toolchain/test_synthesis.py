@@ -1,0 +1,77 @@
+"""synth: real synthesis, place and route of a small design with the tools from PyPI."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from models import trained
+
+import forestc
+from forestc.cli import main
+from forestc.errors import OptionError, ToolError
+from forestc.synthesis import synth
+from forestc.toolchain import nextpnr, yosys
+
+
+@pytest.fixture(scope="module")
+def designs(tmp_path_factory):
+    """A small forest, combinational and with two registers."""
+    model, X, y = trained("forest-text-labels")
+    folder = tmp_path_factory.mktemp("synth")
+    return {
+        latency: forestc.compile(
+            model, X, folder / f"out{latency}", label=y, latency=latency, targets=["verilog"], name="m"
+        ).design
+        for latency in (0, 2)
+    }
+
+
+@pytest.fixture(autouse=True)
+def tools():
+    """The tools come with pip; where somebody left them out, say so."""
+    there = yosys.find_yosys() and all(nextpnr.find_nextpnr(family) for family in ("ice40", "ecp5"))
+    if not there and not os.environ.get("FORESTC_REQUIRE_TOOLS"):
+        pytest.skip("yosys and nextpnr are not installed")
+
+
+@pytest.mark.parametrize("device", ["lut6", "xcup"])
+def test_cells_are_counted(designs, device):
+    plain, pipelined = (synth(designs[latency], device) for latency in (0, 2))
+    assert 10 < plain["lut"] < 500 and plain["ff"] == 0 and plain["fmax_mhz"] is None
+    assert pipelined["ff"] > 0 and pipelined["depth"] < plain["depth"]
+    assert plain["tools"][0].startswith("Yosys 0.")
+
+
+@pytest.mark.parametrize("device", ["ecp5-25k", "ice40-hx8k"])
+def test_placed_and_routed(designs, device):
+    plain, pipelined = (synth(designs[latency], device) for latency in (0, 2))
+    for figures in (plain, pipelined):
+        assert 0 < figures["lut"] <= figures["placed"]["used"] + figures["carry"] < figures["placed"]["available"]
+        assert len(figures["tools"]) == 2
+    assert 10 < plain["fmax_mhz"] < pipelined["fmax_mhz"] < 800
+
+
+def test_the_command(designs, capfd):
+    with pytest.raises(SystemExit) as caught:
+        main(["synth", str(designs[0].folder), "--device", "lut6", "--json"])
+    figures = json.loads(capfd.readouterr().out)
+    assert caught.value.code == 0
+    assert {"device", "lut", "ff", "carry", "bram", "depth", "fmax_mhz", "tools"} <= set(figures)
+    with pytest.raises(SystemExit) as caught:
+        main(["synth", str(designs[0].folder), "--device", "ecp5-25k"])
+    shown = capfd.readouterr().out
+    assert caught.value.code == 0 and "Fmax" in shown and "░" in shown
+
+
+def test_what_can_not_be_synthesised(designs, tmp_path, monkeypatch):
+    with pytest.raises(OptionError, match="unknown device 'xc7'; known: lut6, xcup, ice40-hx8k"):
+        synth(designs[0], "xc7")
+    (tmp_path / "bad.v").write_text("module m (input a; endmodule\n")
+    with pytest.raises(ToolError, match=r"ended with exit status 1; .*syntax error"):
+        yosys.synthesise([tmp_path / "bad.v"], "m", "lut6")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr(yosys, "find", lambda name: None)
+    with pytest.raises(ToolError, match=r'there is no yosys; pip install "forestc\[synth\]"'):
+        synth(designs[0], "lut6")
