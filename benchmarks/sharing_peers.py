@@ -57,7 +57,7 @@ def measure(name: str, peers: Path, folder: Path) -> list[dict[str, Any]]:
         }
         for target in ("xcup", "lut6"):
             row[f"{target}_LUT"] = synthesise(
-                done.design.path("verilog"), str(done.design.manifest["core"]), target
+                [done.design.path("verilog")], str(done.design.manifest["core"]), target
             ).lut
         row["s"] = time.perf_counter() - start
         rows.append(row)

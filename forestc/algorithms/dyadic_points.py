@@ -30,7 +30,7 @@ def narrow_points(low: NDArray[np.float64], high: NDArray[np.float64]) -> tuple[
     low, high: (p,) intervals (low, high], low < high; ends may be infinite. Time O(p log p + k * front * 53); the
     front has a handful of entries.
     """
-    order = np.argsort(low, kind="stable")
+    order = np.argsort(low)
     low, high = low[order], high[order]
     count = int(_count(low, high))
     ends = np.concatenate([low, high])
@@ -53,18 +53,16 @@ def _scaled(low: Any, high: Any, fraction: int, top: int) -> tuple[NDArray[np.in
     """Whole numbers in the intervals, in units of 2^-fraction: low < n <= high. An open end lies where the last finite
     one does: no point is drawn to where no interval ends."""
     past = math.ldexp(1.0, max(0, top + fraction) + 1)
-    lows, highs = (_floor(np.ldexp(ends, fraction), ends) for ends in (low, high))
-    ends = np.concatenate([lows, highs])
-    finite = ends[np.isfinite(ends)]
-    least, most = (finite.min() - 1, finite.max()) if len(finite) else (-1.0, 0.0)
-    lows = np.where(np.isneginf(lows), np.minimum(least, highs - 1), lows)
-    highs = np.where(np.isposinf(highs), np.maximum(most, lows + 1), highs)
+    lows, highs = np.floor(np.ldexp(low, fraction)), np.floor(np.ldexp(high, fraction))
+    if fraction < 0:  # scaling down may have lost a number below zero altogether
+        lows, highs = (np.where((n == 0) & (x < 0), -1.0, n) for n, x in ((lows, low), (highs, high)))
+    if math.isinf(low[0]) or math.isinf(high.max()):
+        ends = np.concatenate([lows, highs])
+        finite = ends[np.isfinite(ends)]
+        least, most = (finite.min() - 1, finite.max()) if len(finite) else (-1.0, 0.0)
+        lows = np.where(np.isneginf(lows), np.minimum(least, highs - 1), lows)
+        highs = np.where(np.isposinf(highs), np.maximum(most, lows + 1), highs)
     return np.clip(lows, -2 * past, past).astype(np.int64), np.clip(highs, -past, 2 * past).astype(np.int64)
-
-
-def _floor(scaled: NDArray[np.float64], unscaled: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The floor, where scaling down may have lost a number below zero altogether."""
-    return np.where((scaled == 0) & (unscaled < 0), -1.0, np.floor(scaled))
 
 
 def _enough(low: Any, high: Any, fraction: int, top: int, count: int) -> bool:
@@ -117,9 +115,9 @@ def _placed(low: Any, high: Any, count: int, width: int) -> Any:
     word, zeros, parent = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
     word[0], zeros[0], parent[0] = low[0], 0, -1  # no point yet: all intervals are still to be stabbed
     begin, end = 0, 1
+    choice, gain, origin = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
     for point in range(count):
         found = 0
-        choice, gain, origin = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
         for state in range(begin, end):
             limit = ends[0] if point == 0 else ends[np.searchsorted(low, word[state])]
             previous = limit + 1
@@ -133,28 +131,22 @@ def _placed(low: Any, high: Any, count: int, width: int) -> Any:
                 if found == len(choice):
                     choice, gain = np.append(choice, choice), np.append(gain, gain)
                     origin = np.append(origin, origin)
-                choice[found], origin[found] = value, state
-                gain[found] = zeros[state] + _zeros(value, width)
+                zeros_here = zeros[state] + _zeros(value, width)
+                # in place by most zeros, then furthest right: there are a handful
+                at = found
+                while at > 0 and (gain[at - 1] < zeros_here or (gain[at - 1] == zeros_here and choice[at - 1] < value)):
+                    choice[at], gain[at], origin[at] = choice[at - 1], gain[at - 1], origin[at - 1]
+                    at -= 1
+                choice[at], gain[at], origin[at] = value, zeros_here, state
                 found += 1
-        # most zeros first, of equals the one furthest right; then only what lies further right than all before it
-        order = np.argsort(-gain[:found], kind="mergesort")
         kept = end
-        best = np.int64(0)
-        i = 0
-        while i < found:
-            j, furthest = i, order[i]
-            while j < found and gain[order[j]] == gain[order[i]]:
-                if choice[order[j]] > choice[furthest]:
-                    furthest = order[j]
-                j += 1
-            if i == 0 or choice[furthest] > best:
-                best = choice[furthest]
+        for i in range(found):  # what lies further right than all with more zeros
+            if i == 0 or choice[i] > word[kept - 1]:
                 if kept == room:
                     word, zeros, parent = np.append(word, word), np.append(zeros, zeros), np.append(parent, parent)
                     room *= 2
-                word[kept], zeros[kept], parent[kept] = best, gain[furthest], origin[furthest]
+                word[kept], zeros[kept], parent[kept] = choice[i], gain[i], origin[i]
                 kept += 1
-            i = j
         begin, end = end, kept
     result = np.empty(count, dtype=np.int64)
     state = begin  # the first has the most zeros

@@ -40,7 +40,7 @@ class Stabbing:
 
 def stab(low: NDArray[np.float64], high: NDArray[np.float64]) -> Stabbing:
     """The fewest points that stab all intervals (low, high], each (p,) with low < high. Time O(p log p)."""
-    order = np.argsort(low, kind="stable")
+    order = np.argsort(low)
     group = _groups(low[order], high[order])
     point = np.empty(len(low), dtype=np.int64)
     point[order] = group

@@ -178,6 +178,8 @@ def scaled_by(values: FloatArray, fraction: int) -> FloatArray:
     that the floor of it, and whether it lies above 0, stay right."""
     with np.errstate(over="ignore"):
         scaled = np.ldexp(values, fraction)
+    if fraction >= 0:
+        return np.asarray(scaled)
     return np.where((scaled == 0) & (values != 0), np.copysign(np.finfo(np.float64).smallest_subnormal, values), scaled)
 
 
