@@ -38,8 +38,8 @@ def fit_leaves(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """New leaves within 0 .. largest, and new biases.
 
-    bias: (outputs,); with one output class 1 is decided where the score is above 0, else the class of the highest
-    score. label: (rows,) the right class. Time O(sweeps * rows * trees * outputs of a tree), memory O(rows * trees).
+    bias: (outputs,); with one output class 1 is decided from score 0 on, else the class of the highest score. label:
+    (rows,) the right class. Time O(sweeps * rows * trees * outputs of a tree), memory O(rows * trees).
     """
     value, bias = trees.value.copy(), bias.copy()
     order = np.argsort(trees.leaf, axis=1, kind="stable").astype(np.int32)
@@ -76,7 +76,7 @@ def _scores(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any) -> Any:
             at = start[tree] + leaf[tree, row] * width
             for k in range(width):
                 scores[row, outputs[tree, 0] + k] += value[at + k]
-    return scores
+    return scores + 0.5 if len(bias) == 1 else scores  # scores are whole: -1 and 0 lie as far on either side
 
 
 @compiled()

@@ -77,6 +77,23 @@ def reduce_rows(rows: Rows, task: Reduction[S]) -> S:
 
 
 @dataclass(frozen=True)
+class _Count:
+    def start(self) -> list[int]:
+        return [0]
+
+    def update(self, state: list[int], batch: Batch, first: int) -> None:
+        state[0] += len(batch.X)
+
+    def merge(self, state: list[int], other: list[int]) -> None:
+        state[0] += other[0]
+
+
+def count_rows(rows: Rows) -> int:
+    """How many rows there are."""
+    return reduce_rows(rows, _Count())[0]
+
+
+@dataclass(frozen=True)
 class Some:
     """Every so manieth row of others, or all but those. Rows count from 1: of every fifth the first is number 5."""
 

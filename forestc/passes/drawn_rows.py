@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.node_bounds import NodeBounds
 from forestc.errors import OptionError, RowsError
 from forestc.forest.ir import LEAF, Forest
-from forestc.forest.rows import Batch, Rows, Some, reduce_rows
+from forestc.forest.rows import Rows, Some, count_rows, reduce_rows
 from forestc.passes.observation import Observe
 
 MOST_TIMES = 255
 TRAINING_ROWS = "give the training rows, all of them and in their order"
-
-
-@dataclass(frozen=True)
-class _Count:
-    """How many rows there are: a reduction."""
-
-    def start(self) -> list[int]:
-        return [0]
-
-    def update(self, state: list[int], batch: Batch, first: int) -> None:
-        state[0] += len(batch.X)
-
-    def merge(self, state: list[int], other: list[int]) -> None:
-        state[0] += other[0]
 
 
 def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
@@ -38,7 +22,7 @@ def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
     where the model does not tell, RowsError for other rows than the training rows in their order.
     """
     if isinstance(rows, Some):
-        return drawn_rows(forest, rows.rows)[:, rows.chosen(0, reduce_rows(rows.rows, _Count())[0])]
+        return drawn_rows(forest, rows.rows)[:, rows.chosen(0, count_rows(rows.rows))]
     draws = [tree.drawn for tree in forest.trees]
     untold = next((index for index, draw in enumerate(draws) if draw is None), None)
     if untold is not None or not draws:
@@ -47,7 +31,7 @@ def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
             where=f"tree {untold or 0}",
             do="use it on scikit-learn's forests with bootstrap, trained without weights, or leave it away",
         )
-    count = reduce_rows(rows, _Count())[0]
+    count = count_rows(rows)
     result = np.zeros((len(draws), count), dtype=np.uint8)
     for index, draw in enumerate(draws):
         assert draw is not None

@@ -18,17 +18,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import ModelError, OptionError
+from forestc.forest.accuracy import Accuracy, answers_of, truth_of_batch
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.evaluate import decide, encode, evaluate, judged, leaf_nodes, score_range
 from forestc.forest.ir import NO_SET, Aggregate, Combine, Decision, Forest, Link, Member, Part, Tree
 from forestc.forest.numbers import Category, parse_number_type
-from forestc.forest.rows import Rows
+from forestc.forest.rows import Judged, Rows
 from forestc.passes.base import PassResult
+from forestc.passes.fit_leaves import fitted, lesson
 from forestc.passes.formats import Format, choose, given, parse_formats, word_bits
 from forestc.passes.observation import observe
 
 MOST_LEAF_BITS = 32
 SEARCHED_LEAF_BITS = 16
+MOST_FITTED_BITS = 4
 MOST_SCORE_BITS = 60
 MOST_VOTES = 1 << 20
 NEGLIGIBLE = 2.0**-30  # of a score: float32, which most libraries add in, loses less than 2^-24 of it
@@ -46,7 +49,9 @@ class Quantize:
     within a tenth of the tolerance), or a number of bits a leaf.
     missing: auto (a feature accepts missing values if the rows have some), always, or never.
     tolerance: largest share of decisions, or for regression largest error over the range of
-    scores on the rows, that may change.
+    scores on the rows, that may change; with fit the accuracy that may be lost on rows held out.
+    fit: leaves are fitted together on the rows, for their right classes, instead of rounded one by one: one or two
+    bits are often enough. leaf_bits=auto are then the fewest, up to 4, within the tolerance.
     """
 
     input: str = "auto"
@@ -54,6 +59,7 @@ class Quantize:
     leaf_bits: int | str = "auto"
     missing: str = "auto"
     tolerance: float = 0.01
+    fit: bool = False
     formats: Mapping[str, str] | None = None
     name: ClassVar[str] = "quantize"
 
@@ -66,6 +72,8 @@ class Quantize:
             value = getattr(self, option)
             if value != "auto" and (not isinstance(value, int) or not 1 <= value <= most):
                 raise OptionError(f"quantize: {option}={value}", do=f"use auto or 1 to {most}")
+        if not isinstance(self.fit, bool):
+            raise OptionError(f"quantize: fit={self.fit}", do="use true or false")
         if not isinstance(self.tolerance, int | float) or not 0 <= self.tolerance <= 1:
             raise OptionError(f"quantize: tolerance={self.tolerance}", do="use a share from 0 to 1")
 
@@ -79,6 +87,10 @@ class Quantize:
         source, forest = forest, _one_sum(forest)
         if rows is None and (self.leaf_bits == "auto" or self.input != "ordered"):
             raise OptionError("quantize needs rows", do="give rows, or input=ordered and a number of leaf_bits")
+        if self.fit and not isinstance(rows, Judged):
+            raise OptionError(
+                "quantize{fit=true} is judged on rows held out, and there are none", do="give --held-out FILE, or 0.2"
+            )
         freedoms = observe(forest, rows)
         asked = parse_formats(self.formats, forest)
         most = None if self.input_bits == "auto" else int(self.input_bits)
@@ -93,6 +105,8 @@ class Quantize:
         shaped = _with_words(forest, formats, missing)
         bits = range(1, SEARCHED_LEAF_BITS + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
         rounded = _round_parts if forest.parts else lambda f, b: _round_leaves(_one_output(f), b)
+        if self.fit and isinstance(rows, Judged):
+            return self._fitted(source, forest, shaped, rows, formats)
         candidates = [rounded(forest, b) for b in bits]
         measured = _measure(source, shaped, candidates, rows)
         best = min(range(len(candidates)), key=lambda c: (max(measured.change[c], self._goal(forest)), bits[c]))
@@ -115,9 +129,42 @@ class Quantize:
             return PassResult(result, "exact-on-data", report)
         return PassResult(result, "approximate", report, tolerance=float(self.tolerance))
 
+    def _fitted(
+        self, source: Forest, forest: Forest, shaped: Forest, rows: Judged, formats: list[Format]
+    ) -> PassResult:
+        on = lesson(source, shaped, rows.rows)
+        tried: dict[int, float] = {}
+        found: dict[int, Forest] = {}
+        before = _held_out_accuracy(source, source, rows.held_out)
+        for bits in range(1, MOST_FITTED_BITS + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]:
+            start = _round_leaves(_one_output(forest), bits)
+            values, bias = fitted(start.values, start.outputs, start.bias, start.decision, bits, on)
+            found[bits] = _with_leaves(shaped, replace(start, values=values, bias=bias))
+            tried[bits] = before - _held_out_accuracy(source, found[bits], rows.held_out)
+            if tried[bits] <= self.tolerance:
+                break
+        best = min(tried, key=lambda bits: (max(tried[bits], self.tolerance), bits))
+        report = {
+            "leaf_bits": best,
+            "input_bits": sum(word_bits(form.number) for form in formats),
+            "rows": len(on.label),
+            "constant_trees": sum(int(len(np.unique(tree.values, axis=0)) == 1) for tree in found[best].trees),
+            "chosen_on_held_out": len(tried) > 1,
+        }
+        return PassResult(found[best], "approximate", report, tolerance=float(self.tolerance), measure="accuracy")
+
     def _goal(self, forest: Forest) -> float:
         """A change not worth more leaf bits: none for decisions, a tenth of the tolerance for values."""
         return 0.0 if forest.decides else self.tolerance / 10
+
+
+def _held_out_accuracy(source: Forest, forest: Forest, rows: Rows) -> float:
+    accuracy = Accuracy(source.decides)
+    for batch in rows.batches():
+        model = answers_of(source, evaluate(source, batch.X))
+        said = model if forest is source else answers_of(forest, evaluate(forest, batch.X))
+        accuracy.add(said, truth_of_batch(source, batch, model))
+    return accuracy.share or 0.0
 
 
 def _one_sum(forest: Forest) -> Forest:

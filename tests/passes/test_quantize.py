@@ -6,12 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import rows_near_thresholds, trained
 from random_forests import random_forest, troublesome_rows
+from sklearn.base import clone
 
+import forestc
 from forestc import load
 from forestc.errors import CheckError, ModelError, OptionError, RowsError
 from forestc.forest.evaluate import encode, evaluate
 from forestc.forest.numbers import Fixed, Ordered
-from forestc.forest.rows import ArrayRows
+from forestc.forest.rows import ArrayRows, Judged
+from forestc.passes import fit_leaves
 from forestc.passes.pipeline import run_passes
 from forestc.passes.quantize import Quantize
 
@@ -198,3 +201,60 @@ def test_small_features_use_their_bits():
         forest = load(RandomForestClassifier(20, random_state=0).fit(rows, y))
         changes.append(quantised(forest, rows, input_bits=6, tolerance=1.0)[1].change)
     assert changes[1] <= changes[0] + 0.02
+
+
+@pytest.mark.parametrize(
+    "kind", ["xgboost-binary", "xgboost-multi", "forest-binary", "forest-multi", "boosting-binary"]
+)
+def test_fitted_leaves_need_a_bit_or_two(kind, tmp_path):
+    """Half of the rows to train and fit, half to judge; what is written equals the fitted forest."""
+    model, X, y = trained(kind)
+    model = clone(model).fit(X[::2], y[::2])
+    options = {"label": y[::2], "held_out": (X[1::2], y[1::2])}
+    done = forestc.compile(
+        model, X[::2], tmp_path / "fitted", passes="simplify,quantize{fit=true,leaf_bits=1,tolerance=0.1},simplify",
+        **options,
+    )  # fmt: skip
+    rounded = forestc.compile(
+        model, X[::2], tmp_path / "rounded", passes="simplify,quantize{leaf_bits=1,tolerance=1},simplify", **options
+    )
+    fitted_, rounded_ = (of.figures["passes"][1] for of in (done, rounded))
+    assert fitted_["guarantee"] == "approximate" and fitted_["leaf_bits"] == 1
+    assert fitted_["held_out"]["lost"] <= min(0.1, rounded_["held_out"]["lost"] + 0.01)
+    assert max(int(tree.values.max()) for tree in done.design.forest.trees) <= 1
+    assert forestc.check(done.design, X, engines=("netlist", "c")).ok
+
+
+def test_fitting_finds_the_bits_that_are_enough():
+    model, X, y = trained("xgboost-multi")
+    forest = load(clone(model).fit(X[::2], y[::2]))
+    rows = Judged(ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2]))
+    tight, loose = (
+        run_passes(forest, [Quantize(fit=True, tolerance=tolerance)], rows)[1][0] for tolerance in (0.02, 0.3)
+    )
+    assert tight.held_out["lost"] <= 0.02 and loose.report["leaf_bits"] == 1 <= tight.report["leaf_bits"] <= 4
+    # without labels the model is what leaves are fitted to
+    plain = Judged(ArrayRows(X[::2]), ArrayRows(X[1::2]))
+    _, (told,) = run_passes(forest, [Quantize(fit=True, leaf_bits=2, tolerance=0.1)], plain)
+    assert told.held_out["measure"] == "agreement with the model" and told.held_out["lost"] < 0.1
+
+
+def test_fewer_rows_to_fit_on_where_there_are_too_many(monkeypatch):
+    model, X, y = trained("xgboost-binary")
+    forest = load(model)
+    monkeypatch.setattr(fit_leaves, "MOST_LEAVES", 20 * 100)
+    for size in (len(X), 33):
+        rows = Judged(ArrayRows(X, y, size), ArrayRows(X, y))
+        result = Quantize(fit=True, leaf_bits=2, tolerance=0.1).run(forest, rows)
+        assert result.report["rows"] == -(-len(X) // -(-len(X) * 20 // 2000))
+
+
+def test_what_can_not_be_fitted(tmp_path):
+    model, X, y = trained("xgboost-binary")
+    with pytest.raises(OptionError, match=r"quantize.fit=true. is judged on rows held out"):
+        Quantize(fit=True).run(load(model), ArrayRows(X, y))
+    with pytest.raises(OptionError, match="quantize: fit=1; use true or false"):
+        Quantize(fit=1)
+    numbers, X, y = trained("xgboost-regression")
+    with pytest.raises(OptionError, match="fit=true is for models that decide on one class"):
+        Quantize(fit=True).run(load(numbers), Judged.every(ArrayRows(X, y), 5))

@@ -1,0 +1,61 @@
+"""Leaves fitted together: within their bits, never worse than where they started, and at rest where no step helps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forestc.algorithms.leaf_fitting import STEEPNESS, Trees, _loss, _scores, fit_leaves
+
+
+def problem(random, classes, trees, rows, wide):
+    leaves = random.integers(1, 5, trees)
+    leaf = np.stack([random.integers(0, n, rows) for n in leaves]).astype(np.int32)
+    outputs = np.array([[0, classes] if wide else [k := int(random.integers(0, classes)), k + 1] for _ in range(trees)])
+    sizes = leaves * (outputs[:, 1] - outputs[:, 0])
+    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return Trees(leaf, start, random.integers(0, 4, int(start[-1])), outputs)
+
+
+def best_loss(trees, value, bias, label):
+    scores = _scores(trees.leaf, trees.start, value, trees.outputs, bias)
+    return min(_loss(scores * unit, label) for unit in STEEPNESS.tolist())
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.sampled_from([1, 3]), st.booleans())
+def test_never_worse_and_within_their_bits(seed, classes, wide):
+    random = np.random.default_rng(seed)
+    trees = problem(random, classes, int(random.integers(1, 6)), 30, wide)
+    label = random.integers(0, max(2, classes), 30)
+    bias = random.integers(-3, 4, classes)
+    value, moved = fit_leaves(trees, bias, label, 3)
+    assert value.min() >= 0 and value.max() <= 3 and value.shape == trees.value.shape
+    assert best_loss(trees, value, moved, label) <= best_loss(trees, trees.value, bias, label) + 1e-9
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+def test_the_scores_are_those_of_the_forest(classes):
+    random = np.random.default_rng(1)
+    trees = problem(random, classes, 4, 20, True)
+    bias = np.arange(classes)
+    scores = _scores(trees.leaf, trees.start, trees.value, trees.outputs, bias)
+    for row in range(20):
+        for k in range(classes):
+            own = bias[k] + sum(
+                trees.value[trees.start[t] + trees.leaf[t, row] * classes + k] for t in range(len(trees.leaf))
+            )
+            assert scores[row, k] == own + (0.5 if classes == 1 else 0)
+
+
+def test_one_bit_tells_what_rounding_lost():
+    """Four trees of two leaves each, all leaves the same to begin with: the first says the class, the rest is noise."""
+    random = np.random.default_rng(0)
+    label = random.integers(0, 2, 200)
+    leaf = np.stack([label, *random.integers(0, 2, (3, 200))]).astype(np.int32)
+    trees = Trees(leaf, np.arange(0, 9, 2), np.zeros(8, dtype=np.int64), np.tile([0, 1], (4, 1)))
+    value, bias = fit_leaves(trees, np.zeros(1, dtype=np.int64), label, 1)
+    scores = _scores(leaf, trees.start, value, trees.outputs, bias)
+    assert ((scores[:, 0] > 0) == label).all()
