@@ -36,6 +36,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/threshold_sharing.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/threshold_sharing.py --fronts --plot out/fronts.png $(if $(DATA),--data $(DATA))
 	$(if $(PEERS),$(BIN)/python benchmarks/sharing_peers.py --peers $(PEERS))
+	$(if $(PEERS),$(BIN)/python benchmarks/hardware.py --peers $(PEERS))
 
 # Coverage-guided fuzzing of the readers, MINUTES each.
 MINUTES ?= 4
