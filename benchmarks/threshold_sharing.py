@@ -217,7 +217,7 @@ def front_points(data: Data, kind: str, most_folds: int) -> list[Point]:
         model = learner(kind, data.regression).fit(data.X[train], data.y[train])
         forest = forestc.load(model)
         # what a budget gives up is chosen by the training rows alone; the test fold only measures
-        rows = Judged(ArrayRows(data.X[train]), ArrayRows(data.X[test][:1]))
+        rows = Judged(ArrayRows(data.X[train]), ArrayRows(data.X[test]))
         base = None
         for method, steps in METHODS.items():
             for index, step in enumerate(steps):

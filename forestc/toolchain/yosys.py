@@ -76,7 +76,7 @@ def synthesise(
         "delete t:FD*E t:SB_DFF* t:TRELLIS_FF",  # paths end at a device's own flip-flops, which ltp does not know
         f"tee -q -o {paths.name} ltp -noff",
     ]
-    run_tool([*command, "-q", "-p", "; ".join(steps)], folder, seconds=seconds)
+    run_tool([*command, "-p", "; ".join(steps)], folder, seconds=seconds)
     try:
         told = json.loads(result.read_text())
         cells = {str(kind): int(count) for kind, count in told["design"]["num_cells_by_type"].items()}
