@@ -76,7 +76,13 @@ def synthesise(
         "delete t:FD*E t:SB_DFF* t:TRELLIS_FF",  # paths end at a device's own flip-flops, which ltp does not know
         f"tee -q -o {paths.name} ltp -noff",
     ]
-    run_tool([*command, "-p", "; ".join(steps)], folder, seconds=seconds)
+    script = [*command, "-p", "; ".join(steps)]
+    try:
+        run_tool(script, folder, seconds=seconds)
+    except ToolError as error:
+        if command[0] != sys.executable or "ERROR" in str(error):
+            raise
+        run_tool(script, folder, seconds=seconds)  # its ABC may end without a word where memory is short for a moment
     try:
         told = json.loads(result.read_text())
         cells = {str(kind): int(count) for kind, count in told["design"]["num_cells_by_type"].items()}

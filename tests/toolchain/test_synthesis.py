@@ -75,3 +75,16 @@ def test_what_can_not_be_synthesised(designs, tmp_path, monkeypatch):
     monkeypatch.setattr(yosys, "find", lambda name: None)
     with pytest.raises(ToolError, match=r'there is no yosys; pip install "forestc\[synth\]"'):
         synth(designs[0], "lut6")
+
+
+def test_a_packaged_tool_that_dies_without_a_word_gets_a_second_chance(designs, monkeypatch):
+    real, calls = yosys.run_tool, []
+
+    def dies_once(command, folder, **options):
+        calls.append(command)
+        if len(calls) == 1:
+            raise ToolError("python ended with exit status 1", where="Executing ABC9.")
+        return real(command, folder, **options)
+
+    monkeypatch.setattr(yosys, "run_tool", dies_once)
+    assert synth(designs[0], "lut6")["lut"] > 10 and len(calls) == 3  # the version is asked for as well
