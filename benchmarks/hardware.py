@@ -8,13 +8,12 @@ and options, its class decision included.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tools import arguments, show
+from tools import over_peers
 
 import forestc
 from forestc.synthesis import synth
@@ -57,15 +56,5 @@ def measure(name: str, peers: Path, folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def main() -> None:
-    parser = arguments(__doc__)
-    parser.add_argument("--peers", type=Path, required=True, metavar="DIR", help="NAME.json and NAME.npz")
-    parser.add_argument("--only", default="bc,digits", metavar="NAMES")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        rows = [row for name in options.only.split(",") for row in measure(name, options.peers, Path(folder))]
-    show("Shared models on hardware", rows, options.json)
-
-
 if __name__ == "__main__":
-    main()
+    over_peers(__doc__, "Shared models on hardware", measure)

@@ -7,7 +7,8 @@ import json
 import resource
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,17 @@ def arguments(description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
     return parser
+
+
+def over_peers(description: str, title: str, measure: Callable[[str, Path, Path], list[dict[str, Any]]]) -> None:
+    """The program of a benchmark on shared models: measure(name, peers, temporary folder) gives a model's lines."""
+    parser = arguments(description)
+    parser.add_argument("--peers", type=Path, required=True, metavar="DIR", help="NAME.json and NAME.npz")
+    parser.add_argument("--only", default="bc,digits", metavar="NAMES")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [row for name in options.only.split(",") for row in measure(name, options.peers, Path(folder))]
+    show(title, rows, options.json)
 
 
 def show(title: str, rows: Sequence[Mapping[str, Any]], path: Path | None = None, **more: Any) -> None:
