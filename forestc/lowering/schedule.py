@@ -12,12 +12,15 @@ from forestc.netlist.builder import NetlistBuilder, rename
 from forestc.netlist.ir import (
     Add,
     And,
+    Bits,
     Cell,
     Compare,
     Const,
     Input,
     InSet,
+    Join,
     Less,
+    Lookup,
     Mux,
     Net,
     Netlist,
@@ -31,12 +34,14 @@ from forestc.netlist.ir import (
 def depth_of(cell: Cell, netlist: Netlist) -> float:
     """Estimated depth of a cell in levels of 6-input LUTs."""
     match cell:
-        case Const() | Input() | Register() | Not():
+        case Const() | Input() | Register() | Not() | Bits() | Join():
             return 0.0
         case And() | Or():
             return 0.4
         case Mux():
             return 0.5
+        case Lookup(inputs):
+            return len(inputs) / 6
         case Less(a) | InSet(a):
             return 1.0 + max(0, netlist.types[a].width - 6) / 10
         case Compare(a, _):

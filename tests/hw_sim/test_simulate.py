@@ -43,7 +43,9 @@ class Reference:
             elif isinstance(cell, Register):
                 values.append(values[cell.a] if self.transparent else self.state[net])
             else:
-                values.append(evaluate(cell, tuple(values[a] for a in reads(cell))))
+                below = reads(cell)
+                widths = tuple(self.netlist.types[a].width for a in below)
+                values.append(evaluate(cell, tuple(values[a] for a in below), widths))
         for net in self.state:
             cell = self.netlist.cells[net]
             assert isinstance(cell, Register)
@@ -77,13 +79,19 @@ def random_word(random: Random) -> WordType:
     return WordType(width, width > 1 and random.random() < 0.5)
 
 
+CELL_KINDS = (
+    *("const", "less", "set", "not", "and", "or", "mux", "mux", "mux", "add", "add", "compare"),
+    *("bits", "join", "lookup", "lookup"),
+)
+
+
 def random_cell(b: NetlistBuilder, random: Random, pool: list[Net]) -> Net:
     """One more cell on nets of the pool, of any kind but Input and Register."""
     a = random.choice(pool)
     word = b.type_of(a)
     bits = [net for net in pool if b.type_of(net) == BIT]
     same = [net for net in pool if b.type_of(net) == word]
-    kind = random.choice(("const", "less", "set", "not", "and", "or", "mux", "mux", "mux", "add", "add", "compare"))
+    kind = random.choice(CELL_KINDS)
     if kind == "const":
         return b.const(random.randint(word.low, word.high), word)
     if kind == "less":
@@ -100,6 +108,14 @@ def random_cell(b: NetlistBuilder, random: Random, pool: list[Net]) -> Net:
         low = sum(b.type_of(net).low for net in operands)
         high = sum(b.type_of(net).high for net in operands)
         return b.add(operands, width_for(low, high))
+    if kind == "bits":
+        low = random.randrange(word.width)
+        return b.bits(a, low, random.randint(1, word.width - low))
+    if kind == "join":
+        return b.join([random.choice(pool) for _ in range(random.randint(1, 3))])
+    if kind == "lookup":
+        inputs = [random.choice(bits) for _ in range(random.randint(1, 6))]
+        return b.lookup(inputs, random.getrandbits(1 << len(inputs)))
     if kind == "not":
         return b.not_(random.choice(bits))
     return (b.and_ if kind == "and" else b.or_)(random.choice(bits), random.choice(bits))
