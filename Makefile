@@ -30,6 +30,7 @@ bench: $(STAMP)
 	mkdir -p out
 	$(BIN)/python benchmarks/compile_scale.py
 	$(BIN)/python benchmarks/simulation.py
+	$(BIN)/python benchmarks/streams.py
 	$(BIN)/python benchmarks/frontends.py
 	$(BIN)/python benchmarks/exactness.py $(if $(PEERS),--peers $(PEERS))
 	$(BIN)/python benchmarks/sharing_speed.py

@@ -105,14 +105,27 @@ def compile_(
     latency: Annotated[int, typer.Option("--latency", help="clock cycles; 0: combinational")] = 0,
     outputs: Annotated[str, typer.Option("--outputs", help="auto, label, scores or both")] = "auto",
     c_inputs: Annotated[str, typer.Option("--c-inputs", help="words: quantised integers; float: raw rows")] = "words",
+    stream: Annotated[
+        bool, typer.Option("--stream", help="an AXI4-Stream wrapper and its cocotb test bench as well")
+    ] = False,
+    tdata: Annotated[
+        int | None, typer.Option("--tdata", metavar="N", help="with --stream: bits of a beat; default: a whole row")
+    ] = None,
+    tuser: Annotated[int | None, typer.Option("--tuser", metavar="N", help="with --stream: bits of tuser (1)")] = None,
+    axi_lite: Annotated[bool, typer.Option("--axi-lite", help="with --stream: a block of registers")] = False,
     name: Annotated[str | None, typer.Option("--name", help="of the module and header; default: the file's")] = None,
     json_: Json = False,
     trust_pickle: Trust = False,
 ) -> None:
     """A model to Verilog and C that say the same."""
+    from forestc.backends.axi_stream import StreamOptions
     from forestc.compiler import compile as compile_model
+    from forestc.errors import OptionError
     from forestc.report.tables import compile_tables
 
+    if not stream and (tdata is not None or tuser is not None or axi_lite):
+        raise OptionError("--tdata, --tuser and --axi-lite are for a stream", do="add --stream")
+    wrapper = StreamOptions(0 if tdata is None else tdata, 1 if tuser is None else tuser, axi_lite) if stream else None
     with _progress(json_) as say:
         done = compile_model(
             model,
@@ -126,6 +139,7 @@ def compile_(
             latency=latency,
             outputs=outputs,
             c_inputs=c_inputs,
+            stream=wrapper,
             trust_pickle=trust_pickle,
             name=name,
             progress=say,

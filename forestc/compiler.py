@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from forestc.backends import c, verilog
+from forestc.backends import axi_stream, c, verilog
+from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.c import COptions
-from forestc.backends.manifest import manifest
+from forestc.backends.manifest import design_hash, manifest
 from forestc.backends.names import plain
 from forestc.backends.ports import input_fields, output_fields, pack
 from forestc.checks.agreement import Agreement, agreement
@@ -79,6 +80,7 @@ def compile(
     latency: int = 0,
     outputs: str = "auto",
     c_inputs: str = "words",
+    stream: StreamOptions | None = None,
     trust_pickle: bool = False,
     name: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
@@ -89,8 +91,8 @@ def compile(
     leaf bits are chosen on, and what is reported. label: for a path or a data frame the column with the truth, else the
     labels themselves. held_out: what passes are judged on: rows, as a path (with the same label column), an array, a
     frame, or a pair (rows, labels); or a share of the given rows, set aside. scheduler: address of a Dask scheduler;
-    what passes find out about rows they find out there. latency: clock cycles, 0 for combinational logic. Raises
-    ForestcError.
+    what passes find out about rows they find out there. latency: clock cycles, 0 for combinational logic. stream: an
+    AXI4-Stream wrapper of the Verilog core and its cocotb test bench as well. Raises ForestcError.
     """
     clock = _Clock(progress)
     if not targets:
@@ -98,6 +100,8 @@ def compile(
     for target in targets:
         if target not in TARGETS:
             raise OptionError(f"unknown target {target!r}", do=f"known: {', '.join(TARGETS)}")
+    if stream is not None and "verilog" not in targets:
+        raise OptionError("a stream wrapper needs the Verilog core", do="add the target verilog")
     lowering = LoweringOptions(latency=latency, outputs=outputs)  # type: ignore[arg-type]
     c_options = COptions(inputs=c_inputs)  # type: ignore[arg-type]
     steps_wanted = passes_from(passes)
@@ -116,10 +120,17 @@ def compile(
             "latency": latency,
             "outputs": outputs,
             "c": asdict(c_options),
+            **({} if stream is None else {"stream": asdict(stream)}),
         }
         files, roles = _emit(forest, netlist, opened, targets, c_options)
+        if stream is not None:
+            for role, (path, text) in axi_stream.emit(netlist, stream, design_hash(forest, options)).items():
+                roles[role] = f"verilog/{path}"
+                files[roles[role]] = text
         guarantees = {step.name: step.promise for step in steps}
         told = manifest(forest, netlist, roles, options, guarantees)
+        if stream is not None:
+            told["stream"] = axi_stream.stream_object(netlist, stream)
     with clock.measure("check"):
         agreed = agreement(source, forest, opened)
         _simulate_some(forest, netlist, opened)

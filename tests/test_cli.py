@@ -127,6 +127,17 @@ def test_skops_model_of_the_examples(run):
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--target", "vhdl"], 2, "unknown target 'vhdl'"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "-p", "simplfy"], 2, "unknown pass 'simplfy'"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--latency", "-1"], 2, "latency -1"),
+        (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--axi-lite"], 2, "are for a stream; add --stream"),
+        (
+            ["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--stream", "--tdata", "12"],
+            2,
+            "stream: tdata of 12 bits; use a multiple of 8",
+        ),
+        (
+            ["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--stream", "--target", "c"],
+            2,
+            "add the target verilog",
+        ),
         (
             ["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "-p", "quantize{leaf_bits=1,tolerance=0}"],
             3,

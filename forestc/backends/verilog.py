@@ -29,6 +29,7 @@ from forestc.netlist.ir import (
     Origin,
     Register,
     WordType,
+    reads,
 )
 from hdl_templates import render
 
@@ -117,8 +118,9 @@ class _Writer:
             place = next((field for field in outputs if field.name == port), None)
             target = port if place is None else f"y[{place.offset + place.word.width - 1}:{place.offset}]"
             results.append(f"assign {target} = {self.names[net]};")
-        if not inputs:
-            body.append("wire unused = x[0];")
+        unused = self._unused() if inputs else ["x"]
+        if unused:
+            body.append(f"wire unused = &{{1'b0, {', '.join(unused)}}};")
         return {
             "title": f"{len(self.forest.trees)} trees, {self.forest.n_nodes} nodes",
             "x_map": [self._input_note(field) for field in inputs] or ["none: the result is constant"],
@@ -129,6 +131,12 @@ class _Writer:
             "updates": updates,
             "results": results,
         }
+
+    def _unused(self) -> list[str]:
+        """The features that no cell reads, so that a linter can be told."""
+        read = {net for cell in self.netlist.cells for net in reads(cell)}
+        read |= {net for _, net in self.netlist.outputs}
+        return [self.names[net] for net, cell in self.netlist.inputs if net not in read and cell.name[0] == "x"]
 
     def _input_note(self, field: Field) -> str:
         index = int(field.name[1:])

@@ -1,0 +1,116 @@
+"""Rows through the AXI4-Stream wrapper in cocotb, valid and ready random: lost, repeated, out of order, wrong.
+
+The model: a random forest on scikit-learn's digits. Its vectors are random words with their results. They go through
+the generated test bench, which numbers the rows in tuser: all of them as whole rows, and a quarter of them in beats of
+64 bits, with a short row before every twentieth.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
+from tools import arguments, show
+
+import forestc
+from forestc.backends.axi_stream import StreamOptions
+from forestc.backends.ports import input_fields, output_fields, pack
+from forestc.backends.verilog import vector_lines
+from forestc.checks.engines import simulated
+from forestc.checks.vectors import expected
+from forestc.design import Design
+from hw_sim import Simulator
+
+BATCH = 50_000
+
+
+def write_vectors(design: Design, path: Path, count: int, seed: int) -> None:
+    """Random words and their results. The simulator gives these, held to the evaluator on each batch's first rows."""
+    netlist, random = design.netlist, np.random.default_rng(seed)
+    inputs, outputs = input_fields(netlist), output_fields(netlist)
+    simulator = Simulator(netlist)
+    with path.open("w") as file:
+        for start in range(0, count, BATCH):
+            rows = min(BATCH, count - start)
+            words = np.stack([random.integers(0, 1 << f.word.width, rows) for f in inputs], axis=1)
+            results = simulated(simulator, netlist, words)
+            some = words[:1000]
+            if not np.array_equal(results[:1000], expected(design.forest, netlist, some)):
+                raise SystemExit("the simulator differs from the evaluator")
+            file.write(vector_lines(inputs, outputs, pack(inputs, words), pack(outputs, results)))
+
+
+def run(design: Design, vectors: Path, simulator: str, seed: int, scratch: Path) -> dict[str, Any]:
+    """The figures of the generated test bench's random_stalls, whether it passed, and all seconds."""
+    result = scratch / "result.json"
+    result.unlink(missing_ok=True)
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, str(design.path("cocotb"))],
+        env={
+            **os.environ,
+            "SIM": simulator,
+            "AXIS_SEED": str(seed),
+            "AXIS_VECTORS": str(vectors),
+            "AXIS_RESULT": str(result),
+            "COCOTB_TEST_FILTER": "random_stalls",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if not result.is_file():
+        raise SystemExit(f"{simulator} failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+    figures = json.loads(result.read_text())
+    seconds = figures.pop("seconds")
+    return {
+        **figures,
+        "rows_per_s": round(figures["sent"] / seconds),
+        "seconds": time.perf_counter() - start,
+        "test": "failed" if done.returncode else "passed",
+    }
+
+
+def main() -> None:
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--vectors", type=int, default=1_000_000)
+    parser.add_argument("--sim", choices=("verilator", "icarus"), default="verilator")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    X, y = load_digits(return_X_y=True)
+    model = RandomForestClassifier(10, max_depth=6, random_state=0).fit(X, y)
+    lines = []
+    for tdata, latency, vectors in ((0, 3, options.vectors), (64, 0, options.vectors // 4)):
+        with tempfile.TemporaryDirectory() as folder:
+            scratch = Path(folder)
+            done = forestc.compile(
+                model,
+                X,
+                scratch / "digits",
+                label=y,
+                targets=["verilog"],
+                latency=latency,
+                outputs="both",
+                name="digits",
+                stream=StreamOptions(tdata_bits=tdata, user_bits=32, registers=True),
+            )
+            write_vectors(done.design, scratch / "vectors.txt", vectors, options.seed)
+            told = done.design.manifest["stream"]
+            figures = run(done.design, scratch / "vectors.txt", options.sim, options.seed, scratch)
+            lines.append({"tdata": told["tdata_bits"], "beats": told["beats"], "latency": latency, **figures})
+    show(f"{options.vectors:,} vectors through cocotb and {options.sim}", lines, options.json)
+    if any(line["test"] != "passed" for line in lines):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

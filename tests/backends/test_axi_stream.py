@@ -1,0 +1,198 @@
+"""The AXI4-Stream wrapper under its own generated cocotb test bench, by Icarus and Verilator; lint by three tools.
+
+The bench sends rows with random stalls, at full rate, and over resets, and looks at the registers; that it would see a
+fault is shown by breaking the wrapper.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from random_forests import random_forest
+from sklearn.datasets import load_iris
+from sklearn.tree import DecisionTreeClassifier
+
+import forestc
+from forestc.backends import axi_stream, verilog
+from forestc.backends.axi_stream import StreamOptions, register_map, stream_of
+from forestc.backends.manifest import design_hash
+from forestc.backends.ports import input_fields, output_fields, pack
+from forestc.checks.vectors import expected
+from forestc.errors import OptionError
+from forestc.lowering.trees import LoweringOptions, lower
+from forestc.toolchain.run import run_tool
+from forestc.toolchain.verilator import find_verilator
+from forestc.toolchain.yosys import find_yosys
+
+FOREST = random_forest(5, True)
+VECTORS = 3000
+
+# latency, outputs, options: whole rows, padded and exact; rows over several beats; depths that are just enough (1, 5)
+DESIGNS = [
+    (0, "label", StreamOptions()),
+    (0, "both", StreamOptions(tdata_bits=8, user_bits=16, registers=True)),
+    (1, "scores", StreamOptions(tdata_bits=32, user_bits=12)),
+    (3, "both", StreamOptions(tdata_bits=64, user_bits=5, registers=True)),
+    (5, "label", StreamOptions(tdata_bits=16, registers=True)),
+]
+
+
+def written(folder, latency, outputs, options, count=VECTORS):
+    """The files of a design, as compile writes them; returns the netlist and its parts."""
+    netlist = lower(FOREST, LoweringOptions(latency=latency, outputs=outputs))
+    inputs, results = input_fields(netlist), output_fields(netlist)
+    random = np.random.default_rng(latency)
+    words = np.stack([random.integers(0, 1 << f.word.width, count) for f in inputs], axis=1)
+    words = np.where([f.word.signed for f in inputs], words - [1 << (f.word.width - 1) for f in inputs], words)
+    lines = verilog.vector_lines(inputs, results, pack(inputs, words), pack(results, expected(FOREST, netlist, words)))
+    (folder / "vectors.txt").write_text(lines)
+    for path, text in verilog.emit(FOREST, netlist).items():
+        (folder / path).write_text(text)
+    parts = axi_stream.emit(netlist, options, design_hash(FOREST, {}))
+    for path, text in parts.values():
+        (folder / path).write_text(text)
+    return netlist, parts
+
+
+def bench(folder, parts, simulator="icarus", **env):
+    """Runs the generated test bench: exit status, log, figures of the random stalls."""
+    result = folder / "result.json"
+    done = subprocess.run(
+        [sys.executable, parts["cocotb"][0]],
+        cwd=folder,
+        env={**os.environ, "SIM": simulator, "AXIS_RESULT": str(result), "PYTHONPATH": "", **env},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr, json.loads(result.read_text()) if result.exists() else {}
+
+
+@pytest.mark.parametrize(("latency", "outputs", "options"), DESIGNS)
+def test_no_row_is_lost_repeated_or_out_of_order(need_tool, tmp_path, latency, outputs, options):
+    need_tool("iverilog")
+    _, parts = written(tmp_path, latency, outputs, options)
+    status, log, figures = bench(tmp_path, parts)
+    assert status == 0, log
+    assert f"TESTS={3 + options.registers} PASS={3 + options.registers}" in log
+    assert figures["sent"] == figures["received"] == VECTORS
+    assert figures["lost"] == figures["repeated"] == figures["out_of_order"] == figures["wrong"] == 0
+    assert (figures["short_rows"] > 0) == (0 < options.tdata_bits < 42)
+    assert figures["stalls_out"] > 0 and figures["stalls_in"] > 0
+    assert {p.name for p in tmp_path.iterdir()} == {  # nothing is left behind that compile would not know
+        *(path for path, _ in parts.values()), "vectors.txt", "random5.v", "random5_tb.v", "result.json"
+    }  # fmt: skip
+
+
+def test_the_same_under_verilator(need_tool, tmp_path):
+    need_tool("verilator")
+    _, parts = written(tmp_path, *DESIGNS[1])
+    seed = {"AXIS_SEED": "7", "MAKEFLAGS": "OPT_FAST=-O0 OPT_SLOW=-O0 OPT_GLOBAL=-O0"}
+    status, log, figures = bench(tmp_path, parts, "verilator", **seed)
+    assert status == 0, log
+    assert "TESTS=4 PASS=4" in log
+    assert figures["sent"] == figures["received"] == VECTORS
+
+
+# each breaks one promise: (what, by what, the tests that must see it)
+FAULTS = [
+    ("taken_next != 4'd8", "taken_next != 4'd9", "reset_in_the_middle"),  # a place too many
+    ("taken_next != 4'd8", "taken_next < 4'd2", "full_rate"),  # places too few
+    ("(m_axis_tvalid && !m_axis_tready);", "1'b0;", "random_stalls"),  # a result that does not wait
+    ("if (pop) {result", "if (stored != 4'd0) {result", "random_stalls"),
+    ("flight <= 4'd0;", "", "reset_in_the_middle"),  # rows that live through a reset
+    ("beat <= last_beat || s_axis_tlast ?", "beat <= last_beat ?", "random_stalls"),  # short rows run on
+    ("s_axis_tuser, s_axis_tlast };", "s_axis_tuser, 1'b0 };", "random_stalls"),
+    (".short_rows(fire && s_axis_tlast && !last_beat)", ".short_rows(fire && s_axis_tlast)", "registers"),
+]
+
+
+@pytest.mark.parametrize(("what", "by", "test"), FAULTS)
+def test_the_bench_sees_faults(need_tool, tmp_path, what, by, test):
+    need_tool("iverilog")
+    _, parts = written(tmp_path, 3, "label", StreamOptions(tdata_bits=16, user_bits=8, registers=True), 600)
+    wrapper = tmp_path / parts["axi_stream"][0]
+    text = wrapper.read_text()
+    assert text.count(what) == 1
+    wrapper.write_text(text.replace(what, by))
+    status, log, _ = bench(tmp_path, parts, COCOTB_TEST_FILTER=f"{test}$")
+    assert status == 1, log
+    assert "TESTS=1 PASS=0 FAIL=1" in log
+
+
+@pytest.mark.parametrize(("latency", "outputs", "options"), DESIGNS)
+def test_lint_is_clean(need_tool, tmp_path, latency, outputs, options):
+    need_tool("iverilog")
+    need_tool("verilator")
+    _, parts = written(tmp_path, latency, outputs, options, 1)
+    files = ["random5.v", *(path for path, _ in parts.values() if path.endswith(".v"))]
+    done = subprocess.run(
+        ["iverilog", "-g2005", "-Wall", "-o", os.devnull, *files], cwd=tmp_path, capture_output=True, check=True
+    )
+    assert done.stdout + done.stderr == b""
+    verilator, yosys = find_verilator(), find_yosys()
+    assert verilator is not None and yosys is not None
+    env = {**os.environ, "VERILATOR_ROOT": str(verilator.root)}
+    lint = [verilator.binary, "--lint-only", "-Wall", "--language", "1364-2005", "--top-module", "random5_axis", *files]
+    run_tool(lint, tmp_path, env=env)
+    read = "; ".join(f"read_verilog {name}" for name in files)
+    run_tool([*yosys, "-q", "-p", f"{read}; hierarchy -check -top random5_axis; proc; check -assert"], tmp_path)
+
+
+def test_output_is_pure_and_its_names_stay_inside():
+    netlist = lower(FOREST, LoweringOptions(latency=2))
+    options = StreamOptions(tdata_bits=8, registers=True)
+    first = axi_stream.emit(netlist, options, "ab" * 32)
+    assert first == axi_stream.emit(netlist, options, "ab" * 32)
+    assert [*first] == ["axi_stream", "axi_lite", "cocotb"]
+    assert [*axi_stream.emit(netlist, StreamOptions(), "ab" * 32)] == ["axi_stream", "cocotb"]
+    assert "32'hababab" in first["axi_lite"][1]
+    assert len(set(register_map().values())) == len(register_map())
+
+
+@pytest.mark.parametrize(("latency", "depth"), [(0, 4), (1, 4), (2, 8), (5, 8), (6, 16), (13, 16)])
+def test_there_is_a_place_for_every_row_under_way(latency, depth):
+    stream = stream_of(lower(FOREST, LoweringOptions(latency=latency)), StreamOptions())
+    assert stream.depth == depth >= latency + 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"tdata_bits": 12}, "stream: tdata of 12 bits; use a multiple of 8 up to 65536, or 0 for whole rows"),
+        ({"tdata_bits": -8}, "tdata of -8 bits"),
+        ({"tdata_bits": 1 << 20}, "up to 65536"),
+        ({"user_bits": 0}, "stream: tuser of 0 bits; use 1 to 65536 bits"),
+    ],
+)
+def test_wrong_options_say_what_to_do(wrong, said):
+    with pytest.raises(OptionError, match=said):
+        StreamOptions(**wrong)
+
+
+def test_compile_writes_the_wrapper_and_the_manifest_tells_of_it(need_tool, tmp_path):
+    need_tool("iverilog")
+    X, y = load_iris(return_X_y=True)
+    model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    stream = StreamOptions(tdata_bits=8, user_bits=20, registers=True)
+    out = tmp_path / "out"
+    for _ in range(2):  # the second time over what the first wrote and ran
+        design = forestc.compile(model, X, out, targets=["verilog"], latency=1, stream=stream).design
+        assert bench(out / "verilog", {"cocotb": [design.path("cocotb").name]}, AXIS_RESULT=str(tmp_path / "r"))[0] == 0
+    told = forestc.open_design(out).manifest
+    assert told["options"]["stream"] == {"tdata_bits": 8, "user_bits": 20, "registers": True}
+    x_bits = next(port["bits"] for port in told["ports"] if port["name"] == "x")
+    assert told["stream"]["beats"] == -(-x_bits // 8)
+    assert told["stream"]["tuser_bits"] == 20
+    assert told["stream"]["registers"]["hash0"] == 0x20
+    assert f"32'h{told['hash'][:8]}" in design.path("axi_lite").read_text()
+    plain = forestc.compile(model, X, tmp_path / "plain", targets=["verilog"], passes="simplify").design
+    assert "stream" not in plain.manifest and "stream" not in plain.manifest["options"]
+    with pytest.raises(OptionError, match="a stream wrapper needs the Verilog core; add the target verilog"):
+        forestc.compile(model, X, tmp_path / "c", targets=["c"], stream=stream)
