@@ -13,8 +13,8 @@ from models import trained
 import forestc
 from forestc.checks import engines as engines_module
 from forestc.checks.engines import ENGINES, difference
-from forestc.compiler import TARGETS
 from forestc.checks.run import check
+from forestc.compiler import TARGETS
 from forestc.errors import ForestcError, ModelError, OptionError, ToolError
 
 
