@@ -98,7 +98,7 @@ def compile_(
         str | None,
         typer.Option("--scheduler", metavar="ADDRESS", help="of a Dask cluster, where passes observe the rows"),
     ] = None,
-    target: Annotated[str, typer.Option("--target", help="a list of: verilog, c")] = "verilog,c",
+    target: Annotated[str, typer.Option("--target", help="a list of: verilog, c, hls")] = "verilog,c",
     passes: Annotated[
         str | None, typer.Option("-p", "--passes", help="such as simplify,quantize{leaf_bits=4}; none: the least")
     ] = None,
@@ -117,7 +117,7 @@ def compile_(
     json_: Json = False,
     trust_pickle: Trust = False,
 ) -> None:
-    """A model to Verilog and C that say the same."""
+    """A model to Verilog, C and HLS C++ that say the same."""
     from forestc.backends.axi_stream import StreamOptions
     from forestc.compiler import compile as compile_model
     from forestc.errors import OptionError
@@ -153,7 +153,8 @@ def check(
     rows: RowsFile,
     label: Label = None,
     engines: Annotated[
-        str | None, typer.Option("--engines", help="a list of: netlist, icarus, verilator, c; default: all there are")
+        str | None,
+        typer.Option("--engines", help="a list of: netlist, icarus, verilator, c, hls; default: all there are"),
     ] = None,
     random: Annotated[int, typer.Option("--random", min=0, help="random vectors beside the rows")] = 10_000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="of the random vectors")] = 0,

@@ -1,4 +1,4 @@
-"""compile: a model and its rows to a folder of Verilog and C that says the same."""
+"""compile: a model and its rows to a folder of Verilog, C and HLS C++ that say the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from forestc.backends import axi_stream, c, verilog
+from forestc.backends import axi_stream, c, hls, verilog
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.c import COptions
 from forestc.backends.manifest import design_hash, manifest
@@ -39,7 +39,8 @@ from forestc.passes.pipeline import Step, run_passes
 from forestc.report.markdown import compile_report
 from hw_sim import Simulator
 
-TARGETS = ("verilog", "c")
+TARGETS = ("verilog", "c", "hls")
+DEFAULT_TARGETS = ("verilog", "c")
 BENCH_ROWS, BENCH_BOUNDARY, BENCH_RANDOM = 1000, 1000, 256
 
 
@@ -75,7 +76,7 @@ def compile(
     label: Any = None,
     held_out: Any = None,
     scheduler: str | None = None,
-    targets: Sequence[str] = TARGETS,
+    targets: Sequence[str] = DEFAULT_TARGETS,
     passes: str | Sequence[Pass] | None = None,
     latency: int = 0,
     outputs: str = "auto",
@@ -178,17 +179,25 @@ def _emit(
     """{path: text} and {role: path} of all targets."""
     files: dict[str, str] = {}
     roles: dict[str, str] = {}
+    vectors_text = _bench_vectors(forest, netlist, rows) if {"verilog", "hls"} & set(targets) else ""
     if "verilog" in targets:
         core, bench = verilog.emit(forest, netlist).items()
         for role, (path, text) in (("verilog", core), ("testbench", bench)):
             roles[role] = f"verilog/{path}"
             files[roles[role]] = text
         roles["vectors"] = "verilog/vectors.txt"
-        files[roles["vectors"]] = _bench_vectors(forest, netlist, rows)
+        files[roles["vectors"]] = vectors_text
     if "c" in targets:
         ((path, text),) = c.emit(forest, c_options).items()
         roles["c"] = f"c/{path}"
         files[roles["c"]] = text
+    if "hls" in targets:
+        hls_roles = ("hls_header", "hls", "hls_testbench", "hls_script", "hls_config")
+        for role, (path, text) in zip(hls_roles, hls.emit(forest, netlist).items(), strict=True):
+            roles[role] = f"hls/{path}"
+            files[roles[role]] = text
+        roles["hls_vectors"] = "hls/vectors.txt"
+        files[roles["hls_vectors"]] = vectors_text
     return files, roles
 
 

@@ -1,4 +1,4 @@
-"""What a compiled design is compared on: the simulator, two Verilog engines, a C compiler.
+"""What a compiled design is compared on: the simulator, two Verilog engines, a C compiler, a C++ compiler.
 
 Each engine is built once in a folder of its own and then fed vectors; each says how many of its results
 differ from the quantised evaluator's, and shows the first.
@@ -14,8 +14,8 @@ from typing import ClassVar, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.backends import c, verilog
-from forestc.backends.names import identifier
+from forestc.backends import c, hls, verilog
+from forestc.backends.names import feature_name, identifier
 from forestc.backends.ports import input_fields, output_fields, pack, packed_bytes, unpacked, width_of
 from forestc.checks.vectors import Vectors, results
 from forestc.design import Design
@@ -24,7 +24,7 @@ from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
 from forestc.toolchain import verilator
-from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler, sanitizers, version
+from forestc.toolchain.compilers import STRICT, ap_types, c_compiler, cxx_compiler, sanitizers, version
 from forestc.toolchain.run import find, run_tool
 from hdl_templates import render
 from hw_sim import Simulator
@@ -211,7 +211,46 @@ class CEngine:
         return difference(got, wanted)
 
 
-ENGINES: dict[str, Callable[[Design, Path], Engine]] = {
-    engine.name: engine for engine in (NetlistEngine, IcarusEngine, VerilatorEngine, CEngine)
-}
-ROLES: dict[str, str] = {engine.name: engine.role for engine in (NetlistEngine, IcarusEngine, VerilatorEngine, CEngine)}
+class HlsEngine:
+    """The written HLS C++, simulated with the open ap_types headers that hls4ml ships and the host's compiler."""
+
+    name: ClassVar[str] = "hls"
+    role: ClassVar[str] = "hls"
+    # one function of a whole forest, which inlining would make of the parts, takes minutes
+    flags: ClassVar[tuple[str, ...]] = ("-std=c++14", "-O1", "-fno-inline-functions-called-once")
+
+    def __init__(self, design: Design, folder: Path) -> None:
+        compiler, headers = cxx_compiler(), ap_types()
+        if compiler is None:
+            raise ToolError("no C++ compiler was found", do="install g++, or set CXX")
+        if headers is None:
+            raise ToolError("the ap_types headers are not there", do='pip install "forestc[hls]"')
+        self.netlist = design.netlist
+        self.folder = folder
+        top = hls.top_name(self.netlist)
+        for role in ("hls", "hls_header"):
+            source = design.path(role)
+            (folder / source.name).write_bytes(source.read_bytes())
+        features = design.forest.features
+        main = render(
+            "check/hls_main.cpp.j2",
+            top=top,
+            n_in=max(1, len(features)),
+            inputs=[feature_name(index, feature.name) for index, feature in enumerate(features)],
+            outputs=[field.name for field in output_fields(self.netlist)],
+        )
+        (folder / "main.cpp").write_text(main)
+        sources = [f"{top}.cpp", "main.cpp"]
+        run_tool([compiler, *self.flags, "-isystem", str(headers), *sources, "-o", "program"], folder, seconds=3600)
+        self.tool = f"{version(compiler)}, ap_types"
+
+    def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
+        wanted = results(self.netlist, evaluation)
+        words = vectors.words if vectors.words.shape[1] else np.zeros((len(wanted), 1), dtype=np.int64)
+        out = run_tool([str(self.folder / "program")], self.folder, data=words.astype("<i8").tobytes(), seconds=3600)
+        return difference(np.frombuffer(out, dtype="<i8").reshape(-1, wanted.shape[1]), wanted)
+
+
+_ALL = (NetlistEngine, IcarusEngine, VerilatorEngine, CEngine, HlsEngine)
+ENGINES: dict[str, Callable[[Design, Path], Engine]] = {engine.name: engine for engine in _ALL}
+ROLES: dict[str, str] = {engine.name: engine.role for engine in _ALL}

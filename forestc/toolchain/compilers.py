@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from forestc.errors import ToolError
@@ -36,6 +37,14 @@ def sanitizers(compiler: str) -> tuple[str, ...]:
         except ToolError:
             return ()
     return tuple(SANITIZERS)
+
+
+def ap_types() -> Path | None:
+    """The folder of the open ap_int and ap_fixed headers inside an installed hls4ml, which is not imported."""
+    spec = find_spec("hls4ml")
+    places = spec.submodule_search_locations if spec is not None else None
+    folders = [Path(place) / "templates" / "vivado" / "ap_types" for place in places or ()]
+    return next((folder for folder in folders if (folder / "ap_int.h").is_file()), None)
 
 
 def version(program: str) -> str:

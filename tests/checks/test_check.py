@@ -14,6 +14,7 @@ import forestc
 from forestc.checks import engines as engines_module
 from forestc.checks.engines import ENGINES, difference
 from forestc.checks.run import check
+from forestc.compiler import TARGETS
 from forestc.errors import ForestcError, ModelError, OptionError, ToolError
 
 
@@ -21,7 +22,7 @@ from forestc.errors import ForestcError, ModelError, OptionError, ToolError
 def compiled(tmp_path_factory):
     model, X, y = trained("xgboost-binary")
     out = tmp_path_factory.mktemp("compiled") / "design"
-    forestc.compile(model, X[:400], out, label=y[:400], latency=2, outputs="both", name="ill")
+    forestc.compile(model, X[:400], out, label=y[:400], latency=2, outputs="both", name="ill", targets=TARGETS)
     return out
 
 
@@ -45,7 +46,7 @@ def test_everything_agrees(folder, need_tool):
     need_tool("verilator")
     result = run(folder, engines=list(ENGINES))
     assert result.ok
-    assert set(result.engines) == {"netlist", "icarus", "verilator", "c"}
+    assert set(result.engines) == {"netlist", "icarus", "verilator", "c", "hls"}
     counted = sum(result.vectors.values())
     for engine in result.engines.values():
         assert (engine.differences, engine.vectors) == (0, counted)

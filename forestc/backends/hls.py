@@ -1,0 +1,323 @@
+"""The HLS backend: C++ for Vitis HLS, one statement a cell of the netlist, so that comparators are shared as there.
+
+Ports are ap_uint and ap_int of the exact widths; inside, words are the smallest integers of stdint.h that hold them and
+one-bit nets are bool, which compiles many times faster than ap_uint and is trimmed to the same bits by synthesis, as
+all values grow from ports and constants of known widths. Registers are the tool's to place: those of a netlist are
+passed through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from forestc.backends.names import feature_name, identifier
+from forestc.backends.ports import Field, input_fields, output_fields, width_of
+from forestc.errors import OptionError
+from forestc.forest.ir import Forest
+from forestc.forest.numbers import Fixed, word_range
+from forestc.netlist.ir import (
+    Add,
+    And,
+    Bits,
+    Cell,
+    Compare,
+    Const,
+    Input,
+    InSet,
+    Join,
+    Less,
+    Lookup,
+    Mux,
+    Net,
+    Netlist,
+    Not,
+    Or,
+    Register,
+    WordType,
+    reads,
+)
+from hdl_templates import render
+
+BLOCK = 1024  # statements a function: compilers take far longer than twice as long for one twice as large
+
+
+@dataclass(frozen=True)
+class HlsOptions:
+    """part and clock (ns) that the project scripts start with; both are variables there."""
+
+    part: str = "xc7a100tcsg324-1"
+    clock: float = 5.0
+
+    def __post_init__(self) -> None:
+        if not self.part.replace("-", "").replace("_", "").isalnum():
+            raise OptionError(f"hls: part={self.part}", do="give a device such as xc7a100tcsg324-1")
+        if not 0.1 <= self.clock <= 1e6:
+            raise OptionError(f"hls: clock={self.clock:g}", do="give nanoseconds")
+
+
+def top_name(netlist: Netlist) -> str:
+    """The top function, also the stem of its files. The ending keeps it off every name of the headers it includes."""
+    return f"{identifier(netlist.name)}_hls"
+
+
+def emit(forest: Forest, netlist: Netlist, options: HlsOptions | None = None) -> dict[str, str]:
+    """{relative path: text} of header, source, test bench and the two project scripts. Same input, same bytes."""
+    options = options or HlsOptions()
+    top = top_name(netlist)
+    inputs, outputs = input_fields(netlist), output_fields(netlist)
+    members = [_feature(forest, field) for field in inputs]
+    ports = {field.name: f"x.{_feature(forest, field)['name']}" for field in inputs}
+    body = cpp_body(netlist, top, f"const {top}_x &x", "x", ports, lambda name: f"y.{name}")
+    view = {
+        "top": top,
+        "title": f"{len(forest.trees)} trees, {forest.n_nodes} nodes",
+        "inputs": members,
+        "outputs": [_result(field) for field in outputs],
+        "x_bits": max(1, width_of(inputs)),
+        "y_bits": width_of(outputs),
+        "body": body,
+        "part": options.part,
+        "clock": f"{options.clock:g}",
+    }
+    return {
+        path: render(f"hls/{template}.j2", **view)
+        for path, template in (
+            (f"{top}.h", "top.h"),
+            (f"{top}.cpp", "top.cpp"),
+            (f"{top}_tb.cpp", "bench.cpp"),
+            ("run_hls.tcl", "run_hls.tcl"),
+            ("hls_config.cfg", "hls_config.cfg"),
+        )
+    }
+
+
+def ap_type(word: WordType) -> str:
+    """The ap_types integer of a word."""
+    return f"ap_{'' if word.signed else 'u'}int<{word.width}>"
+
+
+def _feature(forest: Forest, field: Field) -> dict[str, object]:
+    index = int(field.name[1:])
+    feature = forest.features[index]
+    number = feature.number
+    missing = word_range(number, feature.missing).missing
+    fixed = None
+    if isinstance(number, Fixed):
+        sign = "" if number.signed else "u"
+        fixed = f"ap_{sign}fixed<{number.bits}, {number.bits - number.fraction}, AP_TRN, AP_SAT>"
+    return {
+        "name": feature_name(index, feature.name),
+        "type": ap_type(field.word),
+        "note": f"{number}{'' if missing is None else f', {missing} means missing'}",
+        "fixed": fixed,
+        "missing": None if missing is None else _literal(missing),
+        "high": field.offset + field.word.width - 1,
+        "low": field.offset,
+    }
+
+
+def _result(field: Field) -> dict[str, object]:
+    meaning = "index of the class" if field.name.startswith("label") else "one step is worth the manifest's scale"
+    return {
+        "name": field.name,
+        "type": ap_type(field.word),
+        "note": meaning,
+        "high": field.offset + field.word.width - 1,
+        "low": field.offset,
+    }
+
+
+@dataclass(frozen=True)
+class Body:
+    """The logic as C++: what stands before the top function (nets and blocks), and the top function's statements."""
+
+    nets: list[str]
+    blocks: list[tuple[str, list[str]]]
+    statements: list[str]
+
+
+def cpp_body(
+    netlist: Netlist,
+    prefix: str,
+    parameters: str,
+    arguments: str,
+    ports: Mapping[str, str],
+    result: Callable[[str], str],
+) -> Body:
+    """The cells that an output needs as statements, one a cell.
+
+    ports: the C++ expression of each input port. result: the lvalue of an output. A netlist of more than BLOCK
+    statements becomes several functions `{prefix}_part0({parameters}, {prefix}_nets &n)`, called with `arguments`,
+    which hand each other nets in a struct; HLS inlines them and makes scalars of its members.
+    """
+    return _Writer(netlist, ports).body(prefix, parameters, arguments, result)
+
+
+def _c_type(word: WordType) -> str:
+    if word.width == 1:
+        return "bool"
+    size = next((size for size in (8, 16, 32, 64) if word.width <= size), None)
+    return ap_type(word) if size is None else f"{'' if word.signed else 'u'}int{size}_t"
+
+
+def _literal(value: int) -> str:
+    if -(1 << 31) < value < 1 << 31:
+        return str(value)
+    if value == -(1 << 63):
+        return f"({value + 1}LL - 1)"
+    return f"{value}LL" if value < 1 << 63 else f"{value}ULL"
+
+
+class _Writer:
+    def __init__(self, netlist: Netlist, ports: Mapping[str, str]) -> None:
+        self.netlist = netlist
+        self.ports = ports
+        self.source = self._sources()
+        self.shown = [(name, self.source[net]) for name, net in netlist.outputs if name != "out_valid"]
+
+    def _sources(self) -> list[Net]:
+        """For each net the net it repeats: a register is what it reads."""
+        source: list[Net] = []
+        for net, cell in enumerate(self.netlist.cells):
+            source.append(source[cell.a] if isinstance(cell, Register) else net)
+        return source
+
+    def live(self) -> list[Net]:
+        """The nets that get a statement, in order."""
+        needed = {net for _, net in self.shown}
+        for net in range(len(self.netlist.cells) - 1, -1, -1):
+            if net in needed:
+                needed.update(self.source[a] for a in reads(self.netlist.cells[net]))
+        return sorted(net for net in needed if not isinstance(self.netlist.cells[net], Const | Register))
+
+    def body(self, prefix: str, parameters: str, arguments: str, result: Callable[[str], str]) -> Body:
+        live = self.live()
+        logic = [net for net in live if not isinstance(self.netlist.cells[net], Input)]
+        blocks = [logic[start : start + BLOCK] for start in range(0, len(logic), BLOCK)]
+        if len(blocks) <= 1:
+            lines = self.block(live, set(), set())
+            return Body([], [], lines + self.results(result, set()))
+        home = {net: place for place, block in enumerate(blocks) for net in block}
+        shared = {net for _, net in self.shown if net in home}
+        for net in logic:
+            shared.update(a for a in self.reads(net) if a in home and home[a] != home[net])
+        functions, statements = [], [f"{prefix}_nets n;"]
+        for place, block in enumerate(blocks):
+            own = set(block)
+            read = {a for net in block for a in self.reads(net)}
+            inputs = sorted(a for a in read if isinstance(self.netlist.cells[a], Input))
+            lines = self.block([*inputs, *block], shared & own, shared)
+            handed = f"{parameters}, {prefix}_nets &n" if inputs else f"{prefix}_nets &n"
+            functions.append((f"static void {prefix}_part{place}({handed})", lines))
+            statements.append(f"{prefix}_part{place}({f'{arguments}, ' if inputs else ''}n);")
+        passed = [net for _, net in self.shown if isinstance(self.netlist.cells[net], Input)]
+        statements += self.block(sorted(set(passed)), set(), shared)
+        nets = [f"{_c_type(self.netlist.types[net])} {self.name(net, set())};" for net in sorted(shared)]
+        return Body(nets, functions, statements + self.results(result, shared))
+
+    def reads(self, net: Net) -> tuple[Net, ...]:
+        return tuple(self.source[a] for a in reads(self.netlist.cells[net]))
+
+    def block(self, nets: list[Net], given: set[Net], shared: set[Net]) -> list[str]:
+        """A statement a net; `given` are handed to other blocks, `shared` are all that are handed over."""
+        lines = []
+        for net in nets:
+            target = self.name(net, shared)
+            declared = "" if net in given else f"const {_c_type(self.netlist.types[net])} "
+            lines.append(f"{declared}{target} = {self.expression(net, shared)};")
+        return lines
+
+    def results(self, result: Callable[[str], str], shared: set[Net]) -> list[str]:
+        return [f"{result(name)} = {self.name(net, shared)};" for name, net in self.shown]
+
+    def name(self, net: Net, shared: set[Net]) -> str:
+        cell = self.netlist.cells[net]
+        match cell:
+            case Const(value):
+                word = self.netlist.types[net]
+                return ("true" if value else "false") if word.width == 1 else _literal(value)
+            case Input(port):
+                return port
+            case Less() | InSet():
+                name = f"c{net}"
+            case Add():
+                name = f"sum{net}"
+            case Not() | And() | Or() | Mux() | Compare() | Bits() | Join() | Lookup() | Register():
+                name = f"n{net}"
+            case _:
+                assert_never(cell)
+        return f"n.{name}" if net in shared else name
+
+    def expression(self, net: Net, shared: set[Net]) -> str:
+        """The right-hand side of a net's statement."""
+        cell: Cell = self.netlist.cells[net]
+        types, own = self.netlist.types, self.netlist.types[net]
+        names = {a: self.name(self.source[a], shared) for a in reads(cell)}
+        match cell:
+            case Input(port):
+                return self.ports[port]
+            case Less(a, threshold):
+                return f"{names[a]} < {_literal(threshold)}"
+            case InSet(a, members):
+                return " || ".join(f"{names[a]} == {_literal(member)}" for member in members) or "false"
+            case Not(a):
+                return f"!{names[a]}"
+            case And(a, b):
+                return f"{names[a]} && {names[b]}"
+            case Or(a, b):
+                return f"{names[a]} || {names[b]}"
+            case Mux(select, a, b):
+                return f"{names[select]} ? {names[a]} : {names[b]}"
+            case Add(operands):
+                # in the sum's own type, which holds every operand: mixed signs would be added as unsigned
+                kind = _c_type(own)
+                return " + ".join(names[a] if types[a] == own else f"({kind}){names[a]}" for a in operands)
+            case Compare(a, b):
+                return f"{names[a]} < {names[b]}"
+            case Bits(a, low, width):
+                return self.bits(names[a], types[a], low, width, _c_type(own))
+            case Join(parts):
+                return self.join([(names[a], types[a]) for a in parts], own)
+            case Lookup(inputs, table):
+                return _choice([names[a] for a in inputs], table)
+            case Const() | Register():
+                raise ValueError(f"{type(cell).__name__} has no statement")
+            case _:
+                assert_never(cell)
+
+    @staticmethod
+    def bits(name: str, word: WordType, low: int, width: int, kind: str) -> str:
+        if word.width == 1:
+            return name
+        if word.width > 64:
+            return f"({kind}){name}.range({low + width - 1}, {low}).to_uint64()"
+        return f"({kind})(({name} >> {low}) & {_literal((1 << width) - 1)})"
+
+    @staticmethod
+    def join(parts: list[tuple[str, WordType]], own: WordType) -> str:
+        wide = "uint64_t" if own.width <= 64 else ap_type(own)
+        terms, low = [], 0
+        for name, word in parts:
+            # a negative part is sign-extended by the conversion: only its own bits are wanted
+            value = f"({wide}){name}"
+            if word.signed:
+                value = f"(({value}) & {_literal((1 << word.width) - 1)})"
+            terms.append(f"({value} << {low})" if low else value)
+            low += word.width
+        return f"({_c_type(own)})({' | '.join(terms)})"
+
+
+def _choice(names: list[str], table: int) -> str:
+    """A lookup as nested choices, the last input outermost."""
+    rows = 1 << len(names)
+    if table in (0, (1 << rows) - 1):
+        return "true" if table else "false"
+    half = rows // 2
+    low, high = table & ((1 << half) - 1), table >> half
+    if low == high:
+        return _choice(names[:-1], low)
+    if (low, high) in ((0, (1 << half) - 1), ((1 << half) - 1, 0)):
+        return names[-1] if high else f"!{names[-1]}"
+    return f"({names[-1]} ? {_choice(names[:-1], high)} : {_choice(names[:-1], low)})"

@@ -1,0 +1,220 @@
+"""The HLS C++: equal to the evaluator in C simulation, clean under warnings, its bench and its fixed-point entry."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from random_forests import random_forest, troublesome_rows
+
+from forestc.backends import hls
+from forestc.backends.hls import HlsOptions
+from forestc.backends.manifest import manifest
+from forestc.backends.names import feature_name
+from forestc.backends.ports import input_fields, output_fields, pack
+from forestc.backends.verilog import vector_lines
+from forestc.checks.engines import HlsEngine
+from forestc.checks.vectors import Vectors, expected, vectors
+from forestc.design import Design
+from forestc.errors import OptionError, ToolError
+from forestc.forest.evaluate import encode, evaluate_words
+from forestc.forest.numbers import Category, Fixed
+from forestc.forest.rows import ArrayRows
+from forestc.lowering.trees import LoweringOptions, lower
+from forestc.netlist.builder import NetlistBuilder
+from forestc.netlist.ir import BIT, Bits, Input, Join, Lookup, WordType, evaluate, reads
+from forestc.toolchain.compilers import ap_types, cxx_compiler
+
+WARNINGS = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]
+ROLES = ("hls_header", "hls", "hls_testbench", "hls_script", "hls_config")
+
+
+def design(forest, folder, outputs="auto", latency=0):
+    netlist = lower(forest, LoweringOptions(outputs=outputs, latency=latency))
+    files = hls.emit(forest, netlist)
+    for path, text in files.items():
+        (folder / path).write_text(text)
+    options = {"targets": ["hls"], "latency": latency, "outputs": outputs, "c": {"inputs": "words"}}
+    return Design(folder, manifest(forest, netlist, dict(zip(ROLES, files, strict=True)), options, {}), forest, forest)
+
+
+def hard_vectors(forest, seed, rows=60):
+    parts = list(vectors(forest, ArrayRows(troublesome_rows(forest, seed, rows)), 300, seed))
+    return Vectors(np.concatenate([p.words for p in parts]), np.concatenate([p.raw for p in parts]), "all")
+
+
+def differences(made, folder, seed):
+    folder = folder / "engine"
+    folder.mkdir()
+    joined = hard_vectors(made.forest, seed)
+    return HlsEngine(made, folder).compare(joined, evaluate_words(made.forest, joined.words))
+
+
+def compiled(folder, *sources, flags=()):
+    command = [cxx_compiler(), *WARNINGS, *flags, "-isystem", str(ap_types()), *sources, "-o", "program"]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder / "program"
+
+
+@pytest.mark.parametrize(
+    ("seed", "kind", "outputs", "latency"),
+    [
+        (1, "binary", "both", 0),
+        (2, "argmax", "both", 3),
+        (3, "regression", "auto", 0),
+        (4, "vector", "auto", 0),
+        (5, "vote", "both", 2),
+        (6, "each", "both", 0),
+        *((seed, "any", "scores", 0) for seed in range(10, 16)),
+    ],
+)
+def test_c_simulation_equals_the_evaluator(tmp_path, monkeypatch, seed, kind, outputs, latency):
+    if seed % 2:
+        monkeypatch.setattr(hls, "BLOCK", 7)  # several functions that hand each other nets
+    made = design(random_forest(seed, True, kind), tmp_path, outputs, latency)
+    assert differences(made, tmp_path, seed).count == 0
+
+
+def test_a_wrong_threshold_is_found(tmp_path):
+    forest = random_forest(12, True, "argmax", types=[Fixed(8)])
+    made = design(forest, tmp_path, "both")
+    path = made.path("hls")
+    text = path.read_text()
+    line = next(line for line in text.splitlines() if " < " in line and " c" in line)
+    path.write_text(text.replace(line, line.replace(" < ", " <= ")))
+    assert differences(made, tmp_path, 12).count > 0
+
+
+@pytest.mark.parametrize("block", [5, 1024])
+def test_it_is_clean_under_warnings_and_its_bench_passes(tmp_path, monkeypatch, block):
+    monkeypatch.setattr(hls, "BLOCK", block)
+    forest = random_forest(21, True, "argmax")
+    made = design(forest, tmp_path, "both")
+    netlist, top = made.netlist, hls.top_name(made.netlist)
+    words = hard_vectors(forest, 21).words[:500]
+    inputs, outputs = input_fields(netlist), output_fields(netlist)
+    wanted = pack(outputs, expected(forest, netlist, words))
+    program = compiled(tmp_path, f"{top}.cpp", f"{top}_tb.cpp")
+    (tmp_path / "vectors.txt").write_text(vector_lines(inputs, outputs, pack(inputs, words), wanted))
+    done = subprocess.run([program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == f"PASS {len(words)} vectors\n"
+    wanted[7] ^= 1
+    (tmp_path / "vectors.txt").write_text(vector_lines(inputs, outputs, pack(inputs, words), wanted))
+    done = subprocess.run([program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and f"FAIL 1 of {len(words)} vectors" in done.stdout
+
+
+def test_features_as_ap_fixed_are_rounded_and_saturated_as_the_words_are(tmp_path):
+    types = [Fixed(7, 3), Fixed(5, -2), Fixed(9, 4, True), Fixed(12, 14, True), Fixed(8), Category(5)]
+    forest = random_forest(30, True, "argmax", types=types)
+    features = tuple(replace(f, missing=i % 2 == 0, number=types[i]) for i, f in enumerate(forest.features))
+    forest = replace(forest, features=features)
+    made = design(forest, tmp_path, "both")
+    top = hls.top_name(made.netlist)
+    random = np.random.default_rng(0)
+    rows = np.zeros((400, len(features)))
+    lines = []
+    for i, feature in enumerate(features):
+        name = feature_name(i, feature.name)
+        if isinstance(feature.number, Category):
+            rows[:, i] = random.integers(0, 5, 400)
+            lines.append(f"v.{name} = in[{i}];")
+            continue
+        reach = 2.0 ** (feature.number.bits - feature.number.fraction)
+        rows[:, i] = random.uniform(-1.5 * reach, 1.5 * reach, 400).astype(np.float32)
+        if feature.missing:
+            rows[::5, i] = np.nan
+            lines.append(f"v.{name}_missing = in[{i}] != in[{i}]; v.{name} = v.{name}_missing ? 0.0 : in[{i}];")
+        else:
+            lines.append(f"v.{name} = in[{i}];")
+    names = [field.name for field in output_fields(made.netlist)]
+    results = " ".join(f"out[{k}] = y.{name};" for k, name in enumerate(names))
+    (tmp_path / "main.cpp").write_text(
+        f'#include <cstdio>\n#include <cstdint>\n#include "{top}.h"\nint main() {{ double in[{len(features)}]; '
+        f"int64_t out[{len(names)}]; while (std::fread(in, sizeof in, 1, stdin) == 1) {{ {top}_values v; {top}_y y; "
+        f"{' '.join(lines)} {top}_fixed(v, y); {results} std::fwrite(out, sizeof out, 1, stdout); }} }}\n"
+    )
+    program = compiled(tmp_path, f"{top}.cpp", "main.cpp")
+    out = subprocess.run([program], input=rows.tobytes(), capture_output=True, check=True).stdout
+    got = np.frombuffer(out, dtype=np.int64).reshape(-1, len(names))
+    assert np.array_equal(got, expected(forest, made.netlist, encode(forest, rows)))
+
+
+@pytest.mark.parametrize("name", ["ap_int", 'a"; system("ls', "..", "*/ \n"])
+def test_no_name_breaks_or_injects_code(tmp_path, name):
+    forest = random_forest(8, True, "binary")
+    names = ["ap_uint", "x", '"; }', "same", "same", "é*/\n#error", "\\", "//"]
+    features = tuple(replace(f, name=n) for f, n in zip(forest.features, names, strict=False))
+    forest = replace(forest, name=name, features=features)
+    made = design(forest, tmp_path)
+    assert differences(made, tmp_path, 8).count == 0
+    for path in ROLES:
+        assert "system(" not in made.path(path).read_text()
+
+
+def test_the_scripts_name_the_files_that_are_there():
+    forest = random_forest(1, True, "binary")
+    netlist = lower(forest)
+    files = hls.emit(forest, netlist, HlsOptions(part="xcvu9p-flga2104-2-i", clock=2.5))
+    assert files == hls.emit(forest, netlist, HlsOptions(part="xcvu9p-flga2104-2-i", clock=2.5))
+    tcl, config = files["run_hls.tcl"], files["hls_config.cfg"]
+    for path in [p for p in files if p.endswith((".h", ".cpp"))]:
+        assert path in tcl and f"file={path}\n" in config
+    assert "set part xcvu9p-flga2104-2-i\nset clock 2.5\n" in tcl and "clock=2.5ns" in config
+    with pytest.raises(OptionError, match="hls: part="):
+        HlsOptions(part="x; exec rm")
+    with pytest.raises(OptionError, match="hls: clock=0; give nanoseconds"):
+        HlsOptions(clock=0)
+
+
+def test_without_the_headers_the_engine_names_the_extra(tmp_path, monkeypatch):
+    from forestc.checks import engines
+
+    made = design(random_forest(1, True, "binary"), tmp_path)
+    monkeypatch.setattr(engines, "ap_types", lambda: None)
+    with pytest.raises(ToolError, match=r'pip install "forestc\[hls\]"'):
+        HlsEngine(made, tmp_path)
+
+
+def test_slices_joins_and_lookups(tmp_path, monkeypatch):
+    """Cells that not every forest has, signed and past 64 bits."""
+    random = np.random.default_rng(3)
+    builder = NetlistBuilder("cells")
+    a, b, c = builder.input("x0", WordType(9, True)), builder.input("x1", WordType(60, False)), builder.input("x2", BIT)
+    bits = [builder.bits(a, k, 1) for k in range(9)]
+    tables = [builder.lookup(random.permutation(bits)[:k].tolist(), int(random.integers(1 << 62)) % (1 << (1 << k)))
+              for k in (1, 2, 3, 4, 5, 6, 6, 6)]  # fmt: skip
+    wide = builder.join([c, a, b, a])
+    nets = [builder.bits(a, 3, 4), builder.join([a, c, bits[2], a]), builder.join(tables), builder.bits(wide, 3, 50),
+            builder.bits(b, 20, 33), builder.bits(wide, 62, 17)]  # fmt: skip
+    for place, net in enumerate(nets):
+        builder.output(f"score{place}", net)
+    netlist = builder.build()
+    assert {type(cell) for cell in netlist.cells} >= {Bits, Join, Lookup}
+    words = np.stack([random.integers(-256, 256, 300), random.integers(0, 1 << 60, 300), random.integers(0, 2, 300)], 1)
+    wanted = np.array([_values(netlist, row) for row in words.tolist()])
+    for block in (3, 1024):
+        monkeypatch.setattr(hls, "BLOCK", block)
+        ports = {f"x{k}": f"in[{k}]" for k in range(3)}
+        body = hls.cpp_body(netlist, "t", "const int64_t *in", "in", ports, lambda name: f"out[{name[5:]}]")
+        parts = [f"{head} {{ {' '.join(lines)} }}" for head, lines in body.blocks]
+        (tmp_path / "main.cpp").write_text(
+            "#include <cstdint>\n#include <cstdio>\n#include <ap_int.h>\n"
+            + (f"struct t_nets {{ {' '.join(body.nets)} }};\n" if body.nets else "")
+            + "\n".join(parts)
+            + f"int main() {{ int64_t in[3], out[{len(nets)}]; while (std::fread(in, sizeof in, 1, stdin) == 1) {{ "
+            + f"{' '.join(body.statements)} std::fwrite(out, sizeof out, 1, stdout); }} }}\n"
+        )
+        out = subprocess.run([compiled(tmp_path, "main.cpp")], input=words.tobytes(), capture_output=True, check=True)
+        assert np.array_equal(np.frombuffer(out.stdout, dtype=np.int64).reshape(wanted.shape), wanted)
+
+
+def _values(netlist, words):
+    values = []
+    for cell in netlist.cells:
+        known = tuple(values[a] for a in reads(cell))
+        widths = tuple(netlist.types[a].width for a in reads(cell))
+        values.append(words[int(cell.name[1:])] if isinstance(cell, Input) else evaluate(cell, known, widths))
+    return [values[net] for _, net in netlist.outputs]
