@@ -34,7 +34,7 @@ class Trees:
 
 
 def fit_leaves(
-    trees: Trees, bias: NDArray[np.int64], label: NDArray[np.int64], largest: int
+    trees: Trees, bias: NDArray[np.int64], label: NDArray[np.int64], largest: int, steepest: float = STEEPNESS[-1]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """New leaves within 0 .. largest, and new biases.
 
@@ -45,18 +45,18 @@ def fit_leaves(
     order = np.argsort(trees.leaf, axis=1, kind="stable").astype(np.int32)
     before = np.inf
     for _ in range(SWEEPS):
-        scores = _scores(trees.leaf, trees.start, value, trees.outputs, bias)
-        steepness = min(STEEPNESS.tolist(), key=lambda unit: _loss(scores * unit, label))
+        scores = scores_of(trees.leaf, trees.start, value, trees.outputs, bias)
+        steepness = min(STEEPNESS[steepest >= STEEPNESS].tolist(), key=lambda unit: loss_of(scores * unit, label))
         gain = _sweep(trees.leaf, order, trees.start, value, trees.outputs, bias, label, scores * steepness, steepness,
                       largest)  # fmt: skip
-        loss = _loss(scores * steepness, label) - gain
+        loss = loss_of(scores * steepness, label) - gain
         if before - loss < LITTLE * abs(loss):
             break
         before = loss
     return value, bias
 
 
-def _loss(odds: NDArray[np.float64], label: NDArray[np.int64]) -> float:
+def loss_of(odds: NDArray[np.float64], label: NDArray[np.int64]) -> float:
     if odds.shape[1] == 1:
         return float(np.logaddexp(0, np.where(label == 1, -odds[:, 0], odds[:, 0])).mean())
     top = odds.max(axis=1, keepdims=True)
@@ -65,7 +65,7 @@ def _loss(odds: NDArray[np.float64], label: NDArray[np.int64]) -> float:
 
 
 @compiled()
-def _scores(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any) -> Any:
+def scores_of(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any) -> Any:
     scores = np.empty((leaf.shape[1], len(bias)))
     for row in range(leaf.shape[1]):
         for k in range(len(bias)):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forestc.passes.base import Pass, parse_passes
+from forestc.passes.prune_splits import PruneSplits
 from forestc.passes.quantize import Quantize
 from forestc.passes.share_thresholds import ShareThresholds
 from forestc.passes.simplify import Simplify
 
-PASSES: dict[str, type[Pass]] = {"simplify": Simplify, "share-thresholds": ShareThresholds, "quantize": Quantize}
+PASSES: dict[str, type[Pass]] = {step.name: step for step in (Simplify, ShareThresholds, Quantize, PruneSplits)}
 
 DEFAULT = "simplify,quantize,simplify"
 NOTHING_BUT_NEEDED = "quantize"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forestc.algorithms.leaf_fitting import STEEPNESS, Trees, _loss, _scores, fit_leaves
+from forestc.algorithms.leaf_fitting import STEEPNESS, Trees, fit_leaves, loss_of, scores_of
 
 
 def problem(random, classes, trees, rows, wide):
@@ -20,8 +20,8 @@ def problem(random, classes, trees, rows, wide):
 
 
 def best_loss(trees, value, bias, label):
-    scores = _scores(trees.leaf, trees.start, value, trees.outputs, bias)
-    return min(_loss(scores * unit, label) for unit in STEEPNESS.tolist())
+    scores = scores_of(trees.leaf, trees.start, value, trees.outputs, bias)
+    return min(loss_of(scores * unit, label) for unit in STEEPNESS.tolist())
 
 
 @settings(max_examples=80, deadline=None, derandomize=True)
@@ -41,7 +41,7 @@ def test_the_scores_are_those_of_the_forest(classes):
     random = np.random.default_rng(1)
     trees = problem(random, classes, 4, 20, True)
     bias = np.arange(classes)
-    scores = _scores(trees.leaf, trees.start, trees.value, trees.outputs, bias)
+    scores = scores_of(trees.leaf, trees.start, trees.value, trees.outputs, bias)
     for row in range(20):
         for k in range(classes):
             own = bias[k] + sum(
@@ -57,5 +57,5 @@ def test_one_bit_tells_what_rounding_lost():
     leaf = np.stack([label, *random.integers(0, 2, (3, 200))]).astype(np.int32)
     trees = Trees(leaf, np.arange(0, 9, 2), np.zeros(8, dtype=np.int64), np.tile([0, 1], (4, 1)))
     value, bias = fit_leaves(trees, np.zeros(1, dtype=np.int64), label, 1)
-    scores = _scores(leaf, trees.start, value, trees.outputs, bias)
+    scores = scores_of(leaf, trees.start, value, trees.outputs, bias)
     assert ((scores[:, 0] > 0) == label).all()

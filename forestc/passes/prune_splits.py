@@ -1,0 +1,289 @@
+"""prune-splits: splits that rows hardly need become leaves, and the leaves that are left are fitted together.
+
+Each split is priced in LUTs (its comparator, shared among the splits that read it, and its multiplexer; with a whole
+tree its place in the sums), and goes where the loss on the rows rises by less (`forestc.algorithms.split_pruning`).
+Leaves are refitted in between, so that few bits do. Beside each row come some copies of it with a tenth of the values
+taken from other rows of its class: few rows are known by heart, and without the copies what is pruned generalises
+worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.leaf_fitting import Trees
+from forestc.algorithms.split_pruning import Pruned, Splits, prune
+from forestc.errors import ModelError, OptionError
+from forestc.forest.accuracy import Accuracy, answers_of, truth_of_batch
+from forestc.forest.builder import changed, changed_tree
+from forestc.forest.evaluate import encode, evaluate, evaluate_words, leaf_nodes
+from forestc.forest.ir import LEAF, NO_SET, Forest, Tree
+from forestc.forest.rows import Judged, Rows
+from forestc.passes.base import PassResult
+from forestc.passes.formats import word_bits
+
+MOST_LEAVES = 1 << 26  # rows times trees kept in memory: past it there are fewer copies, then fewer rows
+PRICES = np.geomspace(0.01, 34, 32)  # of a LUT, in units of the loss of one row: 0.01 to 34
+STEEPEST = 1.0  # log odds a unit of 1-bit leaves' sums may be worth: more, and rows near the border count for nothing
+GIVE_UP = 4  # prices in a row that cost too much
+
+
+@dataclass(frozen=True)
+class PruneSplits:
+    """Options, on top of what rows are held out.
+
+    keep: accuracy (on rows held out, within the tolerance) or decisions (of all rows, exact-on-data).
+    tolerance: the accuracy that may be lost on rows held out.
+    price: auto (the highest that keep allows), or how much loss a LUT is worth, in units of one row's.
+    leaf_bits: same (as many as leaves have), or a number of bits.
+    copies: of each row with values mixed; mix: share of its values that comes from other rows of its class. seed: of
+    the mixing.
+    """
+
+    keep: str = "accuracy"
+    tolerance: float = 0.01
+    price: float | str = "auto"
+    leaf_bits: int | str = "same"
+    copies: int = 8
+    mix: float = 0.1
+    seed: int = 0
+    name: ClassVar[str] = "prune-splits"
+
+    def __post_init__(self) -> None:
+        if self.keep not in ("accuracy", "decisions"):
+            raise OptionError(f"prune-splits: keep={self.keep}", do="use accuracy or decisions")
+        if not _number(self.tolerance) or not 0 <= self.tolerance <= 1:
+            raise OptionError(f"prune-splits: tolerance={self.tolerance}", do="use a share from 0 to 1")
+        if self.price != "auto" and (not _number(self.price) or not 0 < float(self.price) < 1e6):
+            raise OptionError(f"prune-splits: price={self.price}", do="use auto or a number above 0, such as 0.1")
+        if self.leaf_bits != "same" and not (_whole(self.leaf_bits) and 1 <= int(self.leaf_bits) <= 16):
+            raise OptionError(f"prune-splits: leaf_bits={self.leaf_bits}", do="use same or 1 to 16")
+        if not _whole(self.copies) or not 0 <= self.copies <= 100:
+            raise OptionError(f"prune-splits: copies={self.copies}", do="use 0 to 100")
+        if not _number(self.mix) or not 0 <= self.mix <= 1:
+            raise OptionError(f"prune-splits: mix={self.mix}", do="use a share from 0 to 1")
+        if not _whole(self.seed) or self.seed < 0:
+            raise OptionError(f"prune-splits: seed={self.seed}", do="use a whole number from 0 on")
+
+    def run(self, forest: Forest, rows: Rows | None) -> PassResult:
+        """Approximate, or with keep=decisions exact-on-data. Raises OptionError, or ModelError for a forest that is not
+        quantised."""
+        if not forest.quantised:
+            raise ModelError("prune-splits works on integer forests", do="put quantize before it")
+        if forest.parts or not forest.decides:
+            raise OptionError("prune-splits is for models that decide on one class", do="leave it away")
+        if rows is None or (self.keep == "accuracy" and not isinstance(rows, Judged)):
+            missing = "rows" if rows is None else "rows held out"
+            raise OptionError(f"prune-splits needs {missing}", do="give --held-out FILE or 0.2, or keep=decisions")
+        ensemble = _Ensemble(forest, self, rows.rows if isinstance(rows, Judged) else rows)
+        if self.keep == "decisions":
+            best, tried = self._keeping_decisions(forest, ensemble, rows)
+            guarantee: Any = "exact-on-data"
+        else:
+            assert isinstance(rows, Judged)
+            best, tried = self._keeping_accuracy(forest, ensemble, rows.held_out)
+            guarantee = "approximate"
+        result = forest if best is None else ensemble.rebuilt(best)
+        report = {
+            "splits": [len(ensemble.splits.tree), len(ensemble.splits.tree) if best is None else best.splits],
+            "cost": [round(ensemble.cost), round(ensemble.cost if best is None else best.cost)],
+            "price": None if best is None else round(best.price, 4),
+            "rows": ensemble.rows,
+            "copies": ensemble.copies,
+            "chosen_on_held_out": self.keep == "accuracy" and tried > 1,
+        }
+        return PassResult(result, guarantee, report, tolerance=float(self.tolerance), measure="accuracy")
+
+    def _prices(self) -> NDArray[np.float64]:
+        if self.price == "auto":
+            return PRICES
+        below = [price for price in PRICES.tolist() if price < float(self.price)]
+        return np.array([*below, float(self.price)])
+
+    def _keeping_decisions(self, forest: Forest, ensemble: _Ensemble, rows: Rows) -> tuple[Pruned | None, int]:
+        """The cheapest found that decides every row as the forest does; None if none is."""
+        best, missed, tried = None, 0, 0
+        for found in ensemble.path(self._prices()):
+            tried += 1
+            if _changes_no_decision(forest, ensemble.rebuilt(found), rows):
+                best, missed = found if best is None or found.cost < best.cost else best, 0
+            elif (missed := missed + 1) == GIVE_UP and best is not None:
+                break
+        return best, tried
+
+    def _keeping_accuracy(self, forest: Forest, ensemble: _Ensemble, held_out: Rows) -> tuple[Pruned | None, int]:
+        """What the given price leaves, or the cheapest found within the tolerance on the rows held out, a standard
+        error of what was lost counted as lost: the best of many looks better there than it is."""
+        best, missed, tried = None, 0, 0
+        found = None
+        for found in ensemble.path(self._prices()):
+            tried += 1
+            if self.price != "auto":
+                continue
+            lost, error = _lost(forest, ensemble.rebuilt(found), held_out)
+            if lost + error <= self.tolerance:
+                best, missed = found if best is None or found.cost < best.cost else best, 0
+            elif (missed := missed + 1) == GIVE_UP and (best is not None or tried > len(PRICES) // 2):
+                break
+        return (best, tried) if self.price == "auto" else (found, 1)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _changes_no_decision(before: Forest, after: Forest, rows: Rows) -> bool:
+    return all(
+        bool((evaluate(before, batch.X).index == evaluate(after, batch.X).index).all()) for batch in rows.batches()
+    )
+
+
+def _lost(before: Forest, after: Forest, rows: Rows) -> tuple[float, float]:
+    """Accuracy lost on rows, and its standard error: of a share of rows that went from right to wrong or back."""
+    was, now = Accuracy(True), Accuracy(True)
+    moved = 0
+    for batch in rows.batches():
+        old, new = (answers_of(forest, evaluate(forest, batch.X)) for forest in (before, after))
+        truth = truth_of_batch(before, batch, old)
+        was.add(old, truth)
+        now.add(new, truth)
+        moved += int(((old == truth) != (new == truth)).sum())
+    if was.share is None or now.share is None:
+        raise OptionError("no rows are held out", do="give more rows, or --held-out FILE")
+    return was.share - now.share, float(np.sqrt(moved)) / was.rows
+
+
+class _Ensemble:
+    """A forest as the pruning sees it: leaves from left to right, the rows' leaves, splits with their cost."""
+
+    def __init__(self, forest: Forest, options: PruneSplits, rows: Rows) -> None:
+        self.forest = forest
+        self.slots = [_leaves_in_order(tree) for tree in forest.trees]
+        conditions: dict[tuple[int, float, object], int] = {}
+        found = [
+            (index, first, last, size, conditions.setdefault(_condition(tree, node), len(conditions)))
+            for index, (tree, (_, inner)) in enumerate(zip(forest.trees, self.slots, strict=True))
+            for node, first, last, size in inner
+        ]
+        table = np.array(found, dtype=np.int64).reshape(-1, 5)
+        cost = np.array([_comparator_cost(forest, *condition) for condition in conditions], dtype=np.float64)
+        tree_of, first, last, size, condition = (table[:, column].copy() for column in range(5))
+        self.splits = Splits(tree_of, first, last, size, condition, cost)
+        widths = [len(tree.outputs) for tree in forest.trees]
+        alive = [width for tree, width in zip(forest.trees, widths, strict=True) if tree.size > 1]
+        self.cost = float(cost.sum() + self.splits.node * len(table) + self.splits.sum * sum(alive))
+        values = [tree.values[tree.leaf[nodes]] for tree, (nodes, _) in zip(forest.trees, self.slots, strict=True)]
+        bits = max(int(own.max() - own.min()).bit_length() for own in values) if values else 1
+        self.largest = (1 << (int(options.leaf_bits) if options.leaf_bits != "same" else max(1, bits))) - 1
+        # Leaves count from their tree's smallest, at most to the largest asked for; fitting finds the biases.
+        span = max([1, *(int((own - own.min(axis=0)).max()) for own in values)])
+        factor = min(1.0, self.largest / span)
+        values = [np.floor((own - own.min(axis=0)) * factor + 0.5).astype(np.int64) for own in values]
+        words, self.label, self.rows, self.copies = _lesson(forest, options, rows)
+        leaf = np.empty((len(forest.trees), len(words)), dtype=np.int32)
+        for index, (tree, (nodes, _)) in enumerate(zip(forest.trees, self.slots, strict=True)):
+            place = np.zeros(tree.size, dtype=np.int32)
+            place[nodes] = np.arange(len(nodes))
+            leaf[index] = place[leaf_nodes(forest, tree, words)]
+        starts = np.concatenate([[0], np.cumsum([own.size for own in values])]).astype(np.int64)
+        outputs = np.array([(tree.outputs[0], tree.outputs[-1] + 1) for tree in forest.trees], dtype=np.int64)
+        self.trees = Trees(leaf, starts, np.concatenate([own.ravel() for own in values]), outputs)
+        self.zero = int(forest.decision.threshold) if forest.decision.kind == "threshold" else 0
+        self.bias = np.zeros(forest.n_outputs, dtype=np.int64)
+        if forest.n_outputs == 1:  # half of the trees for each side, before fitting finds better
+            self.bias -= int(self.largest * len(forest.trees)) // 2
+
+    def path(self, prices: NDArray[np.float64]) -> Iterator[Pruned]:
+        """The ensemble at one price after the other."""
+        scale = len(self.label) / self.rows  # copies count as rows, rows left out do not
+        pruned = prune(
+            self.trees, self.bias, self.label, self.largest, self.splits, prices * scale, STEEPEST / self.largest
+        )
+        for price, found in zip(prices.tolist(), pruned, strict=True):
+            yield replace(found, price=price)
+
+    def rebuilt(self, found: Pruned) -> Forest:
+        """The forest with a pruned ensemble's leaves; `simplify` takes away what became needless."""
+        trees = []
+        for index, (tree, (nodes, _)) in enumerate(zip(self.forest.trees, self.slots, strict=True)):
+            leaf = np.full(tree.size, LEAF, dtype=tree.leaf.dtype)
+            leaf[nodes] = np.arange(len(nodes))
+            own = found.value[self.trees.start[index] : self.trees.start[index + 1]].reshape(-1, len(tree.outputs))
+            trees.append(changed_tree(tree, values=own.astype(tree.values.dtype), leaf=leaf))
+        return changed(self.forest, trees=tuple(trees), bias=found.bias + self.zero)
+
+
+def _leaves_in_order(tree: Tree) -> tuple[list[int], list[tuple[int, int, int, int]]]:
+    """The leaf nodes from left to right; and of each inner node, children first, itself, its first leaf, one past its
+    last, and how many inner nodes are below and with it."""
+    leaves: list[int] = []
+    inner: list[tuple[int, int, int, int]] = []
+    stack = [(0, -1, 0)]
+    while stack:
+        node, first, before = stack.pop()
+        if first >= 0:
+            inner.append((node, first, len(leaves), len(inner) - before + 1))
+        elif tree.left[node] == LEAF:
+            leaves.append(node)
+        else:
+            stack += [(node, len(leaves), len(inner)), (int(tree.right[node]), -1, 0), (int(tree.left[node]), -1, 0)]
+    return leaves, inner
+
+
+def _condition(tree: Tree, node: int) -> tuple[int, float, object]:
+    chosen = int(tree.set_index[node])
+    members = None if chosen == NO_SET else (tree.sets[chosen], bool(tree.missing_left[node]))
+    return int(tree.feature[node]), float(tree.threshold[node]) if members is None else 0.0, members
+
+
+def _comparator_cost(forest: Forest, feature: int, threshold: float, members: object) -> float:
+    """LUTs of six inputs that a comparator takes: one for up to six bits, one more for each five further ones."""
+    bits = word_bits(forest.features[feature].number)
+    if members is None:
+        whole = int(threshold)
+        bits -= (whole & -whole).bit_length() - 1 if whole else 0
+    return 1.0 + max(0, -(-(bits - 6) // 5))
+
+
+def _lesson(forest: Forest, options: PruneSplits, rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64], int, int]:
+    """Words to fit on, the class each should get, how many rows they come from and how many copies of each."""
+    words, labels = [], []
+    for batch in rows.batches():
+        own = encode(forest, batch.X)
+        said = evaluate_words(forest, own).index
+        truth = said if options.keep == "decisions" else truth_of_batch(forest, batch, said)
+        words.append(own)
+        labels.append(np.where(truth < 0, said, truth).astype(np.int64))
+    if not words or not sum(map(len, words)):
+        raise OptionError("prune-splits needs rows, and there are none", do="give a file with rows")
+    trees = max(1, len(forest.trees))
+    here, label = np.concatenate(words), np.concatenate(labels)
+    rows_seen = len(here)
+    most = max(1, MOST_LEAVES // trees)
+    if rows_seen > most:
+        here, label = here[:: -(-rows_seen // most)], label[:: -(-rows_seen // most)]
+    copies = int(min(options.copies, most // len(here) - 1)) if options.mix else 0
+    random = np.random.default_rng(options.seed)
+    parts = [here, *(_mixed(here, label, options.mix, random) for _ in range(copies))]
+    return np.concatenate(parts), np.tile(label, copies + 1), rows_seen, copies
+
+
+def _mixed(
+    words: NDArray[np.int64], label: NDArray[np.int64], share: float, random: np.random.Generator
+) -> NDArray[np.int64]:
+    """The rows with a share of their words taken from other rows of their class."""
+    mixed = words.copy()
+    for kind in np.unique(label):
+        own = np.flatnonzero(label == kind)
+        others = words[random.choice(own, len(own))]
+        mixed[own] = np.where(random.random(others.shape) < share, others, words[own])
+    return mixed

@@ -1,0 +1,102 @@
+"""Splits are priced as they cost and lose, and what is left is a forest of fewer leaves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forestc.algorithms.leaf_fitting import Trees, loss_of, scores_of
+from forestc.algorithms.split_pruning import Splits, _best, prune
+
+
+def grown(random, depth):
+    """(leaves, [(first, last, size)], children first) of a random tree."""
+    splits = []
+
+    def grow(level, first):
+        if level == depth or random.random() < 0.25:
+            return first + 1, 0
+        middle, left = grow(level + 1, first)
+        last, right = grow(level + 1, middle)
+        splits.append((first, last, left + right + 1))
+        return last, left + right + 1
+
+    leaves, _ = grow(0, 0)
+    return leaves, splits
+
+
+def problem(random, classes, count, rows, wide, largest=3):
+    shapes = [grown(random, 4) for _ in range(count)]
+    leaf = np.stack([random.integers(0, leaves, rows) for leaves, _ in shapes]).astype(np.int32)
+    outputs = np.array([[0, classes] if wide else [k := int(random.integers(0, classes)), k + 1] for _ in shapes])
+    sizes = np.array([leaves for leaves, _ in shapes]) * (outputs[:, 1] - outputs[:, 0])
+    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    trees = Trees(leaf, start, random.integers(0, largest + 1, int(start[-1])), outputs)
+    table = np.array([(t, *split) for t, (_, own) in enumerate(shapes) for split in own], dtype=np.int64).reshape(-1, 4)
+    condition = random.integers(0, 6, len(table))
+    return trees, Splits(*table.T.copy(), condition, np.ones(6))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.sampled_from([1, 3]), st.booleans())
+def test_what_a_removal_costs_is_what_the_loss_then_rises_by(seed, classes, wide):
+    random = np.random.default_rng(seed)
+    trees, splits = problem(random, classes, 3, 40, wide)
+    if not len(splits.tree):
+        return
+    label = random.integers(0, max(2, classes), 40)
+    bias, unit = random.integers(-3, 4, classes), 0.7
+    order = np.argsort(trees.leaf, axis=1, kind="stable").astype(np.int32)
+    leaves = np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0])
+    begins = np.array([[int((own < k).sum()) for k in range(int(leaves.max()) + 1)] for own in trees.leaf])
+    slots = np.concatenate([[0], np.cumsum(leaves)])
+    group = np.concatenate([np.arange(count) for count in leaves])
+    scores = scores_of(trees.leaf, trees.start, trees.value, trees.outputs, bias) * unit
+    power = np.exp(scores)
+    total = power.sum(axis=1) + (classes == 1)
+    split = int(random.integers(len(splits.tree)))
+    change, chosen = _best(
+        split, order, begins, slots, trees.start, trees.value, trees.outputs, group, splits.tree, splits.first,
+        splits.last, label, power, total, unit,
+    )  # fmt: skip
+    own, width = int(splits.tree[split]), len(chosen)
+    value = trees.value.copy()
+    for slot in range(int(splits.first[split]), int(splits.last[split])):
+        value[trees.start[own] + slot * width : trees.start[own] + (slot + 1) * width] = chosen
+    after = scores_of(trees.leaf, trees.start, value, trees.outputs, bias) * unit
+    assert change == pytest.approx(40 * (loss_of(after, label) - loss_of(scores, label)), abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.sampled_from([1, 3]), st.booleans())
+def test_a_rising_price_leaves_ever_less(seed, classes, wide):
+    random = np.random.default_rng(seed)
+    trees, splits = problem(random, classes, 4, 60, wide)
+    label = random.integers(0, max(2, classes), 60)
+    widths = trees.outputs[:, 1] - trees.outputs[:, 0]
+    slots = np.concatenate([[0], np.cumsum(np.diff(trees.start) // widths)])
+    before = len(splits.tree)
+    for found in prune(trees, np.zeros(classes, np.int64), label, 3, splits, np.geomspace(0.01, 1000, 8), 1.0):
+        assert found.splits <= before and found.value.min() >= 0 and found.value.max() <= 3
+        before = found.splits
+        groups = 0
+        for tree, width in enumerate(widths.tolist()):
+            own = found.value[trees.start[tree] : trees.start[tree + 1]].reshape(-1, width)
+            group = found.group[slots[tree] : slots[tree + 1]]
+            assert np.array_equal(own, own[group])  # leaves that are one hold one value
+            groups += len(np.unique(group))
+        assert groups == found.splits + len(widths)  # a binary tree of k leaves has k - 1 splits
+    assert before == 0 and found.cost == 0
+
+
+def test_a_split_that_tells_the_class_stays_and_noise_goes():
+    random = np.random.default_rng(0)
+    label = random.integers(0, 2, 400)
+    leaf = np.stack([label, *random.integers(0, 2, (3, 400))]).astype(np.int32)
+    trees = Trees(leaf, np.arange(0, 9, 2), random.integers(0, 2, 8), np.tile([0, 1], (4, 1)))
+    one = np.ones(4, dtype=np.int64)
+    splits = Splits(np.arange(4), one * 0, one * 2, one, np.arange(4), np.ones(4))
+    *_, found = prune(trees, np.zeros(1, np.int64), label, 1, splits, np.array([0.1, 1.0, 5.0]), 4.0)
+    assert found.splits == 1 and found.value[0] != found.value[1]

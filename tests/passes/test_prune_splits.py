@@ -1,0 +1,125 @@
+"""prune-splits: fewer splits; with keep=decisions no row of those given is decided otherwise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from models import trained
+from random_forests import random_forest, troublesome_rows
+
+from forestc import load
+from forestc.errors import CheckError, ModelError, OptionError
+from forestc.forest.evaluate import evaluate
+from forestc.forest.rows import ArrayRows, Judged
+from forestc.passes import passes_from
+from forestc.passes.pipeline import run_passes
+from forestc.passes.prune_splits import PruneSplits, _leaves_in_order
+from forestc.passes.quantize import Quantize
+
+
+@pytest.mark.parametrize("kind", ["xgboost-binary", "xgboost-multi", "forest-binary", "forest-missing"])
+def test_no_decision_of_the_rows_changes(kind):
+    model, X, y = trained(kind)
+    X, y = X[::3], y[::3]
+    classes = np.unique(y)
+    rows = ArrayRows(X, np.searchsorted(classes, y))
+    spec = "simplify,quantize{leaf_bits=6,tolerance=1},prune-splits{keep=decisions,copies=2},simplify"
+    forest, steps = run_passes(load(model), passes_from(spec), rows)
+    assert steps[2].guarantee == "exact-on-data" and steps[2].change == 0
+    before, after = steps[2].report["splits"]
+    assert after < before and steps[2].report["cost"][1] < steps[2].report["cost"][0]
+    kept, _ = run_passes(load(model), passes_from("simplify,quantize{leaf_bits=6,tolerance=1},simplify"), rows)
+    assert np.array_equal(evaluate(kept, X).index, evaluate(forest, X).index)
+    assert forest.n_nodes < kept.n_nodes
+
+
+def test_any_forest_keeps_its_decisions():
+    done = 0
+    for seed in range(40):
+        forest = random_forest(seed, True)
+        X = troublesome_rows(forest, seed, 80)
+        if forest.parts or not forest.decides:
+            with pytest.raises(OptionError, match="decide on one class"):
+                PruneSplits(keep="decisions").run(forest, ArrayRows(X))
+            continue
+        result = PruneSplits(keep="decisions", copies=1, leaf_bits=1 + seed % 4).run(forest, ArrayRows(X))
+        assert np.array_equal(evaluate(forest, X).index, evaluate(result.forest, X).index)
+        done += 1
+    assert done >= 10
+
+
+def test_accuracy_on_held_out_rows_decides():
+    model, X, y = trained("xgboost-multi")
+    rows = Judged.every(ArrayRows(X[::2], y[::2]), 3)
+    spec = "simplify,quantize{leaf_bits=4},prune-splits{tolerance=%s,leaf_bits=1,copies=1},simplify"
+    little, steps = run_passes(load(model), passes_from(spec % 0.04), rows)
+    assert steps[2].held_out is not None and steps[2].held_out["lost"] <= 0.04
+    assert steps[2].report["chosen_on_held_out"] and little.distinct_conditions() < load(model).distinct_conditions()
+    more, _ = run_passes(load(model), passes_from(spec % 0.1), rows)
+    assert more.distinct_conditions() < little.distinct_conditions()
+    assert max(int(tree.values.max()) for tree in little.trees) <= 1
+
+
+def test_a_price_is_kept_to_and_the_tolerance_refuses():
+    model, X, y = trained("xgboost-multi")
+    rows = Judged.every(ArrayRows(X, y), 4)
+    costs = []
+    for price in (0.05, 0.5):
+        steps = run_passes(
+            load(model),
+            passes_from(f"quantize{{leaf_bits=4}},prune-splits{{price={price},tolerance=1,copies=1}}"),
+            rows,
+        )[1]
+        assert not steps[1].report["chosen_on_held_out"] and steps[1].report["price"] == price
+        costs.append(steps[1].report["cost"][1])
+    assert costs[1] < costs[0]
+    with pytest.raises(CheckError, match="loses"):
+        run_passes(load(model), passes_from("quantize{leaf_bits=4},prune-splits{price=1000,copies=0}"), rows)
+
+
+def test_same_seed_same_forest():
+    model, X, y = trained("xgboost-binary")
+    spec = passes_from("quantize,prune-splits{keep=decisions,copies=3,seed=5}")
+    first, second = (run_passes(load(model), spec, ArrayRows(X, y))[0] for _ in range(2))
+    assert all(np.array_equal(a.values, b.values) for a, b in zip(first.trees, second.trees, strict=True))
+
+
+def test_leaves_from_left_to_right():
+    forest = random_forest(3, True)
+    for tree in forest.trees:
+        leaves, inner = _leaves_in_order(tree)
+        assert sorted(leaves) == np.flatnonzero(tree.left == -1).tolist()
+        assert sorted(node for node, *_ in inner) == tree.inner.tolist()
+        for node, first, last, size in inner:
+            below, stack = [], [node]
+            while stack:
+                at = stack.pop()
+                if tree.left[at] == -1:
+                    below.append(at)
+                else:
+                    stack += [int(tree.right[at]), int(tree.left[at])]
+            assert below == leaves[first:last] and size == len(below) - 1
+
+
+@pytest.mark.parametrize(
+    ("options", "rows", "error"),
+    [
+        ({}, None, OptionError),
+        ({}, "plain", OptionError),
+        ({"keep": "paths"}, "plain", OptionError),
+        ({"price": 0}, "plain", OptionError),
+        ({"leaf_bits": 17}, "plain", OptionError),
+        ({"copies": 101}, "plain", OptionError),
+        ({"mix": 2}, "plain", OptionError),
+        ({"seed": -1}, "plain", OptionError),
+        ({"tolerance": True}, "plain", OptionError),
+        ({"keep": "decisions"}, "float", ModelError),
+    ],
+)
+def test_what_is_refused(options, rows, error):
+    model, X, y = trained("xgboost-binary")
+    forest = load(model)
+    if rows != "float":
+        forest = Quantize().run(forest, ArrayRows(X, y)).forest
+    with pytest.raises(error):
+        PruneSplits(**options).run(forest, None if rows is None else ArrayRows(X, y))
