@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from forestc.checks.run import CheckResult, check
     from forestc.compiler import Compiled, compile, quantize
-    from forestc.design import Design, open_design
+    from forestc.design import Design, hardware, open_design
     from forestc.errors import ForestcError
     from forestc.forest.evaluate import Evaluation, evaluate
     from forestc.forest.ir import Forest
@@ -33,6 +33,7 @@ _HOMES = {
     "ForestcError": "forestc.errors",
     "compile": "forestc.compiler",
     "evaluate": "forestc.forest.evaluate",
+    "hardware": "forestc.design",
     "load": "forestc.frontends",
     "open_design": "forestc.design",
     "quantize": "forestc.compiler",
@@ -48,6 +49,7 @@ __all__ = [
     "check",
     "compile",
     "evaluate",
+    "hardware",
     "load",
     "open_design",
     "quantize",

@@ -98,7 +98,7 @@ def compile_(
         str | None,
         typer.Option("--scheduler", metavar="ADDRESS", help="of a Dask cluster, where passes observe the rows"),
     ] = None,
-    target: Annotated[str, typer.Option("--target", help="a list of: verilog, c, hls")] = "verilog,c",
+    target: Annotated[str, typer.Option("--target", help="a list of: verilog, c, hls, amaranth")] = "verilog,c",
     passes: Annotated[
         str | None, typer.Option("-p", "--passes", help="such as simplify,quantize{leaf_bits=4}; none: the least")
     ] = None,

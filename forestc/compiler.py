@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from forestc.backends import axi_stream, c, hls, verilog
+from forestc.backends import amaranth, axi_stream, c, hls, verilog
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.c import COptions
 from forestc.backends.manifest import design_hash, manifest
@@ -39,7 +39,7 @@ from forestc.passes.pipeline import Step, run_passes
 from forestc.report.markdown import compile_report
 from hw_sim import Simulator
 
-TARGETS = ("verilog", "c", "hls")
+TARGETS = ("verilog", "c", "hls", "amaranth")
 DEFAULT_TARGETS = ("verilog", "c")
 BENCH_ROWS, BENCH_BOUNDARY, BENCH_RANDOM = 1000, 1000, 256
 
@@ -198,6 +198,10 @@ def _emit(
             files[roles[role]] = text
         roles["hls_vectors"] = "hls/vectors.txt"
         files[roles["hls_vectors"]] = vectors_text
+    if "amaranth" in targets:
+        ((path, text),) = amaranth.emit(forest, netlist).items()
+        roles["amaranth"] = f"amaranth/{path}"
+        files[roles["amaranth"]] = text
     return files, roles
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from forestc.backends import amaranth
 from forestc.backends.c import COptions
 from forestc.backends.manifest import FORMAT, design_hash
 from forestc.errors import ForestcError, ModelError, OptionError
@@ -103,6 +104,18 @@ def open_design(folder: str | Path) -> Design:
 
 def _stays_inside(path: str) -> bool:
     return not Path(path).is_absolute() and ".." not in Path(path).parts
+
+
+def hardware(design: Design | str | Path, *, stream: bool = True) -> Any:
+    """A compiled design as an Amaranth component, to be a submodule of your own: made new at each call.
+
+    stream: with the ports `i` and `o`, streams of features and results; else the core with `x` and `y`, and with
+    `in_valid` and `out_valid` if it has registers. Raises ForestcError for a folder that can't be read, or if Amaranth
+    is not installed.
+    """
+    opened = design if isinstance(design, Design) else open_design(design)
+    made = amaranth.module(opened.forest, opened.netlist)
+    return getattr(made, amaranth.core_name(opened.netlist) + ("Stream" if stream else ""))()
 
 
 def write_folder(folder: Path, files: Mapping[str, str]) -> None:

@@ -8,6 +8,28 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from keyword import iskeyword
+from typing import assert_never
+
+from forestc.forest.ir import Forest
+from forestc.netlist.ir import (
+    Add,
+    And,
+    Bits,
+    Cell,
+    Compare,
+    Const,
+    Input,
+    InSet,
+    Join,
+    Less,
+    Lookup,
+    Mux,
+    Net,
+    Not,
+    Or,
+    Register,
+)
 
 MOST_CHARACTERS = 40
 
@@ -53,10 +75,38 @@ def identifier(text: str) -> str:
     return f"m_{name}" if name[0].isdigit() or name.lower() in _RESERVED else name
 
 
+def class_name(text: str, used: frozenset[str]) -> str:
+    """A model's name as a class of Python, kept off keywords and off what its module uses itself."""
+    name = identifier(text)
+    return f"m_{name}" if iskeyword(name) or name in used else name
+
+
 def feature_name(index: int, text: str) -> str:
     """A feature's name as an identifier: unique by its index."""
     tail = plain(text)
     return f"x{index}_{tail}" if tail and tail != f"x{index}" else f"x{index}"
+
+
+def net_name(net: Net, cell: Cell, forest: Forest) -> str:
+    """A net's name, the same in every hardware description: equality is proved net by net. A constant has none."""
+    match cell:
+        case Const():
+            return ""
+        case Input(name):
+            if name[0] != "x":
+                return name
+            index = int(name[1:])
+            return feature_name(index, forest.features[index].name)
+        case Less() | InSet():
+            return f"c{net}"
+        case Add():
+            return f"sum{net}"
+        case Register():
+            return f"r{net}"
+        case Not() | And() | Or() | Mux() | Compare() | Bits() | Join() | Lookup():
+            return f"n{net}"
+        case _:
+            assert_never(cell)
 
 
 def c_string(text: str) -> str:

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.backends.names import feature_name
+from forestc.forest.ir import Forest
+from forestc.forest.numbers import word_range
 from forestc.netlist.ir import Input, Netlist, WordType
 
 VALID_PORTS = ("in_valid", "out_valid")
@@ -35,6 +38,26 @@ def input_fields(netlist: Netlist) -> list[Field]:
 def output_fields(netlist: Netlist) -> list[Field]:
     """The results in `y`, the first output lowest."""
     return _packed((name, netlist.types[net]) for name, net in netlist.outputs if name not in VALID_PORTS)
+
+
+def input_note(forest: Forest, field: Field) -> str:
+    """A feature's place, name and format, as a comment tells them."""
+    index = int(field.name[1:])
+    feature = forest.features[index]
+    missing = word_range(feature.number, feature.missing).missing
+    absent = "" if missing is None else f", {missing} means missing"
+    return f"{_span(field)} {feature_name(index, feature.name)}: {feature.number}{absent}"
+
+
+def output_note(field: Field) -> str:
+    """A result's place, sign and meaning."""
+    sign = "signed" if field.word.signed else "unsigned"
+    meaning = "index of the class" if field.name.startswith("label") else "one step is worth the manifest's scale"
+    return f"{_span(field)} {field.name}: {sign}, {meaning}"
+
+
+def _span(field: Field) -> str:
+    return f"[{field.offset + field.word.width - 1}:{field.offset}]"
 
 
 def _packed(words: Iterable[tuple[str, WordType]]) -> list[Field]:

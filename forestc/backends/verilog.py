@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from forestc.backends.names import feature_name, identifier
-from forestc.backends.ports import Field, input_fields, output_fields, width_of
+from forestc.backends.names import identifier, net_name
+from forestc.backends.ports import Field, input_fields, input_note, output_fields, output_note, width_of
 from forestc.forest.ir import Forest
-from forestc.forest.numbers import word_range
 from forestc.netlist.ir import (
     Add,
     And,
@@ -73,25 +72,9 @@ class _Writer:
         self.names = [self._name(net, cell) for net, cell in enumerate(netlist.cells)]
 
     def _name(self, net: Net, cell: Cell) -> str:
-        word = self.netlist.types[net]
-        match cell:
-            case Const(value):
-                return _literal(value, word.width)
-            case Input(name):
-                if name[0] != "x":
-                    return name
-                index = int(name[1:])
-                return feature_name(index, self.forest.features[index].name)
-            case Less() | InSet():
-                return f"c{net}"
-            case Add():
-                return f"sum{net}"
-            case Register():
-                return f"r{net}"
-            case Not() | And() | Or() | Mux() | Compare() | Bits() | Join() | Lookup():
-                return f"n{net}"
-            case _:
-                assert_never(cell)
+        if isinstance(cell, Const):
+            return _literal(cell.value, self.netlist.types[net].width)
+        return net_name(net, cell, self.forest)
 
     def view(self, inputs: list[Field], outputs: list[Field]) -> dict[str, object]:
         """What the core's template loops over: finished lines."""
@@ -123,8 +106,8 @@ class _Writer:
             body.append(f"wire unused = &{{1'b0, {', '.join(unused)}}};")
         return {
             "title": f"{len(self.forest.trees)} trees, {self.forest.n_nodes} nodes",
-            "x_map": [self._input_note(field) for field in inputs] or ["none: the result is constant"],
-            "y_map": [self._output_note(field) for field in outputs],
+            "x_map": [input_note(self.forest, field) for field in inputs] or ["none: the result is constant"],
+            "y_map": [output_note(field) for field in outputs],
             # registers are declared before the logic that reads them
             "body": registers + body,
             "resets": resets,
@@ -137,20 +120,6 @@ class _Writer:
         read = {net for cell in self.netlist.cells for net in reads(cell)}
         read |= {net for _, net in self.netlist.outputs}
         return [self.names[net] for net, cell in self.netlist.inputs if net not in read and cell.name[0] == "x"]
-
-    def _input_note(self, field: Field) -> str:
-        index = int(field.name[1:])
-        feature = self.forest.features[index]
-        missing = word_range(feature.number, feature.missing).missing
-        absent = "" if missing is None else f", {missing} means missing"
-        span = f"[{field.offset + field.word.width - 1}:{field.offset}]"
-        return f"{span} {feature_name(index, feature.name)}: {feature.number}{absent}"
-
-    def _output_note(self, field: Field) -> str:
-        sign = "signed" if field.word.signed else "unsigned"
-        meaning = "index of the class" if field.name.startswith("label") else "one step is worth the manifest's scale"
-        span = f"[{field.offset + field.word.width - 1}:{field.offset}]"
-        return f"{span} {field.name}: {sign}, {meaning}"
 
     def _note(self, origin: Origin, cell: Cell) -> str:
         return f"  // tree {origin.tree}, node {origin.node}" if isinstance(cell, Less) and origin.tree >= 0 else ""

@@ -6,6 +6,9 @@ differ from the quantised evaluator's, and shows the first.
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,10 +29,14 @@ from forestc.netlist.ir import Netlist
 from forestc.toolchain import verilator
 from forestc.toolchain.compilers import STRICT, ap_types, c_compiler, cxx_compiler, sanitizers, version
 from forestc.toolchain.run import find, run_tool
+from forestc.toolchain.yosys import run_yosys
 from hdl_templates import render
 from hw_sim import Simulator
 
 IntMatrix: TypeAlias = NDArray[np.int64]
+_TO_RTLIL = (
+    "import runpy, sys; from amaranth.back import rtlil; print(runpy.run_path(sys.argv[1])['convert'](rtlil), end='')"
+)
 
 
 @dataclass(frozen=True)
@@ -104,8 +111,7 @@ class VerilatorEngine:
         self.netlist = design.netlist
         self.inputs, self.outputs = input_fields(self.netlist), output_fields(self.netlist)
         self.folder = folder
-        source = design.path("verilog")
-        (folder / source.name).write_bytes(source.read_bytes())
+        source = self._source(design)
         self.y_lanes = max(1, -(-width_of(self.outputs) // 32))
         main = render(
             "check/verilator_main.cpp.j2",
@@ -114,8 +120,14 @@ class VerilatorEngine:
             latency=self.netlist.latency,
         )
         top = verilog.module_name(self.netlist)
-        self.program = verilator.build(tool, [source.name], top, main, folder)
+        self.program = verilator.build(tool, [source], top, main, folder)
         self.tool = tool.version
+
+    def _source(self, design: Design) -> str:
+        """Puts the Verilog into the folder; its name there."""
+        source = design.path("verilog")
+        (self.folder / source.name).write_bytes(source.read_bytes())
+        return source.name
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
         data = packed_bytes(self.inputs, vectors.words).astype("<u4").tobytes()
@@ -251,6 +263,27 @@ class HlsEngine:
         return difference(np.frombuffer(out, dtype="<i8").reshape(-1, wanted.shape[1]), wanted)
 
 
-_ALL = (NetlistEngine, IcarusEngine, VerilatorEngine, CEngine, HlsEngine)
+class AmaranthEngine(VerilatorEngine):
+    """The written Amaranth component, turned into Verilog by a Python process and a yosys of their own."""
+
+    name: ClassVar[str] = "amaranth"
+    role: ClassVar[str] = "amaranth"
+
+    def __init__(self, design: Design, folder: Path) -> None:
+        if importlib.util.find_spec("amaranth") is None:
+            raise ToolError("Amaranth is not installed", do='pip install "forestc[amaranth]"')
+        super().__init__(design, folder)
+        self.tool = f"Amaranth {importlib.metadata.version('amaranth')}, {self.tool}"
+
+    def _source(self, design: Design) -> str:
+        source = design.path("amaranth")
+        (self.folder / source.name).write_bytes(source.read_bytes())
+        told = run_tool([sys.executable, "-c", _TO_RTLIL, source.name], self.folder, seconds=1800)
+        (self.folder / "core.il").write_bytes(told)
+        run_yosys("read_rtlil core.il\nproc\nwrite_verilog -noattr core.v", self.folder, seconds=1800)
+        return "core.v"
+
+
+_ALL = (NetlistEngine, IcarusEngine, VerilatorEngine, CEngine, HlsEngine, AmaranthEngine)
 ENGINES: dict[str, Callable[[Design, Path], Engine]] = {engine.name: engine for engine in _ALL}
 ROLES: dict[str, str] = {engine.name: engine.role for engine in _ALL}

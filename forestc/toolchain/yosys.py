@@ -56,6 +56,15 @@ def yosys_version(command: tuple[str, ...], folder: Path) -> str:
     return f"{' '.join(told[:2])}{' (pip)' if command[0] == sys.executable else ''}"
 
 
+def run_yosys(script: str, folder: Path, *, seconds: float = 3600) -> None:
+    """Runs a script, a command a line, on files of one folder. Raises ToolError."""
+    command = find_yosys()
+    if command is None:
+        raise ToolError("there is no yosys", do='pip install "forestc[synth]", or install yosys')
+    (folder / "script.ys").write_text(script)
+    run_tool([*command, "-q", "script.ys"], folder, seconds=seconds)
+
+
 def synthesise(
     files: list[Path], top: str, target: str, *, netlist: str | None = None, native: bool = False, seconds: float = 3600
 ) -> Cells:

@@ -46,7 +46,7 @@ def test_everything_agrees(folder, need_tool):
     need_tool("verilator")
     result = run(folder, engines=list(ENGINES))
     assert result.ok
-    assert set(result.engines) == {"netlist", "icarus", "verilator", "c", "hls"}
+    assert set(result.engines) == set(ENGINES)
     counted = sum(result.vectors.values())
     for engine in result.engines.values():
         assert (engine.differences, engine.vectors) == (0, counted)

