@@ -158,6 +158,8 @@ def check(
     ] = None,
     random: Annotated[int, typer.Option("--random", min=0, help="random vectors beside the rows")] = 10_000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="of the random vectors")] = 0,
+    prove: Annotated[bool, typer.Option("--prove", help="prove it for every input, too")] = False,
+    native: Annotated[bool, typer.Option("--native", help="prove with a yosys on the PATH")] = False,
     json_: Json = False,
 ) -> None:
     """Does what was written still say what the model says?"""
@@ -175,9 +177,17 @@ def check(
             engines=[part.strip() for part in engines.split(",")] if engines else None,
             random_rows=random,
             seed=seed,
+            prove=prove,
+            native=native,
             progress=say,
         )
     _show(json_, result.figures, lambda: check_tables(result, not design.forest.decides))
+    if result.proof is not None and not result.proof.proved:
+        part = next(part for part in result.proof.parts if part.proved < part.asked)
+        told = "is refuted" if result.proof.refuted else "is not finished"
+        raise CheckError(
+            f"the proof {told}: {part.name}", where=part.why, do="compile again, and report it if it stays"
+        )
     if not result.ok:
         wrong = {name: engine for name, engine in result.engines.items() if engine.differences}
         first = next(iter(wrong.items()), None)

@@ -116,19 +116,48 @@ class _Writer:
         }
 
     def _unused(self) -> list[str]:
-        """The features that no cell reads, so that a linter can be told."""
-        read = {net for cell in self.netlist.cells for net in reads(cell)}
-        read |= {net for _, net in self.netlist.outputs}
-        return [self.names[net] for net, cell in self.netlist.inputs if net not in read and cell.name[0] == "x"]
+        """Features and registers, or their low bits, that no cell reads: so that a linter can be told."""
+        cells, types = self.netlist.cells, self.netlist.types
+        idle = [word.width for word in types]  # so many low bits of each net nobody reads
+        for _, net in self.netlist.outputs:
+            idle[net] = 0
+        for net in range(len(cells) - 1, -1, -1):
+            cell = cells[net]
+            for a in reads(cell):
+                less = 0
+                if isinstance(cell, Register):
+                    less = idle[net]
+                elif isinstance(cell, Less) and self.bitwise(a):
+                    less = min((cell.threshold & -cell.threshold).bit_length() - 1, types[a].width - 1)
+                    less = max(less, 0) if cell.threshold else types[a].width - 1
+                idle[a] = min(idle[a], less)
+        found = []
+        for net, cell in enumerate(cells):
+            if idle[net] and (isinstance(cell, Register) or (isinstance(cell, Input) and cell.name[0] == "x")):
+                whole = idle[net] == types[net].width
+                found.append(self.names[net] if whole else f"{self.names[net]}[{idle[net] - 1}:0]")
+        return found
+
+    def bitwise(self, net: Net) -> bool:
+        """Whether a comparator of this net is written bit by bit: of a feature; of a sum it joins the carries."""
+        cell = self.netlist.cells[net]
+        while isinstance(cell, Register):
+            cell = self.netlist.cells[cell.a]
+        return isinstance(cell, Input)
 
     def _note(self, origin: Origin, cell: Cell) -> str:
-        return f"  // tree {origin.tree}, node {origin.node}" if isinstance(cell, Less) and origin.tree >= 0 else ""
+        if not isinstance(cell, Less):
+            return ""
+        where = f", tree {origin.tree}, node {origin.node}" if origin.tree >= 0 else ""
+        return f"  // {self.names[cell.a]} < {cell.threshold}{where}"
 
     def expression(self, cell: Cell, word: WordType) -> str:
         """The right-hand side of a combinational cell."""
         names, types = self.names, self.netlist.types
         match cell:
             case Less(a, threshold):
+                if self.bitwise(a):
+                    return below(names[a], types[a], threshold)
                 width = types[a].width
                 if types[a].signed:
                     return f"$signed({names[a]}) < $signed({_literal(threshold, width)})"
@@ -174,6 +203,22 @@ class _Writer:
         if not own.signed:
             return f"{{{more}'d0, {self.names[net]}}}"
         return f"{{{{{more}{{{self.names[net]}[{own.width - 1}]}}}}, {self.names[net]}}}"
+
+
+def below(name: str, word: WordType, threshold: int) -> str:
+    """Whether a word is below a constant, bit by bit: `and` where the constant's bit is 0, `or` where it is 1, from the
+    lowest bit that counts. Synthesis makes a few LUTs of it where `<` would become a carry chain."""
+    pattern = threshold & ((1 << word.width) - 1)
+    if word.signed:  # the order of two's complement is that of the pattern with its highest bit turned over
+        pattern ^= 1 << (word.width - 1)
+    if word.width == 1:
+        return f"~{name}"
+    low = (pattern & -pattern).bit_length() - 1
+    bits = [f"{'' if word.signed and place == word.width - 1 else '~'}{name}[{place}]" for place in range(word.width)]
+    text = bits[low]
+    for place in range(low + 1, word.width):
+        text = f"{bits[place]} {'|' if pattern >> place & 1 else '&'} ({text})"
+    return text.replace(f"({bits[low]})", bits[low])
 
 
 def sum_of_products(names: list[str], table: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ import numpy as np
 
 from forestc.checks.agreement import Agreement, agreement
 from forestc.checks.engines import ENGINES, ROLES, Difference, Engine
+from forestc.checks.proof import Proof
+from forestc.checks.proof import prove as prove_design
 from forestc.checks.vectors import Vectors, vectors
 from forestc.data import rows_from
 from forestc.design import Design, open_design
@@ -43,13 +45,14 @@ class CheckResult:
     engines: dict[str, EngineResult]
     vectors: dict[str, int]
     agreement: Agreement
+    proof: Proof | None = None
     figures: dict[str, Any] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
         """No engine that ran found a difference, and at least one ran."""
         ran = [result.differences for result in self.engines.values() if result.differences is not None]
-        return bool(ran) and not any(ran)
+        return bool(ran) and not any(ran) and (self.proof is None or self.proof.proved)
 
 
 def check(
@@ -61,6 +64,8 @@ def check(
     random_rows: int = RANDOM_ROWS,
     seed: int = 0,
     require: bool = False,
+    prove: bool = False,
+    native: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> CheckResult:
     """Holds a compiled folder against its quantised forest and that against the model.
@@ -68,7 +73,8 @@ def check(
     Every engine gets all rows given, rows on every threshold and one step either side of it, and
     `random_rows` random ones. engines: names to run, default all that fit the design's targets. An engine
     whose tool is not installed is reported as not run, unless it was named or `require` is set: then
-    ToolError. Raises ForestcError for rows or folders that can't be read.
+    ToolError. prove: for every input, too (`forestc.checks.proof`); native: by a yosys on the PATH.
+    Raises ForestcError for rows or folders that can't be read.
     """
     if not isinstance(design, Design):
         design = open_design(design)
@@ -92,7 +98,8 @@ def check(
                 found[name].seconds += time.perf_counter() - start
     progress("agreement with the model")
     agreed = agreement(design.model, design.forest, opened)
-    return CheckResult(found, counts, agreed, _figures(found, counts, agreed))
+    proof = prove_design(design, progress, native=native) if prove else None
+    return CheckResult(found, counts, agreed, proof, _figures(found, counts, agreed, proof))
 
 
 def _build(
@@ -149,7 +156,9 @@ def _add(result: EngineResult, found: Difference, chunk: Vectors) -> None:
     result.vectors += len(chunk.words)
 
 
-def _figures(found: dict[str, EngineResult], counts: dict[str, int], agreed: Agreement) -> dict[str, Any]:
+def _figures(
+    found: dict[str, EngineResult], counts: dict[str, int], agreed: Agreement, proof: Proof | None
+) -> dict[str, Any]:
     return {
         "rows": agreed.rows,
         "vectors": counts,
@@ -159,5 +168,6 @@ def _figures(found: dict[str, EngineResult], counts: dict[str, int], agreed: Agr
         "largest_error": agreed.largest_error,
         "tools": {name: result.tool or f"not run: {result.why}" for name, result in found.items()},
         "seconds": {name: round(result.seconds, 3) for name, result in found.items()},
-        "proved": None,
+        "proved": None if proof is None else proof.proved,
+        "proof": [] if proof is None else [asdict(part) for part in proof.parts],
     }

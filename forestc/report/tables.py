@@ -188,11 +188,19 @@ def check_tables(result: CheckResult, regression: bool) -> list[Table]:
     ]
     if agreed.largest_error is not None:
         summary.append(("largest error of a score", f"{agreed.largest_error:.4g}"))
+    proof = []
+    if result.proof is not None:
+        parts = [
+            (part.name, f"{part.proved:,} of {part.asked:,}", f"{part.seconds:.1f}") for part in result.proof.parts
+        ]
+        title = "proved for every input" if result.proof.proved else "not proved"
+        proof.append(table(f"equal to the quantised forest: {title}", ("part", "proved", "seconds"), parts))
     return [
         table(
             f"against the quantised forest, bit for bit ({counts})",
             ("engine", "vectors", "differences", "seconds", "tool"),
             rows,
         ),
+        *proof,
         table("the quantised forest against the model, on the rows", ("what", "figure"), summary),
     ]

@@ -56,9 +56,9 @@ def yosys_version(command: tuple[str, ...], folder: Path) -> str:
     return f"{' '.join(told[:2])}{' (pip)' if command[0] == sys.executable else ''}"
 
 
-def run_yosys(script: str, folder: Path, *, seconds: float = 3600) -> None:
+def run_yosys(script: str, folder: Path, *, native: bool = False, seconds: float = 3600) -> None:
     """Runs a script, a command a line, on files of one folder. Raises ToolError."""
-    command = find_yosys()
+    command = find_yosys(native)
     if command is None:
         raise ToolError("there is no yosys", do='pip install "forestc[synth]", or install yosys')
     (folder / "script.ys").write_text(script)

@@ -24,8 +24,8 @@ from random_forests import random_forest
 import forestc
 from forestc.backends import amaranth, verilog
 from forestc.backends.ports import VALID_PORTS, input_fields, output_fields
-from forestc.checks.amaranth import prove, prove_texts
 from forestc.checks.engines import AmaranthEngine
+from forestc.checks.equality import prove_component, prove_equal
 from forestc.checks.vectors import Vectors, expected, vectors
 from forestc.design import Design
 from forestc.errors import CheckError, ForestcError, MissingExtraError, ToolError
@@ -132,7 +132,7 @@ HOSTILE = ['"""\nimport os\n"""', "x", "None", "as_value", "m", "self", "', '", 
 def test_hostile_names_are_harmless(name, tmp_path):
     forest = named_forest(name, HOSTILE)
     netlist = lowered(forest, 1, "scores")
-    prove(forest, netlist)
+    prove_component(forest, netlist)
     if name in ("random", "amaranth", '"""'):  # names of modules that Amaranth itself imports
         ((file, text),) = amaranth.emit(forest, netlist).items()
         (tmp_path / file).write_text(text)
@@ -168,7 +168,7 @@ def test_the_written_file_is_a_program(tmp_path):
 def test_without_amaranth_there_is_one_clear_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "amaranth", None)
     with pytest.raises(MissingExtraError, match=r"Amaranth is not installed; pip install \"forestc\[amaranth\]\""):
-        prove(SMALL, lowered(SMALL, 0))
+        prove_component(SMALL, lowered(SMALL, 0))
 
 
 # --- equality ---------------------------------------------------------------------------------------------
@@ -178,14 +178,14 @@ def test_without_amaranth_there_is_one_clear_error(monkeypatch):
 @given(st.integers(0, 10**6), st.sampled_from([0, 1, 3]), st.sampled_from(["auto", "scores", "both"]))
 def test_random_forests_are_proved_equal(seed, latency, outputs):
     forest = random_forest(seed, True)
-    prove(forest, lowered(forest, latency, outputs))
+    prove_component(forest, lowered(forest, latency, outputs))
 
 
 @pytest.mark.parametrize(("name", "latency"), [("breast_cancer.json", 0), ("digits.skops", 3)])
 def test_shipped_models_are_proved_equal(name, latency):
     model = forestc.load(MODELS / name)
     forest = forestc.quantize(model, np.random.default_rng(0).random((200, model.columns)) * 16)
-    prove(forest, lowered(forest, latency))
+    prove_component(forest, lowered(forest, latency))
 
 
 def all_kinds(random: Random, latency: int) -> Netlist:
@@ -256,7 +256,7 @@ def test_every_kind_of_cell_is_proved_and_simulated(latency):
         netlist = all_kinds(Random(seed), latency)
         assert netlist.latency == latency
         seen |= {type(cell) for cell in netlist.cells}
-        prove(NAMES, netlist)
+        prove_component(NAMES, netlist)
         if not latency:
             simulated_equals_the_cells(netlist, seed)
     assert {Less, InSet, Not, And, Or, Mux, Add, Compare, Bits, Join, Lookup, Const} <= seen
@@ -295,23 +295,23 @@ def test_differences_are_refused():
     text = text_of(forest, netlist)
     top = verilog.module_name(netlist)
     ours = verilog.emit(forest, netlist)[f"{top}.v"]
-    prove_texts(ours, rtlil_of(text), top)
+    prove_equal(ours, rtlil_of(text), top, "it")
     for pattern, change in PLANTED:
         places = list(re.finditer(pattern, text))
         assert places, pattern
         for match in (places[0], places[-1]):
             other = text[: match.start()] + change(match) + text[match.end() :]
             with pytest.raises(CheckError, match="does not equal the Verilog"):
-                prove_texts(ours, rtlil_of(other), top)
+                prove_equal(ours, rtlil_of(other), top, "it")
     for start in ("1", "x"):
         other = re.sub(
             r"(init \d+'\d*)0\n(  wire width \d+ (?:signed )?\\r)", rf"\g<1>{start}\n\2", rtlil_of(text), count=1
         )
         assert other != rtlil_of(text)
         with pytest.raises(CheckError):
-            prove_texts(ours, other, top)
+            prove_equal(ours, other, top, "it")
     with pytest.raises(ToolError):  # no text of a circuit is no difference
-        prove_texts(ours, "module \\broken", top)
+        prove_equal(ours, "module \\broken", top, "it")
 
 
 PLANTED = [

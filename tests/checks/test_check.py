@@ -89,7 +89,7 @@ def test_planted_errors_in_c_are_found(folder, mutant):
 
 
 V_MUTANTS = [
-    (r" < (\d+)'d(\d+);", lambda m: f" < {m[1]}'d{int(m[2]) - 1};"),
+    (r" ([|&]) \(", lambda m: f" {'&' if m[1] == '|' else '|'} ("),
     (r"\? (\w+|\d+'d\d+) : ([^;]+);", lambda m: f"? {m[2]} : {m[1]};"),
     (r" \+ ", lambda m: " - "),
     (r"(r\d+) <= [^;]+;", lambda m: f"{m[1]} <= 0;"),

@@ -17,20 +17,21 @@ module small_model (
     wire [7:0] x0_a_b = x[7:0];
     wire [5:0] x1_finish = x[13:8];
     wire [2:0] x2_1st = x[16:14];
-    wire c7 = $signed(x1_finish) < $signed(6'h39);  // tree 0, node 1
-    wire c8 = $signed(x1_finish) < $signed(6'd31);  // tree 0, node 1
+    wire c7 = x1_finish[5] & (~x1_finish[4] | (~x1_finish[3] | (~x1_finish[2] & (~x1_finish[1] & ~x1_finish[0]))));  // x1_finish < -7, tree 0, node 1
+    wire c8 = x1_finish[5] | (~x1_finish[4] | (~x1_finish[3] | (~x1_finish[2] | (~x1_finish[1] | ~x1_finish[0]))));  // x1_finish < 31, tree 0, node 1
     wire n9 = ~c8;
     wire n10 = c7 | n9;
     wire [2:0] n11 = n10 ? 3'd0 : 3'd7;
-    wire c13 = x0_a_b < 8'd90;  // tree 0, node 0
+    wire c13 = ~x0_a_b[7] & (~x0_a_b[6] | (~x0_a_b[5] & (~x0_a_b[4] | (~x0_a_b[3] | (~x0_a_b[2] & ~x0_a_b[1])))));  // x0_a_b < 90, tree 0, node 0
     wire [2:0] n14 = c13 ? n11 : 3'd5;
     wire [1:0] n17 = c13 ? 2'd1 : 2'd0;
     wire c19 = (x2_1st == 3'd1) | (x2_1st == 3'd4);
     wire [1:0] n20 = c19 ? n17 : 2'd3;
     wire [3:0] sum21 = {2'd0, n20} + {1'd0, n14};
-    wire c22 = sum21 < 4'd6;
+    wire c22 = sum21 < 4'd6;  // sum21 < 6
     wire n23 = ~c22;
     wire [4:0] sum25 = {1'd0, sum21} + 5'h1c;
+    wire unused = &{1'b0, x0_a_b[0:0]};
 
     assign y[0:0] = n23;
     assign y[5:1] = sum25;

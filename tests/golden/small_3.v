@@ -31,20 +31,21 @@ module small_model (
     wire [7:0] x0_a_b = x[7:0];
     wire [5:0] x1_finish = x[13:8];
     wire [2:0] x2_1st = x[16:14];
-    wire c7 = $signed(x1_finish) < $signed(6'h39);  // tree 0, node 1
-    wire c8 = $signed(x1_finish) < $signed(6'd31);  // tree 0, node 1
+    wire c7 = x1_finish[5] & (~x1_finish[4] | (~x1_finish[3] | (~x1_finish[2] & (~x1_finish[1] & ~x1_finish[0]))));  // x1_finish < -7, tree 0, node 1
+    wire c8 = x1_finish[5] | (~x1_finish[4] | (~x1_finish[3] | (~x1_finish[2] | (~x1_finish[1] | ~x1_finish[0]))));  // x1_finish < 31, tree 0, node 1
     wire n9 = ~c8;
     wire n10 = c7 | n9;
     wire [2:0] n12 = r11 ? 3'd0 : 3'd7;
-    wire c14 = x0_a_b < 8'd90;  // tree 0, node 0
+    wire c14 = ~x0_a_b[7] & (~x0_a_b[6] | (~x0_a_b[5] & (~x0_a_b[4] | (~x0_a_b[3] | (~x0_a_b[2] & ~x0_a_b[1])))));  // x0_a_b < 90, tree 0, node 0
     wire [2:0] n16 = r15 ? n12 : 3'd5;
     wire [1:0] n19 = c14 ? 2'd1 : 2'd0;
     wire c21 = (x2_1st == 3'd1) | (x2_1st == 3'd4);
     wire [1:0] n24 = r22 ? r23 : 2'd3;
     wire [3:0] sum27 = {2'd0, r25} + {1'd0, r26};
-    wire c28 = sum27 < 4'd6;
+    wire c28 = sum27 < 4'd6;  // sum27 < 6
     wire n29 = ~c28;
     wire [4:0] sum31 = {1'd0, sum27} + 5'h1c;
+    wire unused = &{1'b0, x0_a_b[0:0]};
 
     initial begin
         r11 = 1'd0;

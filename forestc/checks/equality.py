@@ -1,4 +1,5 @@
-"""Proves that the Amaranth component and the Verilog of one netlist are equal, by yosys.
+"""Proves by yosys that two descriptions of one netlist are equal: written Verilog, and RTLIL of the netlist itself
+or of the Amaranth component.
 
 Both name their nets alike, so equality is proved net by net, each from the nets it reads: mostly the same cell on the
 same nets, which needs no solver, and a small problem for SAT where the two say it with different cells.
@@ -45,8 +46,8 @@ equiv_status -assert
 _REFUSED = ("unproven", "Assertion failed", "No matching port")
 
 
-def prove(forest: Forest, netlist: Netlist, *, seconds: float = 3600) -> None:
-    """Proves the component of a netlist equal to its Verilog, for all inputs at all times.
+def prove_component(forest: Forest, netlist: Netlist, *, seconds: float = 3600) -> None:
+    """Proves the Amaranth component of a netlist equal to its Verilog, for all inputs at all times.
 
     Raises CheckError if they differ, MissingExtraError without Amaranth, ToolError without yosys.
     """
@@ -55,18 +56,21 @@ def prove(forest: Forest, netlist: Netlist, *, seconds: float = 3600) -> None:
 
     top = verilog.module_name(netlist)
     gate: str = component.convert(rtlil)
-    prove_texts(verilog.emit(forest, netlist)[f"{top}.v"], gate, top, seconds=seconds)
+    prove_equal(verilog.emit(forest, netlist)[f"{top}.v"], gate, top, "the Amaranth component", seconds=seconds)
 
 
-def prove_texts(gold: str, gate: str, top: str, *, seconds: float = 3600) -> None:
-    """The same of texts, Verilog and RTLIL, whose modules are both called `top`. Raises CheckError, ToolError."""
+def prove_equal(gold: str, gate: str, top: str, what: str, *, native: bool = False, seconds: float = 3600) -> None:
+    """Proves Verilog (gold) and RTLIL (gate), whose modules are both called `top`, equal for all inputs at all times.
+
+    what: the name of the gate in the error. Raises CheckError if they differ, ToolError.
+    """
     with tempfile.TemporaryDirectory(prefix="forestc-prove-") as scratch:
         folder = Path(scratch)
         (folder / "gold.v").write_text(gold)
         (folder / "gate.il").write_text(gate)
         try:
-            run_yosys(_SCRIPT.format(top=top), folder, seconds=seconds)
+            run_yosys(_SCRIPT.format(top=top), folder, native=native, seconds=seconds)
         except ToolError as error:
             if any(told in error.where for told in _REFUSED):
-                raise CheckError("the Amaranth component does not equal the Verilog", where=error.where) from None
+                raise CheckError(f"{what} does not equal the Verilog", where=error.where) from None
             raise

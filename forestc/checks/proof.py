@@ -1,0 +1,567 @@
+"""check --prove: the written Verilog equals the quantised forest for every input.
+
+A chain of small proofs, each cut where the next begins, since one question about the whole has no answer in time:
+
+| part     | what is shown                                                                        | by            |
+|----------|--------------------------------------------------------------------------------------|---------------|
+| trees    | a net says what the tree says, for every word of every feature                        | bit vectors   |
+| votes    | a net adds a part's weight where the part decides for a class                         | bit vectors   |
+| scores   | each sum adds the nets of its trees, each once, and a constant, and can't overflow     | linear forms  |
+| decision | the class is the one that the sums decide, whatever they are                          | bit vectors   |
+| verilog  | the file is the netlist, net by net and register by register, for all time            | yosys         |
+
+Registers are seen through: the netlist's verifier has shown that all paths pass the same number of them, so that a
+pipelined netlist is its logic, later. Bit-vector questions go to bitwuzla.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.backends.ports import input_fields
+from forestc.backends.verilog import module_name
+from forestc.checks.equality import prove_equal
+from forestc.checks.rtlil import rtlil
+from forestc.checks.solver import Solver, Term
+from forestc.checks.vectors import random_words
+from forestc.design import Design
+from forestc.errors import CheckError
+from forestc.forest.boundary import boundary_inputs
+from forestc.forest.evaluate import leaf_nodes
+from forestc.forest.ir import LEAF, Decision, Forest
+from forestc.forest.ir import Part as ForestPart
+from forestc.lowering.trees import LABEL, SCORE
+from forestc.netlist.builder import width_for
+from forestc.netlist.ir import (
+    Add,
+    And,
+    Bits,
+    Cell,
+    Compare,
+    Const,
+    Input,
+    InSet,
+    Join,
+    Less,
+    Lookup,
+    Mux,
+    Net,
+    Netlist,
+    Not,
+    Or,
+    Register,
+    WordType,
+    reads,
+)
+
+SIGNATURE_WORDS = 512  # inputs on which a tree's net is looked for
+DECISION_SECONDS = 300
+
+
+@dataclass
+class Part:
+    """One part: how many questions, how many of them proved, seconds, and why the first that was not."""
+
+    name: str
+    asked: int = 0
+    proved: int = 0
+    seconds: float = 0.0
+    why: str = ""
+
+
+@dataclass
+class Proof:
+    """What was asked and what was proved. refuted: a part is wrong, rather than not decided."""
+
+    parts: list[Part] = field(default_factory=list)
+    refuted: bool = False
+
+    @property
+    def proved(self) -> bool:
+        return bool(self.parts) and all(part.asked == part.proved for part in self.parts)
+
+
+class UnprovedError(Exception):
+    """A step could not be shown. wrong: it is refuted."""
+
+    def __init__(self, why: str, wrong: bool = False) -> None:
+        super().__init__(why)
+        self.wrong = wrong
+
+
+def prove(design: Design, progress: Callable[[str], None] = lambda _: None, *, native: bool = False) -> Proof:
+    """Proves what a compiled folder holds equal to its quantised forest: netlist, and Verilog where it is a target.
+
+    Raises MissingExtraError without bitwuzla, ToolError where yosys can't run.
+    """
+    proof = prove_netlist(design.forest, design.netlist, progress=progress)
+    if "verilog" in design.manifest["files"]:
+        text = design.path("verilog").read_text(encoding="utf-8", errors="replace")
+        prove_verilog(design.forest, design.netlist, text, proof, progress, native)
+    return proof
+
+
+def prove_netlist(
+    forest: Forest, netlist: Netlist, proof: Proof | None = None, progress: Callable[[str], None] = lambda _: None
+) -> Proof:
+    """Proves a netlist equal to its quantised forest. Raises MissingExtraError without bitwuzla."""
+    proof = proof or Proof()
+    return _NetlistProof(forest, netlist, proof, progress).run()
+
+
+def prove_verilog(
+    forest: Forest,
+    netlist: Netlist,
+    text: str,
+    proof: Proof | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+    native: bool = False,
+) -> Proof:
+    """Proves a Verilog text equal to the netlist. Raises ToolError where yosys can't run."""
+    proof = proof or Proof()
+    progress("proof: the Verilog, net by net")
+    part = Part("verilog", asked=1)
+    proof.parts.append(part)
+    start = time.perf_counter()
+    top = module_name(netlist)
+    try:
+        prove_equal(text, rtlil(forest, netlist, top), top, "the netlist", native=native)
+        part.proved = 1
+    except CheckError as error:
+        part.why = f"{error.what}; {error.where}"
+        proof.refuted = True
+    part.seconds = time.perf_counter() - start
+    return proof
+
+
+Form = tuple[tuple[tuple[Net, int], ...], int]  # (net, how often) ascending, and a constant
+
+
+class _NetlistProof:
+    def __init__(self, forest: Forest, netlist: Netlist, proof: Proof, progress: Callable[[str], None]) -> None:
+        self.forest, self.netlist, self.proof, self.progress = forest, netlist, proof, progress
+        self.largest: dict[Net, int] = {}  # of the nets that say what a tree or a vote says
+        self.same: dict[Net, Net] = {}  # each of those, to the first that says the same
+        self.absent: list[tuple[int, int]] = []  # trees and output columns that no net says
+        self.always: dict[Net, int] = {}  # votes that never change
+        self.forms: dict[Net, Form] = {}
+
+    def run(self) -> Proof:
+        try:
+            outputs = dict(self.netlist.outputs)
+            labels = [net for name, net in outputs.items() if name.startswith(LABEL)]
+            scores = {int(name[len(SCORE) :]): net for name, net in outputs.items() if name.startswith(SCORE)}
+            expected = self.trees([*labels, *scores.values()])
+            if self.forest.parts and self.forest.combine.kind == "vote":
+                expected = self.votes(expected)
+            if scores:
+                with self.part("scores", len(scores)) as part:
+                    for index, net in scores.items():
+                        if self.form(net) != expected[index]:
+                            raise UnprovedError(
+                                f"score{index} is not the sum of its trees{self.told_absent()}", wrong=True
+                            )
+                        part.proved += 1
+            if labels:
+                targets = self.forest.targets
+                with self.part("decision", len(labels)) as part:
+                    for net, target in zip(labels, targets, strict=True):
+                        here = expected if len(targets) == 1 else expected[target.start : target.stop]
+                        self.decided(net, target.decision, here)
+                        part.proved += 1
+        except (UnprovedError, TimeoutError):
+            pass  # the part says why
+        return self.proof
+
+    def told_absent(self) -> str:
+        return f"; no net says what tree {self.absent[0][0]} says" if self.absent else ""
+
+    def part(self, name: str, asked: int) -> _Running:
+        self.progress(f"proof: {name}")
+        return _Running(self.proof, Part(name, asked))
+
+    # ---- trees ------------------------------------------------------------------------------------------
+
+    def trees(self, roots: list[Net]) -> list[Form]:
+        """Finds and proves the net of each tree and output. The form that each output's sum must have."""
+        forest = self.forest
+        self.candidates = candidates = _Candidates(forest, self.netlist, roots)
+        terms: list[dict[Net, int]] = [{} for _ in range(forest.n_outputs)]
+        offsets = [int(bias) for bias in forest.bias]
+        asked = sum(len(tree.outputs) for tree in forest.trees)
+        with self.part("trees", asked) as part:
+            solver = Solver(forest, self.netlist)
+            for index, tree in enumerate(forest.trees):
+                for column, output in enumerate(tree.outputs):
+                    used = tree.values[tree.leaf[tree.left == LEAF], column]
+                    smallest, largest = int(used.min()), int(used.max())
+                    offsets[output] += smallest
+                    if largest > smallest:
+                        net, always = self.tree(solver, candidates, (index, column), smallest, largest - smallest)
+                        if always is None:
+                            terms[output][net] = terms[output].get(net, 0) + 1
+                        offsets[output] += always or 0
+                    part.proved += 1
+        return [self.known(term, offset) for term, offset in zip(terms, offsets, strict=True)]
+
+    def tree(
+        self, solver: Solver, candidates: _Candidates, place: tuple[int, int], smallest: int, largest: int
+    ) -> tuple[Net, int | None]:
+        """The net of tree and output column `place`, counted from its smallest leaf; and what it says if that never
+        changes, since no word reaches the other leaves. Raises UnprovedError."""
+        index, column = place
+        tree = self.forest.trees[index]
+        values = tree.values[tree.leaf, column].astype(np.int64) - smallest
+        found = candidates.nets_that_say(index, column, smallest)
+        always = candidates.constant(index, column, smallest)
+        if always is not None:
+            word = width_for(0, largest)
+            if solver.differ(solver.tree(tree, values, word), solver.constant(always, word.width)) is not None:
+                always = None
+        counter = None
+        proved: list[Net] = []
+        for net in found:
+            if self.same.get(net, -1) in proved:
+                continue  # shown to be what the first one is
+            gold = solver.tree(tree, values, self.netlist.types[net])
+            counter = solver.differ(gold, solver.net(net, {}))
+            if counter is None:
+                self.same[net] = proved[0] if proved else self.same.get(net, net)
+                self.largest[net] = largest
+                proved.append(self.same[net])
+                if always is not None:
+                    self.always[net] = always
+        if proved or always is not None:
+            return (proved or [0])[0], always
+        if counter is not None:
+            raise UnprovedError(f"tree {index}, output {tree.outputs[column]}: differs at {counter}", wrong=True)
+        # No net says it, and perhaps none has to: where its class can't win, its sum is not there. A number of its own
+        # stands for it, which no sum of nets can then equal.
+        absent = -1 - len(self.absent)
+        self.absent.append((index, column))
+        self.largest[absent] = largest
+        return absent, None
+
+    # ---- votes ------------------------------------------------------------------------------------------
+
+    def votes(self, sums: list[Form]) -> list[Form]:
+        """Each part decides a label, whose votes are added: proves the labels, then what each vote is worth."""
+        forest = self.forest
+        weights = [int(weight) for weight in forest.combine.weights or [1.0] * len(forest.parts)]
+        totals: list[dict[Net, int]] = [{} for _ in forest.classes]
+        fixed = [0] * len(forest.classes)
+        with self.part("votes", len(forest.parts) * (1 + len(forest.classes))) as part:
+            for index, (one, weight) in enumerate(zip(forest.parts, weights, strict=True)):
+                here = sums[one.start : one.stop]
+                said = self.candidates.decided(one)
+                labels = self.labels_of(one, said, here)
+                part.proved += 1
+                for kind in range(len(forest.classes)):
+                    always, nets = self.ballots(labels, kind, weight, said)
+                    if always is None and not nets:
+                        raise UnprovedError(f"no net holds the vote of part {index} for class {kind}", wrong=True)
+                    first = self.same.get(nets[0], nets[0]) if nets else 0
+                    for net in nets:
+                        self.largest[net] = weight
+                        self.same[net] = first
+                        if always is not None:
+                            self.always[net] = always
+                    if always is None:
+                        totals[kind][first] = totals[kind].get(first, 0) + 1
+                    else:
+                        fixed[kind] += always
+                    part.proved += 1
+        self.forms.clear()
+        return [self.known(term, more) for term, more in zip(totals, fixed, strict=True)]
+
+    def labels_of(self, one: ForestPart, said: NDArray[np.int64], sums: list[Form]) -> list[tuple[Net, bool]]:
+        """The nets that decide a part, and with True those that say the opposite of one that decides between two.
+        said: what it says on the inputs that nets are looked up by."""
+        found, why = [], "no net says what a part decides"
+        two = one.decision.kind == "threshold"
+        for inverted in (False, True)[: 1 + two]:
+            for net in self.candidates.that_say(1 - said if inverted else said):
+                try:
+                    self.decided(net, one.decision, sums, inverted)
+                    found.append((net, inverted))
+                except UnprovedError as error:
+                    why = str(error)
+        if not found:
+            raise UnprovedError(why, wrong=True)
+        return found
+
+    def ballots(
+        self, labels: list[tuple[Net, bool]], kind: int, weight: int, said: NDArray[np.int64]
+    ) -> tuple[int | None, list[Net]]:
+        """What a part's vote for a class always is, None if it depends, and the nets that hold it: `weight` where a
+        label is `kind`, else 0."""
+        always, nets = None, []
+        for label, inverted in labels:
+            word, cell = self.netlist.types[label], self.netlist.cells[label]
+            wanted = 1 - kind if inverted else kind
+            if not 0 <= wanted <= word.high:
+                always = 0
+            elif isinstance(cell, Const):
+                always = weight * int(cell.value == wanted)
+            else:
+                for net in self.candidates.that_say(np.where(said == kind, weight, 0)):
+                    own = self.netlist.types[net]
+                    if own != width_for(0, weight) or not _reads_only(self.netlist, net, label):
+                        continue
+                    solver = Solver(self.forest, self.netlist)
+                    free = solver.word(f"label{label}", word)
+                    gold = solver.choose(solver.equals(free, wanted, word), weight, 0, own)
+                    if solver.differ(gold, solver.net(net, {label: free})) is None:
+                        nets.append(net)
+        return always, nets
+
+    # ---- sums -------------------------------------------------------------------------------------------
+
+    def form(self, net: Net) -> Form:
+        """A net as a sum of proved nets and a constant. Raises UnprovedError where it is none or may overflow."""
+        known = self.forms.get(net)
+        if known is not None:
+            return known
+        cell = self.netlist.cells[net]
+        if net in self.always:
+            form: Form = ((), self.always[net])
+        elif net in self.largest:
+            form = (((self.same.get(net, net), 1),), 0)
+        elif isinstance(cell, Const):
+            form = ((), cell.value)
+        elif isinstance(cell, Register):
+            form = self.form(cell.a)
+        elif isinstance(cell, Add):
+            counts: dict[Net, int] = {}
+            constant = 0
+            for operand in cell.operands:
+                some, more = self.form(operand)
+                constant += more
+                for part, times in some:
+                    counts[part] = counts.get(part, 0) + times
+            form = (tuple(sorted(counts.items())), constant)
+        else:
+            raise UnprovedError(f"net {net} ({type(cell).__name__}) is no sum of trees", wrong=True)
+        low, high = self.span(form)
+        word = self.netlist.types[net]
+        if low < word.low or high > word.high:
+            raise UnprovedError(f"net {net} holds {low} to {high} in {word.width} bits", wrong=True)
+        self.forms[net] = form
+        return form
+
+    def known(self, terms: dict[Net, int], constant: int) -> Form:
+        """The form of a sum, nets that never change counted as what they are."""
+        fixed = sum(times * self.always[net] for net, times in terms.items() if net in self.always)
+        return tuple(sorted((net, n) for net, n in terms.items() if net not in self.always)), constant + fixed
+
+    def span(self, form: Form) -> tuple[int, int]:
+        return form[1], form[1] + sum(times * self.largest[net] for net, times in form[0])
+
+    # ---- decisions --------------------------------------------------------------------------------------
+
+    def decided(self, label: Net, decision: Decision, sums: list[Form], inverted: bool = False) -> None:
+        """Proves that a net is the class that some sums decide, whatever they are. Raises UnprovedError."""
+        solver = Solver(self.forest, self.netlist, seconds=DECISION_SECONDS)
+        found: list[tuple[Form, Net]] = []
+        for net in _sums_below(self.netlist, label, self.largest):
+            try:
+                form = self.form(net)
+            except UnprovedError:
+                continue  # not a sum: its logic is gone into
+            if form[0]:
+                found.append((form, net))
+        shift = _shift_of(sums, found)
+        reach = [bound for form in [*sums, *(form for form, _ in found)] for bound in self.span(form)]
+        width = max(abs(bound) + abs(shift) + abs(int(decision.threshold)) for bound in [0, *reach]).bit_length() + 3
+        wide = WordType(width, True)
+        # One free word for what several sums have in common, which then differ by a constant.
+        free: dict[tuple[tuple[Net, int], ...], Term] = {}
+        for form, _ in [*found, *((form, 0) for form in sums)]:
+            if form[0] and form[0] not in free:
+                free[form[0]] = solver.word(f"sum{len(free)}", wide, 0, self.span((form[0], 0))[1])
+        cuts = {net: solver.low_bits(solver.plus(free[form[0]], form[1], width), self.netlist.types[net].width)
+                for form, net in found}  # fmt: skip
+        scores = [
+            solver.plus(free[form[0]], form[1] + shift, width) if form[0] else solver.constant(form[1] + shift, width)
+            for form in sums
+        ]
+        gold_word = self.netlist.types[label]
+        counter = solver.wrong_class(solver.net(label, cuts), gold_word, scores, decision, shift, inverted)
+        if counter is not None:
+            raise UnprovedError(f"net {label} decides otherwise at {counter}{self.told_absent()}", wrong=True)
+
+
+class _Running:
+    """A part while it runs: its time is taken, and what stops it is kept."""
+
+    def __init__(self, proof: Proof, part: Part) -> None:
+        self.proof, self.part = proof, part
+        proof.parts.append(part)
+
+    def __enter__(self) -> Part:
+        self.start = time.perf_counter()
+        return self.part
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self.part.seconds = time.perf_counter() - self.start
+        if isinstance(error, UnprovedError):
+            self.part.why = str(error)
+            self.proof.refuted |= error.wrong
+        elif isinstance(error, TimeoutError):
+            self.part.why = str(error)
+
+
+class _Candidates:
+    """Nets by what they say on some inputs: where a proof is worth trying."""
+
+    def __init__(self, forest: Forest, netlist: Netlist, roots: Iterable[Net]) -> None:
+        random = np.random.default_rng(0)
+        base = random_words(forest, np.zeros((1, len(forest.features)), dtype=np.int64), SIGNATURE_WORDS, random)
+        beside = next(iter(boundary_inputs(forest, base[:8], 0, SIGNATURE_WORDS)), base)
+        words = np.concatenate([base, beside[:SIGNATURE_WORDS]])
+        self.forest = forest
+        self.words = words
+        self.by_signature: dict[bytes, list[Net]] = {}
+        values: dict[Net, Any] = {}
+        fields = {place.name: index for index, place in enumerate(input_fields(netlist))}
+        for net in sorted({0, 1, *_cone(netlist, roots)}):
+            cell = netlist.cells[net]
+            if isinstance(cell, Input):
+                if cell.name in fields:
+                    values[net] = words[:, fields[cell.name]]
+                continue
+            below = [values.get(a) for a in reads(cell)]
+            if any(value is None for value in below):
+                continue
+            values[net] = _evaluated(cell, below, [netlist.types[a] for a in reads(cell)], len(words))
+            if not isinstance(cell, Register):
+                self.by_signature.setdefault(np.asarray(values[net], dtype=np.int64).tobytes(), []).append(net)
+
+    def nets_that_say(self, index: int, column: int, smallest: int) -> list[Net]:
+        tree = self.forest.trees[index]
+        nodes = leaf_nodes(self.forest, tree, self.words)
+        said = tree.values[tree.leaf[nodes], column].astype(np.int64) - smallest
+        return self.that_say(said)
+
+    def constant(self, index: int, column: int, smallest: int) -> int | None:
+        """What a tree says on all of the inputs, None if that differs."""
+        tree = self.forest.trees[index]
+        said = tree.values[tree.leaf[leaf_nodes(self.forest, tree, self.words)], column]
+        return int(said[0]) - smallest if (said == said[0]).all() else None
+
+    def that_say(self, said: NDArray[np.int64]) -> list[Net]:
+        return self.by_signature.get(np.asarray(said, dtype=np.int64).tobytes(), [])
+
+    def decided(self, part: ForestPart) -> NDArray[np.int64]:
+        """The class that a part of the forest decides on, on the same inputs."""
+        scores = np.tile(self.forest.bias[part.start : part.stop].astype(np.int64), (len(self.words), 1))
+        for tree in self.forest.trees:
+            said = tree.values[tree.leaf[leaf_nodes(self.forest, tree, self.words)]]
+            for column, output in enumerate(tree.outputs):
+                if part.start <= output < part.stop:
+                    scores[:, output - part.start] += said[:, column].astype(np.int64)
+        if part.decision.kind == "threshold":
+            return np.asarray(scores[:, 0] >= int(part.decision.threshold), dtype=np.int64)
+        if part.decision.ties == "last":
+            return np.asarray(scores.shape[1] - 1 - scores[:, ::-1].argmax(axis=1))
+        return np.asarray(scores.argmax(axis=1))
+
+
+def _evaluated(cell: Cell, below: list[Any], types: list[WordType], rows: int) -> Any:
+    """A cell's values on many inputs: only to look nets up by, nothing is proved with them."""
+    match cell:
+        case Const(value):
+            return np.full(rows, value, dtype=np.int64)
+        case Less(_, threshold):
+            return (below[0] < threshold).astype(np.int64)
+        case InSet(_, members):
+            return np.isin(below[0], members).astype(np.int64)
+        case Not():
+            return 1 - below[0]
+        case And():
+            return below[0] & below[1]
+        case Or():
+            return below[0] | below[1]
+        case Mux():
+            return np.where(below[0] == 1, below[1], below[2])
+        case Compare():
+            return (below[0] < below[1]).astype(np.int64)
+        case Bits(_, low, width):
+            return below[0] >> low & ((1 << width) - 1)
+        case Join():
+            word = np.zeros(rows, dtype=np.int64)
+            for value, kind in zip(reversed(below), reversed(types), strict=True):
+                word = word << kind.width | value & ((1 << kind.width) - 1)
+            return word
+        case Lookup(inputs, table):
+            rows_of = sum((value << place for place, value in enumerate(below)), np.zeros(rows, dtype=np.int64))
+            return np.array([table >> row & 1 for row in range(1 << len(inputs))], dtype=np.int64)[rows_of]
+        case Register():
+            return below[0]
+        case Add():
+            return sum(below)
+        case Input():
+            raise ValueError(f"{type(cell).__name__} is not looked up")
+        case _:
+            assert_never(cell)
+
+
+def _cone(netlist: Netlist, roots: Iterable[Net]) -> list[Net]:
+    """The nets that some nets read, themselves included, ascending."""
+    seen: set[Net] = set()
+    stack = list(roots)
+    while stack:
+        net = stack.pop()
+        if net not in seen:
+            seen.add(net)
+            stack += reads(netlist.cells[net])
+    return sorted(seen)
+
+
+def _reads_only(netlist: Netlist, net: Net, source: Net) -> bool:
+    """Whether a net is a function of one other net, and of nothing else."""
+    stack, reached = [net], False
+    seen: set[Net] = set()
+    while stack:
+        at = stack.pop()
+        if at == source:
+            reached = True
+        elif at not in seen:
+            seen.add(at)
+            if isinstance(netlist.cells[at], Input) or (at < source and not isinstance(netlist.cells[at], Const)):
+                return False
+            stack += reads(netlist.cells[at])
+    return reached
+
+
+def _sums_below(netlist: Netlist, label: Net, proved: Mapping[Net, int]) -> list[Net]:
+    """Where the logic of a decision begins: the sums and proved nets that it reads first."""
+    found: set[Net] = set()
+    stack, seen = [label], {label}
+    while stack:
+        net = stack.pop()
+        cell = netlist.cells[net]
+        if isinstance(cell, Add) or net in proved:
+            found.add(net)
+            continue
+        for read in reads(cell):
+            if read not in seen:
+                seen.add(read)
+                stack.append(read)
+    return sorted(found)
+
+
+def _shift_of(sums: list[Form], found: list[tuple[Form, Net]]) -> int:
+    """The constant by which the sums that a decision reads lie above the scores: only differences count there."""
+    votes: dict[int, int] = {}
+    for form in sums:
+        for (nets, constant), _ in found:
+            if nets == form[0]:
+                votes[constant - form[1]] = votes.get(constant - form[1], 0) + 1
+    return max(votes, key=lambda shift: (votes[shift], -abs(shift)), default=0)

@@ -1,0 +1,166 @@
+"""A netlist as RTLIL, the text form of yosys's own netlists: what written Verilog is proved against.
+
+It shares no code with the Verilog backend but the names of nets, and yosys reads it without its Verilog parser.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from forestc.backends.names import net_name
+from forestc.backends.ports import input_fields, output_fields, width_of
+from forestc.forest.ir import Forest
+from forestc.netlist.ir import (
+    Add,
+    And,
+    Bits,
+    Cell,
+    Compare,
+    Const,
+    Input,
+    InSet,
+    Join,
+    Less,
+    Lookup,
+    Mux,
+    Net,
+    Netlist,
+    Not,
+    Or,
+    Register,
+    WordType,
+)
+
+
+def rtlil(forest: Forest, netlist: Netlist, top: str) -> str:
+    """The netlist as a module `top` with the Verilog core's ports, its nets named as there."""
+    writer = _Writer(forest, netlist)
+    for net, cell in enumerate(netlist.cells):
+        writer.write(net, cell)
+    return writer.text(top)
+
+
+def _bits(value: int, width: int) -> str:
+    return f"{width}'{value & ((1 << width) - 1):0{width}b}"
+
+
+class _Writer:
+    def __init__(self, forest: Forest, netlist: Netlist) -> None:
+        self.netlist = netlist
+        self.names = [net_name(net, cell, forest) for net, cell in enumerate(netlist.cells)]
+        self.inputs = {field.name: field for field in input_fields(netlist)}
+        self.outputs = {field.name: field for field in output_fields(netlist)}
+        self.lines: list[str] = []
+        self.made = 0
+
+    def text(self, top: str) -> str:
+        x_bits = max(1, width_of(list(self.inputs.values())))
+        y_bits = width_of(list(self.outputs.values()))
+        ports = [f"wire width {x_bits} input 1 \\x", f"wire width {y_bits} output 2 \\y"]
+        if self.netlist.latency:
+            ports += ["wire input 3 \\clk", "wire input 4 \\in_valid", "wire output 5 \\out_valid"]
+        for name, net in self.netlist.outputs:
+            field = self.outputs.get(name)
+            target = f"\\{name}" if field is None else f"\\y {_slice(field.offset, field.word.width)}"
+            self.lines.append(f"connect {target} {self.signal(net)}")
+        return "\n".join([f"module \\{top}", *(f"  {line}" for line in [*ports, *self.lines]), "end", ""])
+
+    def signal(self, net: Net) -> str:
+        cell, word = self.netlist.cells[net], self.netlist.types[net]
+        return _bits(cell.value, word.width) if isinstance(cell, Const) else f"\\{self.names[net]}"
+
+    def extended(self, net: Net, width: int) -> str:
+        """A net's word at a greater width, its sign repeated."""
+        cell, word = self.netlist.cells[net], self.netlist.types[net]
+        if isinstance(cell, Const):
+            return _bits(cell.value, width)
+        more = width - word.width
+        if not more:
+            return self.signal(net)
+        top = f"{self.signal(net)} [{word.width - 1}] " * more if word.signed else f"{_bits(0, more)} "
+        return f"{{ {top}{self.signal(net)} }}"
+
+    def fresh(self, width: int) -> str:
+        self.made += 1
+        self.lines.append(f"wire width {width} $t{self.made}")
+        return f"$t{self.made}"
+
+    def cell(self, kind: str, parameters: dict[str, object], ports: dict[str, str]) -> None:
+        self.made += 1
+        self.lines.append(f"cell ${kind} $c{self.made}")
+        self.lines += [f"  parameter \\{name} {value}" for name, value in parameters.items()]
+        self.lines += [f"  connect \\{name} {value}" for name, value in ports.items()]
+        self.lines.append("end")
+
+    def binary(self, kind: str, a: str, b: str, y: str, width: int, y_width: int, signed: bool = False) -> None:
+        sides = {"A_SIGNED": int(signed), "B_SIGNED": int(signed), "A_WIDTH": width, "B_WIDTH": width}
+        self.cell(kind, {**sides, "Y_WIDTH": y_width}, {"A": a, "B": b, "Y": y})
+
+    def write(self, net: Net, cell: Cell) -> None:
+        word = self.netlist.types[net]
+        y = f"\\{self.names[net]}"
+        if isinstance(cell, Const) or (isinstance(cell, Input) and cell.name not in self.inputs):
+            return
+        self.lines += [f"attribute \\init {_bits(0, word.width)}"] * isinstance(cell, Register)
+        self.lines.append(f"wire width {word.width} {y}")
+        self.connect(net, cell, word, y)
+
+    def connect(self, net: Net, cell: Cell, word: WordType, y: str) -> None:
+        types, signal = self.netlist.types, self.signal
+        match cell:
+            case Const():
+                pass
+            case Input(name):
+                self.lines.append(f"connect {y} \\x {_slice(self.inputs[name].offset, word.width)}")
+            case Less(a, threshold):
+                width = types[a].width
+                self.binary("lt", signal(a), _bits(threshold, width), y, width, 1, types[a].signed)
+            case InSet(a, members):
+                self.in_set(a, members, y)
+            case Not(a):
+                self.cell("not", {"A_SIGNED": 0, "A_WIDTH": 1, "Y_WIDTH": 1}, {"A": signal(a), "Y": y})
+            case And(a, b):
+                self.binary("and", signal(a), signal(b), y, 1, 1)
+            case Or(a, b):
+                self.binary("or", signal(a), signal(b), y, 1, 1)
+            case Mux(select, a, b):
+                self.cell("mux", {"WIDTH": word.width}, {"A": signal(b), "B": signal(a), "S": signal(select), "Y": y})
+            case Add(operands):
+                total = self.extended(operands[0], word.width)
+                for operand in operands[1:]:
+                    result = y if operand is operands[-1] and len(operands) == 2 else self.fresh(word.width)
+                    self.binary("add", total, self.extended(operand, word.width), result, word.width, word.width)
+                    total = result
+                if total != y:
+                    self.lines.append(f"connect {y} {total}")
+            case Compare(a, b):
+                self.binary("lt", signal(a), signal(b), y, types[a].width, 1, types[a].signed)
+            case Bits(a, low, width):
+                self.lines.append(f"connect {y} {signal(a)} {_slice(low, width)}")
+            case Join(parts):
+                self.lines.append(f"connect {y} {{ {' '.join(signal(part) for part in reversed(parts))} }}")
+            case Lookup(inputs, table):
+                rows = _bits(table, 1 << len(inputs))
+                ports = {"A": f"{{ {' '.join(signal(a) for a in reversed(inputs))} }}", "Y": y}
+                self.cell("lut", {"WIDTH": len(inputs), "LUT": rows}, ports)
+            case Register(a):
+                ports = {"CLK": "\\clk", "D": signal(a), "Q": y}
+                self.cell("dff", {"WIDTH": word.width, "CLK_POLARITY": "1'1"}, ports)
+            case _:
+                assert_never(cell)
+
+    def in_set(self, a: Net, members: tuple[int, ...], y: str) -> None:
+        width, found = self.netlist.types[a].width, []
+        for member in members:
+            found.append(self.fresh(1))
+            self.binary("eq", self.signal(a), _bits(member, width), found[-1], width, 1)
+        total = found[0]
+        for one in found[1:]:
+            more = self.fresh(1)
+            self.binary("or", total, one, more, 1, 1)
+            total = more
+        self.lines.append(f"connect {y} {total}")
+
+
+def _slice(low: int, width: int) -> str:
+    return f"[{low + width - 1}:{low}]"

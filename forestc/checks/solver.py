@@ -1,0 +1,272 @@
+"""Bit-vector questions about netlists and trees, put to bitwuzla.
+
+Terms are of bitwuzla; what they mean is written from the definitions of `forestc.netlist.ir` and `forestc.forest.ir`,
+and shares no code with the lowering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias, assert_never
+
+from forestc.errors import MissingExtraError
+from forestc.forest.ir import LEAF, NO_SET, Decision, Forest, Tree
+from forestc.forest.numbers import Category, word_range
+from forestc.netlist.ir import (
+    Add,
+    And,
+    Bits,
+    Cell,
+    Compare,
+    Const,
+    Input,
+    InSet,
+    Join,
+    Less,
+    Lookup,
+    Mux,
+    Net,
+    Netlist,
+    Not,
+    Or,
+    Register,
+    WordType,
+    reads,
+)
+
+Term: TypeAlias = Any
+
+
+class Solver:
+    """Terms of one forest and netlist, and whether they can differ. Features are words within their ranges."""
+
+    def __init__(self, forest: Forest, netlist: Netlist, seconds: float = 600) -> None:
+        try:
+            import bitwuzla
+        except ImportError:
+            raise MissingExtraError("bitwuzla", "prove") from None
+        self.lib: Any = bitwuzla
+        self.kind: Any = bitwuzla.Kind
+        self.terms: Any = bitwuzla.TermManager()
+        self.forest, self.netlist, self.seconds = forest, netlist, seconds
+        self.limits: list[Term] = []
+        self.names: dict[str, tuple[Term, bool]] = {}
+        self.known: dict[Net, Term] = {}
+        self.features: list[tuple[Term, WordType]] = []
+        types = {cell.name: netlist.types[net] for net, cell in netlist.inputs}
+        for index, feature in enumerate(forest.features):
+            word = types[f"x{index}"]
+            span = word_range(feature.number, feature.missing)
+            self.features.append((self.word(f"x{index}", word, span.low, span.top), word))
+
+    # ---- terms ------------------------------------------------------------------------------------------
+
+    def make(self, kind: Any, terms: list[Term], numbers: list[int] | None = None) -> Term:
+        return self.terms.mk_term(kind, terms, numbers or [])
+
+    def constant(self, value: int, width: int) -> Term:
+        return self.terms.mk_bv_value(self.terms.mk_bv_sort(width), value & ((1 << width) - 1))
+
+    def word(self, name: str, word: WordType, low: int | None = None, high: int | None = None) -> Term:
+        """A free word, from low to high."""
+        term = self.terms.mk_const(self.terms.mk_bv_sort(word.width), name)
+        self.names[name] = term, word.signed
+        if low is not None and low > word.low:
+            self.limits.append(self.make(self.kind.NOT, [self.below(term, low, word)]))
+        if high is not None and high < word.high:
+            self.limits.append(self.below(term, high + 1, word))
+        return term
+
+    def below(self, term: Term, limit: int, word: WordType) -> Term:
+        """Whether a word is below a constant, which may lie outside of its range."""
+        if limit <= word.low or limit > word.high:
+            return self.terms.mk_true() if limit > word.high else self.terms.mk_false()
+        return self.less(term, self.constant(limit, word.width), word.signed)
+
+    def less(self, a: Term, b: Term, signed: bool) -> Term:
+        return self.make(self.kind.BV_SLT if signed else self.kind.BV_ULT, [a, b])
+
+    def equals(self, term: Term, value: int, word: WordType) -> Term:
+        return self.make(self.kind.EQUAL, [term, self.constant(value, word.width)])
+
+    def choose(self, condition: Term, a: int, b: int, word: WordType) -> Term:
+        return self.make(self.kind.ITE, [condition, self.constant(a, word.width), self.constant(b, word.width)])
+
+    def bit(self, condition: Term) -> Term:
+        return self.make(self.kind.ITE, [condition, self.constant(1, 1), self.constant(0, 1)])
+
+    def holds(self, bit: Term) -> Term:
+        return self.make(self.kind.EQUAL, [bit, self.constant(1, 1)])
+
+    def any(self, terms: list[Term]) -> Term:
+        if not terms:
+            return self.terms.mk_false()
+        return terms[0] if len(terms) == 1 else self.make(self.kind.OR, terms)
+
+    def extended(self, term: Term, word: WordType, width: int) -> Term:
+        more = width - word.width
+        if not more:
+            return term
+        kind = self.kind.BV_SIGN_EXTEND if word.signed else self.kind.BV_ZERO_EXTEND
+        return self.make(kind, [term], [more])
+
+    def plus(self, term: Term, value: int, width: int) -> Term:
+        return self.make(self.kind.BV_ADD, [term, self.constant(value, width)]) if value else term
+
+    def low_bits(self, term: Term, width: int) -> Term:
+        return self.make(self.kind.BV_EXTRACT, [term], [width - 1, 0])
+
+    # ---- trees ------------------------------------------------------------------------------------------
+
+    def tree(self, tree: Tree, values: Any, word: WordType) -> Term:
+        """What a tree says: values[node] of the leaf it comes to, as a word."""
+        terms: dict[int, Term] = {}
+        for level in reversed(tree.levels):
+            for node in level.tolist():
+                if tree.left[node] == LEAF:
+                    terms[node] = self.constant(int(values[node]), word.width)
+                else:
+                    below = terms.pop(int(tree.left[node])), terms.pop(int(tree.right[node]))
+                    terms[node] = self.make(self.kind.ITE, [self.condition(tree, node), *below])
+        return terms[0]
+
+    def condition(self, tree: Tree, node: int) -> Term:
+        """Whether a node sends the row left: its definition in `forestc.forest.ir`."""
+        index = int(tree.feature[node])
+        term, word = self.features[index]
+        feature = self.forest.features[index]
+        missing = word_range(feature.number, feature.missing).missing
+        chosen = int(tree.set_index[node])
+        if chosen == NO_SET:
+            left = self.below(term, int(tree.threshold[node]), word)
+        elif isinstance(feature.number, Category):
+            inside = [int(member) for member in tree.sets[chosen]]
+            left = self.any([self.equals(term, member, word) for member in inside if word.low <= member <= word.high])
+        else:
+            left = self.terms.mk_false()
+            for cut in tree.sets[chosen]:  # an odd number of cuts at or below the word
+                above = self.make(self.kind.NOT, [self.below(term, int(cut), word)])
+                left = self.make(self.kind.XOR, [left, above])
+        if missing is None:
+            return left
+        side = self.terms.mk_true() if tree.missing_left[node] else self.terms.mk_false()
+        return self.make(self.kind.ITE, [self.equals(term, missing, word), side, left])
+
+    # ---- nets -------------------------------------------------------------------------------------------
+
+    def net(self, net: Net, cuts: Mapping[Net, Term]) -> Term:
+        """What a net says in terms of the features and of cut nets; registers are seen through."""
+        known = self.known if not cuts else dict(cuts)
+        stack = [net]
+        while stack:
+            at = stack[-1]
+            missing = [a for a in reads(self.netlist.cells[at]) if a not in known] if at not in known else []
+            if missing:
+                stack += missing
+                continue
+            if at not in known:
+                known[at] = self.cell(at, self.netlist.cells[at], known)
+            stack.pop()
+        return known[net]
+
+    def cell(self, net: Net, cell: Cell, known: Mapping[Net, Term]) -> Term:
+        types, kind = self.netlist.types, self.kind
+        match cell:
+            case Const(value, width):
+                return self.constant(value, width)
+            case Input(name):
+                if name[0] != "x":
+                    raise ValueError(f"{name} is no feature")
+                return self.features[int(name[1:])][0]
+            case Less(a, threshold):
+                return self.bit(self.below(known[a], threshold, types[a]))
+            case InSet(a, members):
+                return self.bit(self.any([self.equals(known[a], member, types[a]) for member in members]))
+            case Not(a):
+                return self.make(kind.BV_NOT, [known[a]])
+            case And(a, b):
+                return self.make(kind.BV_AND, [known[a], known[b]])
+            case Or(a, b):
+                return self.make(kind.BV_OR, [known[a], known[b]])
+            case Mux(select, a, b):
+                return self.make(kind.ITE, [self.holds(known[select]), known[a], known[b]])
+            case Add(operands, width):
+                terms = [self.extended(known[a], types[a], width) for a in operands]
+                total = terms[0]
+                for term in terms[1:]:
+                    total = self.make(kind.BV_ADD, [total, term])
+                return total
+            case Compare(a, b):
+                return self.bit(self.less(known[a], known[b], types[a].signed))
+            case Bits(a, low, width):
+                return self.make(kind.BV_EXTRACT, [known[a]], [low + width - 1, low])
+            case Join(parts):
+                term = known[parts[0]]
+                for part in parts[1:]:
+                    term = self.make(kind.BV_CONCAT, [known[part], term])
+                return term
+            case Lookup(inputs, table):
+                term = known[inputs[0]]
+                for a in inputs[1:]:
+                    term = self.make(kind.BV_CONCAT, [known[a], term])
+                width = len(inputs)
+                rows = [row for row in range(1 << width) if table >> row & 1]
+                return self.bit(self.any([self.equals(term, row, WordType(width, False)) for row in rows]))
+            case Register(a):
+                return known[a]
+            case _:
+                assert_never(cell)
+
+    # ---- questions --------------------------------------------------------------------------------------
+
+    def differ(self, a: Term, b: Term) -> str | None:
+        """An input at which two terms differ, None if there is none. Raises Undecided past the time limit."""
+        return self.ask(self.make(self.kind.DISTINCT, [a, b]))
+
+    def wrong_class(
+        self, label: Term, word: WordType, scores: list[Term], decision: Decision, shift: int, inverted: bool = False
+    ) -> str | None:
+        """Scores, all `shift` too high, for which a label (of two classes, if inverted, the other) is not what the
+        decision says; None if there are none."""
+        if decision.kind == "threshold":
+            limit = self.constant(int(decision.threshold) + shift, scores[0].sort().bv_size())
+            missed = self.less(scores[0], limit, True)
+            said = missed if inverted else self.make(self.kind.NOT, [missed])
+            return self.differ(label, self.extended(self.bit(said), WordType(1, False), word.width))
+        last = decision.ties == "last"
+        wrong = []
+        for kind, score in enumerate(scores):
+            beaten = []
+            for other, rival in enumerate(scores):
+                if other != kind:
+                    wins_ties = other > kind if last else other < kind
+                    beaten.append(
+                        self.make(self.kind.NOT, [self.less(rival, score, True)])
+                        if wins_ties
+                        else self.less(score, rival, True)
+                    )
+            if beaten and kind <= word.high:
+                wrong.append(self.make(self.kind.AND, [self.equals(label, kind, word), self.any(beaten)]))
+        if word.high >= len(scores):  # no other number either
+            wrong.append(self.make(self.kind.NOT, [self.below(label, len(scores), word)]))
+        return self.ask(self.any(wrong))
+
+    def ask(self, wrong: Term) -> str | None:
+        options = self.lib.Options()
+        options.set(self.lib.Option.PRODUCE_MODELS, True)
+        options.set(self.lib.Option.TIME_LIMIT_PER, int(self.seconds * 1000))
+        solver = self.lib.Bitwuzla(self.terms, options)
+        for limit in self.limits:
+            solver.assert_formula(limit)
+        solver.assert_formula(wrong)
+        answer = solver.check_sat()
+        if answer == self.lib.Result.UNSAT:
+            return None
+        if answer != self.lib.Result.SAT:
+            raise TimeoutError(f"no answer in {self.seconds:.0f} s")
+        told = []
+        for name, (term, signed) in self.names.items():
+            value = int(solver.get_value(term).value(10))
+            width = term.sort().bv_size()
+            told.append(f"{name}={value - (1 << width) if signed and value >> (width - 1) else value}")
+        return ", ".join(told)

@@ -1,0 +1,206 @@
+"""Proofs hold for what the compiler makes, and are refused for whatever differs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+from random import Random
+
+import numpy as np
+import pytest
+from models import trained
+from random_forests import random_forest
+
+import forestc
+from forestc.backends import verilog
+from forestc.checks.proof import prove, prove_netlist, prove_verilog
+from forestc.checks.run import check
+from forestc.errors import MissingExtraError
+from forestc.forest.builder import changed, changed_tree
+from forestc.forest.evaluate import evaluate_words
+from forestc.lowering.trees import LoweringOptions, lower
+from forestc.netlist.ir import Add, Const, Less, Mux, Register
+
+KINDS = ("xgboost-binary", "xgboost-multi", "forest-multi", "forest-missing", "boosting-regression")
+
+
+@cache
+def quantised(kind):
+    model, X, y = trained(kind)
+    return forestc.quantize(model, X, y)
+
+
+def both(forest, netlist, text=None):
+    proof = prove_netlist(forest, netlist)
+    text = verilog.emit(forest, netlist)[f"{verilog.module_name(netlist)}.v"] if text is None else text
+    return prove_verilog(forest, netlist, text, proof)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("latency", [0, 3])
+def test_compiled_models_are_proved(kind, latency):
+    forest = quantised(kind)
+    outputs = "both" if forest.decides else "scores"
+    proof = both(forest, lower(forest, LoweringOptions(latency=latency, outputs=outputs)))
+    assert proof.proved and not proof.refuted, [part for part in proof.parts if part.why]
+    assert proof.parts[0].name == "trees"
+    assert sum(part.asked for part in proof.parts) >= len(forest.trees) + 2
+
+
+def test_random_forests_are_proved():
+    """Sets, categories, missing values, several targets, votes: whatever the generator makes."""
+    seen = set()
+    for seed in range(60):
+        forest = random_forest(seed, True)
+        options = LoweringOptions(latency=seed % 3, outputs="both" if forest.decides else "scores")
+        proof = prove_netlist(forest, lower(forest, options))
+        assert proof.proved, (seed, [part for part in proof.parts if part.why])
+        seen |= {part.name for part in proof.parts} | {forest.decision.kind, forest.combine.kind}
+    assert {"trees", "scores", "decision", "argmax", "threshold"} <= seen
+
+
+def test_votes_are_proved():
+    from sklearn.ensemble import RandomForestClassifier, VotingClassifier
+
+    _, X, y = trained("forest-multi")
+    members = [(f"m{k}", RandomForestClassifier(3, max_depth=3, random_state=k)) for k in range(3)]
+    for labels, weights in ((y, None), (y, [1, 2, 3]), (y % 2, [2, 1, 1])):
+        forest = forestc.quantize(VotingClassifier(members, weights=weights).fit(X, labels), X)
+        proof = both(forest, lower(forest, LoweringOptions(latency=2, outputs="both")))
+        assert proof.proved, [part for part in proof.parts if part.why]
+        assert "votes" in {part.name for part in proof.parts}
+
+
+def test_a_forest_that_differs_in_one_leaf_is_refuted():
+    """One leaf of one tree, by one: each of many places."""
+    forest = quantised("xgboost-multi")
+    netlist = lower(forest)
+    random = Random(0)
+    for _ in range(25):
+        index = random.choice([k for k, tree in enumerate(forest.trees) if tree.size > 1])
+        tree = forest.trees[index]
+        values = tree.values.copy()
+        used = np.unique(tree.leaf[tree.left == -1])
+        values[random.choice(used.tolist()), 0] += random.choice((-1, 1))
+        other = changed(
+            forest, trees=(*forest.trees[:index], changed_tree(tree, values=values), *forest.trees[index + 1 :])
+        )
+        words = np.random.default_rng(0).integers(0, 16, (10, len(forest.features)))
+        assert evaluate_words(other, words).scores.shape == (10, 10)
+        proof = prove_netlist(other, netlist)
+        assert not proof.proved and proof.refuted
+
+
+def other_netlists(netlist, random, count):
+    """Netlists with one cell changed: a threshold, a mux's arms, a constant's bit, an operand of a sum."""
+    places = [net for net, cell in enumerate(netlist.cells) if isinstance(cell, Less | Mux | Const | Add) and net > 1]
+    while count:
+        net = random.choice(places)
+        cell, word = netlist.cells[net], netlist.types[net]
+        match cell:
+            case Less(a, threshold):
+                kind = netlist.types[a]
+                moved = threshold + random.choice((-1, 1))
+                if not kind.low < moved <= kind.high:
+                    continue
+                other = Less(a, moved)
+            case Mux(select, a, b):
+                other = Mux(select, b, a)
+            case Const(value, width, signed):
+                other = Const(value ^ 1 << random.randrange(width - signed), width, signed)
+            case Add(operands, width, signed):
+                if len(set(operands)) < 2 or any(isinstance(netlist.cells[a], Const) for a in operands):
+                    continue
+                other = Add((operands[0], operands[0], *operands[2:]), width, signed)
+        count -= 1
+        assert word == netlist.types[net]
+        yield net, replace(netlist, cells=(*netlist.cells[:net], other, *netlist.cells[net + 1 :]))
+
+
+@pytest.mark.parametrize("kind", ["xgboost-binary", "xgboost-multi"])
+def test_a_netlist_with_a_planted_error_is_refuted(kind):
+    forest = quantised(kind)
+    netlist = lower(forest, LoweringOptions(outputs="both", latency=2))
+    for net, other in other_netlists(netlist, Random(1), 60):
+        proof = prove_netlist(forest, other)
+        assert not proof.proved, (net, netlist.cells[net], other.cells[net])
+
+
+MUTATIONS = (
+    (r"(\d+)'d(\d+)(?= :|;| \?)", lambda m: f"{m[1]}'d{int(m[2]) ^ 1}"),  # a leaf or constant, its lowest bit
+    (r" ([|&]) \(", lambda m: f" {'&' if m[1] == '|' else '|'} ("),  # a threshold, one of its bits
+    (r"\? (\w+(?:'d\d+)?) : (\w+(?:'d\d+)?);", lambda m: f"? {m[2]} : {m[1]};"),  # a mux's arms
+    (r"(r\d+) <= (\w+);", lambda m: f"{m[1]} <= {m[2]} ^ 1'b1;"),  # a register's lowest bit
+    (r"(r\d+) = (\d+)'d0;", lambda m: f"{m[1]} = {m[2]}'d1;"),  # a register's start
+    (r"= ~(\w+)", lambda m: f"= {m[1]}"),  # an inversion
+    (r"\[(\d+):(\d+)\];", lambda m: f"[{int(m[1]) + 1}:{int(m[2]) + 1}];"),  # a feature's place
+)
+
+
+def mutants(text, random, count):
+    made = set()
+    attempt = 0
+    while len(made) < count:
+        attempt += 1
+        pattern, change = MUTATIONS[attempt % len(MUTATIONS)]
+        found = list(re.finditer(pattern, text))
+        assert found, pattern
+        place = random.choice(found)
+        other = text[: place.start()] + change(place) + text[place.end() :]
+        if other != text and other not in made:
+            made.add(other)
+            yield other
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_200_planted_errors_in_verilog_are_refuted(part):
+    """Single bits of leaves, thresholds, mux arms, registers, ports: 50 in each of four parts, none gets through."""
+    kind, latency = (("xgboost-binary", 2), ("forest-binary", 1), ("boosting-binary", 3), ("tree-multi", 2))[part]
+    forest = quantised(kind)
+    netlist = lower(forest, LoweringOptions(latency=latency, outputs="both"))
+    assert any(isinstance(cell, Register) for cell in netlist.cells)
+    text = verilog.emit(forest, netlist)[f"{verilog.module_name(netlist)}.v"]
+    assert prove_verilog(forest, netlist, text).proved
+    for other in mutants(text, Random(part), 50):
+        proof = prove_verilog(forest, netlist, other)
+        assert not proof.proved and proof.refuted and proof.parts[0].why
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    model, X, y = trained("xgboost-binary")
+    out = tmp_path_factory.mktemp("proof") / "design"
+    forestc.compile(model, X, out, label=y, latency=1, targets=["verilog"])
+    return out
+
+
+def test_a_folder_is_proved_by_check(folder):
+    _, X, y = trained("xgboost-binary")
+    result = check(folder, X, label=y, engines=["netlist"], prove=True)
+    assert result.ok and result.figures["proved"] is True
+    assert {part["name"] for part in result.figures["proof"]} == {"trees", "decision", "verilog"}
+    plain = check(folder, X, label=y, engines=["netlist"])
+    assert plain.figures["proved"] is None and plain.figures["proof"] == []
+
+
+def test_an_edited_file_is_refuted(folder):
+    core = folder / "verilog" / f"{forestc.open_design(folder).manifest['core']}.v"
+    good = core.read_text()
+    try:
+        core.write_text(good.replace("? ", "? ~", 1))
+        proof = prove(forestc.open_design(folder))
+        assert not proof.proved and proof.refuted
+        core.write_text("module broken")
+        with pytest.raises(forestc.ForestcError):
+            prove(forestc.open_design(folder))
+    finally:
+        core.write_text(good)
+
+
+def test_without_the_solver_there_is_one_clear_error(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "bitwuzla", None)
+    with pytest.raises(MissingExtraError, match="forestc\\[prove\\]"):
+        prove_netlist(quantised("xgboost-binary"), lower(quantised("xgboost-binary")))
