@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from forestc.backends import amaranth, axi_stream, c, hls, verilog
+from forestc.backends import amaranth, axi_stream, c, hls, project, verilog
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.c import COptions
 from forestc.backends.manifest import design_hash, manifest
@@ -126,6 +126,11 @@ def compile(
         files, roles = _emit(forest, netlist, opened, targets, c_options)
         if stream is not None:
             for role, (path, text) in axi_stream.emit(netlist, stream, design_hash(forest, options)).items():
+                roles[role] = f"verilog/{path}"
+                files[roles[role]] = text
+        if "verilog" in targets:
+            sources = {role: Path(path).name for role, path in roles.items() if path.startswith("verilog/")}
+            for role, (path, text) in project.emit(netlist, sources).items():
                 roles[role] = f"verilog/{path}"
                 files[roles[role]] = text
         guarantees = {step.name: step.promise for step in steps}

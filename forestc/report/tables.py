@@ -146,7 +146,7 @@ def synth_tables(name: str, figures: Mapping[str, Any]) -> list[Table]:
         ("flip-flops", f"{figures['ff']:,}"),
         ("carry cells", f"{figures['carry']:,}"),
         ("RAM cells", f"{figures['bram']:,}"),
-        ("depth, cells", f"{figures['depth']:,}"),
+        ("depth, cells", "-" if figures["depth"] is None else f"{figures['depth']:,}"),
         ("latency", f"{figures['latency_cycles']} cycles"),
     ]
     if figures["fmax_mhz"] is not None:
