@@ -53,6 +53,30 @@ def test_placed_and_routed(designs, device):
     assert 10 < plain["fmax_mhz"] < pipelined["fmax_mhz"] < 800
 
 
+@pytest.mark.parametrize("device", ["lut6", "xcup", "ice40-hx8k", "ecp5-25k"])
+def test_native_tools_give_like_figures(designs, need_tool, device):
+    """Debian's yosys 0.23 and nextpnr-ice40 0.4; Debian has no nextpnr for ECP5: PyPI's reads its yosys."""
+    need_tool("yosys")
+    packaged, native = (synth(designs[2], device, native=native) for native in (False, True))
+    assert native["tools"][0].startswith("Yosys 0.") and "(pip)" not in native["tools"][0]
+    assert native["ff"] == packaged["ff"] and 0.6 < native["lut"] / packaged["lut"] < 3  # the old one is worse
+    if device in nextpnr.DEVICES:
+        assert 10 < native["fmax_mhz"] < 800
+    if device == "ice40-hx8k":
+        need_tool("nextpnr-ice40")
+        assert native["tools"][1].startswith("nextpnr-ice40 0.")
+
+
+def test_an_older_nextpnr_reads_what_a_newer_yosys_wrote(designs, need_tool, monkeypatch):
+    need_tool("nextpnr-ice40")
+    packaged = yosys.find_yosys(False)
+    monkeypatch.setattr(yosys, "find_yosys", lambda native=False: packaged)
+    monkeypatch.setattr("forestc.synthesis.find_yosys", lambda native=False: packaged)
+    figures = synth(designs[2], "ice40-hx8k", native=True)
+    assert "(pip)" in figures["tools"][0] and figures["tools"][1].startswith("nextpnr-ice40 0.")
+    assert figures["fmax_mhz"] > 10
+
+
 def test_the_command(designs, capfd):
     with pytest.raises(SystemExit) as caught:
         main(["synth", str(designs[0].folder), "--device", "lut6", "--json"])
