@@ -37,6 +37,7 @@ from forestc.passes.base import Pass
 from forestc.passes.formats import comparator_bits
 from forestc.passes.pipeline import Step, run_passes
 from forestc.report.markdown import compile_report
+from forestc.synthesis import known_device, synth
 from hw_sim import Simulator
 
 TARGETS = ("verilog", "c", "hls", "amaranth")
@@ -82,6 +83,8 @@ def compile(
     outputs: str = "auto",
     c_inputs: str = "words",
     stream: StreamOptions | None = None,
+    device: str | None = None,
+    native: bool = False,
     trust_pickle: bool = False,
     name: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
@@ -93,7 +96,8 @@ def compile(
     labels themselves. held_out: what passes are judged on: rows, as a path (with the same label column), an array, a
     frame, or a pair (rows, labels); or a share of the given rows, set aside. scheduler: address of a Dask scheduler;
     what passes find out about rows they find out there. latency: clock cycles, 0 for combinational logic. stream: an
-    AXI4-Stream wrapper of the Verilog core and its cocotb test bench as well. Raises ForestcError.
+    AXI4-Stream wrapper of the Verilog core and its cocotb test bench as well. device, native: synthesised for it,
+    placed and routed as well, as `synth` does: `figures["synthesis"]`. Raises ForestcError.
     """
     clock = _Clock(progress)
     if not targets:
@@ -103,6 +107,10 @@ def compile(
             raise OptionError(f"unknown target {target!r}", do=f"known: {', '.join(TARGETS)}")
     if stream is not None and "verilog" not in targets:
         raise OptionError("a stream wrapper needs the Verilog core", do="add the target verilog")
+    if device is not None:
+        known_device(device)
+        if "verilog" not in targets:
+            raise OptionError("a device needs the Verilog core", do="add the target verilog")
     lowering = LoweringOptions(latency=latency, outputs=outputs)  # type: ignore[arg-type]
     c_options = COptions(inputs=c_inputs)  # type: ignore[arg-type]
     steps_wanted = passes_from(passes)
@@ -150,7 +158,11 @@ def compile(
     }
     with clock.measure("write"):
         write_folder(Path(out), files)
-    return Compiled(open_design(out), tuple(steps), agreed, figures)
+    design = open_design(out)
+    if device is not None:
+        figures["synthesis"] = synth(design, device, native=native, progress=progress)
+        clock.seconds |= figures["synthesis"]["seconds"]
+    return Compiled(design, tuple(steps), agreed, figures)
 
 
 def _judged(rows: Rows, held_out: Any, source: Forest, label: Any) -> Judged:

@@ -92,11 +92,15 @@ def compile_tables(figures: Mapping[str, Any], regression: bool) -> list[Table]:
         ("comparators: distinct conditions", f"{figures['distinct_conditions']:,}"),
         ("comparator bits", f"{figures['comparator_bits']:,}"),
         ("latency", f"{figures['latency_cycles']} cycles"),
-        ("time", f"{sum(figures['seconds'].values()):.1f} s"),
     ]
+    seconds = [(stage, f"{took:.1f}") for stage, took in figures["seconds"].items()]
+    seconds.append(("all", f"{sum(figures['seconds'].values()):.1f}"))
+    device = synth_tables(figures["name"], figures["synthesis"]) if "synthesis" in figures else []
     return [
         table(f"{figures['name']}: {', '.join(figures['targets'])} in {figures['out']}", ("what", "figure"), rows),
         *pass_tables(figures["passes"], table),
+        *device,
+        table("time of each stage", ("stage", "seconds"), seconds),
     ]
 
 

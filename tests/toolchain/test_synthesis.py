@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 
+import numpy as np
 import pytest
 from models import trained
 
 import forestc
 from forestc.cli import main
 from forestc.errors import OptionError, ToolError
+from forestc.forest.text import print_forest
 from forestc.synthesis import synth
 from forestc.toolchain import nextpnr, yosys
 
@@ -87,6 +89,35 @@ def test_the_command(designs, capfd):
         main(["synth", str(designs[0].folder), "--device", "ecp5-25k"])
     shown = capfd.readouterr().out
     assert caught.value.code == 0 and "Fmax" in shown and "░" in shown
+
+
+def test_compile_to_a_placed_design(tmp_path, capfd):
+    model, X, y = trained("tree-binary")
+    np.savetxt(
+        tmp_path / "rows.csv",
+        np.column_stack([X, y]),
+        delimiter=",",
+        header=",".join([*map(str, range(len(X[0]))), "y"]),
+        comments="",
+    )
+    (tmp_path / "m.forest").write_text(print_forest(forestc.load(model)))
+    command = ["compile", str(tmp_path / "m.forest"), "--rows", str(tmp_path / "rows.csv"), "--label", "y"]
+    command += ["--target", "verilog", "--latency", "1", "--device", "ecp5-25k", "-o", str(tmp_path / "out")]
+    with pytest.raises(SystemExit) as caught:
+        main([*command, "--json"])
+    told = json.loads(capfd.readouterr().out)
+    assert caught.value.code == 0
+    assert told["synthesis"]["device"] == "ecp5-25k" and told["synthesis"]["fmax_mhz"] > 10
+    stages = ["load", "passes", "lower", "emit", "check", "write", "synthesis", "place and route"]
+    assert list(told["seconds"]) == stages and min(told["seconds"].values()) >= 0
+    with pytest.raises(SystemExit):
+        main(command)
+    shown = capfd.readouterr().out
+    assert all(stage in shown for stage in stages) and "Fmax" in shown
+    with pytest.raises(OptionError, match="a device needs the Verilog core; add the target verilog"):
+        forestc.compile(model, X, tmp_path / "c", label=y, targets=["c"], device="lut6")
+    with pytest.raises(OptionError, match="unknown device 'xc7'"):
+        forestc.compile(model, X, tmp_path / "c", label=y, device="xc7")
 
 
 def test_what_can_not_be_synthesised(designs, tmp_path, monkeypatch):
