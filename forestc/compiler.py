@@ -26,6 +26,7 @@ from forestc.data import rows_from
 from forestc.data.cluster import on_cluster
 from forestc.design import MANIFEST, MODEL, QUANTISED, REPORT, Design, open_design, write_folder
 from forestc.errors import CheckError, OptionError
+from forestc.estimate import estimates
 from forestc.forest.ir import Forest
 from forestc.forest.rows import Judged, Rows
 from forestc.forest.text import print_forest
@@ -149,6 +150,8 @@ def compile(
         agreed = agreement(source, forest, opened)
         _simulate_some(forest, netlist, opened)
     figures = _figures(Path(out), sorted(set(targets)), source, forest, netlist, steps, agreed)
+    if "verilog" in targets:
+        figures["estimate"] = estimates(netlist, device)
     figures["seconds"] = clock.seconds
     files |= {
         MANIFEST: json.dumps(told, indent=1) + "\n",

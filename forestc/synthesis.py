@@ -12,6 +12,7 @@ from typing import Any
 from forestc.backends.project import PERIOD_NS
 from forestc.design import Design
 from forestc.errors import OptionError
+from forestc.estimate import estimate
 from forestc.toolchain.nextpnr import DEVICES, place
 from forestc.toolchain.vendor import PROGRAMS, run_vendor
 from forestc.toolchain.yosys import SYNTHESIS, find_yosys, synthesise, yosys_version
@@ -77,6 +78,7 @@ def synth(
             figures["fmax_mhz"] = round(placed.fmax_mhz, 2)
             figures["placed"] = {"used": placed.used, "available": placed.available}
             figures["tools"].append(placed.version)
+    figures["estimate"] = estimate(design, device)
     return figures | {"latency_cycles": design.manifest["latency_cycles"], "seconds": seconds}
 
 
