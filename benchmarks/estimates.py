@@ -48,7 +48,7 @@ from forestc.toolchain.yosys import synthesise
 
 DESIGNS, FEWEST_NODES, MOST_CELLS = 78, 20, 1500
 COUNTED = ("lut6", "xcup", "ecp5", "ice40")
-PLACED = {"ecp5-85k": 420, "ice40-hx8k": 160}  # device, and the most nodes of a forest that is placed on it
+PLACED = {"ecp5-85k": 300, "ice40-hx8k": 160}  # device, and the most nodes of a forest that is placed on it
 
 FOLDS = 10
 FIRST_PATH_COSTS = dict.fromkeys(PATH_FEATURES, 0.1) | {"one": 2.0, "less": 1.5, "mux": 0.6, "add": 1.0, "compare": 1.0}
@@ -112,8 +112,8 @@ def nodes_expected(spec: dict[str, Any]) -> int:
     return int(spec["trees"] * each * (2 ** min(spec["depth"], 7)) * 0.6)
 
 
-def forests() -> Iterator[tuple[dict[str, Any], Forest]]:
-    """The designs' quantised forests, small and large, until there are enough of them."""
+def forests() -> Iterator[tuple[dict[str, Any], Forest, float]]:
+    """The designs' quantised forests, small and large, until there are enough; and about how many LUTs each takes."""
     found = 0
     for spec in specifications():
         if found == DESIGNS:
@@ -127,7 +127,7 @@ def forests() -> Iterator[tuple[dict[str, Any], Forest]]:
         cells = lut_features(lower(forest, LoweringOptions(latency=spec["latency"])), "xcup")["logic"]
         if forest.n_nodes >= FEWEST_NODES and cells <= MOST_CELLS:
             found += 1
-            yield spec, forest
+            yield spec, forest, cells
 
 
 def design_of(forest: Forest, latency: int, folder: Path) -> Design:
@@ -252,8 +252,8 @@ def main() -> None:
     end = time.monotonic() + 60 * options.minutes
     measured: list[tuple[Netlist, dict[str, Any]]] = []
     with tempfile.TemporaryDirectory() as name:
-        smallest_first = sorted(forests(), key=lambda made: made[1].n_nodes)
-        for index, (spec, forest) in enumerate(smallest_first):
+        smallest_first = sorted(forests(), key=lambda made: made[2])
+        for index, (spec, forest, _) in enumerate(smallest_first):
             design = design_of(forest, spec["latency"], Path(name))
             key = hashlib.sha256(design.path("verilog").read_bytes()).hexdigest()
             known = cache.setdefault(key, {"design": spec})

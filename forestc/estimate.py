@@ -39,6 +39,7 @@ from forestc.netlist.ir import (
 SHOWN = ("xcup", "ecp5-85k", "ice40-hx8k")
 MOST_CELLS = 60_000
 FASTEST_NS = 1.5  # of a design that is wires alone
+WIDE, LATE = ("ecp5",), 5  # where several LUTs are joined to larger ones for speed, behind so many
 INPUTS = {"lut6": 6, "xcup": 6, "ecp5": 4, "ice40": 4}  # of a LUT
 CHAINED = {  # what goes on carry chains, where it is wider than two bits
     "lut6": (),
@@ -46,11 +47,13 @@ CHAINED = {  # what goes on carry chains, where it is wider than two bits
     "ecp5": ("add", "compare", "less"),
     "ice40": ("add", "compare", "less"),
 }
-# logic, fast: LUTs that cover the one-bit functions, by two rules; mux, gate: those functions of three and two inputs;
-# pass: results of chains that logic does not take; the others: bits and numbers of what goes on carry chains
+# logic, fast: LUTs that cover the one-bit functions, by two rules; late: those far behind a register; mux, gate: those
+# functions of three and two inputs; pass: results of chains that logic does not take; the others: bits and numbers of
+# what goes on carry chains
 LUT_FEATURES = (
     "logic",
     "fast",
+    "late",
     "mux",
     "gate",
     "pass",
@@ -221,6 +224,7 @@ def lut_features(netlist: Netlist, family: str) -> dict[str, float]:
         **bits.chained_counts(),
         "logic": bits.covered(inputs),
         "fast": bits.covered(inputs, fast=True),
+        "late": bits.covered(inputs, fast=True, after=LATE) if family in WIDE else 0,
         "mux": bits.gates(3),
         "gate": bits.gates(2),
         "ff": bits.flip_flops(),
@@ -468,9 +472,9 @@ class _OneBit:
     def flip_flops(self) -> int:
         return sum(self.alive[edge >> 1] for edge in self.registers)
 
-    def covered(self, inputs: int, fast: bool = False) -> int:
+    def covered(self, inputs: int, fast: bool = False, after: int = 0) -> int:
         """LUTs of so many inputs, each grown greedily over what feeds it: first over what feeds nothing else, or if
-        `fast` over what comes last, as synthesis does for speed."""
+        `fast` over what comes last, as synthesis does for speed. after: those alone that so many LUTs lie before."""
         uses = [0] * len(self.nodes)
         wanted = [edge >> 1 for edge in self.outputs]
         for node, edges in enumerate(self.nodes):
@@ -505,7 +509,7 @@ class _OneBit:
             node = todo.pop()
             if not needed[node]:
                 needed[node] = 1
-                count += 1
+                count += level[node] > after
                 todo += [below for below in leaves[node] if self.nodes[below]]
         return count
 
