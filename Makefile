@@ -32,6 +32,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/simulation.py
 	$(BIN)/python benchmarks/streams.py
 	$(BIN)/python benchmarks/frontends.py
+	$(BIN)/python benchmarks/estimates.py --cache out/estimates.json
 	$(BIN)/python benchmarks/exactness.py $(if $(PEERS),--peers $(PEERS))
 	$(BIN)/python benchmarks/sharing_speed.py
 	$(BIN)/python benchmarks/threshold_sharing.py $(if $(DATA),--data $(DATA))

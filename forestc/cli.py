@@ -113,6 +113,10 @@ def compile_(
     ] = None,
     tuser: Annotated[int | None, typer.Option("--tuser", metavar="N", help="with --stream: bits of tuser (1)")] = None,
     axi_lite: Annotated[bool, typer.Option("--axi-lite", help="with --stream: a block of registers")] = False,
+    device: Annotated[
+        str | None, typer.Option("--device", help="synthesise for it, place and route as well; see forestc synth")
+    ] = None,
+    native: Annotated[bool, typer.Option("--native", help="with --device: tools on the PATH first")] = False,
     name: Annotated[str | None, typer.Option("--name", help="of the module and header; default: the file's")] = None,
     json_: Json = False,
     trust_pickle: Trust = False,
@@ -140,6 +144,8 @@ def compile_(
             outputs=outputs,
             c_inputs=c_inputs,
             stream=wrapper,
+            device=device,
+            native=native,
             trust_pickle=trust_pickle,
             name=name,
             progress=say,
@@ -235,7 +241,9 @@ def simulate(
 @app.command()
 def synth(
     folder: Folder,
-    device: Annotated[str, typer.Option("--device", help="lut6, xcup, ice40-hx8k, ecp5-25k, ecp5-85k, ...")],
+    device: Annotated[
+        str, typer.Option("--device", help="lut6, xcup, ice40-hx8k, ecp5-25k, ecp5-85k, vivado:PART, ...")
+    ],
     native: Annotated[bool, typer.Option("--native", help="tools on the PATH before those from pip")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="of place and route")] = 1,
     json_: Json = False,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from forestc.backends import amaranth, axi_stream, c, hls, verilog
+from forestc.backends import amaranth, axi_stream, c, hls, project, verilog
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.c import COptions
 from forestc.backends.manifest import design_hash, manifest
@@ -26,6 +26,7 @@ from forestc.data import rows_from
 from forestc.data.cluster import on_cluster
 from forestc.design import MANIFEST, MODEL, QUANTISED, REPORT, Design, open_design, write_folder
 from forestc.errors import CheckError, OptionError
+from forestc.estimate import estimates
 from forestc.forest.ir import Forest
 from forestc.forest.rows import Judged, Rows
 from forestc.forest.text import print_forest
@@ -37,6 +38,7 @@ from forestc.passes.base import Pass
 from forestc.passes.formats import comparator_bits
 from forestc.passes.pipeline import Step, run_passes
 from forestc.report.markdown import compile_report
+from forestc.synthesis import known_device, synth
 from hw_sim import Simulator
 
 TARGETS = ("verilog", "c", "hls", "amaranth")
@@ -82,6 +84,8 @@ def compile(
     outputs: str = "auto",
     c_inputs: str = "words",
     stream: StreamOptions | None = None,
+    device: str | None = None,
+    native: bool = False,
     trust_pickle: bool = False,
     name: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
@@ -93,7 +97,8 @@ def compile(
     labels themselves. held_out: what passes are judged on: rows, as a path (with the same label column), an array, a
     frame, or a pair (rows, labels); or a share of the given rows, set aside. scheduler: address of a Dask scheduler;
     what passes find out about rows they find out there. latency: clock cycles, 0 for combinational logic. stream: an
-    AXI4-Stream wrapper of the Verilog core and its cocotb test bench as well. Raises ForestcError.
+    AXI4-Stream wrapper of the Verilog core and its cocotb test bench as well. device, native: synthesised for it,
+    placed and routed as well, as `synth` does: `figures["synthesis"]`. Raises ForestcError.
     """
     clock = _Clock(progress)
     if not targets:
@@ -103,6 +108,10 @@ def compile(
             raise OptionError(f"unknown target {target!r}", do=f"known: {', '.join(TARGETS)}")
     if stream is not None and "verilog" not in targets:
         raise OptionError("a stream wrapper needs the Verilog core", do="add the target verilog")
+    if device is not None:
+        known_device(device)
+        if "verilog" not in targets:
+            raise OptionError("a device needs the Verilog core", do="add the target verilog")
     lowering = LoweringOptions(latency=latency, outputs=outputs)  # type: ignore[arg-type]
     c_options = COptions(inputs=c_inputs)  # type: ignore[arg-type]
     steps_wanted = passes_from(passes)
@@ -128,6 +137,11 @@ def compile(
             for role, (path, text) in axi_stream.emit(netlist, stream, design_hash(forest, options)).items():
                 roles[role] = f"verilog/{path}"
                 files[roles[role]] = text
+        if "verilog" in targets:
+            sources = {role: Path(path).name for role, path in roles.items() if path.startswith("verilog/")}
+            for role, (path, text) in project.emit(netlist, sources).items():
+                roles[role] = f"verilog/{path}"
+                files[roles[role]] = text
         guarantees = {step.name: step.promise for step in steps}
         told = manifest(forest, netlist, roles, options, guarantees)
         if stream is not None:
@@ -136,6 +150,8 @@ def compile(
         agreed = agreement(source, forest, opened)
         _simulate_some(forest, netlist, opened)
     figures = _figures(Path(out), sorted(set(targets)), source, forest, netlist, steps, agreed)
+    if "verilog" in targets:
+        figures["estimate"] = estimates(netlist, device)
     figures["seconds"] = clock.seconds
     files |= {
         MANIFEST: json.dumps(told, indent=1) + "\n",
@@ -145,7 +161,11 @@ def compile(
     }
     with clock.measure("write"):
         write_folder(Path(out), files)
-    return Compiled(open_design(out), tuple(steps), agreed, figures)
+    design = open_design(out)
+    if device is not None:
+        figures["synthesis"] = synth(design, device, native=native, progress=progress)
+        clock.seconds |= figures["synthesis"]["seconds"]
+    return Compiled(design, tuple(steps), agreed, figures)
 
 
 def _judged(rows: Rows, held_out: Any, source: Forest, label: Any) -> Judged:

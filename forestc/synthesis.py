@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from forestc.backends.project import PERIOD_NS
 from forestc.design import Design
 from forestc.errors import OptionError
+from forestc.estimate import estimate
 from forestc.toolchain.nextpnr import DEVICES, place
+from forestc.toolchain.vendor import PROGRAMS, run_vendor
 from forestc.toolchain.yosys import SYNTHESIS, find_yosys, synthesise, yosys_version
 from hdl_templates import render
 
@@ -27,12 +31,15 @@ def synth(
 ) -> dict[str, Any]:
     """The figures of `forestc synth --json`.
 
-    device: lut6 (any 6-input LUTs, no carry chains), xcup (UltraScale+), or one nextpnr places. lut, ff, carry, bram
-    and depth are of the design as it is; fmax_mhz of the design between registers on all its ports, placed and routed.
-    native: tools on the PATH before those from PyPI. Raises OptionError, ToolError.
+    device: lut6 (any 6-input LUTs, no carry chains), xcup (UltraScale+), one nextpnr places, or vivado:PART and
+    quartus:PART where those are on the PATH. lut, ff, carry, bram and depth are of the design as it is; fmax_mhz of the
+    design between registers on all its ports, placed and routed. native: tools on the PATH before those from PyPI.
+    Raises OptionError, ToolError.
     """
-    if device not in COUNTED and device not in DEVICES:
-        raise OptionError(f"unknown device {device!r}", do=f"known: {', '.join([*COUNTED, *DEVICES])}")
+    known_device(device)
+    tool, _, part = device.partition(":")
+    if tool in PROGRAMS:
+        return _vendor(design, device, tool, part, progress)
     source, core = design.path("verilog"), str(design.manifest["core"])
     target = device if device in SYNTHESIS else DEVICES[device][0]
     seconds: dict[str, float] = {}
@@ -71,7 +78,41 @@ def synth(
             figures["fmax_mhz"] = round(placed.fmax_mhz, 2)
             figures["placed"] = {"used": placed.used, "available": placed.available}
             figures["tools"].append(placed.version)
+    figures["estimate"] = estimate(design, device)
     return figures | {"latency_cycles": design.manifest["latency_cycles"], "seconds": seconds}
+
+
+def known_device(device: str) -> None:
+    """Raises OptionError for a device that `synth` does not know."""
+    tool, _, part = device.partition(":")
+    if device not in COUNTED and device not in DEVICES and not (tool in PROGRAMS and part):
+        known = ", ".join([*COUNTED, *DEVICES, *(f"{tool}:PART" for tool in PROGRAMS)])
+        raise OptionError(f"unknown device {device!r}", do=f"known: {known}")
+
+
+def _vendor(design: Design, device: str, tool: str, part: str, progress: Callable[[str], None]) -> dict[str, Any]:
+    """The same figures by the design's own script. The design's folder stays as it is."""
+    with tempfile.TemporaryDirectory() as name:
+        script = Path(name) / design.path(tool).name
+        for role in (tool, "verilog", "registered", "xdc"):
+            shutil.copy(design.path(role), name)
+        start = time.perf_counter()
+        progress(f"{tool} for {part}")
+        told = run_vendor(tool, part, script, design.path("registered").stem, period_ns=PERIOD_NS)
+        seconds = round(time.perf_counter() - start, 3)
+    return {
+        "device": device,
+        "lut": told.lut,
+        "ff": told.flip_flops,
+        "carry": told.carry,
+        "bram": told.memory,
+        "depth": told.depth,
+        "fmax_mhz": round(told.fmax_mhz, 2),
+        "tools": [told.version],
+        "placed": {"used": told.used, "available": told.available},
+        "latency_cycles": design.manifest["latency_cycles"],
+        "seconds": {"synthesis, place and route": seconds},
+    }
 
 
 def _width(design: Design, side: str) -> int:

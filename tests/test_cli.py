@@ -56,7 +56,8 @@ def test_from_model_to_checked_folder(run, work):
     written = {str(path.relative_to(work / "out")) for path in (work / "out").rglob("*") if path.is_file()}
     assert written == {
         "manifest.json", "model.forest", "quantised.forest", "report.md", "c/ill.h", "verilog/ill.v",
-        "verilog/ill_tb.v", "verilog/vectors.txt",
+        "verilog/ill_tb.v", "verilog/vectors.txt", "verilog/ill_registered.v", "verilog/vivado.tcl",
+        "verilog/quartus.tcl", "verilog/yosys.ys", "verilog/ill.xdc", "verilog/ill.sdc", "verilog/ill.core",
     }  # fmt: skip
     told = json.loads((work / "out" / "manifest.json").read_text())
     keys = "name core files ports features outputs latency_cycles classes passes guarantees hash"

@@ -8,7 +8,7 @@ from typing import Any
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
 from forestc.passes.pipeline import Step
-from forestc.report.tables import pass_tables
+from forestc.report.tables import estimate_tables, pass_tables
 
 _PROMISES = {
     "exact": "same scores and decisions for every input",
@@ -43,9 +43,16 @@ def compile_report(
         ("latency", f"{netlist.latency} cycles"),
     ]
     promises = [(f"`{step.name}`", step.promise, _PROMISES[step.guarantee], f"{step.inputs_checked}") for step in steps]
+
+    def made(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+        return [title, *_table(head, rows)]
+
     passes = [
         line
-        for title, *lines in pass_tables(figures["passes"], lambda title, head, rows: [title, *_table(head, rows)])
+        for title, *lines in [
+            *pass_tables(figures["passes"], made),
+            *estimate_tables(figures.get("estimate", []), made),
+        ]
         for line in (f"## {title}", "", *lines, "")
     ]
     ports = [

@@ -92,12 +92,36 @@ def compile_tables(figures: Mapping[str, Any], regression: bool) -> list[Table]:
         ("comparators: distinct conditions", f"{figures['distinct_conditions']:,}"),
         ("comparator bits", f"{figures['comparator_bits']:,}"),
         ("latency", f"{figures['latency_cycles']} cycles"),
-        ("time", f"{sum(figures['seconds'].values()):.1f} s"),
     ]
+    seconds = [(stage, f"{took:.1f}") for stage, took in figures["seconds"].items()]
+    seconds.append(("all", f"{sum(figures['seconds'].values()):.1f}"))
+    device = synth_tables(figures["name"], figures["synthesis"]) if "synthesis" in figures else []
     return [
         table(f"{figures['name']}: {', '.join(figures['targets'])} in {figures['out']}", ("what", "figure"), rows),
         *pass_tables(figures["passes"], table),
+        *estimate_tables(figures.get("estimate", []), table),
+        *device,
+        table("time of each stage", ("stage", "seconds"), seconds),
     ]
+
+
+def estimate_tables(estimates: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> list[T]:
+    """What synthesis is expected to find, device by device; none if there are no estimates."""
+
+    def about(value: float | None, error: float | None, unit: str = "") -> str:
+        return "-" if value is None or error is None else f"{value:,.0f}{unit} ± {100 * error:.0f} %"
+
+    rows = [
+        (
+            told["device"],
+            about(told["lut"], told["lut_error"]),
+            f"{told['ff']:,}",
+            about(told["fmax_mhz"], told["fmax_error"], " MHz"),
+        )
+        for told in estimates
+    ]
+    title = "estimated before synthesis, with the median error of such estimates"
+    return [made(title, ("device", "LUTs", "flip-flops", "Fmax"), rows)] if rows else []
 
 
 def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> list[T]:
@@ -141,18 +165,24 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> 
 
 def synth_tables(name: str, figures: Mapping[str, Any]) -> list[Table]:
     """What `forestc synth` prints."""
+    told = figures.get("estimate")
+
+    def beside(shown: str, key: str) -> str:
+        """The figure, and what was estimated."""
+        return f"{shown} (estimated {told[key]:,.0f})" if told and told[key] is not None else shown
+
     rows = [
-        ("LUTs", f"{figures['lut']:,}"),
-        ("flip-flops", f"{figures['ff']:,}"),
+        ("LUTs", beside(f"{figures['lut']:,}", "lut")),
+        ("flip-flops", beside(f"{figures['ff']:,}", "ff")),
         ("carry cells", f"{figures['carry']:,}"),
         ("RAM cells", f"{figures['bram']:,}"),
-        ("depth, cells", f"{figures['depth']:,}"),
+        ("depth, cells", "-" if figures["depth"] is None else f"{figures['depth']:,}"),
         ("latency", f"{figures['latency_cycles']} cycles"),
     ]
     if figures["fmax_mhz"] is not None:
         placed = figures["placed"]
         part = placed["used"] / placed["available"]
-        rows.append(("Fmax, routed, between registers", f"{figures['fmax_mhz']:.1f} MHz"))
+        rows.append(("Fmax, routed, between registers", beside(f"{figures['fmax_mhz']:.1f} MHz", "fmax_mhz")))
         rows.append(("logic cells placed", f"{placed['used']:,} of {placed['available']:,}"))
         filled = round(20 * part)
         rows.append(("of the device", f"{'█' * filled}{'░' * (20 - filled)} {100 * part:.1f} %"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import json
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -70,4 +71,6 @@ def _version(command: tuple[str, ...], folder: Path) -> str:
     if packaged:
         name = command[-1].split()[2].rstrip(";")
         return f"{name.replace('yowasp_', '').replace('_', '-')} {importlib.metadata.version(name)} (pip)"
-    return run_tool([*command, "--version"], folder).decode("utf-8", "replace").split("(")[0].strip() or command[0]
+    told = run_tool([*command, "--version"], folder, errors=True).decode("utf-8", "replace")
+    version = re.search(r"Version ([^\s)]+)", told)
+    return f"{Path(command[0]).name} {version[1] if version else ''}".rstrip()

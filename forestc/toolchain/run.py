@@ -19,8 +19,12 @@ def run_tool(
     seconds: float = 600,
     env: Mapping[str, str] | None = None,
     data: bytes | None = None,
+    errors: bool = False,
 ) -> bytes:
-    """Standard output. Raises ToolError with the log's tail if it fails or takes longer than `seconds`."""
+    """Standard output, with `errors` what is on standard error after it.
+
+    Raises ToolError with the log's tail if it fails or takes longer than `seconds`.
+    """
     name = Path(command[0]).name
     try:
         done = subprocess.run(
@@ -40,7 +44,7 @@ def run_tool(
         log = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
         tail = " | ".join(line.strip() for line in log[-TAIL_LINES:] if line.strip())
         raise ToolError(f"{name} ended with exit status {done.returncode}", where=tail[:2000])
-    return done.stdout
+    return done.stdout + (done.stderr if errors else b"")
 
 
 def find(*names: str) -> str | None:

@@ -84,6 +84,7 @@ def synthesise(
             *(f"read_verilog {file.name}" for file in files),
             mapped.format(top=top),
             f"tee -q -o {result.name} stat -json",
+            "delete t:$scopeinfo",  # of newer versions, which an older nextpnr takes for cells
             *([f"write_json {netlist}"] if netlist else []),
             "delete t:FD*E t:SB_DFF* t:TRELLIS_FF",  # paths end at a device's own flip-flops, which ltp does not know
             f"tee -q -o {paths.name} ltp -noff",
@@ -99,7 +100,8 @@ def synthesise(
         run_tool(script(_OTHERWISE.get(target, SYNTHESIS[target])), folder, seconds=seconds)
     try:
         told = json.loads(result.read_text())
-        cells = {str(kind): int(count) for kind, count in told["design"]["num_cells_by_type"].items()}
+        counts = {kind: count for kind, count in told["design"]["num_cells_by_type"].items() if kind != "$scopeinfo"}
+        cells = {str(kind): int(count) for kind, count in counts.items()}
         depth = int(_DEPTH.findall(paths.read_text())[-1])
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         raise ToolError(f"yosys told no cells ({error})", where=str(result)) from None

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 
+import numpy as np
 import pytest
 from models import trained
 
 import forestc
 from forestc.cli import main
 from forestc.errors import OptionError, ToolError
+from forestc.forest.text import print_forest
 from forestc.synthesis import synth
 from forestc.toolchain import nextpnr, yosys
 
@@ -53,6 +55,30 @@ def test_placed_and_routed(designs, device):
     assert 10 < plain["fmax_mhz"] < pipelined["fmax_mhz"] < 800
 
 
+@pytest.mark.parametrize("device", ["lut6", "xcup", "ice40-hx8k", "ecp5-25k"])
+def test_native_tools_give_like_figures(designs, need_tool, device):
+    """Debian's yosys 0.23 and nextpnr-ice40 0.4; Debian has no nextpnr for ECP5: PyPI's reads its yosys."""
+    need_tool("yosys")
+    packaged, native = (synth(designs[2], device, native=native) for native in (False, True))
+    assert native["tools"][0].startswith("Yosys 0.") and "(pip)" not in native["tools"][0]
+    assert native["ff"] == packaged["ff"] and 0.6 < native["lut"] / packaged["lut"] < 3  # the old one is worse
+    if device in nextpnr.DEVICES:
+        assert 10 < native["fmax_mhz"] < 800
+    if device == "ice40-hx8k":
+        need_tool("nextpnr-ice40")
+        assert native["tools"][1].startswith("nextpnr-ice40 0.")
+
+
+def test_an_older_nextpnr_reads_what_a_newer_yosys_wrote(designs, need_tool, monkeypatch):
+    need_tool("nextpnr-ice40")
+    packaged = yosys.find_yosys(False)
+    monkeypatch.setattr(yosys, "find_yosys", lambda native=False: packaged)
+    monkeypatch.setattr("forestc.synthesis.find_yosys", lambda native=False: packaged)
+    figures = synth(designs[2], "ice40-hx8k", native=True)
+    assert "(pip)" in figures["tools"][0] and figures["tools"][1].startswith("nextpnr-ice40 0.")
+    assert figures["fmax_mhz"] > 10
+
+
 def test_the_command(designs, capfd):
     with pytest.raises(SystemExit) as caught:
         main(["synth", str(designs[0].folder), "--device", "lut6", "--json"])
@@ -63,6 +89,35 @@ def test_the_command(designs, capfd):
         main(["synth", str(designs[0].folder), "--device", "ecp5-25k"])
     shown = capfd.readouterr().out
     assert caught.value.code == 0 and "Fmax" in shown and "░" in shown
+
+
+def test_compile_to_a_placed_design(tmp_path, capfd):
+    model, X, y = trained("tree-binary")
+    np.savetxt(
+        tmp_path / "rows.csv",
+        np.column_stack([X, y]),
+        delimiter=",",
+        header=",".join([*map(str, range(len(X[0]))), "y"]),
+        comments="",
+    )
+    (tmp_path / "m.forest").write_text(print_forest(forestc.load(model)))
+    command = ["compile", str(tmp_path / "m.forest"), "--rows", str(tmp_path / "rows.csv"), "--label", "y"]
+    command += ["--target", "verilog", "--latency", "1", "--device", "ecp5-25k", "-o", str(tmp_path / "out")]
+    with pytest.raises(SystemExit) as caught:
+        main([*command, "--json"])
+    told = json.loads(capfd.readouterr().out)
+    assert caught.value.code == 0
+    assert told["synthesis"]["device"] == "ecp5-25k" and told["synthesis"]["fmax_mhz"] > 10
+    stages = ["load", "passes", "lower", "emit", "check", "write", "synthesis", "place and route"]
+    assert list(told["seconds"]) == stages and min(told["seconds"].values()) >= 0
+    with pytest.raises(SystemExit):
+        main(command)
+    shown = capfd.readouterr().out
+    assert all(stage in shown for stage in stages) and "Fmax" in shown
+    with pytest.raises(OptionError, match="a device needs the Verilog core; add the target verilog"):
+        forestc.compile(model, X, tmp_path / "c", label=y, targets=["c"], device="lut6")
+    with pytest.raises(OptionError, match="unknown device 'xc7'"):
+        forestc.compile(model, X, tmp_path / "c", label=y, device="xc7")
 
 
 def test_what_can_not_be_synthesised(designs, tmp_path, monkeypatch):

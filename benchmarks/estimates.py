@@ -1,0 +1,276 @@
+"""Estimates before synthesis beside real runs, and the fit that made the table in forestc/estimate.py.
+
+Different small and medium designs (2, 5 and 10 classes, regression; forests, extra trees, boosting by scikit-learn and
+XGBoost; depth 2 to 8, 2 to 100 trees, leaves of 1 to 8 bits, latency 0 to 6) are synthesised for every target, and the
+smaller ones placed and routed. --cache FILE keeps what was measured, by the SHA-256 of the Verilog, so that a run goes
+on where the last one ended (`--minutes N` ends it early). Then the estimates are fitted; the errors printed are those
+of ten-fold cross-validation: of each design with coefficients fitted on others. --write puts the table into
+forestc/estimate.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xgboost
+from scipy.optimize import nnls
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, make_classification, make_regression
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from tools import arguments, show
+
+import forestc
+from forestc.backends import verilog
+from forestc.backends.manifest import manifest
+from forestc.design import Design
+from forestc.errors import ToolError
+from forestc.estimate import LUT_FEATURES, PATH_FEATURES, lut_features, path_features
+from forestc.forest.ir import Forest
+from forestc.lowering.trees import LoweringOptions, lower
+from forestc.netlist.ir import Netlist
+from forestc.synthesis import synth
+from forestc.toolchain.yosys import synthesise
+
+DESIGNS, FEWEST_NODES, MOST_CELLS = 78, 20, 1500
+COUNTED = ("lut6", "xcup", "ecp5", "ice40")
+PLACED = {"ecp5-85k": 300, "ice40-hx8k": 160}  # device, and the most nodes of a forest that is placed on it
+
+FOLDS = 10
+FIRST_PATH_COSTS = dict.fromkeys(PATH_FEATURES, 0.1) | {"one": 2.0, "less": 1.5, "mux": 0.6, "add": 1.0, "compare": 1.0}
+SOURCE = Path(__file__).parents[1] / "forestc" / "estimate.py"
+
+
+def data(name: str) -> tuple[np.ndarray, np.ndarray]:
+    match name:
+        case "binary":
+            return load_breast_cancer(return_X_y=True)
+        case "digits":
+            return load_digits(return_X_y=True)
+        case "diabetes":
+            return load_diabetes(return_X_y=True)
+        case "made 2" | "made 5" | "made 10":
+            classes = int(name.split()[1])
+            return make_classification(
+                1500, 16, n_informative=10, n_classes=classes, n_clusters_per_class=2, flip_y=0.05, random_state=classes
+            )
+        case "made values":
+            return make_regression(1500, 12, n_informative=8, noise=20.0, random_state=3)
+    raise ValueError(name)
+
+
+def specifications() -> Iterator[dict[str, Any]]:
+    """Endless, and the same ones each time."""
+    random = np.random.default_rng(2024)
+    while True:
+        kind = str(random.choice(["forest", "extra", "boosting", "xgboost"]))
+        rows = str(random.choice(["binary", "digits", "diabetes", "made 2", "made 5", "made 10", "made values"]))
+        yield {
+            "rows": rows,
+            "kind": kind,
+            "trees": int(random.choice([2, 3, 5, 8, 12, 20, 35, 60, 100])),
+            "depth": int(random.integers(2, 9)),
+            "leaf_bits": int(random.integers(1, 9)),
+            "latency": int(random.choice([0, 0, 1, 2, 3, 4, 6])),
+            "sharing": bool(random.integers(0, 2)),
+        }
+
+
+def model_of(spec: dict[str, Any], y: np.ndarray) -> Any:
+    trees, depth, decides = spec["trees"], spec["depth"], spec["rows"] not in ("diabetes", "made values")
+    match spec["kind"]:
+        case "forest":
+            kind = RandomForestClassifier if decides else RandomForestRegressor
+        case "extra":
+            kind = ExtraTreesClassifier if decides else ExtraTreesRegressor
+        case "boosting":
+            kind = GradientBoostingClassifier if decides else GradientBoostingRegressor
+        case _:
+            made = xgboost.XGBClassifier if decides else xgboost.XGBRegressor
+            return made(n_estimators=trees, max_depth=depth, random_state=0)
+    return kind(n_estimators=trees, max_depth=depth, random_state=0)
+
+
+def nodes_expected(spec: dict[str, Any]) -> int:
+    """At most: full trees, one for each class where boosting has it so."""
+    classes = {"digits": 10, "made 5": 5, "made 10": 10}.get(spec["rows"], 1)
+    each = classes if spec["kind"] in ("boosting", "xgboost") else 1
+    return int(spec["trees"] * each * (2 ** min(spec["depth"], 7)) * 0.6)
+
+
+def forests() -> Iterator[tuple[dict[str, Any], Forest, float]]:
+    """The designs' quantised forests, small and large, until there are enough; and about how many LUTs each takes."""
+    found = 0
+    for spec in specifications():
+        if found == DESIGNS:
+            return
+        if nodes_expected(spec) > 1500:
+            continue
+        X, y = data(spec["rows"])
+        share = "share-thresholds," if spec["sharing"] else ""
+        passes = f"simplify,{share}quantize{{leaf_bits={spec['leaf_bits']},tolerance=1}},simplify"
+        forest = forestc.quantize(model_of(spec, y).fit(X, y), X, y, passes)
+        cells = lut_features(lower(forest, LoweringOptions(latency=spec["latency"])), "xcup")["logic"]
+        if forest.n_nodes >= FEWEST_NODES and cells <= MOST_CELLS:
+            found += 1
+            yield spec, forest, cells
+
+
+def design_of(forest: Forest, latency: int, folder: Path) -> Design:
+    netlist = lower(forest, LoweringOptions(latency=latency))
+    files = verilog.emit(forest, netlist)
+    core = next(iter(files))
+    (folder / core).write_text(files[core])
+    options = {"targets": ["verilog"], "latency": latency, "outputs": "auto", "c": {"inputs": "words"}}
+    return Design(folder, manifest(forest, netlist, {"verilog": core}, options, {}), forest, forest)
+
+
+def measure(design: Design, nodes: int, known: dict[str, Any], placed: bool) -> Iterator[None]:
+    """Adds to `known`, run by run."""
+    file, core = design.path("verilog"), str(design.manifest["core"])
+    for device, most in PLACED.items():
+        if placed and nodes <= most and device not in known:
+            try:
+                told = synth(design, device)
+                known[device] = told["fmax_mhz"]
+                known[device.split("-")[0]] = {name: told[name] for name in ("lut", "ff", "carry", "depth")}
+            except ToolError as error:  # too many pins or cells
+                known[device] = None
+                print(str(error)[:300], flush=True)
+            yield
+    for target in COUNTED:
+        if target not in known:
+            cells = synthesise([file], core, target)
+            known[target] = {"lut": cells.lut, "ff": cells.flip_flops, "carry": cells.carry, "depth": cells.depth}
+            yield
+
+
+def fitted(features: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Non-negative costs whose sums are near what is wanted, as shares of it; far ones count less (on logarithms)."""
+    shares = features / wanted[:, None]
+    weight = np.ones(len(wanted))
+    for _ in range(30):
+        costs = nnls(shares * weight[:, None], weight)[0]
+        away = np.abs(np.log(np.maximum(shares @ costs, 1e-3)))
+        weight = 1 / np.sqrt(np.maximum(away, 0.03))
+    return np.round(costs, 4)
+
+
+def fitted_path(netlists: list[Netlist], luts: np.ndarray, wanted: np.ndarray) -> dict[str, float]:
+    """Costs, ns, of a path's cells: which path is the slowest depends on them, so it is looked for again."""
+    costs = dict(FIRST_PATH_COSTS)
+    for _ in range(12):
+        found = [path_features(netlist, costs, lut) for netlist, lut in zip(netlists, luts, strict=True)]
+        told = fitted(np.array([[path[name] for name in PATH_FEATURES] for path in found]), wanted)
+        costs = {name: (costs[name] + float(cost)) / 2 for name, cost in zip(PATH_FEATURES, told, strict=True)}
+    return {name: round(cost, 4) for name, cost in costs.items()}
+
+
+def folds(count: int) -> Iterator[tuple[list[int], list[int]]]:
+    """Designs to fit on and designs to judge on, ten times; their order is by size, so that each has all sizes."""
+    for fold in range(FOLDS):
+        judged = [index for index in range(count) if index % FOLDS == fold]
+        yield [index for index in range(count) if index % FOLDS != fold], judged
+
+
+def fit(measured: list[tuple[Netlist, dict[str, Any]]]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The table of forestc/estimate.py, and a line of errors for each target."""
+    lut_costs, path_costs, errors, lines = {}, {}, {}, []
+
+    def line(target: str, figure: str, error: np.ndarray) -> None:
+        middle, most = 100 * np.quantile(error, (0.5, 0.9))
+        told = {"designs": len(error), "median_error_%": float(middle), "90th_percentile_%": float(most)}
+        lines.append({"target": target, "figure": figure, **told})
+
+    for family in COUNTED:
+        known = [(netlist, told[family]) for netlist, told in measured if family in told]
+        found = [lut_features(netlist, family) for netlist, _ in known]
+        features = np.array([[cells[name] for name in LUT_FEATURES] for cells in found])
+        luts = np.array([float(told["lut"]) for _, told in known])
+        error = np.zeros(len(luts))
+        for on, judged in folds(len(luts)):
+            error[judged] = np.abs(features[judged] @ fitted(features[on], luts[on]) / luts[judged] - 1)
+        lut_costs[family] = dict(zip(LUT_FEATURES, fitted(features, luts).tolist(), strict=True))
+        errors[family] = round(float(np.median(error)), 3)
+        line(family, "LUT", error)
+        flip_flops = [(cells["ff"], told["ff"]) for cells, (_, told) in zip(found, known, strict=True) if told["ff"]]
+        line(family, "FF", np.array([abs(told / real - 1) for told, real in flip_flops]))
+    for device in PLACED:
+        family = device.split("-")[0]
+        known = [(netlist, told) for netlist, told in measured if told.get(device) and family in told]
+        netlists = [netlist for netlist, _ in known]
+        # as estimated, so that errors of LUTs are in the error of Fmax
+        luts = np.array([sum(lut_costs[family][k] * v for k, v in lut_features(netlist, family).items() if k != "ff")
+                         for netlist in netlists])  # fmt: skip
+        periods = np.array([1000 / told[device] for _, told in known])
+        error = np.zeros(len(periods))
+        for on, judged in folds(len(periods)):
+            costs = fitted_path([netlists[i] for i in on], luts[on], periods[on])
+            for i in judged:
+                path = path_features(netlists[i], costs, luts[i])
+                error[i] = abs(periods[i] / sum(costs[name] * path[name] for name in PATH_FEATURES) - 1)
+        path_costs[device] = fitted_path(netlists, luts, periods)
+        errors[device] = round(float(np.median(error)), 3)
+        line(device, "Fmax", error)
+    return {"LUT_COSTS": lut_costs, "PATH_COSTS_NS": path_costs, "ERRORS": errors}, lines
+
+
+def write(table: dict[str, Any]) -> None:
+    """Puts the table between its marks in forestc/estimate.py."""
+    text = SOURCE.read_text()
+    begin, end = (text.index(mark) for mark in ("# begin of what it writes\n", "# end of what it writes\n"))
+    kinds = {"ERRORS": "Mapping[str, float]"}
+    lines = [
+        f"{name}: {kinds.get(name, 'Mapping[str, Mapping[str, float]]')} = {costs!r}\n" for name, costs in table.items()
+    ]
+    SOURCE.write_text(text[:begin] + "# begin of what it writes\n" + "".join(lines) + text[end:])
+    subprocess.run([sys.executable, "-m", "ruff", "format", "-q", str(SOURCE)], check=True)
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--cache", type=Path, required=True, metavar="FILE", help="what was measured so far")
+    parser.add_argument("--minutes", type=float, default=1e9, metavar="N", help="measure no longer than that")
+    parser.add_argument("--placed", type=int, default=DESIGNS, metavar="N", help="designs to place and route at most")
+    parser.add_argument("--write", action="store_true", help="put the coefficients into forestc/estimate.py")
+    options = parser.parse_args()
+    cache: dict[str, Any] = json.loads(options.cache.read_text()) if options.cache.exists() else {}
+    end = time.monotonic() + 60 * options.minutes
+    measured: list[tuple[Netlist, dict[str, Any]]] = []
+    with tempfile.TemporaryDirectory() as name:
+        smallest_first = sorted(forests(), key=lambda made: made[2])
+        for index, (spec, forest, _) in enumerate(smallest_first):
+            design = design_of(forest, spec["latency"], Path(name))
+            key = hashlib.sha256(design.path("verilog").read_bytes()).hexdigest()
+            known = cache.setdefault(key, {"design": spec})
+            start = time.perf_counter()
+            if time.monotonic() < end:
+                for _ in measure(design, forest.n_nodes, known, index < options.placed):
+                    options.cache.write_text(json.dumps(cache))
+                    if time.monotonic() > end:
+                        break
+                print(f"{index}: {forest.n_nodes} nodes, {known.get('lut6')}, "
+                      f"{known.get('ecp5-85k')} {time.perf_counter() - start:.0f} s", flush=True)  # fmt: skip
+            measured.append((design.netlist, known))
+    table, lines = fit(measured)
+    show(f"Estimates of designs that were not fitted on, {FOLDS}-fold", lines, options.json)
+    if options.write:
+        write(table)
+
+
+if __name__ == "__main__":
+    main()

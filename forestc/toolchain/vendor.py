@@ -1,0 +1,135 @@
+"""Vivado and Quartus, where they are on the PATH: run on the scripts of a design, their reports read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from forestc.errors import OptionError, ToolError
+from forestc.toolchain.run import find, run_tool
+
+PROGRAMS: Mapping[str, str] = {"vivado": "vivado", "quartus": "quartus_sh"}
+FOLDER = "reports"
+_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What the reports say: cells of the design as it is, and of it between registers what is placed of what there is.
+
+    depth: logic levels of the slowest path, where the tool tells it.
+    """
+
+    lut: int
+    flip_flops: int
+    carry: int
+    memory: int
+    depth: int | None
+    fmax_mhz: float
+    used: int
+    available: int
+    version: str
+
+
+def run_vendor(tool: str, part: str, script: Path, top: str, *, period_ns: float, seconds: float = 7200) -> Reported:
+    """Runs a tool of `PROGRAMS` on its script, in the script's folder, where its reports and project stay.
+
+    top: the module that is placed. Raises OptionError for a part that is no name, ToolError.
+    """
+    if not _PART.fullmatch(part):
+        raise OptionError(f"{tool}: {part!r} is no part", do=f"write --device {tool}:PART")
+    program = find(PROGRAMS[tool])
+    if program is None:
+        raise ToolError(
+            f"{PROGRAMS[tool]} is not on the PATH", do=f"install {tool.capitalize()}, or take another device"
+        )
+    arguments = [part, f"{period_ns:.3f}", FOLDER]
+    if tool == "vivado":
+        command = [program, "-mode", "batch", "-nojournal", "-nolog", "-notrace", "-source", script.name]
+        run_tool([*command, "-tclargs", *arguments], script.parent, seconds=seconds)
+        return read_vivado(script.parent / FOLDER, period_ns)
+    run_tool([program, "-t", script.name, *arguments], script.parent, seconds=seconds)
+    return read_quartus(script.parent / FOLDER, top.removesuffix("_registered"), top, period_ns)
+
+
+def read_vivado(folder: Path, period_ns: float) -> Reported:
+    """Reads utilization.rpt, placed.rpt and timing.rpt. Raises ToolError naming what is not there."""
+    cells, placed, timing = (_text(folder / name) for name in ("utilization.rpt", "placed.rpt", "timing.rpt"))
+    where = str(folder / "utilization.rpt")
+
+    def used(text: str, *names: str) -> list[float] | None:
+        """The numbers of the first row of that name: used, fixed, ..., available, percent."""
+        for name in names:
+            row = re.search(rf"^\|\s*{name}\*?\s*\|(.*)\|\s*$", text, re.MULTILINE)
+            if row:
+                return [_number(cell) for cell in row[1].split("|") if _is_number(cell)]
+        return None
+
+    lut, registers = used(cells, "CLB LUTs", "Slice LUTs"), used(cells, "CLB Registers", "Slice Registers")
+    site = used(placed, "CLB LUTs", "Slice LUTs")
+    slack = re.search(r"WNS\(ns\).*\n[\s-]+\n\s*(-?[\d.]+|NA)\s", timing)
+    if not lut or not registers or not site or len(site) < 2 or slack is None or slack[1] == "NA":
+        raise ToolError("vivado reported no figures", where=where)
+    levels = re.search(r"Logic Levels:\s+(\d+)", timing)
+    version = re.search(r"Tool Version\s*:\s*Vivado v\.?(\S+)", cells)
+    return Reported(
+        lut=int(lut[0]),
+        flip_flops=int(registers[0]),
+        carry=int((used(cells, "CARRY8", "CARRY4") or [0])[0]),
+        memory=int((used(cells, "Block RAM Tile") or [0])[0]),
+        depth=int(levels[1]) if levels else None,
+        fmax_mhz=1000 / (period_ns - float(slack[1])),
+        used=int(site[0]),
+        available=int(site[-2]),
+        version=f"Vivado {version[1]}" if version else "Vivado",
+    )
+
+
+def read_quartus(folder: Path, core: str, top: str, period_ns: float) -> Reported:
+    """Reads CORE.map.rpt, TOP.fit.summary and TOP.sta.summary. Raises ToolError naming what is not there."""
+    cells, placed, timing = (
+        _text(folder / name) for name in (f"{core}.map.rpt", f"{top}.fit.summary", f"{top}.sta.summary")
+    )
+
+    def used(name: str) -> int | None:
+        row = re.search(rf"^;\s*{name}\s*;\s*([\d,]+)", cells, re.MULTILINE)
+        return None if row is None else int(_number(row[1]))
+
+    lut = used("Combinational ALUT usage for logic")
+    if lut is None:
+        lut = used("Total combinational functions")
+    registers = used("Dedicated logic registers")
+    site = re.search(r"^\s*(?:Logic utilization \(in ALMs\)|Total logic elements) : ([\d,]+) / ([\d,]+)", placed, re.M)
+    slacks = re.findall(r"^Type\s*: .*Setup 'clk'\s*\nSlack\s*: (-?[\d.]+)", timing, re.MULTILINE)
+    if lut is None or registers is None or site is None or not slacks:
+        raise ToolError("quartus reported no figures", where=str(folder))
+    memory = re.search(r"^\s*Total RAM Blocks : ([\d,]+)", placed, re.MULTILINE)
+    version = re.search(r"Quartus Prime Version : (\S+)", placed)
+    return Reported(
+        lut=lut,
+        flip_flops=registers,
+        carry=0,  # a part of each ALUT
+        memory=int(_number(memory[1])) if memory else 0,
+        depth=None,
+        fmax_mhz=1000 / (period_ns - min(map(float, slacks))),
+        used=int(_number(site[1])),
+        available=int(_number(site[2])),
+        version=f"Quartus {version[1]}" if version else "Quartus",
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        raise ToolError("the script left no report", where=str(path)) from None
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", "").strip().lstrip("<"))
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"\s*<?[\d,]+(\.\d+)?\s*", text) is not None

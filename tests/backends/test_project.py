@@ -1,0 +1,148 @@
+"""Scripts for other tools: clean under a Tcl linter, run against recorded commands, and by the tools that are free."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from random_forests import random_forest
+
+import forestc
+from forestc.backends import project
+from forestc.backends.names import identifier
+from forestc.lowering.trees import LoweringOptions, lower
+from forestc.toolchain.nextpnr import find_nextpnr
+from forestc.toolchain.run import run_tool
+from forestc.toolchain.yosys import find_yosys
+
+HOSTILE = '"]; exec rm -rf / ; # [quit] $x {'
+
+
+def written(folder, latency, name="m"):
+    """The folder of a small design, as compile writes it."""
+    from models import trained
+
+    model, X, y = trained("tree-binary")
+    made = forestc.compile(model, X, folder / "out", label=y, latency=latency, targets=["verilog"], name=name)
+    return made.design
+
+
+@pytest.mark.parametrize("latency", [0, 2])
+def test_output_is_pure_and_no_name_gets_in(latency):
+    netlist = replace(lower(random_forest(3, True, "binary"), LoweringOptions(latency=latency)), name=HOSTILE)
+    sources = {"verilog": "a.v", "testbench": "b.v", "vectors": "vectors.txt"}
+    first = project.emit(netlist, sources)
+    assert first == project.emit(netlist, sources)
+    harmless = project.emit(replace(netlist, name="harmless"), sources)
+    for role, (path, text) in first.items():
+        assert (path, text) == tuple(part.replace("harmless", identifier(HOSTILE)) for part in harmless[role])
+
+
+@pytest.mark.parametrize("latency", [0, 2])
+def test_tcl_is_clean_under_a_linter(need_tool, tmp_path, latency):
+    need_tool("tclint")
+    folder = written(tmp_path, latency, HOSTILE).path("vivado").parent
+    scripts = [path for path in folder.iterdir() if path.suffix in (".tcl", ".xdc", ".sdc")]
+    assert len(scripts) == 4
+    (tmp_path / "tclint.toml").write_text('ignore = ["line-length"]\n[style]\nindent = 2\n')
+    command = ["tclint", "-c", str(tmp_path / "tclint.toml"), *map(str, scripts)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+    broken = scripts[0].read_text() + "set a [list 1\n"
+    scripts[0].write_text(broken)
+    assert subprocess.run(command, capture_output=True, check=False).returncode
+
+
+class Recorded:
+    """A Tcl interpreter in which the vendor's commands only write down how they were called."""
+
+    def __init__(self, folder: Path, commands: str) -> None:
+        import tkinter
+
+        self.calls: list[tuple[str, ...]] = []
+        self.tcl = tkinter.Tcl()
+        self.tcl.eval(f"cd {{{folder}}}")
+        for name in commands.split():
+            self.tcl.createcommand(name, lambda *words, name=name: self.note(name, words))
+
+    def note(self, name, words):
+        self.calls.append((name, *map(str, words)))
+        return f"<{name}>"
+
+    def run(self, script: Path, *arguments: str) -> None:
+        self.tcl.eval(f"set argv [list {' '.join(arguments)}]; set quartus(args) $argv; cd {{{script.parent}}}")
+        self.tcl.eval(script.read_text())
+
+    def of(self, name):
+        return [call[1:] for call in self.calls if call[0] == name]
+
+
+VIVADO = """read_verilog synth_design report_utilization close_design read_xdc create_clock get_ports opt_design
+place_design phys_opt_design route_design report_timing_summary write_checkpoint"""
+QUARTUS = """project_new set_global_assignment set_instance_assignment execute_module execute_flow
+project_close package"""
+
+
+def test_vivado_script(tmp_path):
+    script = written(tmp_path, 2).path("vivado")
+    tcl = Recorded(script.parent, VIVADO)
+    tcl.run(script)
+    wanted = ("-mode", "out_of_context", "-flatten_hierarchy", "full", "-part", project.VIVADO_PART, "-top")
+    assert tcl.of("synth_design") == [(*wanted, "m"), (*wanted, "m_registered")]
+    assert tcl.of("create_clock") == [("-name", "clk", "-period", "2.000", "<get_ports>")]
+    order = [name for name, *_ in tcl.calls]
+    assert order.index("place_design") < order.index("route_design") < order.index("report_timing_summary")
+    for (file,) in tcl.of("read_verilog"):
+        assert (script.parent / file).is_file()
+    assert (script.parent / tcl.of("read_xdc")[0][-1]).is_file()
+    tcl = Recorded(script.parent, VIVADO)
+    tcl.run(script, "xc7a35tcsg324-1", "5", "elsewhere")
+    assert tcl.of("synth_design")[0][5] == "xc7a35tcsg324-1"
+    assert tcl.of("create_clock")[0][3] == "5"
+    assert tcl.of("report_timing_summary")[0][-1] == "elsewhere/timing.rpt" and (script.parent / "elsewhere").is_dir()
+
+
+@pytest.mark.parametrize("latency", [0, 2])
+def test_quartus_script(tmp_path, latency):
+    script = written(tmp_path, latency).path("quartus")
+    tcl = Recorded(script.parent, QUARTUS)
+    tcl.run(script, "10CX085YU484E6G", "4")
+    assert tcl.of("project_new") == [("-overwrite", "-part", "10CX085YU484E6G", name) for name in ("m", "m_registered")]
+    named = [words for words in tcl.of("set_global_assignment") if words[1] == "VERILOG_FILE"]
+    assert [Path(words[2]).name for words in named] == ["m.v", "m.v", "m_registered.v"]
+    assert all(Path(words[2]).is_file() for words in named)
+    assert tcl.of("execute_module") == [("-tool", "map")] and tcl.of("execute_flow") == [("-compile",)]
+    ports = [words[-1] for words in tcl.of("set_instance_assignment")]
+    assert ports == ["x", "y", "in_valid", "out_valid"][: 4 if latency else 2]
+    constraint = (script.parent / "quartus" / "clock.sdc").read_text()
+    assert constraint == "create_clock -name clk -period 4 [get_ports clk]\n"
+
+
+def test_yosys_script_makes_a_netlist_that_nextpnr_places(tmp_path):
+    script = written(tmp_path, 2).path("yosys")
+    yosys, nextpnr = find_yosys(), find_nextpnr("ecp5")
+    assert yosys and nextpnr
+    told = run_tool([*yosys, "-s", script.name], script.parent).decode()
+    assert "LUT4" in told
+    (line,) = [line for line in script.read_text().splitlines() if "nextpnr-ecp5 " in line]
+    run_tool([*nextpnr, *line.split()[2:]], script.parent)
+    report = json.loads((script.parent / "report.json").read_text())
+    assert min(clock["achieved"] for clock in report["fmax"].values()) > 20
+
+
+@pytest.mark.parametrize("latency", [0, 2])
+def test_fusesoc_runs_the_test_bench(need_tool, tmp_path, latency):
+    need_tool("iverilog")
+    import sys
+
+    folder = written(tmp_path, latency).path("fusesoc").parent
+    run = "import sys; from fusesoc.main import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", run, "--cores-root", str(folder), "run", "--target=sim", "forestc:compiled:m:0"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    assert "PASS" in done.stdout + done.stderr, done.stdout + done.stderr
+    assert done.returncode == 0

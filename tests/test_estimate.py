@@ -1,0 +1,114 @@
+"""Estimates before synthesis: exact where they must be, near where they were fitted, cheap."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+
+import pytest
+from models import trained
+from random_forests import random_forest
+
+import forestc
+from forestc import estimate as module
+from forestc.errors import OptionError
+from forestc.estimate import LUT_FEATURES, estimate, estimates, lut_features
+from forestc.lowering.trees import LoweringOptions, lower
+from forestc.netlist.builder import NetlistBuilder, width_for
+from forestc.netlist.ir import Add, Less, WordType
+from forestc.synthesis import synth
+from forestc.toolchain.nextpnr import DEVICES
+from forestc.toolchain.yosys import find_yosys
+
+
+def netlist_of(kind, latency, passes=None):
+    model, X, y = trained(kind)
+    return lower(forestc.quantize(model, X, y, passes), LoweringOptions(latency=latency))
+
+
+@pytest.fixture(scope="module")
+def design(tmp_path_factory):
+    model, X, y = trained("xgboost-binary")
+    out = tmp_path_factory.mktemp("estimate") / "out"
+    return forestc.compile(model, X, out, label=y, latency=2, targets=["verilog"], name="m").design
+
+
+def test_every_target_has_its_costs_and_errors():
+    assert set(module.LUT_COSTS) == {"lut6", "xcup", "ecp5", "ice40"}
+    for costs in module.LUT_COSTS.values():
+        assert set(costs) == set(LUT_FEATURES) and min(costs.values()) >= 0 < max(costs.values())
+    assert set(module.PATH_COSTS_NS) == {"ecp5-85k", "ice40-hx8k"} <= set(DEVICES)
+    assert set(module.ERRORS) == {*module.LUT_COSTS, *module.PATH_COSTS_NS}
+    with pytest.raises(OptionError, match=r"no estimates for 'xc7'; known: lut6, xcup"):
+        estimate(netlist_of("tree-binary", 0), "xc7")
+
+
+@pytest.mark.parametrize("device", ["xcup", "ice40-hx8k", "ecp5-85k"])
+def test_near_what_synthesis_finds(design, device):
+    if find_yosys() is None and not os.environ.get("FORESTC_REQUIRE_TOOLS"):
+        pytest.skip("yosys is not installed")
+    told = synth(design, device)
+    expected = told["estimate"]
+    assert expected == estimate(design, device)
+    assert 0.7 < expected["lut"] / told["lut"] < 1.4
+    # a shift register of an UltraScale+ takes several flip-flops
+    assert expected["ff"] == told["ff"] if device != "xcup" else expected["ff"] >= told["ff"]
+    if told["fmax_mhz"]:
+        assert 0.6 < expected["fmax_mhz"] / told["fmax_mhz"] < 1.6
+
+
+def test_more_logic_takes_more_and_more_registers_are_faster():
+    small, large = (netlist_of("xgboost-binary", 0, f"simplify,quantize{{leaf_bits={b},tolerance=1}}") for b in (1, 8))
+    staged = netlist_of("xgboost-binary", 4, "simplify,quantize{leaf_bits=8,tolerance=1}")
+    for device in ("lut6", "xcup", "ecp5-25k", "ice40-up5k"):
+        assert estimate(small, device)["lut"] < estimate(large, device)["lut"]
+        assert estimate(large, device)["ff"] == 0 < estimate(staged, device)["ff"]
+    plain, fast = estimate(large, "ecp5-85k"), estimate(staged, "ecp5-85k")
+    assert plain["fmax_mhz"] < fast["fmax_mhz"] and fast["latency_cycles"] == 4
+    assert estimate(large, "lut6")["fmax_mhz"] is None
+
+
+def test_one_bit_functions_are_counted_once_and_covered():
+    builder = NetlistBuilder("n")
+    word = [builder.input(f"x{i}", WordType(1, False)) for i in range(8)]
+    wide = word[0]
+    for bit in word[1:]:
+        wide = builder.and_(wide, bit)
+    builder.output("y", wide)
+    netlist = builder.build()
+    found = {family: lut_features(netlist, family)["logic"] for family in ("lut6", "ice40")}
+    assert found == {"lut6": 2, "ice40": 3}  # an AND of 8 inputs: LUTs of 6 and 3, or of 4, 4 and 2
+    builder = NetlistBuilder("n")
+    a, b = (builder.input(name, WordType(8, False)) for name in ("x0", "x1"))
+    builder.output("y", builder.add((a, b), width_for(0, 510)))
+    chained = lut_features(builder.build(), "ecp5")
+    assert (chained["add"], chained["add_bits"], chained["logic"]) == (1, 9, 0)
+
+
+def test_a_constant_result():
+    builder = NetlistBuilder("n")
+    builder.output("y", 1)
+    told = estimate(builder.build(), "ecp5-85k")
+    assert (told["lut"], told["ff"]) == (0, 0) and told["fmax_mhz"] > 100
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_forest_can_be_estimated(seed):
+    for latency in (0, 3):
+        netlist = lower(random_forest(seed, True), LoweringOptions(latency=latency, outputs="scores"))
+        kinds = Counter(type(cell) for cell in netlist.cells)
+        told = estimates(netlist, "lut6")
+        assert [one["device"] for one in told] == ["lut6", "xcup", "ecp5-85k", "ice40-hx8k"]
+        assert all(one["lut"] >= 0 and (one["fmax_mhz"] or 1) > 0 for one in told)
+        assert told[0]["lut"] > 0 or not kinds[Less] + kinds[Add]
+
+
+def test_time_is_linear_and_large_netlists_are_left_out(monkeypatch):
+    model, X, y = trained("forest-multi")
+    netlist = lower(forestc.quantize(model, X, y), LoweringOptions())
+    start = time.perf_counter()
+    estimate(netlist, "ecp5-85k")
+    assert time.perf_counter() - start < 1e-3 * len(netlist.cells)
+    monkeypatch.setattr(module, "MOST_CELLS", 100)
+    assert estimates(netlist) == []
