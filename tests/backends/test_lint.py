@@ -43,9 +43,7 @@ def lint(folder, files, need_tool):
             environment = {**os.environ, "VERILATOR_ROOT": str(verilator.root)}
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
             quiet = not done.stderr and (top not in done.stdout or "%" not in done.stdout)
-            assert done.returncode == 0 and quiet, (
-                f"{command[0]} on {file}: {done.stderr[:800]}"
-            )
+            assert done.returncode == 0 and quiet, f"{command[0]} on {file}: {done.stderr[:800]}"
     checks = "\n".join(
         f"read_verilog {file}\nhierarchy -check -top {file.removesuffix('.v')}\nproc\ncheck -assert\ndesign -reset"
         for file in files
