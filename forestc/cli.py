@@ -116,6 +116,9 @@ def compile_(
     device: Annotated[
         str | None, typer.Option("--device", help="synthesise for it, place and route as well; see forestc synth")
     ] = None,
+    clock: Annotated[
+        float | None, typer.Option("--clock", min=1, metavar="MHZ", help="with --device: finds the latency for it")
+    ] = None,
     native: Annotated[bool, typer.Option("--native", help="with --device: tools on the PATH first")] = False,
     name: Annotated[str | None, typer.Option("--name", help="of the module and header; default: the file's")] = None,
     json_: Json = False,
@@ -145,6 +148,7 @@ def compile_(
             c_inputs=c_inputs,
             stream=wrapper,
             device=device,
+            clock_mhz=clock,
             native=native,
             trust_pickle=trust_pickle,
             name=name,

@@ -26,11 +26,12 @@ from forestc.data import rows_from
 from forestc.data.cluster import on_cluster
 from forestc.design import MANIFEST, MODEL, QUANTISED, REPORT, Design, open_design, write_folder
 from forestc.errors import CheckError, OptionError
-from forestc.estimate import estimates
+from forestc.estimate import estimates, latency_for
 from forestc.forest.ir import Forest
 from forestc.forest.rows import Judged, Rows
 from forestc.forest.text import print_forest
 from forestc.frontends import load
+from forestc.lowering.schedule import DELAYS
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.ir import Netlist
 from forestc.passes import passes_from
@@ -85,6 +86,7 @@ def compile(
     c_inputs: str = "words",
     stream: StreamOptions | None = None,
     device: str | None = None,
+    clock_mhz: float | None = None,
     native: bool = False,
     trust_pickle: bool = False,
     name: str | None = None,
@@ -98,7 +100,8 @@ def compile(
     frame, or a pair (rows, labels); or a share of the given rows, set aside. scheduler: address of a Dask scheduler;
     what passes find out about rows they find out there. latency: clock cycles, 0 for combinational logic. stream: an
     AXI4-Stream wrapper of the Verilog core and its cocotb test bench as well. device, native: synthesised for it,
-    placed and routed as well, as `synth` does: `figures["synthesis"]`. Raises ForestcError.
+    placed and routed as well, as `synth` does: `figures["synthesis"]`. clock_mhz: the clock wanted on that device
+    instead of a latency, which is then the least with which the estimate reaches it. Raises ForestcError.
     """
     clock = _Clock(progress)
     if not targets:
@@ -112,7 +115,9 @@ def compile(
         known_device(device)
         if "verilog" not in targets:
             raise OptionError("a device needs the Verilog core", do="add the target verilog")
-    lowering = LoweringOptions(latency=latency, outputs=outputs)  # type: ignore[arg-type]
+    if clock_mhz is not None and (device is None or latency):
+        raise OptionError("a clock is wanted of a device, instead of a latency", do="name a device, and no latency")
+    lowering = LoweringOptions(latency, outputs, _delays_of(device))  # type: ignore[arg-type]
     c_options = COptions(inputs=c_inputs)  # type: ignore[arg-type]
     steps_wanted = passes_from(passes)
     with clock.measure("load"):
@@ -123,12 +128,15 @@ def compile(
         judged = placed if held_out is None else _judged(placed, held_out, source, label)
         forest, steps = run_passes(source, steps_wanted, judged, progress)
     with clock.measure("lower"):
+        if clock_mhz is not None and device is not None:
+            lowering = replace(lowering, latency=latency_for(forest, lowering, clock_mhz, device))
         netlist = lower(forest, lowering)
     with clock.measure("emit"):
         options = {
             "targets": sorted(set(targets)),
-            "latency": latency,
+            "latency": lowering.latency,
             "outputs": outputs,
+            **({} if lowering.target == "lut6" else {"target": lowering.target}),
             "c": asdict(c_options),
             **({} if stream is None else {"stream": asdict(stream)}),
         }
@@ -166,6 +174,12 @@ def compile(
         figures["synthesis"] = synth(design, device, native=native, progress=progress)
         clock.seconds |= figures["synthesis"]["seconds"]
     return Compiled(design, tuple(steps), agreed, figures)
+
+
+def _delays_of(device: str | None) -> str:
+    """Whose delays say where registers go."""
+    family = (device or "").partition("-")[0]
+    return family if family in DELAYS else "lut6"
 
 
 def _judged(rows: Rows, held_out: Any, source: Forest, label: Any) -> Judged:

@@ -48,7 +48,7 @@ class Design:
     @property
     def lowering(self) -> LoweringOptions:
         options = self.manifest["options"]
-        return LoweringOptions(latency=options["latency"], outputs=options["outputs"])
+        return LoweringOptions(options["latency"], options["outputs"], options.get("target", "lut6"))
 
     @cached_property
     def netlist(self) -> Netlist:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from forestc.backends.ports import VALID_PORTS
 from forestc.design import Design
 from forestc.errors import OptionError
+from forestc.forest.ir import Forest
+from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.ir import (
     Add,
     And,
@@ -38,6 +40,7 @@ from forestc.netlist.ir import (
 
 SHOWN = ("xcup", "ecp5-85k", "ice40-hx8k")
 MOST_CELLS = 60_000
+MOST_STAGES = 24  # tried for a wanted clock
 FASTEST_NS = 1.5  # of a design that is wires alone
 WIDE, LATE = ("ecp5",), 5  # where several LUTs are joined to larger ones for speed, behind so many
 INPUTS = {"lut6": 6, "xcup": 6, "ecp5": 4, "ice40": 4}  # of a LUT
@@ -220,6 +223,22 @@ def estimates(netlist: Netlist, device: str | None = None) -> list[dict[str, Any
     return [estimate(netlist, name) for name in dict.fromkeys([*([device] if known and device else []), *SHOWN])]
 
 
+def latency_for(forest: Forest, options: LoweringOptions, clock_mhz: float, device: str) -> int:
+    """The fewest clock cycles with which a device runs at a clock, by the estimate. Raises OptionError where none
+    does, or where nothing is placed on the device."""
+    best = 0.0
+    for latency in range(1, MOST_STAGES + 1):
+        fmax = estimate(lower(forest, replace(options, latency=latency)), device)["fmax_mhz"]
+        if fmax is None:
+            raise OptionError(f"no clock is told of {device}", do=f"use one of {', '.join(PATH_COSTS_NS)}")
+        if fmax >= clock_mhz:
+            return latency
+        best = max(best, fmax)
+    raise OptionError(
+        f"no latency up to {MOST_STAGES} reaches {clock_mhz:g} MHz", do=f"the estimate ends at {best:.0f} MHz"
+    )
+
+
 def lut_features(netlist: Netlist, family: str) -> dict[str, float]:
     """What LUTs and flip-flops are counted from: `LUT_FEATURES` and ff."""
     bits = _OneBit(netlist, CHAINED[family])
@@ -324,7 +343,8 @@ class _OneBit:
             case Register(a):
                 return [self.register(edge) for edge in words[a]]
             case Less(a, threshold):
-                return [self.less(words[a], threshold, self.netlist.types[a].signed)]
+                chained = "less" in self.chained and not of_a_feature(self.netlist, a)
+                return [self.less(words[a], threshold, self.netlist.types[a].signed, chained)]
             case InSet(a, members):
                 return [self.in_set(words[a], members)]
             case Not(a):
@@ -365,9 +385,9 @@ class _OneBit:
         self.chains.append((kind, made))
         return made
 
-    def less(self, word: list[int], threshold: int, signed: bool) -> int:
+    def less(self, word: list[int], threshold: int, signed: bool, chained: bool) -> int:
         zeros = (threshold & -threshold).bit_length() - 1 if threshold else 0
-        if "less" in self.chained and len(word) - zeros > 2:
+        if chained and len(word) - zeros > 2:
             below = self.chain("less", len(word) - zeros, *word[zeros:])[-1]
             if not signed:
                 return below
@@ -575,3 +595,11 @@ def _step(netlist: Netlist, net: Net) -> dict[str, float]:
             return {"add": 1.0, "add_bits": float(width)} if plain > 1 else {}
         case _:
             return {}
+
+
+def of_a_feature(netlist: Netlist, net: Net) -> bool:
+    """Whether a net is a feature's word, perhaps later: its comparators are logic, those of sums carry chains."""
+    cell = netlist.cells[net]
+    while isinstance(cell, Register):
+        cell = netlist.cells[cell.a]
+    return isinstance(cell, Input)

@@ -1,11 +1,14 @@
 """Pipelining: registers for a wanted latency, so that every path passes the same number of them.
 
-Logic is cut where its depth, in estimated LUT levels, is an equal share of the whole: with N registers on
-a path, N stages of logic, each ended by a register. Inputs come in unregistered, outputs leave a register.
+Each cell has a delay by a model of the target. Of all stage lengths the shortest is looked for with which the logic,
+packed into stages from the inputs on, fits the wanted number of stages: with N registers on a path, N stages of logic,
+each ended by a register. Inputs come in unregistered, outputs leave a register.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import assert_never
 
 from forestc.netlist.builder import NetlistBuilder, rename
@@ -31,25 +34,46 @@ from forestc.netlist.ir import (
 )
 
 
-def depth_of(cell: Cell, netlist: Netlist) -> float:
-    """Estimated depth of a cell in levels of 6-input LUTs."""
+@dataclass(frozen=True)
+class Delays:
+    """What cells take on a target, in any unit: a two-way gate, a mux, a lookup; a comparison with a constant, a sum, a
+    comparison of words, each with what every bit adds."""
+
+    gate: float
+    mux: float
+    lookup: float
+    less: tuple[float, float]
+    add: tuple[float, float]
+    compare: tuple[float, float]
+
+
+# Levels of 6-input LUTs; the others in ns as `forestc.estimate` fitted them, rounded.
+DELAYS = {
+    "lut6": Delays(0.4, 0.5, 1.0, (0.8, 0.05), (1.0, 0.12), (1.0, 0.12)),
+    "ecp5": Delays(0.3, 0.8, 0.8, (0.4, 0.15), (0.2, 0.2), (0.1, 0.25)),
+    "ice40": Delays(0.3, 0.7, 0.8, (0.4, 0.2), (0.6, 0.17), (0.1, 0.3)),
+}
+
+
+def delay_of(cell: Cell, netlist: Netlist, delays: Delays) -> float:
+    """The delay of a cell."""
     match cell:
         case Const() | Input() | Register() | Not() | Bits() | Join():
             return 0.0
         case And() | Or():
-            return 0.4
+            return delays.gate
         case Mux():
-            return 0.5
+            return delays.mux
         case Lookup(inputs):
-            return len(inputs) / 6
+            return delays.lookup * len(inputs) / 6
         case Less(a) | InSet(a):
-            return 1.0 + max(0, netlist.types[a].width - 6) / 10
+            return delays.less[0] + delays.less[1] * netlist.types[a].width
         case Compare(a, _):
-            return 1.0 + netlist.types[a].width / 8
+            return delays.compare[0] + delays.compare[1] * netlist.types[a].width
         case Add(operands, width):
             if len(operands) == 2 and any(_is_zero(netlist.cells[a]) for a in operands):
                 return 0.0  # a widening, wires alone
-            return 1.0 + width / 8
+            return delays.add[0] + delays.add[1] * width
         case _:
             assert_never(cell)
 
@@ -58,15 +82,45 @@ def _is_zero(cell: Cell) -> bool:
     return isinstance(cell, Const) and cell.value == 0
 
 
-def pipelined(netlist: Netlist, latency: int) -> Netlist:
-    """The combinational netlist with `latency` registers on every path from an input to an output."""
-    arrival: list[float] = []
-    for cell in netlist.cells:
-        before = max((arrival[net] for net in reads(cell)), default=0.0)
-        arrival.append(before + depth_of(cell, netlist))
-    share = max((arrival[net] for _, net in netlist.outputs), default=0.0) / latency
-    # Stage of a net: how many registers lie before it. Depth (k*share, (k+1)*share] is stage k.
-    stages = [0 if share == 0 else min(latency - 1, max(0, _stage(depth, share))) for depth in arrival]
+def stages_within(netlist: Netlist, delays: Sequence[float], length: float) -> list[int]:
+    """How many registers lie before each net if logic is packed into stages of a length, from the inputs on."""
+    stages: list[int] = []
+    ends: list[float] = []
+    for cell, delay in zip(netlist.cells, delays, strict=True):
+        below = [a for a in reads(cell) if not _constant(netlist, a)]
+        stage = max((stages[a] for a in below), default=0)
+        start = max((ends[a] for a in below if stages[a] == stage), default=0.0)
+        if start and start + delay > length:
+            stage, start = stage + 1, 0.0
+        stages.append(stage)
+        ends.append(start + delay)
+    return stages
+
+
+def shortest_stages(netlist: Netlist, delays: Sequence[float], wanted: int) -> list[int]:
+    """The stages of the shortest length with which no more than `wanted` are needed. Time O(cells * log(precision))."""
+    high = sum(sorted(delays)[-1:]) * max(1, len(netlist.cells))
+    low, best = max(delays, default=0.0), stages_within(netlist, delays, high)
+    for _ in range(40):
+        middle = (low + high) / 2
+        stages = stages_within(netlist, delays, middle)
+        if max((stages[net] for _, net in netlist.outputs), default=0) < wanted:
+            high, best = middle, stages
+        else:
+            low = middle
+        if high - low <= 1e-3 * high:
+            break
+    return best
+
+
+def pipelined(netlist: Netlist, latency: int, target: str = "lut6") -> Netlist:
+    """The combinational netlist with `latency` registers on every path from an input to an output.
+
+    target: a key of DELAYS.
+    """
+    model = DELAYS[target]
+    stages = shortest_stages(netlist, [delay_of(cell, netlist, model) for cell in netlist.cells], latency)
+    stages = [min(stage, latency - 1) for stage in stages]
 
     builder = NetlistBuilder(netlist.name)
     made: list[Net] = []
@@ -99,11 +153,6 @@ def pipelined(netlist: Netlist, latency: int) -> Netlist:
     for name, net in netlist.outputs:
         builder.output(name, made[net] if _constant(netlist, net) else after(net, latency - stage_of[net]))
     return builder.build()
-
-
-def _stage(depth: float, share: float) -> int:
-    stage = int(depth / share)
-    return stage - 1 if stage and abs(depth - stage * share) < 1e-9 else stage
 
 
 def _constant(netlist: Netlist, net: Net) -> bool:

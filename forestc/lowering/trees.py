@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from forestc.errors import ModelError, OptionError
 from forestc.forest.ir import LEAF, NO_SET, Decision, Forest, Tree
 from forestc.forest.numbers import Category, Fixed, Float, Ordered, word_range
-from forestc.lowering.schedule import pipelined
+from forestc.lowering.schedule import DELAYS, pipelined
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, FALSE, Net, Netlist, Origin, WordType
 
@@ -26,16 +26,20 @@ LABEL, SCORE, VALID_IN, VALID_OUT = "label", "score", "in_valid", "out_valid"
 @dataclass(frozen=True)
 class LoweringOptions:
     """latency: clock cycles from input to output; 0 is combinational. outputs: what the ports carry;
-    auto is the label for classification and the score for regression."""
+    auto is the label for classification and the score for regression. target: whose delays say where registers go:
+    a key of `forestc.lowering.schedule.DELAYS`."""
 
     latency: int = 0
     outputs: Outputs = "auto"
+    target: str = "lut6"
 
     def __post_init__(self) -> None:
         if not isinstance(self.latency, int) or not 0 <= self.latency <= 1000:
             raise OptionError(f"latency {self.latency}", do="use 0 (combinational) to 1000 cycles")
         if self.outputs not in ("auto", "label", "scores", "both"):
             raise OptionError(f"outputs {self.outputs!r}", do="use auto, label, scores or both")
+        if self.target not in DELAYS:
+            raise OptionError(f"unknown target {self.target!r}", do=f"known: {', '.join(DELAYS)}")
 
 
 def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
@@ -71,7 +75,7 @@ def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
     if options.latency:
         lowering.builder.output(VALID_OUT, lowering.builder.input(VALID_IN, BIT))
     netlist = lowering.builder.build()
-    return pipelined(netlist, options.latency) if options.latency else netlist
+    return pipelined(netlist, options.latency, options.target) if options.latency else netlist
 
 
 def feature_word(forest: Forest, index: int) -> WordType:
