@@ -20,6 +20,7 @@ from forestc.algorithms.leaf_fitting import STEEPNESS, Trees, fit_leaves, loss_o
 
 MOST_CANDIDATES = 4  # leaves whose value a subtree may take, beside their mean
 ROUNDS = 4  # of pruning and fitting at each price
+LEAST_LOSS = 0.002  # of a row, that of the whole ensemble: see `prune`
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,14 @@ def prune(
     largest: int,
     splits: Splits,
     prices: NDArray[np.float64],
-    steepest: float,
+    least_loss: float = LEAST_LOSS,
 ) -> Iterator[Pruned]:
     """The ensemble after each of the prices, which rise; each goes on from the one before.
 
-    trees.leaf numbers leaves from left to right. largest: a leaf may hold 0 .. largest. steepest: log odds that a unit
-    of the scores may be worth: with more, rows that are just right would count as much as those that are clearly so.
-    Time O(prices * rounds * rows * (trees * sweeps + depth)), memory O(rows * trees).
+    trees.leaf numbers leaves from left to right. largest: a leaf may hold 0 .. largest. Where the classes of the rows
+    can be told apart the loss could be made as small as one likes by steeper odds, and nothing would be worth keeping:
+    a unit of the scores may be worth no more than what leaves the whole ensemble a mean loss of `least_loss`. Time
+    O(prices * rounds * rows * (trees * sweeps + depth)), memory O(rows * trees).
     """
     widths = trees.outputs[:, 1] - trees.outputs[:, 0]
     leaves = np.diff(trees.start) // widths
@@ -78,6 +80,7 @@ def prune(
     order = np.argsort(trees.leaf, axis=1, kind="stable").astype(np.int32)
     found = np.stack([np.bincount(own, minlength=int(leaves.max())) for own in trees.leaf])
     begins = np.concatenate([np.zeros((len(found), 1), np.int64), np.cumsum(found, axis=1)], axis=1)
+    steepest = steepest_for(trees, bias, label, largest, least_loss)
     value, bias = trees.value.copy(), bias.copy()
     for price in prices.tolist():
         for _ in range(ROUNDS):
@@ -100,6 +103,21 @@ def prune(
         cost = float(splits.cost[used].sum() + splits.node * alive.sum() + splits.sum * widths[roots].sum())
         loss = loss_of(scores * unit, label)
         yield Pruned(group.copy(), value.copy(), bias.copy(), int(alive.sum()), cost, price, loss)
+
+
+def steepest_for(
+    trees: Trees, bias: NDArray[np.int64], label: NDArray[np.int64], largest: int, least_loss: float
+) -> float:
+    """The log odds a unit of the scores may be worth: the most with which the whole ensemble's mean loss, its leaves
+    fitted, is not yet below `least_loss`."""
+    value, moved = fit_leaves(trees, bias, label, largest, 1.0 / largest)
+    scores = scores_of(trees.leaf, trees.start, value, trees.outputs, moved)
+    best = STEEPNESS[0]
+    for unit in STEEPNESS.tolist():
+        if loss_of(scores * unit, label) < least_loss:
+            break
+        best = unit
+    return float(best)
 
 
 def _spread(value: Any, group: Any, slots: Any, start: Any, widths: Any) -> NDArray[np.int64]:

@@ -29,7 +29,6 @@ from forestc.passes.formats import word_bits
 
 MOST_LEAVES = 1 << 26  # rows times trees kept in memory: past it there are fewer copies, then fewer rows
 PRICES = np.geomspace(0.01, 34, 32)  # of a LUT, in units of the loss of one row: 0.01 to 34
-STEEPEST = 1.0  # log odds a unit of 1-bit leaves' sums may be worth: more, and rows near the border count for nothing
 GIVE_UP = 4  # prices in a row that cost too much
 
 
@@ -205,9 +204,7 @@ class _Ensemble:
     def path(self, prices: NDArray[np.float64]) -> Iterator[Pruned]:
         """The ensemble at one price after the other."""
         scale = len(self.label) / self.rows  # copies count as rows, rows left out do not
-        pruned = prune(
-            self.trees, self.bias, self.label, self.largest, self.splits, prices * scale, STEEPEST / self.largest
-        )
+        pruned = prune(self.trees, self.bias, self.label, self.largest, self.splits, prices * scale)
         for price, found in zip(prices.tolist(), pruned, strict=True):
             yield replace(found, price=price)
 

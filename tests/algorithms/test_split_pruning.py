@@ -78,7 +78,7 @@ def test_a_rising_price_leaves_ever_less(seed, classes, wide):
     widths = trees.outputs[:, 1] - trees.outputs[:, 0]
     slots = np.concatenate([[0], np.cumsum(np.diff(trees.start) // widths)])
     before = len(splits.tree)
-    for found in prune(trees, np.zeros(classes, np.int64), label, 3, splits, np.geomspace(0.01, 1000, 8), 1.0):
+    for found in prune(trees, np.zeros(classes, np.int64), label, 3, splits, np.geomspace(0.01, 1000, 8)):
         assert found.splits <= before and found.value.min() >= 0 and found.value.max() <= 3
         before = found.splits
         groups = 0
@@ -98,5 +98,5 @@ def test_a_split_that_tells_the_class_stays_and_noise_goes():
     trees = Trees(leaf, np.arange(0, 9, 2), random.integers(0, 2, 8), np.tile([0, 1], (4, 1)))
     one = np.ones(4, dtype=np.int64)
     splits = Splits(np.arange(4), one * 0, one * 2, one, np.arange(4), np.ones(4))
-    *_, found = prune(trees, np.zeros(1, np.int64), label, 1, splits, np.array([0.1, 1.0, 5.0]), 4.0)
+    *_, found = prune(trees, np.zeros(1, np.int64), label, 1, splits, np.array([0.1, 1.0, 5.0]))
     assert found.splits == 1 and found.value[0] != found.value[1]
