@@ -16,7 +16,7 @@ from forestc.algorithms.compiled import compiled
 
 SWEEPS = 30
 LITTLE = 1e-3  # of the loss: a sweep that gains less is the last
-STEEPNESS = 2.0 ** np.arange(-12, 5.01, 0.5)  # log odds a unit of the scores may be worth
+STEEPNESS = 2.0 ** np.arange(-16, 5.01, 0.5)  # log odds a unit of the scores may be worth
 
 
 @dataclass
@@ -46,7 +46,7 @@ def fit_leaves(
     before = np.inf
     for _ in range(SWEEPS):
         scores = scores_of(trees.leaf, trees.start, value, trees.outputs, bias)
-        steepness = min(STEEPNESS[steepest >= STEEPNESS].tolist(), key=lambda unit: loss_of(scores * unit, label))
+        steepness = min(units_to(steepest), key=lambda unit: loss_of(scores * unit, label))
         gain = _sweep(trees.leaf, order, trees.start, value, trees.outputs, bias, label, scores * steepness, steepness,
                       largest)  # fmt: skip
         loss = loss_of(scores * steepness, label) - gain
@@ -54,6 +54,11 @@ def fit_leaves(
             break
         before = loss
     return value, bias
+
+
+def units_to(steepest: float) -> list[float]:
+    """The log odds that a unit of the scores may be worth, no more than `steepest`; at least one."""
+    return [unit for unit in STEEPNESS.tolist() if unit <= steepest] or [float(STEEPNESS[0])]
 
 
 def loss_of(odds: NDArray[np.float64], label: NDArray[np.int64]) -> float:

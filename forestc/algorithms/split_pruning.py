@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.leaf_fitting import STEEPNESS, Trees, fit_leaves, loss_of, scores_of
+from forestc.algorithms.leaf_fitting import STEEPNESS, Trees, fit_leaves, loss_of, scores_of, units_to
 
 MOST_CANDIDATES = 4  # leaves whose value a subtree may take, beside their mean
 ROUNDS = 4  # of pruning and fitting at each price
@@ -45,7 +45,8 @@ class Splits:
 @dataclass(frozen=True)
 class Pruned:
     """group: of each leaf, all trees' in a row, the first leaf of those that became one with it. value: of every leaf
-    and output. splits: how many are left; cost: of what is left, in LUTs, roughly. loss: mean, on the rows."""
+    and output. splits: how many are left; cost: of what is left, in LUTs, roughly. loss: mean, on the rows. unit: log
+    odds that one of the scores is worth."""
 
     group: NDArray[np.int64]
     value: NDArray[np.int64]
@@ -54,6 +55,7 @@ class Pruned:
     cost: float
     price: float
     loss: float
+    unit: float
 
 
 def prune(
@@ -89,7 +91,7 @@ def prune(
             value, bias = fit_leaves(now, bias, label, largest, steepest)
             value = _spread(value, group, slots, trees.start, widths)
             scores = scores_of(now.leaf, trees.start, value, trees.outputs, bias)
-            unit = min(STEEPNESS[steepest >= STEEPNESS].tolist(), key=lambda unit: loss_of(scores * unit, label))
+            unit = min(units_to(steepest), key=lambda unit: loss_of(scores * unit, label))
             uses = np.bincount(splits.condition[alive], minlength=len(splits.cost)).astype(np.int64)
             removed = _round(
                 order, begins, slots, trees.start, value, trees.outputs, group, alive, splits.tree, splits.first,
@@ -102,7 +104,7 @@ def prune(
         roots = np.unique(splits.tree[alive])
         cost = float(splits.cost[used].sum() + splits.node * alive.sum() + splits.sum * widths[roots].sum())
         loss = loss_of(scores * unit, label)
-        yield Pruned(group.copy(), value.copy(), bias.copy(), int(alive.sum()), cost, price, loss)
+        yield Pruned(group.copy(), value.copy(), bias.copy(), int(alive.sum()), cost, price, loss, unit)
 
 
 def steepest_for(

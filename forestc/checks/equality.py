@@ -7,6 +7,7 @@ same nets, which needs no solver, and a small problem for SAT where the two say 
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 
@@ -18,7 +19,12 @@ from forestc.toolchain.yosys import run_yosys
 
 _SCRIPT = """
 read_verilog gold.v
+hierarchy -check -top {top}
 proc
+# no second drivers, and no unknown bits, which a simulator shows and a solver takes as it likes
+check -assert
+setundef -anyseq
+select -assert-none t:$any*
 rename {top} gold
 read_rtlil gate.il
 proc
@@ -34,6 +40,9 @@ opt_expr
 simplemap t:$dff
 select -assert-none t:$*dff*
 select -assert-none t:$_DFF_* %co1:+[Q] t:* %d a:init %d
+# and that all follow the rising edge of the one clock
+select -assert-none t:$_DFF_* t:$_DFF_P_ %d
+select -assert-none t:$_DFF_P_ %ci1:+[C] t:* %d w:clk_gold %d w:clk_gate %d w:clk %d
 zinit
 select -assert-none t:$_NOT_
 wreduce
@@ -43,7 +52,20 @@ equiv_remove
 equiv_simple -short
 equiv_status -assert
 """
-_REFUSED = ("unproven", "Assertion failed", "No matching port")
+_REFUSED = ("unproven", "Assertion failed", "No matching port", "problems in 'check -assert'", "selection is not empty")
+# What simulators and synthesis read differently; the core as it is written holds none of it.
+_UNEVEN = re.compile(
+    r"""`(?!default_nettype\ (?:none|wire)\b)   # other directives
+      | \(\*                                  # attributes
+      | /\*
+      | translate_o[nf]
+      | '[sS]?[bBdDhHoO][0-9a-fA-F_]*[xXzZ?]    # unknown digits
+      | \#
+      | [=!]==
+      | always\s*@(?!\(posedge\ clk\))
+      | \b(?:casex|casez|force|function|task|generate|specify|primitive)\b""",
+    re.VERBOSE,
+)
 
 
 def prove_component(forest: Forest, netlist: Netlist, *, seconds: float = 3600) -> None:
@@ -62,8 +84,13 @@ def prove_component(forest: Forest, netlist: Netlist, *, seconds: float = 3600) 
 def prove_equal(gold: str, gate: str, top: str, what: str, *, native: bool = False, seconds: float = 3600) -> None:
     """Proves Verilog (gold) and RTLIL (gate), whose modules are both called `top`, equal for all inputs at all times.
 
-    what: the name of the gate in the error. Raises CheckError if they differ, ToolError.
+    what: the name of the gate in the error. Raises CheckError if they differ, or if the Verilog holds what simulators
+    and synthesis read differently; ToolError.
     """
+    uneven = _UNEVEN.search(re.sub(r"//(?! *(?:synthesis|synopsys|pragma)).*", "", gold))
+    if uneven or gold.count("endmodule") > 1:
+        told = uneven.group() if uneven else "a second module"
+        raise CheckError("the Verilog is not as it was written", where=f"it holds {told!r}", do="compile again")
     with tempfile.TemporaryDirectory(prefix="forestc-prove-") as scratch:
         folder = Path(scratch)
         (folder / "gold.v").write_text(gold)

@@ -17,7 +17,7 @@ pipelined netlist is its logic, later. Bit-vector questions go to bitwuzla.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -36,9 +36,10 @@ from forestc.forest.boundary import boundary_inputs
 from forestc.forest.evaluate import leaf_nodes
 from forestc.forest.ir import LEAF, Decision, Forest
 from forestc.forest.ir import Part as ForestPart
-from forestc.lowering.trees import LABEL, SCORE
+from forestc.lowering.trees import LABEL, SCORE, VALID_IN, VALID_OUT, feature_word
 from forestc.netlist.builder import width_for
 from forestc.netlist.ir import (
+    BIT,
     Add,
     And,
     Bits,
@@ -59,9 +60,11 @@ from forestc.netlist.ir import (
     WordType,
     reads,
 )
+from forestc.netlist.verify import verify
 
 SIGNATURE_WORDS = 512  # inputs on which a tree's net is looked for
-DECISION_SECONDS = 300
+FREE_SECONDS, TREES_SECONDS = 300, 20  # for a decision on free sums, and on the trees'
+MOST_NODES = 1500  # of a forest whose decision is asked of the trees
 
 
 @dataclass
@@ -155,7 +158,10 @@ class _NetlistProof:
     def run(self) -> Proof:
         try:
             outputs = dict(self.netlist.outputs)
-            labels = [net for name, net in outputs.items() if name.startswith(LABEL)]
+            self.ports(outputs)
+            one = len(self.forest.targets) == 1
+            names = [LABEL] if one else [f"{LABEL}{index}" for index in range(len(self.forest.targets))]
+            labels = [outputs[name] for name in names if name in outputs]
             scores = {int(name[len(SCORE) :]): net for name, net in outputs.items() if name.startswith(SCORE)}
             expected = self.trees([*labels, *scores.values()])
             if self.forest.parts and self.forest.combine.kind == "vote":
@@ -178,6 +184,37 @@ class _NetlistProof:
         except (UnprovedError, TimeoutError):
             pass  # the part says why
         return self.proof
+
+    def ports(self, outputs: dict[str, Net]) -> None:
+        """All labels, all scores or both, valid through as many registers as there are cycles, features as they are."""
+        with self.part("ports", 1) as part:
+            verify(self.netlist)
+            labels = (
+                {LABEL} if len(self.forest.targets) == 1 else {f"{LABEL}{k}" for k in range(len(self.forest.targets))}
+            )
+            scores = {f"{SCORE}{k}" for k in range(self.forest.n_scores)}
+            told = set(outputs) - {VALID_OUT}
+            if told not in ([scores, labels, scores | labels] if self.forest.decides else [scores]):
+                raise UnprovedError(f"the outputs are {', '.join(sorted(outputs))}", wrong=True)
+            if (VALID_OUT in outputs) != (self.netlist.latency > 0):
+                raise UnprovedError(f"{VALID_OUT} and the latency of {self.netlist.latency} don't fit", wrong=True)
+            if self.netlist.latency:
+                net = outputs[VALID_OUT]
+                for _ in range(self.netlist.latency):
+                    cell = self.netlist.cells[net]
+                    net = cell.a if isinstance(cell, Register) else -1
+                if net < 0 or self.netlist.cells[net] != Input(VALID_IN, 1, False):
+                    raise UnprovedError(
+                        f"{VALID_OUT} is not {VALID_IN}, {self.netlist.latency} cycles later", wrong=True
+                    )
+            for net, cell in self.netlist.inputs:
+                wanted = BIT if cell.name == VALID_IN else feature_word(self.forest, int(cell.name[1:]))
+                if self.netlist.types[net] != wanted:
+                    raise UnprovedError(f"{cell.name} is of {self.netlist.types[net]}, not {wanted}", wrong=True)
+            for name in labels & told:
+                if self.netlist.types[outputs[name]].signed:
+                    raise UnprovedError(f"{name} is signed", wrong=True)
+            part.proved = 1
 
     def told_absent(self) -> str:
         return f"; no net says what tree {self.absent[0][0]} says" if self.absent else ""
@@ -206,6 +243,8 @@ class _NetlistProof:
                         net, always = self.tree(solver, candidates, (index, column), smallest, largest - smallest)
                         if always is None:
                             terms[output][net] = terms[output].get(net, 0) + 1
+                        part.asked -= net < 0  # absent: not asked of the netlist
+                        part.proved -= net < 0
                         offsets[output] += always or 0
                     part.proved += 1
         return [self.known(term, offset) for term, offset in zip(terms, offsets, strict=True)]
@@ -227,13 +266,13 @@ class _NetlistProof:
         counter = None
         proved: list[Net] = []
         for net in found:
-            if self.same.get(net, -1) in proved:
-                continue  # shown to be what the first one is
+            if self.same.get(net, -1) in proved or self.netlist.types[net].high < largest:
+                continue  # shown to be what the first one is, or too narrow for the largest leaf
             gold = solver.tree(tree, values, self.netlist.types[net])
             counter = solver.differ(gold, solver.net(net, {}))
             if counter is None:
                 self.same[net] = proved[0] if proved else self.same.get(net, net)
-                self.largest[net] = largest
+                self.largest[net] = max(largest, self.largest.get(net, 0))
                 proved.append(self.same[net])
                 if always is not None:
                     self.always[net] = always
@@ -366,35 +405,84 @@ class _NetlistProof:
     # ---- decisions --------------------------------------------------------------------------------------
 
     def decided(self, label: Net, decision: Decision, sums: list[Form], inverted: bool = False) -> None:
-        """Proves that a net is the class that some sums decide, whatever they are. Raises UnprovedError."""
-        solver = Solver(self.forest, self.netlist, seconds=DECISION_SECONDS)
+        """Proves that a net is the class that some sums decide: whatever they are, or, where that is not so, for every
+        input. Raises UnprovedError."""
+        counter = self.other_class(label, decision, sums, inverted, free=True)
+        if counter is None:
+            return
+        if self.forest.n_nodes > MOST_NODES:
+            raise UnprovedError(
+                f"net {label} decides otherwise at {counter}, if the sums can be so{self.told_absent()}"
+            )
+        # Some sums never come together: once more, of the trees themselves. A counterexample is then one of words.
+        counter = self.other_class(label, decision, sums, inverted, free=False)
+        if counter is not None:
+            raise UnprovedError(f"net {label} decides otherwise at {counter}{self.told_absent()}", wrong=True)
+
+    def other_class(self, label: Net, decision: Decision, sums: list[Form], inverted: bool, free: bool) -> str | None:
+        """Where a net is not the class that sums decide. free: the sums are any words within their range, rather than
+        what the trees say."""
+        solver = Solver(self.forest, self.netlist, seconds=FREE_SECONDS if free else TREES_SECONDS)
         found: list[tuple[Form, Net]] = []
-        for net in _sums_below(self.netlist, label, self.largest):
-            try:
-                form = self.form(net)
-            except UnprovedError:
-                continue  # not a sum: its logic is gone into
-            if form[0]:
-                found.append((form, net))
+        if free:
+            wanted = {form[0] for form in sums if form[0]}
+            found = self.sums_below(label, wanted)
         shift = _shift_of(sums, found)
         reach = [bound for form in [*sums, *(form for form, _ in found)] for bound in self.span(form)]
         width = max(abs(bound) + abs(shift) + abs(int(decision.threshold)) for bound in [0, *reach]).bit_length() + 3
         wide = WordType(width, True)
-        # One free word for what several sums have in common, which then differ by a constant.
-        free: dict[tuple[tuple[Net, int], ...], Term] = {}
-        for form, _ in [*found, *((form, 0) for form in sums)]:
-            if form[0] and form[0] not in free:
-                free[form[0]] = solver.word(f"sum{len(free)}", wide, 0, self.span((form[0], 0))[1])
-        cuts = {net: solver.low_bits(solver.plus(free[form[0]], form[1], width), self.netlist.types[net].width)
+        words: dict[tuple[tuple[Net, int], ...], Term] = {}
+        for form in [*(form for form, _ in found), *sums]:
+            if form[0] and form[0] not in words:
+                words[form[0]] = (
+                    solver.word(f"sum{len(words)}", wide, 0, self.span((form[0], 0))[1])
+                    if free
+                    else self.added(solver, form[0], width)
+                )
+        cuts = {net: solver.low_bits(solver.plus(words[form[0]], form[1], width), self.netlist.types[net].width)
                 for form, net in found}  # fmt: skip
         scores = [
-            solver.plus(free[form[0]], form[1] + shift, width) if form[0] else solver.constant(form[1] + shift, width)
+            solver.plus(words[form[0]], form[1] + shift, width) if form[0] else solver.constant(form[1] + shift, width)
             for form in sums
         ]
-        gold_word = self.netlist.types[label]
-        counter = solver.wrong_class(solver.net(label, cuts), gold_word, scores, decision, shift, inverted)
-        if counter is not None:
-            raise UnprovedError(f"net {label} decides otherwise at {counter}{self.told_absent()}", wrong=True)
+        return solver.wrong_class(solver.net(label, cuts), self.netlist.types[label], scores, decision, shift, inverted)
+
+    def added(self, solver: Solver, terms: tuple[tuple[Net, int], ...], width: int) -> Term:
+        """The sum of what trees and votes say, of absent ones as the forest has it."""
+        total = solver.constant(0, width)
+        for net, times in terms:
+            if net < 0:
+                index, column = self.absent[-1 - net]
+                tree = self.forest.trees[index]
+                used = tree.values[tree.leaf[tree.left == LEAF], column]
+                values = tree.values[tree.leaf, column].astype(np.int64) - int(used.min())
+                one = solver.tree(tree, values, WordType(width, True))
+            else:
+                one = solver.extended(solver.net(net, {}), self.netlist.types[net], width)
+            for _ in range(times):
+                total = solver.make(solver.kind.BV_ADD, [total, one])
+        return total
+
+    def sums_below(self, label: Net, wanted: set[tuple[tuple[Net, int], ...]]) -> list[tuple[Form, Net]]:
+        """Where the logic of a decision begins: the nets, as the decision comes to them, that are wanted sums."""
+        found: list[tuple[Form, Net]] = []
+        stack, seen = [label], {label}
+        while stack:
+            net = stack.pop()
+            cell = self.netlist.cells[net]
+            if isinstance(cell, Add | Register) or net in self.largest:
+                try:
+                    form = self.form(net)
+                except UnprovedError:
+                    form = (), 0  # not a sum: its logic is gone into
+                if form[0] in wanted:
+                    found.append((form, net))
+                    continue
+            for read in reads(cell):
+                if read not in seen:
+                    seen.add(read)
+                    stack.append(read)
+        return sorted(found, key=lambda one: one[1])
 
 
 class _Running:
@@ -435,6 +523,7 @@ class _Candidates:
             if isinstance(cell, Input):
                 if cell.name in fields:
                     values[net] = words[:, fields[cell.name]]
+                    self.by_signature.setdefault(np.asarray(values[net], dtype=np.int64).tobytes(), []).append(net)
                 continue
             below = [values.get(a) for a in reads(cell)]
             if any(value is None for value in below):
@@ -538,23 +627,6 @@ def _reads_only(netlist: Netlist, net: Net, source: Net) -> bool:
                 return False
             stack += reads(netlist.cells[at])
     return reached
-
-
-def _sums_below(netlist: Netlist, label: Net, proved: Mapping[Net, int]) -> list[Net]:
-    """Where the logic of a decision begins: the sums and proved nets that it reads first."""
-    found: set[Net] = set()
-    stack, seen = [label], {label}
-    while stack:
-        net = stack.pop()
-        cell = netlist.cells[net]
-        if isinstance(cell, Add) or net in proved:
-            found.add(net)
-            continue
-        for read in reads(cell):
-            if read not in seen:
-                seen.add(read)
-                stack.append(read)
-    return sorted(found)
 
 
 def _shift_of(sums: list[Form], found: list[tuple[Form, Net]]) -> int:

@@ -76,6 +76,8 @@ class PruneSplits:
             raise ModelError("prune-splits works on integer forests", do="put quantize before it")
         if forest.parts or not forest.decides:
             raise OptionError("prune-splits is for models that decide on one class", do="leave it away")
+        if any(tree.outputs != tuple(range(tree.outputs[0], tree.outputs[-1] + 1)) for tree in forest.trees):
+            raise OptionError("prune-splits: a tree's outputs do not follow one another", do="leave it away")
         if rows is None or (self.keep == "accuracy" and not isinstance(rows, Judged)):
             missing = "rows" if rows is None else "rows held out"
             raise OptionError(f"prune-splits needs {missing}", do="give --held-out FILE or 0.2, or keep=decisions")
@@ -94,6 +96,11 @@ class PruneSplits:
             "price": None if best is None else round(best.price, 4),
             "rows": ensemble.rows,
             "copies": ensemble.copies,
+            "scores": "as they were"
+            if best is None
+            else "log odds"
+            if _odds(forest)
+            else "tell classes apart, no more",
             "chosen_on_held_out": self.keep == "accuracy" and tried > 1,
         }
         return PassResult(result, guarantee, report, tolerance=float(self.tolerance), measure="accuracy")
@@ -130,6 +137,11 @@ class PruneSplits:
             elif (missed := missed + 1) == GIVE_UP and (best is not None or tried > len(PRICES) // 2):
                 break
         return (best, tried) if self.price == "auto" else (found, 1)
+
+
+def _odds(forest: Forest) -> bool:
+    """Whether its link makes probabilities of log odds, which is what fitted leaves add up to."""
+    return forest.link.kind in ("sigmoid", "logistic", "softmax") and forest.link.slope == 1.0
 
 
 def _number(value: Any) -> bool:
@@ -182,7 +194,7 @@ class _Ensemble:
         self.cost = float(cost.sum() + self.splits.node * len(table) + self.splits.sum * sum(alive))
         values = [tree.values[tree.leaf[nodes]] for tree, (nodes, _) in zip(forest.trees, self.slots, strict=True)]
         bits = max(int(own.max() - own.min()).bit_length() for own in values) if values else 1
-        self.largest = (1 << (int(options.leaf_bits) if options.leaf_bits != "same" else max(1, bits))) - 1
+        self.largest = (1 << (int(options.leaf_bits) if options.leaf_bits != "same" else min(max(1, bits), 16))) - 1
         # Leaves count from their tree's smallest, at most to the largest asked for; fitting finds the biases.
         span = max([1, *(int((own - own.min(axis=0)).max()) for own in values)])
         factor = min(1.0, self.largest / span)
@@ -216,7 +228,8 @@ class _Ensemble:
             leaf[nodes] = np.arange(len(nodes))
             own = found.value[self.trees.start[index] : self.trees.start[index + 1]].reshape(-1, len(tree.outputs))
             trees.append(changed_tree(tree, values=own.astype(tree.values.dtype), leaf=leaf))
-        return changed(self.forest, trees=tuple(trees), bias=found.bias + self.zero)
+        scale = found.unit if _odds(self.forest) else self.forest.scale
+        return changed(self.forest, trees=tuple(trees), bias=found.bias + self.zero, scale=scale)
 
 
 def _leaves_in_order(tree: Tree) -> tuple[list[int], list[tuple[int, int, int, int]]]:

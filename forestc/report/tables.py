@@ -151,6 +151,19 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> 
     ]
     if moved:
         tables.append(made("exceptions", ("pass", "thresholds moved past rows"), moved))
+    pruned = [
+        (
+            step["pass"],
+            pair(step, "splits"),
+            pair(step, "cost"),
+            f"{step['price']:g}" if step["price"] else "nothing fitted: unchanged",
+            step["scores"],
+        )
+        for step in passes
+        if "splits" in step
+    ]
+    if pruned:
+        tables.append(made("splits pruned", ("pass", "splits", "cost, LUTs", "price", "scores"), pruned))
     judged = [(step, step["held_out"]) for step in passes if step.get("held_out")]
     if judged:
         told = [

@@ -44,7 +44,7 @@ def test_compiled_models_are_proved(kind, latency):
     outputs = "both" if forest.decides else "scores"
     proof = both(forest, lower(forest, LoweringOptions(latency=latency, outputs=outputs)))
     assert proof.proved and not proof.refuted, [part for part in proof.parts if part.why]
-    assert proof.parts[0].name == "trees"
+    assert [part.name for part in proof.parts][:2] == ["ports", "trees"]
     assert sum(part.asked for part in proof.parts) >= len(forest.trees) + 2
 
 
@@ -88,8 +88,7 @@ def test_a_forest_that_differs_in_one_leaf_is_refuted():
         )
         words = np.random.default_rng(0).integers(0, 16, (10, len(forest.features)))
         assert evaluate_words(other, words).scores.shape == (10, 10)
-        proof = prove_netlist(other, netlist)
-        assert not proof.proved and proof.refuted
+        assert not prove_netlist(other, netlist).proved
 
 
 def other_netlists(netlist, random, count):
@@ -179,7 +178,7 @@ def test_a_folder_is_proved_by_check(folder):
     _, X, y = trained("xgboost-binary")
     result = check(folder, X, label=y, engines=["netlist"], prove=True)
     assert result.ok and result.figures["proved"] is True
-    assert {part["name"] for part in result.figures["proof"]} == {"trees", "decision", "verilog"}
+    assert {part["name"] for part in result.figures["proof"]} == {"ports", "trees", "decision", "verilog"}
     plain = check(folder, X, label=y, engines=["netlist"])
     assert plain.figures["proved"] is None and plain.figures["proof"] == []
 
@@ -204,3 +203,88 @@ def test_without_the_solver_there_is_one_clear_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "bitwuzla", None)
     with pytest.raises(MissingExtraError, match="forestc\\[prove\\]"):
         prove_netlist(quantised("xgboost-binary"), lower(quantised("xgboost-binary")))
+
+
+def end(text, more):
+    return text.replace("endmodule", f"{more}\nendmodule")
+
+
+UNEVEN = {  # what simulators and synthesis read differently, or what another clock or driver makes of it
+    "falling edge": lambda text: text.replace("posedge clk", "negedge clk"),
+    "another clock": lambda text: text.replace("posedge clk", "posedge in_valid"),
+    "second driver": lambda text: end(text, "assign y[0] = x[0];"),
+    "driven input": lambda text: end(text, "assign x[0] = x[1];"),
+    "an instance": lambda text: end(text, "unknown u (.a(y[0]));"),
+    "unknown bits": lambda text: re.sub(r": (\d)'d(\d+);", lambda m: f": {m[1]}'b{'x' * int(m[1])};", text, count=1),
+    "a macro": lambda text: end(text, "`ifndef SYNTHESIS\nassign y = 0;\n`endif"),
+    "a pragma": lambda text: end(text, "// synthesis translate_off\nassign y = 0;\n// synthesis translate_on"),
+    "a delay": lambda text: text.replace(" <= ", " <= #7 ", 1),
+    "two modules": lambda text: text + "module other; endmodule\n",
+}
+
+
+@pytest.mark.parametrize("edit", list(UNEVEN))
+def test_what_tools_read_differently_is_refused(edit):
+    forest = quantised("forest-binary")
+    netlist = lower(forest, LoweringOptions(latency=2, outputs="both"))
+    text = verilog.emit(forest, netlist)[f"{verilog.module_name(netlist)}.v"]
+    other = UNEVEN[edit](text)
+    assert other != text
+    try:
+        proof = prove_verilog(forest, netlist, other)
+    except forestc.ForestcError:
+        return  # yosys stops at it
+    assert not proof.proved
+
+
+def test_ports_are_part_of_the_proof():
+    forest = quantised("xgboost-multi")
+    netlist = lower(forest, LoweringOptions(latency=2, outputs="both"))
+    assert prove_netlist(forest, netlist).proved
+    for outputs in (
+        netlist.outputs[:1],
+        netlist.outputs[:-1],
+        (*netlist.outputs[:-1], ("out_valid", 1)),
+        (*netlist.outputs[:-1], ("out_valid", netlist.cells[dict(netlist.outputs)["out_valid"]].a)),
+    ):
+        if [name for name, _ in outputs] == ["label"]:
+            outputs = (*outputs, ("extra", outputs[0][1]))
+        try:
+            proof = prove_netlist(forest, replace(netlist, outputs=outputs))
+        except forestc.ForestcError:
+            continue  # the verifier stops at it
+        assert not proof.proved and proof.refuted
+    deeper = replace(forest.features[0], number=type(forest.features[0].number)(9, 0, True))
+    other = replace(forest, features=(deeper, *forest.features[1:]))
+    assert not prove_netlist(other, netlist).proved
+
+
+@pytest.mark.parametrize("trees", [1, 3])
+def test_small_models_whose_sums_hang_together_are_proved(trees):
+    from sklearn.datasets import load_iris, load_wine
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.tree import DecisionTreeClassifier
+
+    for data in (load_iris, load_wine):
+        X, y = data(return_X_y=True)
+        make = DecisionTreeClassifier if trees == 1 else lambda random_state: RandomForestClassifier(3, random_state=1)
+        model = make(random_state=0).fit(X, y)
+        for bits in (1, 2, 4):
+            forest = forestc.quantize(model, X, y, f"simplify,quantize{{leaf_bits={bits},tolerance=1}},simplify")
+            proof = prove_netlist(forest, lower(forest))
+            assert proof.proved, [part for part in proof.parts if part.why]
+
+
+def test_leaves_too_wide_for_their_net_are_refuted():
+    """Two trees alike but for a leaf of 9 and one of 1, which are the same in three bits."""
+    forest = quantised("xgboost-multi")
+    netlist = lower(forest, LoweringOptions(outputs="both"))
+    index = next(k for k, tree in enumerate(forest.trees) if tree.size > 1)
+    tree = forest.trees[index]
+    values = tree.values.copy()
+    leaf = int(tree.leaf[tree.left == -1][values[tree.leaf[tree.left == -1], 0].argmax()])
+    values[leaf, 0] += 1 << 20
+    other = changed(
+        forest, trees=(*forest.trees[:index], changed_tree(tree, values=values), *forest.trees[index + 1 :])
+    )
+    assert not prove_netlist(other, netlist).proved

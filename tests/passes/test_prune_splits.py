@@ -123,3 +123,11 @@ def test_what_is_refused(options, rows, error):
         forest = Quantize().run(forest, ArrayRows(X, y)).forest
     with pytest.raises(error):
         PruneSplits(**options).run(forest, None if rows is None else ArrayRows(X, y))
+
+
+def test_leaves_of_many_bits():
+    model, X, y = trained("xgboost-binary")
+    spec = passes_from("quantize{leaf_bits=16},prune-splits{keep=decisions,copies=1},simplify")
+    forest, steps = run_passes(load(model), spec, ArrayRows(X, y))
+    assert steps[1].change == 0 and steps[1].report["scores"] == "log odds"
+    assert 0 < forest.scale < 1
