@@ -215,7 +215,7 @@ UNEVEN = {  # what simulators and synthesis read differently, or what another cl
     "second driver": lambda text: end(text, "assign y[0] = x[0];"),
     "driven input": lambda text: end(text, "assign x[0] = x[1];"),
     "an instance": lambda text: end(text, "unknown u (.a(y[0]));"),
-    "unknown bits": lambda text: re.sub(r": (\d)'d(\d+);", lambda m: f": {m[1]}'b{'x' * int(m[1])};", text, count=1),
+    "unknown bits": lambda text: re.sub(r"(\d)'d\d+", lambda m: f"{m[1]}'b{'x' * int(m[1])}", text, count=1),
     "a macro": lambda text: end(text, "`ifndef SYNTHESIS\nassign y = 0;\n`endif"),
     "a pragma": lambda text: end(text, "// synthesis translate_off\nassign y = 0;\n// synthesis translate_on"),
     "a delay": lambda text: text.replace(" <= ", " <= #7 ", 1),
