@@ -56,10 +56,7 @@ NARROW = "simplify,share-thresholds{budget=BUDGET,tolerance=0.1},quantize"  # 0.
 LOSSLESS = {
     "rounded": f"{SHARED},simplify",
     "fitted to 1 bit": "simplify,share-thresholds,quantize{fit=true,leaf_bits=1,tolerance=0.1},simplify",
-    **{
-        f"decisions kept, to price {price}": f"{SHARED},{KEPT},price={price}}},simplify"
-        for price in (0.02, 0.05, 0.1)
-    },
+    **{f"decisions kept, to price {price}": f"{SHARED},{KEPT},price={price}}},simplify" for price in (0.02, 0.05, 0.1)},
     "decisions kept": f"{SHARED},{KEPT}}},simplify",
 }
 FITTED = {
@@ -75,12 +72,13 @@ FITTED = {
 TRAINED = {name: {**LOSSLESS, **FITTED}[name] for name in ("rounded", "decisions kept", "price 0.1")}
 DEVICES = ("xcup", "lut6", "ecp5-85k")
 HELD = 10_000  # rows of MNIST and UNSW-NB15
-LARGE: dict[str, tuple[dict[str, Any], int, tuple[float, ...], tuple[str, ...]]] = {  # one row in how many; prices
+# settings of XGBoost; one row in how many passes work on; leaf bits; prices; devices
+LARGE: dict[str, tuple[dict[str, Any], int, int, tuple[float, ...], tuple[str, ...]]] = {
     "mnist": (
         {"n_estimators": 30, "max_depth": 5, "learning_rate": 0.8, "max_bin": 16, "colsample_bytree": 0.25},
-        2, (0.02, 0.06, 0.12), ("xcup", "lut6"),
+        4, 2, (0.1, 0.3), ("xcup", "lut6"),
     ),
-    "unsw": ({"n_estimators": 10, "max_depth": 5, "learning_rate": 0.8}, 3, (4, 8, 16, 32), DEVICES),
+    "unsw": ({"n_estimators": 10, "max_depth": 5, "learning_rate": 0.8}, 3, 1, (4, 8, 16, 32), DEVICES),
 }  # fmt: skip
 
 
@@ -198,7 +196,8 @@ def measured(
         row |= {"promise": promise, "same_on_train_%": same, "test_%": accuracy, "latency": latency}
         now = time.perf_counter()
         rows.append(line(case, what, **row, s=round(now - start)))
-        print(f"{case.name}, {what}, latency {latency}: {now - start:.0f} s, {row['xcup_LUT']} LUT", flush=True)
+        told = f"{row['xcup_LUT']} LUT, train {same:g} %, test {accuracy:g} %"
+        print(f"{case.name}, {what}, latency {latency}: {now - start:.0f} s, {told}", flush=True)
         start = now
     return rows
 
@@ -248,7 +247,7 @@ def published_rows(name: str, data: Path, folder: Path) -> list[dict[str, Any]]:
     """Boosting with TreeLUT's settings, pruned at several prices; the first 10,000 training rows are held out."""
     from xgboost import XGBClassifier
 
-    settings, step, prices, devices = LARGE[name]
+    settings, step, bits, prices, devices = LARGE[name]
     X, y, X_test, y_test = (mnist if name == "mnist" else unsw)(data)
     model = XGBClassifier(**settings, n_jobs=2, random_state=0).fit(X[HELD:], y[HELD:])
     own, label = X[HELD::step], y[HELD::step]
@@ -261,8 +260,10 @@ def published_rows(name: str, data: Path, folder: Path) -> list[dict[str, Any]]:
     float_accuracy = share(said(forestc.load(model), X_test), y_test)
     rows.append(line(case, "the model itself", **{"test_%": float_accuracy, "same_on_train_%": 100.0}))
     for price in prices:
-        passes = f"prune-splits{{price={price},leaf_bits=1,copies=0,tolerance=0.5}},simplify"
-        rows += measured(case, f"price {price}", passes, (2,) if name == "mnist" else (0, 2), folder, devices)
+        passes = f"prune-splits{{price={price},leaf_bits={bits},copies=0,tolerance=0.5}},simplify"
+        rows += measured(
+            case, f"{bits}-bit leaves, price {price}", passes, (2,) if name == "mnist" else (0, 2), folder, devices
+        )
     return rows
 
 
