@@ -126,7 +126,7 @@ def main() -> None:
                 row for name in large for row in published_rows(name, options.data, folder)
             ]
     for title, rows in tables.items():
-        show(title, rows)
+        show(title, [{key: f"{v:.2f}" if isinstance(v, float) else v for key, v in row.items()} for row in rows])
     if "Beside published figures" in tables:
         print(*(f"{name}: {note}" for name, note in NOTES.items()), TOOLS, sep="\n")
     if options.json is not None:
