@@ -25,7 +25,8 @@ types: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-# The measured comparisons; PEERS names a folder of NAME.json with NAME.npz to add, DATA one of NAME.csv.gz. About 75 minutes.
+# The measured comparisons; PEERS names a folder of NAME.json with NAME.npz to add, DATA one of NAME.csv.gz, CONIFER an
+# interpreter that has conifer. About 90 minutes.
 bench: $(STAMP)
 	mkdir -p out
 	$(BIN)/python benchmarks/compile_scale.py
@@ -38,7 +39,8 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/threshold_sharing.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/threshold_sharing.py --fronts --plot out/fronts.png $(if $(DATA),--data $(DATA))
 	$(if $(PEERS),$(BIN)/python benchmarks/sharing_peers.py --peers $(PEERS))
-	$(if $(PEERS),$(BIN)/python benchmarks/hardware.py --peers $(PEERS))
+	$(BIN)/python benchmarks/hardware.py --plot out/hardware.png $(if $(PEERS),--peers $(PEERS)) $(if $(DATA),--data $(DATA)) \
+	  $(if $(CONIFER),--conifer $(CONIFER))
 
 # Coverage-guided fuzzing of the readers, MINUTES each.
 MINUTES ?= 4

@@ -44,7 +44,7 @@ def show(title: str, rows: Sequence[Mapping[str, Any]], path: Path | None = None
         table.add_row(
             *(f"{v:,.3g}" if isinstance(v, float) else f"{v:,}" if isinstance(v, int) else str(v) for v in row.values())
         )
-    Console(width=max(160, Console().width)).print(table)
+    Console(width=max(190, Console().width)).print(table)
     for key, value in more.items():
         print(
             f"{key.replace('_', ' ')}: {value:.3g}" if isinstance(value, float) else f"{key.replace('_', ' ')}: {value}"
