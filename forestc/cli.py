@@ -164,7 +164,9 @@ def check(
     label: Label = None,
     engines: Annotated[
         str | None,
-        typer.Option("--engines", help="a list of: netlist, icarus, verilator, c, hls; default: all there are"),
+        typer.Option(
+            "--engines", help="a list of: netlist, icarus, verilator, c, hls, amaranth; default: all there are"
+        ),
     ] = None,
     random: Annotated[int, typer.Option("--random", min=0, help="random vectors beside the rows")] = 10_000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="of the random vectors")] = 0,

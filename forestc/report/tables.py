@@ -236,8 +236,9 @@ def check_tables(result: CheckResult, regression: bool) -> list[Table]:
         parts = [
             (part.name, f"{part.proved:,} of {part.asked:,}", f"{part.seconds:.1f}") for part in result.proof.parts
         ]
+        covered = "the Verilog core" if parts[-1][0] == "verilog" else "the netlist, no written file,"
         title = "proved for every input" if result.proof.proved else "not proved"
-        proof.append(table(f"equal to the quantised forest: {title}", ("part", "proved", "seconds"), parts))
+        proof.append(table(f"{covered} equal to the quantised forest: {title}", ("part", "proved", "seconds"), parts))
     return [
         table(
             f"against the quantised forest, bit for bit ({counts})",
