@@ -1,0 +1,339 @@
+"""A netlist as functions of one bit, equal ones as one, and how many LUTs cover them."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+from forestc.netlist.ir import (
+    Add,
+    And,
+    Bits,
+    Compare,
+    Const,
+    Input,
+    InSet,
+    Join,
+    Less,
+    Lookup,
+    Mux,
+    Net,
+    Netlist,
+    Not,
+    Or,
+    Register,
+    reads,
+)
+
+CHAIN_COUNTS = ("pass", "add", "add_bits", "compare", "compare_bits", "less", "less_bits")
+_LEAF: tuple[int, ...] = ()
+
+
+def _length(word: list[int]) -> int:
+    """Without the zeros above."""
+    return max((place + 1 for place, edge in enumerate(word) if edge), default=0)
+
+
+@dataclass
+class OneBit:
+    """A netlist as functions of one bit.
+
+    An edge is 2 * node + 1 if inverted; node 0 is the constant 0. A node is its fan-in edges: none for what comes
+    out of a port, register, adder or comparison (`feeds` has what goes in), two for an AND or XOR, three for a MUX.
+    """
+
+    netlist: Netlist
+    chained: tuple[str, ...]
+    nodes: list[tuple[int, ...]] = field(default_factory=lambda: [_LEAF])
+    known: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    feeds: dict[int, tuple[int, ...]] = field(default_factory=dict)  # of a leaf: the edges behind it
+    registers: list[int] = field(default_factory=list)
+    chains: list[tuple[str, list[int]]] = field(default_factory=list)  # kind, its results
+    terms: dict[Net, list[tuple[list[int], bool]]] = field(default_factory=dict)  # of sums that go into one sum alone
+
+    def __post_init__(self) -> None:
+        self.readers: list[list[Net]] = [[] for _ in self.netlist.cells]
+        for net, cell in enumerate(self.netlist.cells):
+            for a in reads(cell):
+                self.readers[a].append(net)
+        for _, net in self.netlist.outputs:
+            self.readers[net].append(-1)
+        words: list[list[int]] = []
+        for net in range(len(self.netlist.cells)):
+            words.append(self.word(net, words))
+        self.outputs = [edge for _, net in self.netlist.outputs for edge in words[net]]
+        self.alive = self._alive()
+
+    def leaf(self, *feeds: int) -> int:
+        self.nodes.append(_LEAF)
+        self.feeds[len(self.nodes) - 1] = feeds
+        return 2 * len(self.nodes) - 2
+
+    def node(self, key: tuple[Any, ...], edges: tuple[int, ...]) -> int:
+        made = self.known.get(key)
+        if made is None:
+            self.nodes.append(edges)
+            made = self.known[key] = 2 * len(self.nodes) - 2
+        return made
+
+    def and_(self, a: int, b: int) -> int:
+        if a > b:
+            a, b = b, a
+        if a == 0 or a ^ b == 1:
+            return 0
+        if a in (1, b):
+            return b
+        return self.node(("&", a, b), (a, b))
+
+    def or_(self, a: int, b: int) -> int:
+        return self.and_(a ^ 1, b ^ 1) ^ 1
+
+    def mux(self, select: int, a: int, b: int) -> int:
+        """a if select, else b."""
+        if select & 1:
+            select, a, b = select ^ 1, b, a
+        if a == b or select == 0:
+            return b
+        if a < 2 or a >> 1 == select >> 1:
+            return self.or_(select, b) if a in (1, select) else self.and_(select ^ 1, b)
+        if b < 2 or b >> 1 == select >> 1:
+            return self.and_(select, a) if b in (0, select) else self.or_(select ^ 1, a)
+        if a ^ b == 1:
+            low, high = sorted((select, b & ~1))
+            return self.node(("^", low, high), (low, high)) ^ (b & 1)
+        inverted = a & 1
+        return self.node(("?", select, a ^ inverted, b ^ inverted), (select, a ^ inverted, b ^ inverted)) ^ inverted
+
+    def word(self, net: Net, words: list[list[int]]) -> list[int]:
+        """The edges of a net's bits, lowest first."""
+        cell, (width, _) = self.netlist.cells[net], self.netlist.types[net]
+        match cell:
+            case Const(value):
+                return [value >> place & 1 for place in range(width)]
+            case Input():
+                return [self.leaf() for _ in range(width)]
+            case Register(a):
+                return [self.register(edge) for edge in words[a]]
+            case Less(a, threshold):
+                chained = "less" in self.chained and not of_a_feature(self.netlist, a)
+                return [self.less(words[a], threshold, self.netlist.types[a].signed, chained)]
+            case InSet(a, members):
+                return [self.in_set(words[a], members)]
+            case Not(a):
+                return [words[a][0] ^ 1]
+            case And(a, b):
+                return [self.and_(words[a][0], words[b][0])]
+            case Or(a, b):
+                return [self.or_(words[a][0], words[b][0])]
+            case Mux(select, a, b):
+                return [self.mux(words[select][0], x, y) for x, y in zip(words[a], words[b], strict=True)]
+            case Compare(a, b):
+                return [self.compare(words[a], words[b], self.netlist.types[a].signed)]
+            case Add(operands):
+                return self.add(net, operands, words)
+            case Bits(a, low, width):
+                return words[a][low : low + width]
+            case Join(parts):
+                return [edge for part in parts for edge in words[part]]
+            case Lookup(inputs, table):
+                return [self.lookup([words[a][0] for a in inputs], table)]
+            case _:
+                assert_never(cell)
+
+    def register(self, edge: int) -> int:
+        if edge < 2:
+            return edge
+        key = ("r", edge)
+        if key not in self.known:
+            self.known[key] = self.leaf(edge)
+            self.registers.append(self.known[key])
+        return self.known[key]
+
+    def xor(self, a: int, b: int) -> int:
+        return self.mux(a, b ^ 1, b)
+
+    def chain(self, kind: str, bits: int, *feeds: int) -> list[int]:
+        made = [self.leaf(*feeds) for _ in range(bits)]
+        self.chains.append((kind, made))
+        return made
+
+    def less(self, word: list[int], threshold: int, signed: bool, chained: bool) -> int:
+        zeros = (threshold & -threshold).bit_length() - 1 if threshold else 0
+        if chained and len(word) - zeros > 2:
+            below = self.chain("less", len(word) - zeros, *word[zeros:])[-1]
+            if not signed:
+                return below
+            return self.and_(word[-1], below) if threshold < 0 else self.or_(word[-1], below)
+        pattern = threshold & ((1 << len(word)) - 1)
+        return self.compare(word, [pattern >> place & 1 for place in range(len(word))], signed)
+
+    def compare(self, a: list[int], b: list[int], signed: bool) -> int:
+        """1 if a < b, from the lowest bit up."""
+        constant = all(edge < 2 for edge in b)
+        if "compare" in self.chained and len(a) > 2 and not constant:
+            return self.chain("compare", len(a), *a, *b)[-1]
+        result = 0
+        for place, (x, y) in enumerate(zip(a, b, strict=True)):
+            if signed and place == len(a) - 1:
+                x, y = y, x
+            result = self.mux(self.xor(x, y), y, result)
+        return result
+
+    def in_set(self, word: list[int], members: tuple[int, ...]) -> int:
+        result = 0
+        for member in members:
+            same = 1
+            for place, edge in enumerate(word):
+                same = self.and_(same, edge ^ (~member >> place & 1))
+            result = self.or_(result, same)
+        return result
+
+    def lookup(self, inputs: list[int], table: int) -> int:
+        if not inputs:
+            return table & 1
+        half = 1 << (len(inputs) - 1)
+        low, high = table & ((1 << half) - 1), table >> half
+        return self.mux(inputs[-1], self.lookup(inputs[:-1], high), self.lookup(inputs[:-1], low))
+
+    def add(self, net: Net, operands: tuple[Net, ...], words: list[list[int]]) -> list[int]:
+        """As yosys does it: sums of sums become one, full adders make two words of three, a carry chain adds two."""
+        width = self.netlist.types[net].width
+        terms = [
+            term
+            for a in operands
+            for term in self.terms.get(a, [(words[a], self.netlist.types[a].signed)])
+            if any(term[0])
+        ]
+        most = sum((1 << len(word)) - 1 for word, _ in terms)
+        if len(terms) > 1 and most < 1 << width and len(self.readers[net]) == 1:
+            reader = self.readers[net][0]
+            if reader >= 0 and isinstance(self.netlist.cells[reader], Add):
+                self.terms[net] = terms
+                return []
+        queue = deque(word[:width] + [word[-1] if signed else 0] * (width - len(word)) for word, signed in terms)
+        while len(queue) > 2:
+            a, b, c = queue.popleft(), queue.popleft(), queue.popleft()
+            queue.append([self.xor(self.xor(x, y), z) for x, y, z in zip(a, b, c, strict=True)])
+            carries = [self.majority(x, y, z) for x, y, z in zip(a, b, c, strict=True)]
+            queue.append([0, *carries[:-1]])
+        if not queue:
+            return [0] * width
+        return self.two(*queue) if len(queue) == 2 else queue[0]
+
+    def majority(self, a: int, b: int, c: int) -> int:
+        return self.mux(self.xor(a, b), c, a)
+
+    def two(self, a: list[int], b: list[int]) -> list[int]:
+        """The sum of two words: wires where only one of them has bits, below and above."""
+        meet = [place for place, (x, y) in enumerate(zip(a, b, strict=True)) if x and y]
+        if not meet:
+            return [x | y for x, y in zip(a, b, strict=True)]
+        first = meet[0]
+        below = [x | y for x, y in zip(a[:first], b[:first], strict=True)]
+        longest = max(place for place, pair in enumerate(zip(a, b, strict=True)) if any(pair)) + 1
+        if "add" in self.chained and min(_length(a), _length(b)) - first > 2:
+            bits = min(len(a), longest + 1) - first
+            made = self.chain("add", bits, *a[first:], *b[first:])
+            return below + made + [0] * (len(a) - first - bits)
+        carry, total = 0, list(below)
+        for x, y in zip(a[first:], b[first:], strict=True):
+            total.append(self.xor(self.xor(x, y), carry))
+            carry = self.majority(x, y, carry)
+        return total
+
+    def chained_counts(self) -> dict[str, float]:
+        """What is on chains, up to the highest result that is used."""
+        counts = dict.fromkeys(CHAIN_COUNTS, 0.0)
+        told = {edge >> 1 for kind, made in self.chains if kind != "add" for edge in made[-1:]}
+        alive = [register >> 1 for register in self.registers if self.alive[register >> 1]]
+        ends = {edge >> 1 for register in alive for edge in self.feeds[register]}
+        counts["pass"] = len(told & (ends | {edge >> 1 for edge in self.outputs}))
+        for kind, made in self.chains:
+            used = max((place + 1 for place, edge in enumerate(made) if self.alive[edge >> 1]), default=0)
+            counts[kind] += used > 0
+            counts[f"{kind}_bits"] += used
+        return counts
+
+    def _alive(self) -> list[bool]:
+        alive = [False] * len(self.nodes)
+        alive[0] = True
+        todo = [edge >> 1 for edge in self.outputs]
+        while todo:
+            node = todo.pop()
+            if not alive[node]:
+                alive[node] = True
+                todo += [edge >> 1 for edge in self.nodes[node] or self.feeds.get(node, ())]
+        return alive
+
+    def flip_flops(self) -> int:
+        return sum(self.alive[edge >> 1] for edge in self.registers)
+
+    def covered(self, inputs: int, fast: bool = False, after: int = 0) -> int:
+        """LUTs of so many inputs that cover all. after: those alone that so many LUTs lie before."""
+        leaves, level, wanted = self._cover(inputs, fast)
+        return sum(level[node] > after for node in self._required(leaves, level, wanted))
+
+    def critical(self, inputs: int, single: int) -> int:
+        """LUTs of up to so many inputs that none of the longest paths could take a level later, in LUTs of `single`
+        inputs: one for up to so many, twice as much for each further input."""
+        leaves, level, wanted = self._cover(inputs, fast=True)
+        latest = self._required(leaves, level, wanted)
+        return sum(1 << max(0, len(leaves[node]) - single) for node, last in latest.items() if last == level[node])
+
+    def _cover(self, inputs: int, fast: bool) -> tuple[list[frozenset[int]], list[int], list[int]]:
+        """Of each node what a LUT with it at its root reads, and how many LUTs lie on the way to it; and the nodes
+        where LUTs must end. A LUT grows greedily over what feeds it: first over what feeds nothing else, or if `fast`
+        over what comes last, as synthesis does for speed."""
+        uses = [0] * len(self.nodes)
+        wanted = [edge >> 1 for edge in self.outputs]
+        for node, edges in enumerate(self.nodes):
+            if self.alive[node]:
+                for edge in edges:
+                    uses[edge >> 1] += 1
+                wanted += [edge >> 1 for edge in self.feeds.get(node, ())]
+        for node in wanted:
+            uses[node] += 1
+        leaves: list[frozenset[int]] = [frozenset()] * len(self.nodes)
+        level = [0] * len(self.nodes)
+        for node, edges in enumerate(self.nodes):
+            if not edges or not self.alive[node]:
+                continue
+            fed = {edge >> 1 for edge in edges}
+            if fast:
+                order = sorted(fed, key=lambda n: (-level[n], len(leaves[n])))
+            else:
+                order = sorted(fed, key=lambda n: (uses[n] > 1, len(leaves[n])))
+            for below in order:
+                if self.nodes[below]:
+                    grown = (fed - {below}) | leaves[below]
+                    if len(grown) <= inputs:
+                        fed = grown
+                    elif fast:
+                        break
+            leaves[node] = frozenset(fed)
+            level[node] = 1 + max(level[below] for below in fed)
+        return leaves, level, [node for node in wanted if self.nodes[node]]
+
+    def _required(self, leaves: list[frozenset[int]], level: list[int], wanted: list[int]) -> dict[int, int]:
+        """The nodes that are a LUT's root, each with the level it may have at most."""
+        deepest = max((level[node] for node in wanted), default=0)
+        latest = dict.fromkeys(wanted, deepest)
+        for node in range(len(self.nodes) - 1, -1, -1):  # nodes come after what feeds them
+            if node in latest:
+                for below in leaves[node]:
+                    if self.nodes[below]:
+                        latest[below] = min(latest.get(below, deepest), latest[node] - 1)
+        return latest
+
+    def gates(self, inputs: int) -> int:
+        """Nodes with so many inputs."""
+        return sum(len(edges) == inputs for node, edges in enumerate(self.nodes) if self.alive[node])
+
+
+def of_a_feature(netlist: Netlist, net: Net) -> bool:
+    """Whether a net is a feature's word, perhaps later: its comparators are logic, those of sums carry chains."""
+    cell = netlist.cells[net]
+    while isinstance(cell, Register):
+        cell = netlist.cells[cell.a]
+    return isinstance(cell, Input)
