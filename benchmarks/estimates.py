@@ -48,7 +48,7 @@ from forestc.toolchain.yosys import synthesise
 
 DESIGNS, FEWEST_NODES, MOST_CELLS = 78, 20, 1500
 COUNTED = ("lut6", "xcup", "ecp5", "ice40")
-PLACED = {"ecp5-85k": 2000, "ice40-hx8k": 160}  # device, and the most nodes of a forest that is placed on it
+PLACED = {"ecp5-85k": 2000, "ice40-hx8k": 800}  # device, and the most nodes of a forest that is placed on it
 
 FOLDS = 10
 FIRST_PATH_COSTS = dict.fromkeys(PATH_FEATURES, 0.1) | {"one": 2.0, "less": 1.5, "mux": 0.6, "add": 1.0, "compare": 1.0}

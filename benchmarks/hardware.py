@@ -56,14 +56,11 @@ NARROW = "simplify,share-thresholds{budget=BUDGET,tolerance=0.1},quantize"  # 0.
 LOSSLESS = {
     "rounded": f"{SHARED},simplify",
     "fitted to 1 bit": "simplify,share-thresholds,quantize{fit=true,leaf_bits=1,tolerance=0.1},simplify",
-    **{f"decisions kept, to price {price}": f"{SHARED},{KEPT},price={price}}},simplify" for price in (0.02, 0.05, 0.1)},
+    **{f"decisions kept, to price {price}": f"{SHARED},{KEPT},price={price}}},simplify" for price in (0.05, 0.1, 0.2)},
     "decisions kept": f"{SHARED},{KEPT}}},simplify",
 }
 FITTED = {
-    **{
-        f"price {price}": f"{SHARED},prune-splits{{price={price},leaf_bits=1,tolerance=0.1}},simplify"
-        for price in (0.05, 0.1, 0.2)
-    },
+    "price 0.1": f"{SHARED},prune-splits{{price=0.1,leaf_bits=1,tolerance=0.1}},simplify",
     **{
         f"budget, price {price}": f"{NARROW},prune-splits{{price={price},leaf_bits=1,tolerance=0.1}},simplify"
         for price in (0.05, 0.1, 0.2)

@@ -2,8 +2,8 @@
 
 A subtree becomes one leaf if that raises the logistic loss by less than `price` times what its splits cost: their
 multiplexers, their share of the comparators they read, and with a whole tree its place in the sums. Cheapest first,
-each judged again when its turn comes. With a rising price the ensemble shrinks step by step, and the leaves that are
-left make up for the ones that went.
+each judged again when its turn comes. Before that the splits that are left are rewired (`split_rewiring`). With a
+rising price the ensemble shrinks step by step, and the leaves that are left make up for the ones that went.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
 from forestc.algorithms.leaf_fitting import STEEPNESS, Trees, fit_leaves, loss_of, scores_of, units_to
+from forestc.algorithms.split_rewiring import DOUBT, rewire
 
 MOST_CANDIDATES = 4  # leaves whose value a subtree may take, beside their mean
 ROUNDS = 4  # of pruning and fitting at each price
+NODE = 0.1  # LUTs: a tree of few inputs is one lookup, whatever its splits
+SUM = 3.0  # LUTs: that lookup, and what its bit takes in the sums and the decision
 LEAST_LOSS = 0.002  # of a row, that of the whole ensemble: see `prune`
 
 
@@ -27,30 +30,37 @@ LEAST_LOSS = 0.002  # of a row, that of the whole ensemble: see `prune`
 class Splits:
     """The inner nodes of all trees, tree by tree, children before parents.
 
-    tree: of each. first, last: its leaves, numbered from left to right within the tree: first .. last - 1. size: inner
-    nodes below and with it. condition: number of what it compares. cost: of each condition, in LUTs. node: what a node
-    costs beside its comparator; sum: what a tree costs where it is added, an output.
+    tree: of each. first, last: its leaves, numbered from left to right within the tree: first .. last - 1; middle: the
+    first of its right side. size: inner nodes below and with it. condition: number of what it compares. cost: of each
+    condition, in LUTs. node: what a node costs beside its comparator; sum: what a tree costs beside its splits; both
+    for an output. pool: the first so many conditions are there for any split; 0: splits keep theirs. holds: (rows,
+    conditions) 1 where a row goes left, if there is a pool.
     """
 
     tree: NDArray[np.int64]
     first: NDArray[np.int64]
+    middle: NDArray[np.int64]
     last: NDArray[np.int64]
     size: NDArray[np.int64]
     condition: NDArray[np.int64]
     cost: NDArray[np.float64]
-    node: float = 0.4
-    sum: float = 1.0
+    node: float = NODE
+    sum: float = SUM
+    pool: int = 0
+    holds: NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True)
 class Pruned:
     """group: of each leaf, all trees' in a row, the first leaf of those that became one with it. value: of every leaf
-    and output. splits: how many are left; cost: of what is left, in LUTs, roughly. loss: mean, on the rows. unit: log
-    odds that one of the scores is worth."""
+    and output. condition: of each split; flipped: whether its sides changed places. splits: how many are left; cost: of
+    what is left, in LUTs, roughly. loss: mean, on the rows. unit: log odds that one of the scores is worth."""
 
     group: NDArray[np.int64]
     value: NDArray[np.int64]
     bias: NDArray[np.int64]
+    condition: NDArray[np.int64]
+    flipped: NDArray[np.bool_]
     splits: int
     cost: float
     price: float
@@ -66,45 +76,65 @@ def prune(
     splits: Splits,
     prices: NDArray[np.float64],
     least_loss: float = LEAST_LOSS,
+    alike: float = 1.0,
 ) -> Iterator[Pruned]:
     """The ensemble after each of the prices, which rise; each goes on from the one before.
 
     trees.leaf numbers leaves from left to right. largest: a leaf may hold 0 .. largest. Where the classes of the rows
     can be told apart the loss could be made as small as one likes by steeper odds, and nothing would be worth keeping:
-    a unit of the scores may be worth no more than what leaves the whole ensemble a mean loss of `least_loss`. Time
-    O(prices * rounds * rows * (trees * sweeps + depth)), memory O(rows * trees).
+    a unit of the scores may be worth no more than what leaves the whole ensemble a mean loss of `least_loss`. alike:
+    how many rows there are for each that chance gave: it and its copies. Time
+    O(prices * rounds * rows * trees * (sweeps + depth * pool)), memory O(rows * (trees + conditions)).
     """
     widths = trees.outputs[:, 1] - trees.outputs[:, 0]
     leaves = np.diff(trees.start) // widths
     slots = np.concatenate([[0], np.cumsum(leaves)]).astype(np.int64)
     group = np.concatenate([np.arange(count) for count in leaves]).astype(np.int64)
     alive = np.ones(len(splits.tree), dtype=np.bool_)
-    order = np.argsort(trees.leaf, axis=1, kind="stable").astype(np.int32)
-    found = np.stack([np.bincount(own, minlength=int(leaves.max())) for own in trees.leaf])
-    begins = np.concatenate([np.zeros((len(found), 1), np.int64), np.cumsum(found, axis=1)], axis=1)
+    leaf = trees.leaf.copy()
+    condition, flipped = splits.condition.copy(), np.zeros(len(splits.tree), dtype=np.bool_)
     steepest = steepest_for(trees, bias, label, largest, least_loss)
     value, bias = trees.value.copy(), bias.copy()
     for price in prices.tolist():
         for _ in range(ROUNDS):
-            merged = np.stack([group[slots[t] : slots[t + 1]][own] for t, own in enumerate(trees.leaf)])
-            now = replace(trees, leaf=merged.astype(np.int32), value=value)
+            leaf = np.stack([group[slots[t] : slots[t + 1]][own] for t, own in enumerate(leaf)]).astype(np.int32)
+            now = replace(trees, leaf=leaf, value=value)
             value, bias = fit_leaves(now, bias, label, largest, steepest)
             value = _spread(value, group, slots, trees.start, widths)
             scores = scores_of(now.leaf, trees.start, value, trees.outputs, bias)
-            unit = min(units_to(steepest), key=lambda unit: loss_of(scores * unit, label))
-            uses = np.bincount(splits.condition[alive], minlength=len(splits.cost)).astype(np.int64)
+            unit = _unit(scores, label, steepest, least_loss)
+            uses = np.bincount(condition[alive], minlength=len(splits.cost)).astype(np.int64)
+            rewired = 0
+            if splits.holds is not None:
+                power, total = _powers(scores * unit)
+                rewired = rewire(
+                    leaf, splits.holds, trees.start, value, trees.outputs, alive, splits.tree, splits.first,
+                    splits.middle, splits.last, splits.size, condition, flipped, splits.pool, splits.cost, uses, label,
+                    power, total, unit, price, DOUBT * np.sqrt(alike),
+                )  # fmt: skip
+                scores = scores_of(leaf, trees.start, value, trees.outputs, bias)
+                unit = _unit(scores, label, steepest, least_loss)
+            order = np.argsort(leaf, axis=1, kind="stable").astype(np.int32)
+            found = np.stack([np.bincount(own, minlength=int(leaves.max())) for own in leaf])
+            begins = np.concatenate([np.zeros((len(found), 1), np.int64), np.cumsum(found, axis=1)], axis=1)
             removed = _round(
                 order, begins, slots, trees.start, value, trees.outputs, group, alive, splits.tree, splits.first,
-                splits.last, splits.size, splits.condition, splits.cost, uses, splits.node, splits.sum, label,
+                splits.last, splits.size, condition, splits.cost, uses, splits.node, splits.sum, label,
                 scores * unit, unit, price,
             )  # fmt: skip
-            if not removed:
+            if not removed and not rewired:
                 break
-        used = np.bincount(splits.condition[alive], minlength=len(splits.cost)) > 0
+        used = np.bincount(condition[alive], minlength=len(splits.cost)) > 0
         roots = np.unique(splits.tree[alive])
-        cost = float(splits.cost[used].sum() + splits.node * alive.sum() + splits.sum * widths[roots].sum())
-        loss = loss_of(scores * unit, label)
-        yield Pruned(group.copy(), value.copy(), bias.copy(), int(alive.sum()), cost, price, loss, unit)
+        cost = float(
+            splits.cost[used].sum() + splits.node * widths[splits.tree[alive]].sum() + splits.sum * widths[roots].sum()
+        )
+        leaf = np.stack([group[slots[t] : slots[t + 1]][own] for t, own in enumerate(leaf)]).astype(np.int32)
+        loss = loss_of(scores_of(leaf, trees.start, value, trees.outputs, bias) * unit, label)
+        yield Pruned(
+            group.copy(), value.copy(), bias.copy(), condition.copy(), flipped.copy(), int(alive.sum()), cost, price,
+            loss, unit,
+        )  # fmt: skip
 
 
 def steepest_for(
@@ -114,12 +144,23 @@ def steepest_for(
     fitted, is not yet below `least_loss`."""
     value, moved = fit_leaves(trees, bias, label, largest, 1.0 / largest)
     scores = scores_of(trees.leaf, trees.start, value, trees.outputs, moved)
-    best = STEEPNESS[0]
-    for unit in STEEPNESS.tolist():
+    return _steepest(scores, label, float(STEEPNESS[-1]), least_loss)
+
+
+def _steepest(scores: NDArray[np.float64], label: NDArray[np.int64], most: float, least_loss: float) -> float:
+    """The most a unit of these scores may be worth."""
+    best = float(STEEPNESS[0])
+    for unit in units_to(most):
         if loss_of(scores * unit, label) < least_loss:
             break
         best = unit
-    return float(best)
+    return best
+
+
+def _unit(scores: NDArray[np.float64], label: NDArray[np.int64], most: float, least_loss: float) -> float:
+    """What a unit of these scores is best taken to be worth."""
+    units = units_to(_steepest(scores, label, most, least_loss))
+    return min(units, key=lambda unit: loss_of(scores * unit, label))
 
 
 def _spread(value: Any, group: Any, slots: Any, start: Any, widths: Any) -> NDArray[np.int64]:
@@ -132,12 +173,8 @@ def _spread(value: Any, group: Any, slots: Any, start: Any, widths: Any) -> NDAr
 
 
 @compiled()
-def _round(
-    order: Any, begins: Any, slots: Any, start: Any, value: Any, outputs: Any, group: Any, alive: Any, tree: Any,
-    first: Any, last: Any, size: Any, condition: Any, cost: Any, uses: Any, node: float, per_sum: float, label: Any,
-    odds: Any, unit: float, price: float,
-) -> Any:  # fmt: skip
-    """Removes what is not worth its price, cheapest first, in place. How many splits went."""
+def _powers(odds: Any) -> Any:
+    """Of each row the exponentials of its odds, and their sum; with one output the other class scores 0."""
     rows, classes = odds.shape
     power, total = np.empty((rows, classes)), np.empty(rows)
     for row in range(rows):
@@ -146,6 +183,17 @@ def _round(
         for k in range(classes):
             power[row, k] = np.exp(min(odds[row, k] - top, 500.0))
             total[row] += power[row, k]
+    return power, total
+
+
+@compiled()
+def _round(
+    order: Any, begins: Any, slots: Any, start: Any, value: Any, outputs: Any, group: Any, alive: Any, tree: Any,
+    first: Any, last: Any, size: Any, condition: Any, cost: Any, uses: Any, node: float, per_sum: float, label: Any,
+    odds: Any, unit: float, price: float,
+) -> Any:  # fmt: skip
+    """Removes what is not worth its price, cheapest first, in place. How many splits went."""
+    power, total = _powers(odds)
     ratio = np.full(len(tree), np.inf)
     for split in range(len(tree)):
         if alive[split]:

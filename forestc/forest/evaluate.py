@@ -236,22 +236,30 @@ def leaf_nodes(
 ) -> NDArray[np.int64]:
     """The leaf (node index) each encoded row reaches. missing: `missing_words`, if it is at hand."""
     node = np.zeros(len(words), dtype=np.int64)
-    takes_missing, missing_word = missing if missing is not None else missing_words(forest)
-    categorical = np.array([isinstance(f.number, Category) for f in forest.features])
+    missing = missing if missing is not None else missing_words(forest)
     for _ in range(tree.depth):
         walking = np.flatnonzero(tree.left[node] != LEAF)
         at = node[walking]
-        feature = tree.feature[at]
-        x = words[walking, feature]
-        goes_left = x < tree.threshold[at]
-        for chosen in np.unique(tree.set_index[at]).tolist():
-            if chosen != NO_SET:
-                here = tree.set_index[at] == chosen
-                goes_left[here] = in_set(x[here], tree.sets[chosen], categorical[feature[here]])
-        absent = takes_missing[feature] & (x == missing_word[feature]) if forest.quantised else np.isnan(x)
-        goes_left = np.where(absent, tree.missing_left[at], goes_left)
-        node[walking] = np.where(goes_left, tree.left[at], tree.right[at])
+        left = goes_left(forest, tree, at, words[walking, tree.feature[at]], missing)
+        node[walking] = np.where(left, tree.left[at], tree.right[at])
     return node
+
+
+def goes_left(
+    forest: Forest, tree: Tree, at: NDArray[Any], x: NDArray[Any], missing: tuple[NDArray[np.bool_], NDArray[np.int64]]
+) -> NDArray[np.bool_]:
+    """Whether rows go left, each at its own inner node, x being the word that node reads. missing: `missing_words`."""
+    takes_missing, missing_word = missing
+    feature = tree.feature[at]
+    left = x < tree.threshold[at]
+    for chosen in np.unique(tree.set_index[at]).tolist():
+        if chosen != NO_SET:
+            here = tree.set_index[at] == chosen
+            categorical = np.array([isinstance(forest.features[f].number, Category) for f in feature[here].tolist()])
+            left[here] = in_set(x[here], tree.sets[chosen], categorical)
+    absent = takes_missing[feature] & (x == missing_word[feature]) if forest.quantised else np.isnan(x)
+    sides: NDArray[np.bool_] = np.where(absent, tree.missing_left[at], left)
+    return sides
 
 
 def in_set(x: NDArray[Any], members: tuple[Member, ...], category: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -1,34 +1,41 @@
-"""prune-splits: splits that rows hardly need become leaves, and the leaves that are left are fitted together.
+"""prune-splits: splits that rows hardly need become leaves; what is left compares what serves best, leaves are fitted.
 
 Each split is priced in LUTs (its comparator, shared among the splits that read it, and its multiplexer; with a whole
-tree its place in the sums), and goes where the loss on the rows rises by less (`forestc.algorithms.split_pruning`).
-Leaves are refitted in between, so that few bits do. Beside each row come some copies of it with a tenth of the values
-taken from other rows of its class: few rows are known by heart, and without the copies what is pruned generalises
-worse.
+tree its place in the sums), and goes where the loss on the rows rises by less (`forestc.algorithms.split_pruning`). In
+between, each split is given the condition with which the loss is least, of all that the forest has, where one that
+others read costs nothing more (`forestc.algorithms.split_rewiring`), and leaves are refitted, so that few bits do.
+Beside each row come some copies of it with a tenth of the values taken from other rows of its class: few rows are known
+by heart, and without the copies what is pruned generalises worse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.leaf_fitting import Trees
-from forestc.algorithms.split_pruning import Pruned, Splits, prune
+from forestc.algorithms.split_pruning import NODE, SUM, Pruned, Splits, prune
 from forestc.errors import ModelError, OptionError
 from forestc.forest.accuracy import Accuracy, answers_of, truth_of_batch
 from forestc.forest.builder import changed, changed_tree
-from forestc.forest.evaluate import encode, evaluate, evaluate_words, leaf_nodes
+from forestc.forest.evaluate import encode, evaluate, evaluate_words, goes_left, leaf_nodes, missing_words
 from forestc.forest.ir import LEAF, NO_SET, Forest, Tree
+from forestc.forest.numbers import word_range
 from forestc.forest.rows import Judged, Rows
 from forestc.passes.base import PassResult
 from forestc.passes.formats import word_bits
 
 MOST_LEAVES = 1 << 26  # rows times trees kept in memory: past it there are fewer copies, then fewer rows
-PRICES = np.geomspace(0.01, 34, 32)  # of a LUT, in units of the loss of one row: 0.01 to 34
+MOST_OUTCOMES = 1 << 28  # rows times conditions: likewise
+MOST_VOTES = 4e9  # of rows on conditions, each time all splits are rewired: past it fewer conditions are chosen from
+LEAST_POOL = 32
+COMPARED = (0.0, 0.05, 0.4, 0.7, 1.0, 1.0, 1.0)  # LUTs, by bits: few disappear in what reads the comparator
+PRICES = np.geomspace(0.02, 34, 18)  # of a LUT, in units of the loss of one row
 GIVE_UP = 4  # prices in a row that cost too much
 
 
@@ -40,6 +47,7 @@ class PruneSplits:
     tolerance: the accuracy that may be lost on rows held out.
     price: auto (the highest that keep allows), or how much loss a LUT is worth, in units of one row's.
     leaf_bits: same (as many as leaves have), or a number of bits.
+    rewire: whether splits may compare what other splits of the forest compare.
     copies: of each row with values mixed; mix: share of its values that comes from other rows of its class. seed: of
     the mixing.
     """
@@ -48,6 +56,7 @@ class PruneSplits:
     tolerance: float = 0.01
     price: float | str = "auto"
     leaf_bits: int | str = "same"
+    rewire: bool = True
     copies: int = 8
     mix: float = 0.1
     seed: int = 0
@@ -62,6 +71,8 @@ class PruneSplits:
             raise OptionError(f"prune-splits: price={self.price}", do="use auto or a number above 0, such as 0.1")
         if self.leaf_bits != "same" and not (_whole(self.leaf_bits) and 1 <= int(self.leaf_bits) <= 16):
             raise OptionError(f"prune-splits: leaf_bits={self.leaf_bits}", do="use same or 1 to 16")
+        if not isinstance(self.rewire, bool):
+            raise OptionError(f"prune-splits: rewire={self.rewire}", do="use true or false")
         if not _whole(self.copies) or not 0 <= self.copies <= 100:
             raise OptionError(f"prune-splits: copies={self.copies}", do="use 0 to 100")
         if not _number(self.mix) or not 0 <= self.mix <= 1:
@@ -96,6 +107,7 @@ class PruneSplits:
             "price": None if best is None else round(best.price, 4),
             "rows": ensemble.rows,
             "copies": ensemble.copies,
+            "rewired": 0 if best is None else int((best.condition != ensemble.splits.condition).sum()),
             "scores": "as they were"
             if best is None
             else "log odds"
@@ -179,92 +191,168 @@ class _Ensemble:
     def __init__(self, forest: Forest, options: PruneSplits, rows: Rows) -> None:
         self.forest = forest
         self.slots = [_leaves_in_order(tree) for tree in forest.trees]
-        conditions: dict[tuple[int, float, object], int] = {}
         found = [
-            (index, first, last, size, conditions.setdefault(_condition(tree, node), len(conditions)))
+            (index, first, middle, last, size, _condition(forest, tree, node))
             for index, (tree, (_, inner)) in enumerate(zip(forest.trees, self.slots, strict=True))
-            for node, first, last, size in inner
+            for node, first, middle, last, size in inner
         ]
-        table = np.array(found, dtype=np.int64).reshape(-1, 5)
-        cost = np.array([_comparator_cost(forest, *condition) for condition in conditions], dtype=np.float64)
-        tree_of, first, last, size, condition = (table[:, column].copy() for column in range(5))
-        self.splits = Splits(tree_of, first, last, size, condition, cost)
+        # those that any split may have come first, and of them those that most splits have
+        used = Counter(condition for *_, condition in found)
+        self.conditions = sorted(used, key=lambda condition: (not condition.plain, -used[condition]))
+        number = {condition: place for place, condition in enumerate(self.conditions)}
+        table = np.array([(*split, number[condition]) for *split, condition in found], dtype=np.int64).reshape(-1, 6)
+        tree_of, first, middle, last, size, condition = (table[:, column].copy() for column in range(6))
+        cost = np.array([_comparator_cost(forest, condition) for condition in self.conditions], dtype=np.float64)
         widths = [len(tree.outputs) for tree in forest.trees]
-        alive = [width for tree, width in zip(forest.trees, widths, strict=True) if tree.size > 1]
-        self.cost = float(cost.sum() + self.splits.node * len(table) + self.splits.sum * sum(alive))
         values = [tree.values[tree.leaf[nodes]] for tree, (nodes, _) in zip(forest.trees, self.slots, strict=True)]
         bits = max(int(own.max() - own.min()).bit_length() for own in values) if values else 1
         self.largest = (1 << (int(options.leaf_bits) if options.leaf_bits != "same" else min(max(1, bits), 16))) - 1
+        bits = self.largest.bit_length()
+        self.splits = Splits(tree_of, first, middle, last, size, condition, cost, NODE * bits, SUM * bits)
+        alive = sum(width for tree, width in zip(forest.trees, widths, strict=True) if tree.size > 1)
+        nodes = sum(width * len(tree.inner) for tree, width in zip(forest.trees, widths, strict=True))
+        self.cost = float(cost.sum() + self.splits.node * nodes + self.splits.sum * alive)
         # Leaves count from their tree's smallest, at most to the largest asked for; fitting finds the biases.
         span = max([1, *(int((own - own.min(axis=0)).max()) for own in values)])
         factor = min(1.0, self.largest / span)
         values = [np.floor((own - own.min(axis=0)) * factor + 0.5).astype(np.int64) for own in values]
-        words, self.label, self.rows, self.copies = _lesson(forest, options, rows)
+        words, self.label, self.rows, self.copies = _lesson(forest, options, rows, len(self.conditions))
         leaf = np.empty((len(forest.trees), len(words)), dtype=np.int32)
-        for index, (tree, (nodes, _)) in enumerate(zip(forest.trees, self.slots, strict=True)):
-            place = np.zeros(tree.size, dtype=np.int32)
-            place[nodes] = np.arange(len(nodes))
-            leaf[index] = place[leaf_nodes(forest, tree, words)]
+        for index, (tree, (leaves, _)) in enumerate(zip(forest.trees, self.slots, strict=True)):
+            slot = np.zeros(tree.size, dtype=np.int32)
+            slot[leaves] = np.arange(len(leaves))
+            leaf[index] = slot[leaf_nodes(forest, tree, words)]
         starts = np.concatenate([[0], np.cumsum([own.size for own in values])]).astype(np.int64)
         outputs = np.array([(tree.outputs[0], tree.outputs[-1] + 1) for tree in forest.trees], dtype=np.int64)
+        if options.rewire and (pool := self._pool(len(words))):
+            self.splits = replace(self.splits, pool=pool, holds=_outcomes(forest, self.conditions, words))
         self.trees = Trees(leaf, starts, np.concatenate([own.ravel() for own in values]), outputs)
         self.zero = int(forest.decision.threshold) if forest.decision.kind == "threshold" else 0
         self.bias = np.zeros(forest.n_outputs, dtype=np.int64)
         if forest.n_outputs == 1:  # half of the trees for each side, before fitting finds better
             self.bias -= int(self.largest * len(forest.trees)) // 2
 
+    def _pool(self, rows: int) -> int:
+        """How many conditions splits may choose from."""
+        plain = sum(condition.plain for condition in self.conditions)
+        deep = sum(len(tree.levels) - 1 for tree in self.forest.trees)
+        return min(plain, max(LEAST_POOL, int(MOST_VOTES / max(1, rows * deep))))
+
     def path(self, prices: NDArray[np.float64]) -> Iterator[Pruned]:
         """The ensemble at one price after the other."""
         scale = len(self.label) / self.rows  # copies count as rows, rows left out do not
-        pruned = prune(self.trees, self.bias, self.label, self.largest, self.splits, prices * scale)
+        pruned = prune(
+            self.trees, self.bias, self.label, self.largest, self.splits, prices * scale, alike=self.copies + 1
+        )
         for price, found in zip(prices.tolist(), pruned, strict=True):
             yield replace(found, price=price)
 
     def rebuilt(self, found: Pruned) -> Forest:
         """The forest with a pruned ensemble's leaves; `simplify` takes away what became needless."""
         trees = []
-        for index, (tree, (nodes, _)) in enumerate(zip(self.forest.trees, self.slots, strict=True)):
+        begin = 0
+        for index, (tree, (nodes, inner)) in enumerate(zip(self.forest.trees, self.slots, strict=True)):
             leaf = np.full(tree.size, LEAF, dtype=tree.leaf.dtype)
             leaf[nodes] = np.arange(len(nodes))
             own = found.value[self.trees.start[index] : self.trees.start[index + 1]].reshape(-1, len(tree.outputs))
-            trees.append(changed_tree(tree, values=own.astype(tree.values.dtype), leaf=leaf))
+            feature, threshold = tree.feature.copy(), tree.threshold.copy()
+            left, right = tree.left.copy(), tree.right.copy()
+            for place, (node, *_) in enumerate(inner, begin):
+                new = self.conditions[found.condition[place]]
+                if new.plain:
+                    feature[node], threshold[node] = new.feature, new.threshold
+                if found.flipped[place]:
+                    left[node], right[node] = right[node], left[node]
+            here = slice(begin, begin := begin + len(inner))
+            rewired = not np.array_equal(found.condition[here], self.splits.condition[here])
+            trees.append(
+                changed_tree(
+                    tree, values=own.astype(tree.values.dtype), leaf=leaf, feature=feature, threshold=threshold,
+                    left=left, right=right, cover=None if rewired else tree.cover,
+                )
+            )  # fmt: skip
         scale = found.unit if _odds(self.forest) else self.forest.scale
         return changed(self.forest, trees=tuple(trees), bias=found.bias + self.zero, scale=scale)
 
 
-def _leaves_in_order(tree: Tree) -> tuple[list[int], list[tuple[int, int, int, int]]]:
-    """The leaf nodes from left to right; and of each inner node, children first, itself, its first leaf, one past its
-    last, and how many inner nodes are below and with it."""
+def _leaves_in_order(tree: Tree) -> tuple[list[int], list[tuple[int, int, int, int, int]]]:
+    """The leaf nodes from left to right; and of each inner node, children first, itself, its first leaf, the first of
+    its right side, one past its last, and how many inner nodes are below and with it."""
     leaves: list[int] = []
-    inner: list[tuple[int, int, int, int]] = []
-    stack = [(0, -1, 0)]
+    inner: list[tuple[int, int, int, int, int]] = []
+    begun: dict[int, tuple[int, int]] = {}  # first leaf, inner nodes before
+    middle: dict[int, int] = {}
+    stack = [(0, "down")]
     while stack:
-        node, first, before = stack.pop()
-        if first >= 0:
-            inner.append((node, first, len(leaves), len(inner) - before + 1))
+        node, way = stack.pop()
+        if way == "middle":
+            middle[node] = len(leaves)
+        elif way == "up":
+            first, before = begun[node]
+            inner.append((node, first, middle[node], len(leaves), len(inner) - before + 1))
         elif tree.left[node] == LEAF:
             leaves.append(node)
         else:
-            stack += [(node, len(leaves), len(inner)), (int(tree.right[node]), -1, 0), (int(tree.left[node]), -1, 0)]
+            begun[node] = len(leaves), len(inner)
+            stack += [(node, "up"), (int(tree.right[node]), "down"), (node, "middle"), (int(tree.left[node]), "down")]
     return leaves, inner
 
 
-def _condition(tree: Tree, node: int) -> tuple[int, float, object]:
-    chosen = int(tree.set_index[node])
-    members = None if chosen == NO_SET else (tree.sets[chosen], bool(tree.missing_left[node]))
-    return int(tree.feature[node]), float(tree.threshold[node]) if members is None else 0.0, members
+class _Condition(NamedTuple):
+    """What a split compares. plain: another split may have it too, if its threshold, and nothing else, decides."""
+
+    feature: int
+    threshold: float
+    members: tuple[Any, ...] | None
+    missing_left: bool
+    plain: bool
+    tree: Tree  # where there is one, and the node
+    node: int
+
+    def __hash__(self) -> int:
+        return hash(self[:4])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Condition) and self[:4] == other[:4]
 
 
-def _comparator_cost(forest: Forest, feature: int, threshold: float, members: object) -> float:
+def _condition(forest: Forest, tree: Tree, node: int) -> _Condition:
+    feature, chosen = int(tree.feature[node]), int(tree.set_index[node])
+    number, missing = forest.features[feature].number, forest.features[feature].missing
+    absent = word_range(number, missing).missing is not None
+    return _Condition(
+        feature,
+        float(tree.threshold[node]) if chosen == NO_SET else 0.0,
+        None if chosen == NO_SET else tree.sets[chosen],
+        bool(tree.missing_left[node]) if absent else False,
+        chosen == NO_SET and not absent,
+        tree,
+        node,
+    )
+
+
+def _outcomes(forest: Forest, conditions: Sequence[_Condition], words: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """(rows, conditions): 1 where a row goes left."""
+    missing = missing_words(forest)
+    holds = np.empty((len(words), len(conditions)), dtype=np.uint8)
+    for place, condition in enumerate(conditions):
+        at = np.full(len(words), condition.node)
+        holds[:, place] = goes_left(forest, condition.tree, at, words[:, condition.feature], missing)
+    return holds
+
+
+def _comparator_cost(forest: Forest, condition: _Condition) -> float:
     """LUTs of six inputs that a comparator takes: one for up to six bits, one more for each five further ones."""
-    bits = word_bits(forest.features[feature].number)
-    if members is None:
-        whole = int(threshold)
+    bits = word_bits(forest.features[condition.feature].number)
+    if condition.members is None:
+        whole = int(condition.threshold)
         bits -= (whole & -whole).bit_length() - 1 if whole else 0
-    return 1.0 + max(0, -(-(bits - 6) // 5))
+    return COMPARED[max(0, bits)] if bits < len(COMPARED) else 1.0 - (6 - bits) // 5
 
 
-def _lesson(forest: Forest, options: PruneSplits, rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64], int, int]:
+def _lesson(
+    forest: Forest, options: PruneSplits, rows: Rows, conditions: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int, int]:
     """Words to fit on, the class each should get, how many rows they come from and how many copies of each."""
     words, labels = [], []
     for batch in rows.batches():
@@ -278,7 +366,7 @@ def _lesson(forest: Forest, options: PruneSplits, rows: Rows) -> tuple[NDArray[n
     trees = max(1, len(forest.trees))
     here, label = np.concatenate(words), np.concatenate(labels)
     rows_seen = len(here)
-    most = max(1, MOST_LEAVES // trees)
+    most = max(1, min(MOST_LEAVES // trees, MOST_OUTCOMES // max(1, conditions)))
     if rows_seen > most:
         here, label = here[:: -(-rows_seen // most)], label[:: -(-rows_seen // most)]
     copies = int(min(options.copies, most // len(here) - 1)) if options.mix else 0

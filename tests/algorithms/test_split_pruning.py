@@ -6,37 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from split_problems import problem
 
 from forestc.algorithms.leaf_fitting import Trees, loss_of, scores_of
 from forestc.algorithms.split_pruning import Splits, _best, prune
-
-
-def grown(random, depth):
-    """(leaves, [(first, last, size)], children first) of a random tree."""
-    splits = []
-
-    def grow(level, first):
-        if level == depth or random.random() < 0.25:
-            return first + 1, 0
-        middle, left = grow(level + 1, first)
-        last, right = grow(level + 1, middle)
-        splits.append((first, last, left + right + 1))
-        return last, left + right + 1
-
-    leaves, _ = grow(0, 0)
-    return leaves, splits
-
-
-def problem(random, classes, count, rows, wide, largest=3):
-    shapes = [grown(random, 4) for _ in range(count)]
-    leaf = np.stack([random.integers(0, leaves, rows) for leaves, _ in shapes]).astype(np.int32)
-    outputs = np.array([[0, classes] if wide else [k := int(random.integers(0, classes)), k + 1] for _ in shapes])
-    sizes = np.array([leaves for leaves, _ in shapes]) * (outputs[:, 1] - outputs[:, 0])
-    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    trees = Trees(leaf, start, random.integers(0, largest + 1, int(start[-1])), outputs)
-    table = np.array([(t, *split) for t, (_, own) in enumerate(shapes) for split in own], dtype=np.int64).reshape(-1, 4)
-    condition = random.integers(0, 6, len(table))
-    return trees, Splits(*table.T.copy(), condition, np.ones(6))
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -97,6 +70,6 @@ def test_a_split_that_tells_the_class_stays_and_noise_goes():
     leaf = np.stack([label, *random.integers(0, 2, (3, 400))]).astype(np.int32)
     trees = Trees(leaf, np.arange(0, 9, 2), random.integers(0, 2, 8), np.tile([0, 1], (4, 1)))
     one = np.ones(4, dtype=np.int64)
-    splits = Splits(np.arange(4), one * 0, one * 2, one, np.arange(4), np.ones(4))
+    splits = Splits(np.arange(4), one * 0, one, one * 2, one, np.arange(4), np.ones(4), node=0.4, sum=1.0)
     *_, found = prune(trees, np.zeros(1, np.int64), label, 1, splits, np.array([0.1, 1.0, 5.0]))
     assert found.splits == 1 and found.value[0] != found.value[1]

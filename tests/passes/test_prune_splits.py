@@ -8,12 +8,13 @@ from models import trained
 from random_forests import random_forest, troublesome_rows
 
 from forestc import load
+from forestc.algorithms.leaf_fitting import loss_of
 from forestc.errors import CheckError, ModelError, OptionError
 from forestc.forest.evaluate import evaluate
 from forestc.forest.rows import ArrayRows, Judged
 from forestc.passes import passes_from
 from forestc.passes.pipeline import run_passes
-from forestc.passes.prune_splits import PruneSplits, _leaves_in_order
+from forestc.passes.prune_splits import PruneSplits, _Ensemble, _leaves_in_order
 from forestc.passes.quantize import Quantize
 
 
@@ -78,6 +79,35 @@ def test_a_price_is_kept_to_and_the_tolerance_refuses():
         run_passes(load(model), passes_from("quantize{leaf_bits=4},prune-splits{price=1000,copies=0}"), rows)
 
 
+def test_the_forest_says_what_the_pruned_ensemble_said():
+    """Sets, missing values, trees of several outputs: at every price the rebuilt forest has the ensemble's loss."""
+    done, rewired, flipped = 0, 0, 0
+    for seed in range(40):
+        forest = random_forest(seed, True)
+        if forest.parts or not forest.decides:
+            continue
+        X = troublesome_rows(forest, seed, 120)
+        ensemble = _Ensemble(forest, PruneSplits(keep="decisions", copies=0, leaf_bits=2), ArrayRows(X))
+        label = evaluate(forest, X).index
+        for found in ensemble.path(np.array([0.001, 0.03, 0.5])):
+            scores = evaluate(ensemble.rebuilt(found), X).scores - ensemble.zero + (0.5 if forest.n_outputs == 1 else 0)
+            assert loss_of(scores * found.unit, label) == pytest.approx(found.loss, rel=1e-9, abs=1e-12)
+            rewired += int((found.condition != ensemble.splits.condition).sum())
+            flipped += int(found.flipped.sum())
+        done += 1
+    assert done >= 10 and rewired > 20 and flipped > 5
+
+
+def test_rewired_splits_need_fewer_luts():
+    model, X, y = trained("xgboost-multi")
+    spec = "quantize{leaf_bits=4},prune-splits{keep=decisions,leaf_bits=1,copies=2,rewire=%s},simplify"
+    kept, freed = (
+        run_passes(load(model), passes_from(spec % rewire), ArrayRows(X[::2], y[::2])) for rewire in ("false", "true")
+    )
+    assert kept[1][1].report["rewired"] == 0 and freed[1][1].report["rewired"] > 0
+    assert freed[1][1].report["cost"][1] < kept[1][1].report["cost"][1]
+
+
 def test_same_seed_same_forest():
     model, X, y = trained("xgboost-binary")
     spec = passes_from("quantize,prune-splits{keep=decisions,copies=3,seed=5}")
@@ -91,15 +121,20 @@ def test_leaves_from_left_to_right():
         leaves, inner = _leaves_in_order(tree)
         assert sorted(leaves) == np.flatnonzero(tree.left == -1).tolist()
         assert sorted(node for node, *_ in inner) == tree.inner.tolist()
-        for node, first, last, size in inner:
-            below, stack = [], [node]
+
+        def below(node, tree=tree):
+            found, stack = [], [node]
             while stack:
                 at = stack.pop()
                 if tree.left[at] == -1:
-                    below.append(at)
+                    found.append(at)
                 else:
                     stack += [int(tree.right[at]), int(tree.left[at])]
-            assert below == leaves[first:last] and size == len(below) - 1
+            return found
+
+        for node, first, middle, last, size in inner:
+            assert below(int(tree.left[node])) == leaves[first:middle]
+            assert below(int(tree.right[node])) == leaves[middle:last] and size == last - first - 1
 
 
 @pytest.mark.parametrize(
@@ -113,6 +148,7 @@ def test_leaves_from_left_to_right():
         ({"copies": 101}, "plain", OptionError),
         ({"mix": 2}, "plain", OptionError),
         ({"seed": -1}, "plain", OptionError),
+        ({"rewire": 1}, "plain", OptionError),
         ({"tolerance": True}, "plain", OptionError),
         ({"keep": "decisions"}, "float", ModelError),
     ],

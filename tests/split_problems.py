@@ -1,0 +1,36 @@
+"""Random ensembles as the pruning of splits sees them: leaves of rows, and the splits above."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forestc.algorithms.leaf_fitting import Trees
+from forestc.algorithms.split_pruning import Splits
+
+
+def grown(random, depth):
+    """(leaves, [(first, middle, last, size)], children first) of a random tree."""
+    splits = []
+
+    def grow(level, first):
+        if level == depth or random.random() < 0.25:
+            return first + 1, 0
+        middle, left = grow(level + 1, first)
+        last, right = grow(level + 1, middle)
+        splits.append((first, middle, last, left + right + 1))
+        return last, left + right + 1
+
+    leaves, _ = grow(0, 0)
+    return leaves, splits
+
+
+def problem(random, classes, count, rows, wide, largest=3):
+    shapes = [grown(random, 4) for _ in range(count)]
+    leaf = np.stack([random.integers(0, leaves, rows) for leaves, _ in shapes]).astype(np.int32)
+    outputs = np.array([[0, classes] if wide else [k := int(random.integers(0, classes)), k + 1] for _ in shapes])
+    sizes = np.array([leaves for leaves, _ in shapes]) * (outputs[:, 1] - outputs[:, 0])
+    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    trees = Trees(leaf, start, random.integers(0, largest + 1, int(start[-1])), outputs)
+    table = np.array([(t, *split) for t, (_, own) in enumerate(shapes) for split in own], dtype=np.int64).reshape(-1, 5)
+    condition = random.integers(0, 6, len(table))
+    return trees, Splits(*table.T.copy(), condition, np.ones(6))
