@@ -51,7 +51,7 @@ COUNTED = ("lut6", "xcup", "ecp5", "ice40")
 PLACED = {"ecp5-85k": 2000, "ice40-hx8k": 800}  # device, and the most nodes of a forest that is placed on it
 
 FOLDS = 10
-FIRST_PATH_COSTS = dict.fromkeys(PATH_FEATURES, 0.1) | {"one": 2.0, "less": 1.5, "mux": 0.6, "add": 1.0, "compare": 1.0}
+FIRST_PATH_COSTS = dict.fromkeys(PATH_FEATURES, 0.1) | {"one": 2.0, "mux": 0.6, "add": 1.0, "compare": 1.0}
 SOURCE = Path(__file__).parents[1] / "forestc" / "estimate.py"
 
 
@@ -170,11 +170,11 @@ def fitted(features: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.round(costs, 4)
 
 
-def fitted_path(netlists: list[Netlist], luts: np.ndarray, wanted: np.ndarray) -> dict[str, float]:
+def fitted_path(netlists: list[Netlist], luts: np.ndarray, levels: np.ndarray, wanted: np.ndarray) -> dict[str, float]:
     """Costs, ns, of a path's cells: which path is the slowest depends on them, so it is looked for again."""
     costs = dict(FIRST_PATH_COSTS)
     for _ in range(12):
-        found = [path_features(netlist, costs, lut) for netlist, lut in zip(netlists, luts, strict=True)]
+        found = [path_features(*own[:1], costs, *own[1:]) for own in zip(netlists, luts, levels, strict=True)]
         told = fitted(np.array([[path[name] for name in PATH_FEATURES] for path in found]), wanted)
         costs = {name: (costs[name] + float(cost)) / 2 for name, cost in zip(PATH_FEATURES, told, strict=True)}
     return {name: round(cost, 4) for name, cost in costs.items()}
@@ -214,16 +214,17 @@ def fit(measured: list[tuple[Netlist, dict[str, Any]]]) -> tuple[dict[str, Any],
         known = [(netlist, told) for netlist, told in measured if told.get(device) and family in told]
         netlists = [netlist for netlist, _ in known]
         # as estimated, so that errors of LUTs are in the error of Fmax
-        luts = np.array([sum(lut_costs[family][k] * v for k, v in lut_features(netlist, family).items() if k != "ff")
-                         for netlist in netlists])  # fmt: skip
+        cells = [lut_features(netlist, family) for netlist in netlists]
+        luts = np.array([sum(cost * own[name] for name, cost in lut_costs[family].items()) for own in cells])
+        levels = np.array([own["levels"] for own in cells])
         periods = np.array([1000 / told[device] for _, told in known])
         error = np.zeros(len(periods))
         for on, judged in folds(len(periods)):
-            costs = fitted_path([netlists[i] for i in on], luts[on], periods[on])
+            costs = fitted_path([netlists[i] for i in on], luts[on], levels[on], periods[on])
             for i in judged:
-                path = path_features(netlists[i], costs, luts[i])
+                path = path_features(netlists[i], costs, luts[i], levels[i])
                 error[i] = abs(periods[i] / sum(costs[name] * path[name] for name in PATH_FEATURES) - 1)
-        path_costs[device] = fitted_path(netlists, luts, periods)
+        path_costs[device] = fitted_path(netlists, luts, levels, periods)
         errors[device] = round(float(np.median(error)), 3)
         line(device, "Fmax", error)
     return {"LUT_COSTS": lut_costs, "PATH_COSTS_NS": path_costs, "ERRORS": errors}, lines

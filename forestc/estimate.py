@@ -64,9 +64,9 @@ LUT_FEATURES = (
     "less",
     "less_bits",
 )
+# of the slowest path: its cells and their bits; levels: of LUTs, each as long as its wires are in a design of that size
 PATH_FEATURES = (
     "one",
-    "less",
     "less_bits",
     "mux",
     "logic",
@@ -76,6 +76,7 @@ PATH_FEATURES = (
     "compare_bits",
     "fan_out",
     "size",
+    "levels",
 )
 
 # Fitted by benchmarks/estimates.py --write.
@@ -145,29 +146,29 @@ LUT_COSTS: Mapping[str, Mapping[str, float]] = {
 PATH_COSTS_NS: Mapping[str, Mapping[str, float]] = {
     "ecp5-85k": {
         "one": 0.0005,
-        "less": 0.0004,
-        "less_bits": 0.116,
-        "mux": 0.5301,
-        "logic": 0.4275,
-        "add": 0.1712,
-        "add_bits": 0.1722,
+        "less_bits": 0.0912,
+        "mux": 0.5454,
+        "logic": 0.0702,
+        "add": 0.156,
+        "add_bits": 0.1694,
         "compare": 0.0002,
-        "compare_bits": 0.0,
+        "compare_bits": 0.2043,
         "fan_out": 0.0,
-        "size": 0.3271,
+        "size": 0.263,
+        "levels": 0.016,
     },
     "ice40-hx8k": {
         "one": 0.0005,
-        "less": 1.0087,
-        "less_bits": 0.075,
-        "mux": 0.4932,
+        "less_bits": 0.1134,
+        "mux": 0.2473,
         "logic": 0.0,
-        "add": 0.2158,
-        "add_bits": 0.2547,
+        "add": 0.4135,
+        "add_bits": 0.1759,
         "compare": 0.0002,
-        "compare_bits": 0.5088,
-        "fan_out": 0.0,
-        "size": 0.2753,
+        "compare_bits": 0.3042,
+        "fan_out": 0.3099,
+        "size": 0.1896,
+        "levels": 0.0052,
     },
 }
 ERRORS: Mapping[str, float] = {
@@ -175,8 +176,8 @@ ERRORS: Mapping[str, float] = {
     "xcup": 0.039,
     "ecp5": 0.088,
     "ice40": 0.028,
-    "ecp5-85k": 0.088,
-    "ice40-hx8k": 0.084,
+    "ecp5-85k": 0.074,
+    "ice40-hx8k": 0.104,
 }
 # end of what it writes
 
@@ -202,7 +203,7 @@ def estimate(design: Design | Netlist, device: str) -> dict[str, Any]:
     placed = next((name for name in PATH_COSTS_NS if name.partition("-")[0] == family and device != family), None)
     fmax = None
     if placed is not None:
-        path = path_features(netlist, PATH_COSTS_NS[placed], lut)
+        path = path_features(netlist, PATH_COSTS_NS[placed], lut, cells["levels"])
         period = sum(PATH_COSTS_NS[placed][name] * path[name] for name in PATH_FEATURES)
         fmax = round(1000 / max(period, FASTEST_NS), 1)
     return {
@@ -241,7 +242,7 @@ def latency_for(forest: Forest, options: LoweringOptions, clock_mhz: float, devi
 
 
 def lut_features(netlist: Netlist, family: str) -> dict[str, float]:
-    """What LUTs and flip-flops are counted from: `LUT_FEATURES` and ff."""
+    """What LUTs and flip-flops are counted from: `LUT_FEATURES` and ff; and levels, of LUTs between registers."""
     bits = OneBit(netlist, CHAINED[family])
     inputs = INPUTS[family]
     return {
@@ -253,10 +254,11 @@ def lut_features(netlist: Netlist, family: str) -> dict[str, float]:
         "mux": bits.gates(3),
         "gate": bits.gates(2),
         "ff": bits.flip_flops(),
+        "levels": bits.levels(inputs),
     }
 
 
-def path_features(netlist: Netlist, costs: Mapping[str, float], luts: float) -> dict[str, float]:
+def path_features(netlist: Netlist, costs: Mapping[str, float], luts: float, levels: float) -> dict[str, float]:
     """`PATH_FEATURES` of the path between registers that is slowest by these costs (ns each)."""
     fan_out = [0] * len(netlist.cells)
     for cell in netlist.cells:
@@ -284,7 +286,8 @@ def path_features(netlist: Netlist, costs: Mapping[str, float], luts: float) -> 
     for name, net in netlist.outputs:
         if name not in VALID_PORTS and arrival[net] > worst:
             worst, end = arrival[net], net
-    total = dict.fromkeys(PATH_FEATURES, 0.0) | {"one": 1.0, "size": math.log2(1 + luts)}
+    total = dict.fromkeys(PATH_FEATURES, 0.0)
+    total |= {"one": 1.0, "size": math.log2(1 + luts), "levels": levels * math.log2(1 + luts)}
     while end >= 0:
         for name, amount in own[end].items():
             total[name] += amount
@@ -297,7 +300,7 @@ def _step(netlist: Netlist, net: Net) -> dict[str, float]:
     cell = netlist.cells[net]
     match cell:
         case Less(a) | InSet(a):
-            return {"less": 1.0, "less_bits": float(netlist.types[a].width)}
+            return {"less_bits": float(netlist.types[a].width)}
         case Mux():
             return {"mux": 1.0}
         case And() | Or() | Lookup():

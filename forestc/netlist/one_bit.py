@@ -281,6 +281,11 @@ class OneBit:
         latest = self._required(leaves, level, wanted)
         return sum(1 << max(0, len(leaves[node]) - single) for node, last in latest.items() if last == level[node])
 
+    def levels(self, inputs: int) -> int:
+        """The most LUTs of so many inputs one after another, between registers or chains."""
+        _, level, wanted = self._cover(inputs, fast=True)
+        return max((level[node] for node in wanted), default=0)
+
     def _cover(self, inputs: int, fast: bool) -> tuple[list[frozenset[int]], list[int], list[int]]:
         """Of each node what a LUT with it at its root reads, and how many LUTs lie on the way to it; and the nodes
         where LUTs must end. A LUT grows greedily over what feeds it: first over what feeds nothing else, or if `fast`
