@@ -73,7 +73,7 @@ HELD = 10_000  # rows of MNIST and UNSW-NB15
 LARGE: dict[str, tuple[dict[str, Any], int, int, tuple[float, ...], tuple[str, ...]]] = {
     "mnist": (
         {"n_estimators": 30, "max_depth": 5, "learning_rate": 0.8, "max_bin": 16, "colsample_bytree": 0.25},
-        4, 2, (0.1, 0.3), ("xcup", "lut6"),
+        2, 2, (0.1, 0.3), ("xcup", "lut6"),
     ),
     "unsw": ({"n_estimators": 10, "max_depth": 5, "learning_rate": 0.8}, 3, 1, (4, 8, 16, 32), DEVICES),
 }  # fmt: skip

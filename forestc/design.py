@@ -15,7 +15,7 @@ from typing import Any
 
 from forestc.backends import amaranth
 from forestc.backends.c import COptions
-from forestc.backends.manifest import FORMAT, design_hash
+from forestc.backends.manifest import FORMAT, design_hash, manifest
 from forestc.errors import ForestcError, ModelError, OptionError
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest
@@ -52,8 +52,17 @@ class Design:
 
     @cached_property
     def netlist(self) -> Netlist:
-        """Lowered again from the quantised forest: the same cells that the files were written from."""
-        return lower(self.forest, self.lowering)
+        """Lowered again from the quantised forest: the same cells that the files were written from. Raises ForestcError
+        if the manifest says otherwise of them: users pack words by its offsets."""
+        netlist = lower(self.forest, self.lowering)
+        told = self.manifest
+        due = manifest(self.forest, netlist, told["files"], told["options"], told["guarantees"])
+        wrong = [key for key in due if _as_text(due[key]) != _as_text(told.get(key))]
+        if wrong:
+            raise ForestcError(
+                f"{MANIFEST} says of {', '.join(wrong)} what is not so", where=str(self.folder), do="compile again"
+            )
+        return netlist
 
     def path(self, role: str) -> Path:
         """The file of a role, such as verilog or c. Raises ForestcError if the folder has none."""
@@ -77,18 +86,18 @@ def open_design(folder: str | Path) -> Design:
                 f"has no readable {name}", where=str(folder), do="give a folder that forestc compile wrote"
             ) from None
     try:
-        manifest = json.loads(texts[MANIFEST])
-        if manifest["format"] != FORMAT:
+        told = json.loads(texts[MANIFEST])
+        if told["format"] != FORMAT:
             raise ForestcError(
-                f"was written by another version (format {manifest['format']})",
+                f"was written by another version (format {told['format']})",
                 where=str(folder),
                 do="compile again",
             )
-        design = Design(folder, manifest, parse_forest(texts[MODEL]), parse_forest(texts[QUANTISED]))
-        told = manifest["hash"] == design_hash(design.forest, manifest["options"])
+        design = Design(folder, told, parse_forest(texts[MODEL]), parse_forest(texts[QUANTISED]))
+        matching = told["hash"] == design_hash(design.forest, told["options"])
         # read once here, so that whoever uses them later need not ask whether they are there
-        _, _, _ = design.targets, design.c_options, design.lowering
-        inside = all(_stays_inside(str(path)) for path in manifest["files"].values())
+        _, _, _, _ = design.targets, design.c_options, design.lowering, dict(told["guarantees"])
+        inside = all(_stays_inside(str(path)) for path in told["files"].values())
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ForestcError(f"{MANIFEST} is damaged ({error})", where=str(folder), do="compile again") from None
     except OptionError as error:
@@ -97,9 +106,13 @@ def open_design(folder: str | Path) -> Design:
         raise ModelError(f"a forest in it is damaged ({error})", where=str(folder), do="compile again") from None
     if not inside:
         raise ForestcError(f"{MANIFEST} names files outside the folder", where=str(folder), do="compile again")
-    if not told:
+    if not matching:
         raise ForestcError(f"{QUANTISED} and {MANIFEST} do not belong together", where=str(folder), do="compile again")
     return design
+
+
+def _as_text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
 def _stays_inside(path: str) -> bool:

@@ -220,3 +220,21 @@ def test_a_tampered_manifest_is_refused(folder, change):
     path.write_text(json.dumps(told))
     with pytest.raises(ForestcError, match=r"manifest.json is damaged|names files outside the folder"):
         run(folder, engines=["c"])
+
+
+@pytest.mark.parametrize(
+    ("key", "change"),
+    [
+        ("features", lambda m: m["features"][0].update(offset=m["features"][1]["offset"])),
+        ("latency_cycles", lambda m: m.update(latency_cycles=m["latency_cycles"] + 1)),
+        ("classes", lambda m: m["classes"].reverse()),
+        ("ports", lambda m: m["ports"].pop()),
+    ],
+)
+def test_a_manifest_that_says_what_is_not_so_is_refused(folder, key, change):
+    path = folder / "manifest.json"
+    told = json.loads(path.read_text())
+    change(told)
+    path.write_text(json.dumps(told))
+    with pytest.raises(ForestcError, match=f"manifest.json says of {key} what is not so"):
+        run(folder, engines=["netlist"])
