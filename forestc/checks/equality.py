@@ -50,8 +50,10 @@ opt_merge
 opt_clean
 equiv_remove
 equiv_simple -short
+tee -q -o status.txt equiv_status
 equiv_status -assert
 """
+SHOWN = 3  # nets that are named
 _REFUSED = ("unproven", "Assertion failed", "No matching port", "problems in 'check -assert'", "selection is not empty")
 # What simulators and synthesis read differently; the core as it is written holds none of it.
 _UNEVEN = re.compile(
@@ -101,5 +103,16 @@ def prove_equal(gold: str, gate: str, top: str, what: str, *, native: bool = Fal
             run_yosys(_SCRIPT.format(top=top), folder, native=native, seconds=seconds)
         except ToolError as error:
             if any(told in error.where for told in _REFUSED):
-                raise CheckError(f"{what} does not equal the Verilog", where=error.where) from None
-            raise
+                where = _unequal(folder / "status.txt") or error.where
+                raise CheckError(f"{what} does not equal the Verilog", where=where) from None
+            raise ToolError(f"yosys could not compare the Verilog with {what}", where=error.where) from None
+
+
+def _unequal(status: Path) -> str:
+    """The first nets that yosys could not show equal, by their names in the Verilog; "" if it came to none."""
+    if not status.is_file():
+        return ""
+    nets = dict.fromkeys(re.findall(r"Unproven \$equiv .*: \\?(\S+?)(?:_gold)?(?: \[\d+\])? ", status.read_text()))
+    found = sorted(nets, key=lambda name: int((re.search(r"\d+", name) or ["0"])[0]))
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return f"at {', '.join(found[:SHOWN])}{more}" if found else ""
