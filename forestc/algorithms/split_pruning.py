@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.leaf_fitting import STEEPNESS, Trees, fit_leaves, loss_of, scores_of, units_to
+from forestc.algorithms.leaf_fitting import STEEPNESS, Trees, fit_leaves, loss_of, scores_of
 from forestc.algorithms.split_rewiring import DOUBT, rewire
 
 MOST_CANDIDATES = 4  # leaves whose value a subtree may take, beside their mean
@@ -82,7 +82,7 @@ def prune(
 
     trees.leaf numbers leaves from left to right. largest: a leaf may hold 0 .. largest. Where the classes of the rows
     can be told apart the loss could be made as small as one likes by steeper odds, and nothing would be worth keeping:
-    a unit of the scores may be worth no more than what leaves the whole ensemble a mean loss of `least_loss`. alike:
+    a unit of the scores may be worth no more than what leaves a mean loss `least_loss` above the least there is. alike:
     how many rows there are for each that chance gave: it and its copies. Time
     O(prices * rounds * rows * trees * (sweeps + depth * pool)), memory O(rows * (trees + conditions)).
     """
@@ -102,7 +102,7 @@ def prune(
             value, bias = fit_leaves(now, bias, label, largest, steepest)
             value = _spread(value, group, slots, trees.start, widths)
             scores = scores_of(now.leaf, trees.start, value, trees.outputs, bias)
-            unit = _unit(scores, label, steepest, least_loss)
+            unit = _steepest(scores, label, steepest, least_loss)
             uses = np.bincount(condition[alive], minlength=len(splits.cost)).astype(np.int64)
             rewired = 0
             if splits.holds is not None:
@@ -113,7 +113,7 @@ def prune(
                     power, total, unit, price, DOUBT * np.sqrt(alike),
                 )  # fmt: skip
                 scores = scores_of(leaf, trees.start, value, trees.outputs, bias)
-                unit = _unit(scores, label, steepest, least_loss)
+                unit = _steepest(scores, label, steepest, least_loss)
             order = np.argsort(leaf, axis=1, kind="stable").astype(np.int32)
             found = np.stack([np.bincount(own, minlength=int(leaves.max())) for own in leaf])
             begins = np.concatenate([np.zeros((len(found), 1), np.int64), np.cumsum(found, axis=1)], axis=1)
@@ -141,26 +141,22 @@ def steepest_for(
     trees: Trees, bias: NDArray[np.int64], label: NDArray[np.int64], largest: int, least_loss: float
 ) -> float:
     """The log odds a unit of the scores may be worth: the most with which the whole ensemble's mean loss, its leaves
-    fitted, is not yet below `least_loss`."""
+    fitted, is not yet within `least_loss` of the least."""
     value, moved = fit_leaves(trees, bias, label, largest, 1.0 / largest)
     scores = scores_of(trees.leaf, trees.start, value, trees.outputs, moved)
     return _steepest(scores, label, float(STEEPNESS[-1]), least_loss)
 
 
 def _steepest(scores: NDArray[np.float64], label: NDArray[np.int64], most: float, least_loss: float) -> float:
-    """The most a unit of these scores may be worth."""
-    best = float(STEEPNESS[0])
-    for unit in units_to(most):
-        if loss_of(scores * unit, label) < least_loss:
+    """What a unit of these scores is best taken to be worth: the most, up to `most`, that is worth `least_loss`."""
+    losses: list[float] = []
+    for unit in STEEPNESS.tolist():
+        losses.append(loss_of(scores * unit, label))
+        if len(losses) > 1 and losses[-1] > losses[-2]:  # it is convex
             break
-        best = unit
-    return best
-
-
-def _unit(scores: NDArray[np.float64], label: NDArray[np.int64], most: float, least_loss: float) -> float:
-    """What a unit of these scores is best taken to be worth."""
-    units = units_to(_steepest(scores, label, most, least_loss))
-    return min(units, key=lambda unit: loss_of(scores * unit, label))
+    gains = [loss - min(losses) >= least_loss for loss in losses[: int(np.argmin(losses))]]
+    units = [unit for unit, gain in zip(STEEPNESS.tolist(), gains, strict=False) if gain and unit <= most]
+    return float(units[-1]) if units else float(STEEPNESS[0])
 
 
 def _spread(value: Any, group: Any, slots: Any, start: Any, widths: Any) -> NDArray[np.int64]:
