@@ -23,6 +23,7 @@ from random_forests import random_forest
 
 import forestc
 from forestc.backends import amaranth, verilog
+from forestc.backends.manifest import manifest
 from forestc.backends.ports import VALID_PORTS, input_fields, output_fields
 from forestc.checks.engines import AmaranthEngine
 from forestc.checks.equality import prove_component, prove_equal
@@ -330,7 +331,7 @@ def test_the_engine_finds_a_difference_in_the_written_file(need_tool, tmp_path):
     netlist = lowered(forest, 2, "scores")
     ((file, text),) = amaranth.emit(forest, netlist).items()
     options = {"latency": 2, "outputs": "scores", "targets": ["amaranth"], "c": {}}
-    design = Design(tmp_path, {"files": {"amaranth": file}, "options": options}, forest, forest)
+    design = Design(tmp_path, manifest(forest, netlist, {"amaranth": file}, options, {}), forest, forest)
     words = some_words(forest, 500)
     batch = Vectors(words, words.astype(float), "random")
     for number, change in enumerate([lambda m: m[0], PLANTED[2][1]]):
