@@ -26,7 +26,7 @@ unit: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # The measured comparisons; PEERS names a folder of NAME.json with NAME.npz to add, DATA one of NAME.csv.gz, CONIFER an
-# interpreter that has conifer. About 90 minutes.
+# interpreter that has conifer. A few hours.
 bench: $(STAMP)
 	mkdir -p out
 	$(BIN)/python benchmarks/compile_scale.py

@@ -160,7 +160,10 @@ def compile_(
 @app.command()
 def check(
     folder: Folder,
-    rows: RowsFile,
+    rows: Annotated[
+        Path | None,
+        typer.Option("--rows", metavar="FILE", help="CSV (gzip too), Parquet, Arrow, NumPy; not needed with --prove"),
+    ] = None,
     label: Label = None,
     engines: Annotated[
         str | None,

@@ -62,6 +62,7 @@ def units_to(steepest: float) -> list[float]:
 
 
 def loss_of(odds: NDArray[np.float64], label: NDArray[np.int64]) -> float:
+    """The mean logistic loss of log odds (rows, outputs), of class 1 where there is one output, in nats."""
     if odds.shape[1] == 1:
         return float(np.logaddexp(0, np.where(label == 1, -odds[:, 0], odds[:, 0])).mean())
     top = odds.max(axis=1, keepdims=True)
@@ -71,6 +72,7 @@ def loss_of(odds: NDArray[np.float64], label: NDArray[np.int64]) -> float:
 
 @compiled()
 def scores_of(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any) -> Any:
+    """(rows, outputs): what the leaves of `Trees` and the biases add up to."""
     scores = np.empty((leaf.shape[1], len(bias)))
     for row in range(leaf.shape[1]):
         for k in range(len(bias)):

@@ -23,7 +23,7 @@ MOST_CANDIDATES = 4  # leaves whose value a subtree may take, beside their mean
 ROUNDS = 4  # of pruning and fitting at each price
 NODE = 0.1  # LUTs: a tree of few inputs is one lookup, whatever its splits
 SUM = 3.0  # LUTs: that lookup, and what its bit takes in the sums and the decision
-LEAST_LOSS = 0.002  # of a row, that of the whole ensemble: see `prune`
+LEAST_LOSS = 0.002  # of a row, that steeper odds must save: see `prune`
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def prune(
     value, bias = trees.value.copy(), bias.copy()
     for price in prices.tolist():
         for _ in range(ROUNDS):
-            leaf = np.stack([group[slots[t] : slots[t + 1]][own] for t, own in enumerate(leaf)]).astype(np.int32)
+            leaf = _grouped(leaf, group, slots)
             now = replace(trees, leaf=leaf, value=value)
             value, bias = fit_leaves(now, bias, label, largest, steepest)
             value = _spread(value, group, slots, trees.start, widths)
@@ -129,7 +129,7 @@ def prune(
         cost = float(
             splits.cost[used].sum() + splits.node * widths[splits.tree[alive]].sum() + splits.sum * widths[roots].sum()
         )
-        leaf = np.stack([group[slots[t] : slots[t + 1]][own] for t, own in enumerate(leaf)]).astype(np.int32)
+        leaf = _grouped(leaf, group, slots)
         loss = loss_of(scores_of(leaf, trees.start, value, trees.outputs, bias) * unit, label)
         yield Pruned(
             group.copy(), value.copy(), bias.copy(), condition.copy(), flipped.copy(), int(alive.sum()), cost, price,
@@ -157,6 +157,11 @@ def _steepest(scores: NDArray[np.float64], label: NDArray[np.int64], most: float
     gains = [loss - min(losses) >= least_loss for loss in losses[: int(np.argmin(losses))]]
     units = [unit for unit, gain in zip(STEEPNESS.tolist(), gains, strict=False) if gain and unit <= most]
     return float(units[-1]) if units else float(STEEPNESS[0])
+
+
+def _grouped(leaf: Any, group: Any, slots: Any) -> NDArray[np.int32]:
+    """The leaf of each row, of those that are one the first."""
+    return np.stack([group[slots[tree] : slots[tree + 1]][own] for tree, own in enumerate(leaf)]).astype(np.int32)
 
 
 def _spread(value: Any, group: Any, slots: Any, start: Any, widths: Any) -> NDArray[np.int64]:

@@ -20,6 +20,7 @@ from forestc.data import rows_from
 from forestc.design import Design, open_design
 from forestc.errors import OptionError, ToolError
 from forestc.forest.evaluate import evaluate_words
+from forestc.forest.rows import ArrayRows
 
 CHUNK = 65536
 RANDOM_ROWS = 10_000
@@ -40,11 +41,11 @@ class EngineResult:
 @dataclass(frozen=True)
 class CheckResult:
     """engines: one result each. vectors: how many of each origin (rows, boundary, random). agreement: of the
-    quantised forest with the model, on the rows."""
+    quantised forest with the model, on the rows; None without rows."""
 
     engines: dict[str, EngineResult]
     vectors: dict[str, int]
-    agreement: Agreement
+    agreement: Agreement | None
     proof: Proof | None = None
     figures: dict[str, Any] = field(default_factory=dict)
 
@@ -57,7 +58,7 @@ class CheckResult:
 
 def check(
     design: Design | str | Path,
-    rows: Any,
+    rows: Any = None,
     *,
     label: Any = None,
     engines: Sequence[str] | None = None,
@@ -73,15 +74,18 @@ def check(
     Every engine gets all rows given, rows on every threshold and one step either side of it, and
     `random_rows` random ones. engines: names to run, default all that fit the design's targets. An engine
     whose tool is not installed is reported as not run, unless it was named or `require` is set: then
-    ToolError. prove: for every input, too (`forestc.checks.proof`); native: by a yosys on the PATH.
-    Raises ForestcError for rows or folders that can't be read.
+    ToolError. prove: for every input, too (`forestc.checks.proof`), and then no rows are needed; native: by
+    a yosys on the PATH. Raises ForestcError for rows or folders that can't be read.
     """
     if not isinstance(design, Design):
         design = open_design(design)
     for name in engines or ():
         if name not in ENGINES:
             raise OptionError(f"unknown engine {name!r}", do=f"known: {', '.join(ENGINES)}")
-    opened = rows_from(rows, design.model, label)
+    if rows is None and not prove:
+        raise OptionError("there are no rows to check on", do="give --rows FILE, or --prove")
+    none = np.empty((0, design.model.columns))
+    opened = ArrayRows(none) if rows is None else rows_from(rows, design.model, label)
     fitting = [name for name in ENGINES if not ROLES[name] or ROLES[name] in design.manifest["files"]]
     wanted = list(engines or fitting)
     found: dict[str, EngineResult] = {name: EngineResult() for name in wanted}
@@ -96,8 +100,10 @@ def check(
                 start = time.perf_counter()
                 _add(found[name], engine.compare(chunk, truth), chunk)
                 found[name].seconds += time.perf_counter() - start
-    progress("agreement with the model")
-    agreed = agreement(design.model, design.forest, opened)
+    agreed = None
+    if rows is not None:
+        progress("agreement with the model")
+        agreed = agreement(design.model, design.forest, opened)
     proof = prove_design(design, progress, native=native) if prove else None
     return CheckResult(found, counts, agreed, proof, _figures(found, counts, agreed, proof))
 
@@ -157,15 +163,15 @@ def _add(result: EngineResult, found: Difference, chunk: Vectors) -> None:
 
 
 def _figures(
-    found: dict[str, EngineResult], counts: dict[str, int], agreed: Agreement, proof: Proof | None
+    found: dict[str, EngineResult], counts: dict[str, int], agreed: Agreement | None, proof: Proof | None
 ) -> dict[str, Any]:
     return {
-        "rows": agreed.rows,
+        "rows": agreed.rows if agreed else 0,
         "vectors": counts,
         "differences": {name: result.differences for name, result in found.items()},
-        "agreement": agreed.agreement,
-        "accuracy": {"model": agreed.model, "compiled": agreed.compiled},
-        "largest_error": agreed.largest_error,
+        "agreement": agreed.agreement if agreed else None,
+        "accuracy": {"model": agreed.model if agreed else None, "compiled": agreed.compiled if agreed else None},
+        "largest_error": agreed.largest_error if agreed else None,
         "tools": {name: result.tool or f"not run: {result.why}" for name, result in found.items()},
         "seconds": {name: round(result.seconds, 3) for name, result in found.items()},
         "proved": None if proof is None else proof.proved,

@@ -108,11 +108,7 @@ class PruneSplits:
             "rows": ensemble.rows,
             "copies": ensemble.copies,
             "rewired": 0 if best is None else int((best.condition != ensemble.splits.condition).sum()),
-            "scores": "as they were"
-            if best is None
-            else "log odds"
-            if _odds(forest)
-            else "tell classes apart, no more",
+            "scores": _scores_are(forest, best is not None),
             "chosen_on_held_out": self.keep == "accuracy" and tried > 1,
         }
         return PassResult(result, guarantee, report, tolerance=float(self.tolerance), measure="accuracy")
@@ -149,6 +145,12 @@ class PruneSplits:
             elif (missed := missed + 1) == GIVE_UP and (best is not None or tried > len(PRICES) // 2):
                 break
         return (best, tried) if self.price == "auto" else (found, 1)
+
+
+def _scores_are(forest: Forest, pruned: bool) -> str:
+    if not pruned:
+        return "as they were"
+    return "log odds" if _odds(forest) else "tell classes apart, no more"
 
 
 def _odds(forest: Forest) -> bool:
@@ -205,9 +207,9 @@ class _Ensemble:
         cost = np.array([_comparator_cost(forest, condition) for condition in self.conditions], dtype=np.float64)
         widths = [len(tree.outputs) for tree in forest.trees]
         values = [tree.values[tree.leaf[nodes]] for tree, (nodes, _) in zip(forest.trees, self.slots, strict=True)]
-        bits = max(int(own.max() - own.min()).bit_length() for own in values) if values else 1
-        self.largest = (1 << (int(options.leaf_bits) if options.leaf_bits != "same" else min(max(1, bits), 16))) - 1
-        bits = self.largest.bit_length()
+        held = max((int(own.max() - own.min()).bit_length() for own in values), default=1)
+        bits = min(max(1, held), 16) if options.leaf_bits == "same" else int(options.leaf_bits)
+        self.largest = (1 << bits) - 1
         self.splits = Splits(tree_of, first, middle, last, size, condition, cost, NODE * bits, SUM * bits)
         alive = sum(width for tree, width in zip(forest.trees, widths, strict=True) if tree.size > 1)
         nodes = sum(width * len(tree.inner) for tree, width in zip(forest.trees, widths, strict=True))
@@ -342,7 +344,7 @@ def _outcomes(forest: Forest, conditions: Sequence[_Condition], words: NDArray[n
 
 
 def _comparator_cost(forest: Forest, condition: _Condition) -> float:
-    """LUTs of six inputs that a comparator takes: one for up to six bits, one more for each five further ones."""
+    """LUTs of six inputs that a comparator takes: `COMPARED` up to six bits, one more for each five further ones."""
     bits = word_bits(forest.features[condition.feature].number)
     if condition.members is None:
         whole = int(condition.threshold)

@@ -222,15 +222,17 @@ def check_tables(result: CheckResult, regression: bool) -> list[Table]:
         for name, engine in result.engines.items()
     ]
     quality = "R squared" if regression else "accuracy"
-    agreed = result.agreement
-    summary = [
-        (f"{quality}, model", share(agreed.model)),
-        (f"{quality}, compiled", share(agreed.compiled)),
-        ("agreement with the model", share(agreed.agreement)),
-        ("rows", f"{agreed.rows:,}"),
-    ]
-    if agreed.largest_error is not None:
-        summary.append(("largest error of a score", f"{agreed.largest_error:.4g}"))
+    on_rows = []
+    if (agreed := result.agreement) is not None:
+        summary = [
+            (f"{quality}, model", share(agreed.model)),
+            (f"{quality}, compiled", share(agreed.compiled)),
+            ("agreement with the model", share(agreed.agreement)),
+            ("rows", f"{agreed.rows:,}"),
+        ]
+        if agreed.largest_error is not None:
+            summary.append(("largest error of a score", f"{agreed.largest_error:.4g}"))
+        on_rows.append(table("the quantised forest against the model, on the rows", ("what", "figure"), summary))
     proof = []
     if result.proof is not None:
         parts = [
@@ -246,5 +248,5 @@ def check_tables(result: CheckResult, regression: bool) -> list[Table]:
             rows,
         ),
         *proof,
-        table("the quantised forest against the model, on the rows", ("what", "figure"), summary),
+        *on_rows,
     ]

@@ -179,6 +179,11 @@ def test_a_folder_is_proved_by_check(folder):
     result = check(folder, X, label=y, engines=["netlist"], prove=True)
     assert result.ok and result.figures["proved"] is True
     assert {part["name"] for part in result.figures["proof"]} == {"ports", "trees", "decision", "verilog"}
+    without = check(folder, prove=True)
+    assert without.ok and without.figures["proved"] and without.agreement is None
+    assert set(without.vectors) == {"boundary", "random"} and without.figures["agreement"] is None
+    with pytest.raises(forestc.OptionError, match="give --rows FILE, or --prove"):
+        check(folder)
     plain = check(folder, X, label=y, engines=["netlist"])
     assert plain.figures["proved"] is None and plain.figures["proof"] == []
 
