@@ -19,7 +19,7 @@ from forestc.backends.manifest import FORMAT, design_hash, manifest
 from forestc.errors import ForestcError, ModelError, OptionError
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest
-from forestc.lowering.trees import LoweringOptions, lower
+from forestc.lowering.trees import LoweringOptions, Witness, lower_with_witness
 from forestc.netlist.ir import Netlist
 
 MANIFEST = "manifest.json"
@@ -50,11 +50,20 @@ class Design:
         options = self.manifest["options"]
         return LoweringOptions(options["latency"], options["outputs"], options.get("target", "lut6"))
 
-    @cached_property
+    @property
     def netlist(self) -> Netlist:
         """Lowered again from the quantised forest: the same cells that the files were written from. Raises ForestcError
         if the manifest says otherwise of them: users pack words by its offsets."""
-        netlist = lower(self.forest, self.lowering)
+        return self._lowered[0]
+
+    @property
+    def witness(self) -> Witness:
+        """Where the netlist holds what trees and votes say. Raises ForestcError as `netlist` does."""
+        return self._lowered[1]
+
+    @cached_property
+    def _lowered(self) -> tuple[Netlist, Witness]:
+        netlist, witness = lower_with_witness(self.forest, self.lowering)
         told = self.manifest
         due = manifest(self.forest, netlist, told["files"], told["options"], told["guarantees"])
         wrong = [key for key in due if _as_text(due[key]) != _as_text(told.get(key))]
@@ -62,7 +71,7 @@ class Design:
             raise ForestcError(
                 f"{MANIFEST} says of {', '.join(wrong)} what is not so", where=str(self.folder), do="compile again"
             )
-        return netlist
+        return netlist, witness
 
     def path(self, role: str) -> Path:
         """The file of a role, such as verilog or c. Raises ForestcError if the folder has none."""

@@ -113,8 +113,9 @@ def shortest_stages(netlist: Netlist, delays: Sequence[float], wanted: int) -> l
     return best
 
 
-def pipelined(netlist: Netlist, latency: int, target: str = "lut6") -> Netlist:
-    """The combinational netlist with `latency` registers on every path from an input to an output.
+def pipelined(netlist: Netlist, latency: int, target: str = "lut6") -> tuple[Netlist, list[Net]]:
+    """The combinational netlist with `latency` registers on every path from an input to an output, and for each of its
+    nets the number there, in front of any registers: -1 where it was removed.
 
     target: a key of DELAYS.
     """
@@ -152,7 +153,8 @@ def pipelined(netlist: Netlist, latency: int, target: str = "lut6") -> Netlist:
         made.append(builder.raw(rename(cell, renamed), origin))
     for name, net in netlist.outputs:
         builder.output(name, made[net] if _constant(netlist, net) else after(net, latency - stage_of[net]))
-    return builder.build()
+    finished, numbers = builder.build_renamed()
+    return finished, [numbers[net] for net in made]
 
 
 def _constant(netlist: Netlist, net: Net) -> bool:

@@ -8,8 +8,8 @@ one constant at the end, and where only the class is wanted into the decision's 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from forestc.errors import ModelError, OptionError
@@ -17,9 +17,10 @@ from forestc.forest.ir import LEAF, NO_SET, Decision, Forest, Tree
 from forestc.forest.numbers import Category, Fixed, Float, Ordered, word_range
 from forestc.lowering.schedule import DELAYS, pipelined
 from forestc.netlist.builder import NetlistBuilder, width_for
-from forestc.netlist.ir import BIT, FALSE, Net, Netlist, Origin, WordType
+from forestc.netlist.ir import BIT, FALSE, Const, Net, Netlist, Origin, WordType
 
 Outputs: TypeAlias = Literal["auto", "label", "scores", "both"]
+Place: TypeAlias = Net | Const
 LABEL, SCORE, VALID_IN, VALID_OUT = "label", "score", "in_valid", "out_valid"
 
 
@@ -42,6 +43,31 @@ class LoweringOptions:
             raise OptionError(f"unknown target {self.target!r}", do=f"known: {', '.join(DELAYS)}")
 
 
+@dataclass(frozen=True)
+class Witness:
+    """Where lowering says that values of the forest lie in the netlist: a net, or a constant where a value never
+    changes; -1 where nothing reads a value, so that its net was removed. It makes a proof quick to find, and is
+    verified there rather than trusted.
+
+    trees: (tree, output) to what the tree adds to the output, counted from its smallest leaf.
+    labels: of each part that votes, the index of its class.
+    ballots: (part, class) to the part's weight where it decides for the class, else 0.
+    """
+
+    trees: Mapping[tuple[int, int], Place]
+    labels: tuple[Place, ...] = ()
+    ballots: Mapping[tuple[int, int], Place] = field(default_factory=dict)
+
+    def renamed(self, nets: Sequence[Net]) -> Witness:
+        """The same places in a netlist whose nets are numbered anew."""
+
+        def new(place: Place) -> Place:
+            return place if isinstance(place, Const) else nets[place]
+
+        trees, ballots = ({k: new(place) for k, place in places.items()} for places in (self.trees, self.ballots))
+        return Witness(trees, tuple(map(new, self.labels)), ballots)
+
+
 def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
     """The netlist of a quantised forest.
 
@@ -49,6 +75,11 @@ def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
     targets `label0`, ...) and `score0`, ... (signed where the bias can make them negative). With latency > 0
     there are also `in_valid` and `out_valid`. Equals `evaluate_words` on every word in range. Time O(nodes * outputs).
     """
+    return lower_with_witness(forest, options)[0]
+
+
+def lower_with_witness(forest: Forest, options: LoweringOptions | None = None) -> tuple[Netlist, Witness]:
+    """`lower`, and where the netlist holds what trees and votes say."""
     options = options or LoweringOptions()
     if not forest.quantised:
         raise ModelError("only a quantised forest becomes logic", do="run the quantize pass first")
@@ -74,8 +105,13 @@ def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
             lowering.builder.output(f"{SCORE}{output}", lowering.plus(net, low, high, offsets[output])[0])
     if options.latency:
         lowering.builder.output(VALID_OUT, lowering.builder.input(VALID_IN, BIT))
-    netlist = lowering.builder.build()
-    return pipelined(netlist, options.latency, options.target) if options.latency else netlist
+    netlist, renamed = lowering.builder.build_renamed()
+    witness = lowering.witness().renamed(renamed)
+    if options.latency:
+        # -1 stays -1: a net that was removed is not there to be renamed
+        netlist, renamed = pipelined(netlist, options.latency, options.target)
+        witness = witness.renamed([*renamed, -1])
+    return netlist, witness
 
 
 def feature_word(forest: Forest, index: int) -> WordType:
@@ -101,6 +137,16 @@ class _Lowering:
         ]
         self.offsets = [int(b) for b in forest.bias]  # bias plus what the trees' smallest leaves add up to
         self.missing = [word_range(f.number, f.missing).missing for f in forest.features]
+        self.tree_nets: dict[tuple[int, int], Place] = {}
+        self.labels: list[Place] = []
+        self.ballots: dict[tuple[int, int], Place] = {}
+
+    def witness(self) -> Witness:
+        return Witness(self.tree_nets, tuple(self.labels), self.ballots)
+
+    def place(self, net: Net) -> Place:
+        cell = self.builder.cell_of(net)
+        return cell if isinstance(cell, Const) else net
 
     def condition(self, tree: Tree, node: int, at: Origin) -> Net:
         """1 where the node sends the word left."""
@@ -155,6 +201,7 @@ class _Lowering:
                 at = Origin(index, int(tree.ids[node]))
                 a, b = nets.pop(left[node]), nets.pop(right[node])
                 nets[node] = a if a == b else self.builder.mux(self.condition(tree, node, at), a, b, at)
+        self.tree_nets[index, output] = self.place(nets[0])
         return nets[0], largest - smallest
 
     def sum_of(self, output: int) -> tuple[Net, int, int]:
@@ -195,9 +242,11 @@ class _Lowering:
         """For each class the weights of the parts that decide for it, added."""
         forest = self.forest
         ballots: list[list[tuple[Net, int]]] = [[] for _ in forest.classes]
-        for part, weight in zip(forest.parts, forest.combine.weights or [1.0] * len(forest.parts), strict=True):
+        weights = forest.combine.weights or [1.0] * len(forest.parts)
+        for place, (part, weight) in enumerate(zip(forest.parts, weights, strict=True)):
             here = slice(part.start, part.stop)
             label = self.label(part.decision, sums[here], self.offsets[here])
+            self.labels.append(self.place(label))
             word = width_for(0, int(weight))
             for index, ballot in enumerate(ballots):
                 if part.decision.kind == "threshold":
@@ -205,7 +254,9 @@ class _Lowering:
                 else:
                     chosen = self.builder.in_set(label, {index})
                 none = self.builder.const(0, word)
-                ballot.append((self.builder.mux(chosen, self.builder.const(int(weight), word), none), int(weight)))
+                vote = self.builder.mux(chosen, self.builder.const(int(weight), word), none)
+                self.ballots[place, index] = self.place(vote)
+                ballot.append((vote, int(weight)))
         return [self.added(ballot) for ballot in ballots]
 
     def label(self, decision: Decision, sums: Sequence[tuple[Net, int, int]], offsets: Sequence[int]) -> Net:

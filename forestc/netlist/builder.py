@@ -238,6 +238,10 @@ class NetlistBuilder:
 
     def build(self) -> Netlist:
         """The finished netlist, cells nobody reads removed, verified."""
+        return self.build_renamed()[0]
+
+    def build_renamed(self) -> tuple[Netlist, list[Net]]:
+        """The same, and for each of the builder's nets its number there: -1 where it was removed."""
         live = [False] * len(self._cells)
         live[FALSE] = live[TRUE] = True
         for net, cell in enumerate(self._cells):
@@ -264,7 +268,7 @@ class NetlistBuilder:
             latency=max([0, *(delays[net] for _, net in outputs)]),
         )
         verify(netlist)
-        return netlist
+        return netlist, renamed
 
 
 def _cofactors(table: int, inputs: int, place: int) -> tuple[int, int]:

@@ -26,7 +26,7 @@ from forestc.backends import amaranth, verilog
 from forestc.backends.manifest import manifest
 from forestc.backends.ports import VALID_PORTS, input_fields, output_fields
 from forestc.checks.engines import AmaranthEngine
-from forestc.checks.equality import prove_component, prove_equal
+from forestc.checks.proof.equality import prove_component, prove_equal
 from forestc.checks.vectors import Vectors, expected, vectors
 from forestc.design import Design
 from forestc.errors import CheckError, ForestcError, MissingExtraError, ToolError

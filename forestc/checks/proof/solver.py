@@ -35,6 +35,8 @@ from forestc.netlist.ir import (
 )
 
 Term: TypeAlias = Any
+Counterexample: TypeAlias = dict[int, int]  # features' words by index
+Model: TypeAlias = dict[str, int]  # the free words of a question, by name
 
 
 class Solver:
@@ -103,6 +105,17 @@ class Solver:
             return self.terms.mk_false()
         return terms[0] if len(terms) == 1 else self.make(self.kind.OR, terms)
 
+    def inverted(self, term: Term) -> Term:
+        return self.make(self.kind.BV_NOT, [term])
+
+    def sign_extended(self, term: Term, width: int) -> Term:
+        """A signed term at a width that is no smaller."""
+        return self.extended(term, WordType(term.sort().bv_size(), True), width)
+
+    def resized(self, term: Term, word: WordType, width: int) -> Term:
+        """A word whose value fits, at a greater or a smaller width."""
+        return self.low_bits(term, width) if width < word.width else self.extended(term, word, width)
+
     def extended(self, term: Term, word: WordType, width: int) -> Term:
         more = width - word.width
         if not more:
@@ -153,6 +166,10 @@ class Solver:
         return self.make(self.kind.ITE, [self.equals(term, missing, word), side, left])
 
     # ---- nets -------------------------------------------------------------------------------------------
+
+    def place(self, place: Net | Const, cuts: Mapping[Net, Term]) -> Term:
+        """What a net, or a constant in place of one, says."""
+        return self.constant(place.value, place.width) if isinstance(place, Const) else self.net(place, cuts)
 
     def net(self, net: Net, cuts: Mapping[Net, Term]) -> Term:
         """What a net says in terms of the features and of cut nets; registers are seen through."""
@@ -219,19 +236,17 @@ class Solver:
 
     # ---- questions --------------------------------------------------------------------------------------
 
-    def differ(self, a: Term, b: Term) -> str | None:
-        """An input at which two terms differ, None if there is none. Raises Undecided past the time limit."""
+    def differ(self, a: Term, b: Term) -> Model | None:
+        """Free words at which two terms differ, None if there are none. Raises TimeoutError past the time limit."""
         return self.ask(self.make(self.kind.DISTINCT, [a, b]))
 
     def wrong_class(
-        self, label: Term, word: WordType, scores: list[Term], decision: Decision, shift: int, inverted: bool = False
-    ) -> str | None:
-        """Scores, all `shift` too high, for which a label (of two classes, if inverted, the other) is not what the
-        decision says; None if there are none."""
+        self, label: Term, word: WordType, scores: list[Term], decision: Decision, shift: int
+    ) -> Model | None:
+        """Scores, all `shift` too high, for which a label is not what the decision says; None if there are none."""
         if decision.kind == "threshold":
             limit = self.constant(int(decision.threshold) + shift, scores[0].sort().bv_size())
-            missed = self.less(scores[0], limit, True)
-            said = missed if inverted else self.make(self.kind.NOT, [missed])
+            said = self.make(self.kind.NOT, [self.less(scores[0], limit, True)])
             return self.differ(label, self.extended(self.bit(said), WordType(1, False), word.width))
         last = decision.ties == "last"
         wrong = []
@@ -251,7 +266,8 @@ class Solver:
             wrong.append(self.make(self.kind.NOT, [self.below(label, len(scores), word)]))
         return self.ask(self.any(wrong))
 
-    def ask(self, wrong: Term) -> str | None:
+    def ask(self, wrong: Term) -> Model | None:
+        """Free words for which a condition holds, None if there are none. Raises TimeoutError past the time limit."""
         options = self.lib.Options()
         options.set(self.lib.Option.PRODUCE_MODELS, True)
         options.set(self.lib.Option.TIME_LIMIT_PER, int(self.seconds * 1000))
@@ -264,9 +280,15 @@ class Solver:
             return None
         if answer != self.lib.Result.SAT:
             raise TimeoutError(f"no answer in {self.seconds:.0f} s")
-        told = []
+        found = {}
         for name, (term, signed) in self.names.items():
             value = int(solver.get_value(term).value(10))
             width = term.sort().bv_size()
-            told.append(f"{name}={value - (1 << width) if signed and value >> (width - 1) else value}")
-        return ", ".join(told)
+            found[name] = value - (1 << width) if signed and value >> (width - 1) else value
+        return found
+
+    def told(self, found: Model) -> str:
+        return ", ".join(f"{name}={value}" for name, value in found.items())
+
+    def feature_words(self, found: Model) -> Counterexample:
+        return {index: found[f"x{index}"] for index in range(len(self.features))}

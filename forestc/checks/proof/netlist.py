@@ -1,0 +1,418 @@
+"""The netlist equals the quantised forest, for every input.
+
+A chain of small proofs, each cut where the next begins, since one question about the whole has no answer in time:
+
+| part     | what is shown                                                                        | by            |
+|----------|--------------------------------------------------------------------------------------|---------------|
+| ports    | features come in and results go out as words of the widths and signs they have        | looked up     |
+| trees    | a net holds what the tree says, for every word of every feature                       | bit vectors   |
+| votes    | a net holds a part's weight where the part decides for a class                        | bit vectors   |
+| scores   | each sum adds the nets of its trees, each once, and a constant, and can't overflow     | linear forms  |
+| decision | the class is the one that the sums decide, whatever they are                          | bit vectors   |
+| whole    | where a part above does not hold by itself: the results, from the features to the end  | see `whole`   |
+
+Lowering says which net a tree or vote is to be found at; that is where a proof is tried, and nothing is taken on trust.
+Registers are seen through: the netlist's verifier has shown that all paths pass the same number of them, so that a
+pipelined netlist is its logic, later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from forestc.checks.proof.parts import Part, Proof, Running, UnprovedError
+from forestc.checks.proof.solver import Counterexample, Solver, Term
+from forestc.checks.proof.whole import equal_everywhere, wrong_result
+from forestc.forest.ir import LEAF, Decision, Forest
+from forestc.forest.ir import Part as ForestPart
+from forestc.lowering.trees import LABEL, SCORE, VALID_IN, VALID_OUT, Place, Witness, feature_word
+from forestc.netlist.ir import BIT, Add, Const, Input, Net, Netlist, Not, Register, WordType, reads
+from forestc.netlist.verify import verify
+
+FREE_SECONDS, TREES_SECONDS = 60, 20  # for a decision on free sums, and on the trees'
+MOST_NODES = 1500  # of a forest whose decision is asked of the trees
+
+Form = tuple[tuple[tuple[Net, int], ...], int]  # (net, how often) ascending, and a constant
+
+
+def prove_netlist(
+    forest: Forest,
+    netlist: Netlist,
+    witness: Witness,
+    proof: Proof | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Proof:
+    """Proves a netlist equal to its quantised forest; witness: what lowering says of it. Raises MissingExtraError
+    without bitwuzla."""
+    proof = proof or Proof()
+    return _NetlistProof(forest, netlist, witness, proof, progress).run()
+
+
+class _NetlistProof:
+    def __init__(
+        self, forest: Forest, netlist: Netlist, witness: Witness, proof: Proof, progress: Callable[[str], None]
+    ) -> None:
+        self.forest, self.netlist, self.witness, self.proof, self.progress = forest, netlist, witness, proof, progress
+        self.largest: dict[Net, int] = {}  # of the nets that hold what a tree or a vote says
+        self.absent: list[tuple[int, int]] = []  # trees and output columns that no net holds
+        self.forms: dict[Net, Form] = {}
+
+    def run(self) -> Proof:
+        try:
+            self.steps()
+        except UnprovedError as error:
+            if error.wrong:
+                self.proof.refuted = True
+            else:
+                self.settle(error.words)
+        except TimeoutError:
+            self.settle(None)
+        return self.proof
+
+    def steps(self) -> None:
+        outputs = dict(self.netlist.outputs)
+        self.ports(outputs)
+        one = len(self.forest.targets) == 1
+        names = [LABEL] if one else [f"{LABEL}{index}" for index in range(len(self.forest.targets))]
+        labels = [outputs[name] for name in names if name in outputs]
+        scores = {int(name[len(SCORE) :]): net for name, net in outputs.items() if name.startswith(SCORE)}
+        expected = self.trees()
+        if self.forest.parts and self.forest.combine.kind == "vote":
+            expected = self.votes(expected)
+        if scores:
+            with self.part("scores", len(scores)) as part:
+                for index, net in scores.items():
+                    if self.form(net) != expected[index]:
+                        raise UnprovedError(f"score{index} is not the sum of its trees{self.told_absent()}")
+                    part.proved += 1
+        if labels:
+            targets = self.forest.targets
+            with self.part("decision", len(labels)) as part:
+                for net, target in zip(labels, targets, strict=True):
+                    here = expected if len(targets) == 1 else expected[target.start : target.stop]
+                    self.decided(net, target.decision, here)
+                    part.proved += 1
+
+    def settle(self, words: Counterexample | None) -> None:
+        """What becomes of a part that does not hold by itself. The design is refuted by an input on which it is wrong,
+        and by nothing else; where none is found, the results are asked for as a whole."""
+        part = self.proof.parts[-1]
+        with Running(self.proof, Part("whole", asked=1)) as whole:
+            self.progress("proof: the results as a whole")
+            found = wrong_result(self.forest, self.netlist, words)
+            if found is None:
+                try:
+                    seconds = TREES_SECONDS if self.forest.n_nodes <= MOST_NODES else 0
+                    found = equal_everywhere(self.forest, self.netlist, seconds)
+                    whole.proved = int(found is None)
+                except TimeoutError as error:
+                    whole.why = str(error)
+            if found is not None:
+                self.proof.refuted = True
+                whole.why = found
+        if whole.proved:
+            self.proof.parts.remove(part)  # not needed any more
+        elif found is None and part.why:
+            whole.why = f"{whole.why}; {part.why}"
+
+    def ports(self, outputs: dict[str, Net]) -> None:
+        """All labels, all scores or both, valid through as many registers as there are cycles, features as they are."""
+        with self.part("ports", 1) as part:
+            verify(self.netlist)
+            labels = (
+                {LABEL} if len(self.forest.targets) == 1 else {f"{LABEL}{k}" for k in range(len(self.forest.targets))}
+            )
+            scores = {f"{SCORE}{k}" for k in range(self.forest.n_scores)}
+            told = set(outputs) - {VALID_OUT}
+            if told not in ([scores, labels, scores | labels] if self.forest.decides else [scores]):
+                raise UnprovedError(f"the outputs are {', '.join(sorted(outputs))}", wrong=True)
+            if (VALID_OUT in outputs) != (self.netlist.latency > 0):
+                raise UnprovedError(f"{VALID_OUT} and the latency of {self.netlist.latency} don't fit", wrong=True)
+            if self.netlist.latency:
+                net = outputs[VALID_OUT]
+                for _ in range(self.netlist.latency):
+                    cell = self.netlist.cells[net]
+                    net = cell.a if isinstance(cell, Register) else -1
+                if net < 0 or self.netlist.cells[net] != Input(VALID_IN, 1, False):
+                    raise UnprovedError(
+                        f"{VALID_OUT} is not {VALID_IN}, {self.netlist.latency} cycles later", wrong=True
+                    )
+            for net, cell in self.netlist.inputs:
+                wanted = BIT if cell.name == VALID_IN else feature_word(self.forest, int(cell.name[1:]))
+                if self.netlist.types[net] != wanted:
+                    raise UnprovedError(f"{cell.name} is of {self.netlist.types[net]}, not {wanted}", wrong=True)
+            for name in labels & told:
+                if self.netlist.types[outputs[name]].signed:
+                    raise UnprovedError(f"{name} is signed", wrong=True)
+            part.proved = 1
+
+    def told_absent(self) -> str:
+        return f"; no net holds what tree {self.absent[0][0]} says" if self.absent else ""
+
+    def part(self, name: str, asked: int) -> Running:
+        self.progress(f"proof: {name}")
+        return Running(self.proof, Part(name, asked))
+
+    # ---- trees ------------------------------------------------------------------------------------------
+
+    def trees(self) -> list[Form]:
+        """Proves the net of each tree and output. The form that each output's sum must have."""
+        forest = self.forest
+        terms: list[dict[Net, int]] = [{} for _ in range(forest.n_outputs)]
+        offsets = [int(bias) for bias in forest.bias]
+        asked = sum(len(tree.outputs) for tree in forest.trees)
+        with self.part("trees", asked) as part:
+            solver = Solver(forest, self.netlist)
+            for index, tree in enumerate(forest.trees):
+                for column, output in enumerate(tree.outputs):
+                    used = tree.values[tree.leaf[tree.left == LEAF], column]
+                    smallest, largest = int(used.min()), int(used.max())
+                    offsets[output] += smallest
+                    if largest > smallest:
+                        place = self.tree(solver, (index, column), smallest, largest - smallest)
+                        if isinstance(place, Const):
+                            offsets[output] += place.value
+                        else:
+                            terms[output][place] = terms[output].get(place, 0) + 1
+                            part.asked -= place < 0  # absent: not asked of the netlist
+                            part.proved -= place < 0
+                    part.proved += 1
+        return [_form(term, offset) for term, offset in zip(terms, offsets, strict=True)]
+
+    def tree(self, solver: Solver, place: tuple[int, int], smallest: int, largest: int) -> Place:
+        """Where tree and output column `place` lie, counted from the smallest leaf. Raises UnprovedError."""
+        index, column = place
+        tree = self.forest.trees[index]
+        found = self.witness.trees.get((index, tree.outputs[column]), -1)
+        if found == -1:
+            # No net holds it, and perhaps none has to: where its class can't win, its sum is not there. A number of its
+            # own stands for it, which no sum of nets can then equal.
+            absent = -1 - len(self.absent)
+            self.absent.append((index, column))
+            self.largest[absent] = largest
+            return absent
+        where = f"tree {index}, output {tree.outputs[column]}"
+        word = self.type_of(found)
+        if word.low > 0 or word.high < largest:
+            raise UnprovedError(f"{where}: {_named(found)} does not hold {largest}")
+        values = tree.values[tree.leaf, column].astype(np.int64) - smallest
+        wrong = solver.differ(solver.tree(tree, values, word), solver.place(found, {}))
+        if wrong is not None:
+            raise UnprovedError(
+                f"{where}: {_named(found)} differs at {solver.told(wrong)}", solver.feature_words(wrong)
+            )
+        if not isinstance(found, Const):
+            self.largest[found] = min(largest, self.largest.get(found, largest))
+        return found
+
+    # ---- votes ------------------------------------------------------------------------------------------
+
+    def votes(self, sums: list[Form]) -> list[Form]:
+        """Each part decides a label, whose votes are added: proves the labels, then what each vote is worth."""
+        forest = self.forest
+        weights = [int(weight) for weight in forest.combine.weights or [1.0] * len(forest.parts)]
+        totals: list[dict[Net, int]] = [{} for _ in forest.classes]
+        fixed = [0] * len(forest.classes)
+        with self.part("votes", len(forest.parts) * (1 + len(forest.classes))) as part:
+            for index, (one, weight) in enumerate(zip(forest.parts, weights, strict=True)):
+                label = self.label_of(index, one, sums[one.start : one.stop])
+                part.proved += 1
+                for kind in range(len(forest.classes)):
+                    place = self.ballot(label, (index, kind), weight)
+                    if isinstance(place, Const):
+                        fixed[kind] += place.value
+                    else:
+                        self.largest[place] = weight
+                        totals[kind][place] = totals[kind].get(place, 0) + 1
+                    part.proved += 1
+        self.forms.clear()
+        return [_form(term, more) for term, more in zip(totals, fixed, strict=True)]
+
+    def label_of(self, index: int, one: ForestPart, sums: list[Form]) -> Place:
+        """What decides a part. Raises UnprovedError."""
+        label = self.witness.labels[index] if index < len(self.witness.labels) else -1
+        if label == -1:
+            raise UnprovedError(f"no net holds what part {index} decides")
+        self.decided(label, one.decision, sums)
+        return label
+
+    def ballot(self, label: Place, vote: tuple[int, int], weight: int) -> Place:
+        """Where a part's vote for a class lies, shown to be `weight` where the label is that class, else 0.
+        Raises UnprovedError."""
+        index, kind = vote
+        found = self.witness.ballots.get(vote, -1)
+        if found == -1:
+            raise UnprovedError(f"no net holds the vote of part {index} for class {kind}")
+        own, word = self.type_of(found), self.type_of(label)
+        solver = Solver(self.forest, self.netlist)
+        cuts: dict[Net, Term] = {}
+        if isinstance(label, Const):
+            free = solver.constant(label.value, word.width)
+        else:
+            free = cuts[label] = solver.word(f"label{label}", word)
+            cell = self.netlist.cells[label]
+            if isinstance(cell, Not):  # the vote for the other class may read what the label inverts
+                cuts[cell.a] = solver.inverted(free)
+        if own.low > 0 or own.high < weight:
+            raise UnprovedError(f"{_named(found)} does not hold a weight of {weight}")
+        chosen = solver.equals(free, kind, word) if word.low <= kind <= word.high else solver.terms.mk_false()
+        if solver.differ(solver.choose(chosen, weight, 0, own), solver.place(found, cuts)) is not None:
+            raise UnprovedError(f"{_named(found)} is not the vote of part {index} for class {kind}")
+        return found
+
+    def type_of(self, place: Place) -> WordType:
+        return WordType(place.width, place.signed) if isinstance(place, Const) else self.netlist.types[place]
+
+    # ---- sums -------------------------------------------------------------------------------------------
+
+    def form(self, net: Net) -> Form:
+        """A net as a sum of proved nets and a constant. Raises UnprovedError where it is none or may overflow."""
+        stack = [net]
+        while stack:
+            at = stack[-1]
+            cell = self.netlist.cells[at]
+            inside = reads(cell) if isinstance(cell, Add | Register) and at not in self.largest else ()
+            missing = [a for a in inside if a not in self.forms]
+            if at not in self.forms and missing:
+                stack += missing
+                continue
+            if at not in self.forms:
+                self.forms[at] = self.form_of(at, inside)
+            stack.pop()
+        return self.forms[net]
+
+    def form_of(self, net: Net, operands: tuple[Net, ...]) -> Form:
+        """The form of a net whose operands' forms are known."""
+        cell = self.netlist.cells[net]
+        counts: dict[Net, int] = {}
+        constant = 0
+        if net in self.largest:
+            counts[net] = 1
+        elif isinstance(cell, Const):
+            constant = cell.value
+        elif operands:
+            for operand in operands:
+                some, more = self.forms[operand]
+                constant += more
+                for part, times in some:
+                    counts[part] = counts.get(part, 0) + times
+        else:
+            raise UnprovedError(f"net {net} ({type(cell).__name__}) is no sum of trees")
+        form = _form(counts, constant)
+        low, high = self.span(form)
+        word = self.netlist.types[net]
+        if low < word.low or high > word.high:
+            raise UnprovedError(f"net {net} holds {low} to {high} in {word.width} bits")
+        return form
+
+    def span(self, form: Form) -> tuple[int, int]:
+        return form[1], form[1] + sum(times * self.largest[net] for net, times in form[0])
+
+    # ---- decisions --------------------------------------------------------------------------------------
+
+    def decided(self, label: Place, decision: Decision, sums: list[Form]) -> None:
+        """Proves that a net is the class that some sums decide: whatever they are, or, where that is not so, for every
+        input. Raises UnprovedError."""
+        try:
+            told = self.other_class(label, decision, sums, free=True)
+        except TimeoutError as error:
+            told = str(error), None
+        if told is None:
+            return
+        if self.forest.n_nodes > MOST_NODES:
+            raise UnprovedError(f"{_named(label)} decides otherwise, if sums can be {told[0]}{self.told_absent()}")
+        # Some sums never come together: once more, of the trees themselves. A counterexample is then one of words.
+        told = self.other_class(label, decision, sums, free=False)
+        if told is not None:
+            raise UnprovedError(f"{_named(label)} decides otherwise at {told[0]}{self.told_absent()}", told[1])
+
+    def other_class(
+        self, label: Place, decision: Decision, sums: list[Form], free: bool
+    ) -> tuple[str, Counterexample | None] | None:
+        """Where a net is not the class that sums decide, as text and as words of features. free: the sums are any words
+        within their range, rather than what the trees say."""
+        solver = Solver(self.forest, self.netlist, seconds=FREE_SECONDS if free else TREES_SECONDS)
+        found: list[tuple[Form, Net]] = []
+        if free:
+            wanted = {form[0] for form in sums if form[0]}
+            found = [] if isinstance(label, Const) else self.sums_below(label, wanted)
+        shift = _shift_of(sums, found)
+        reach = [bound for form in [*sums, *(form for form, _ in found)] for bound in self.span(form)]
+        width = max(abs(bound) + abs(shift) + abs(int(decision.threshold)) for bound in [0, *reach]).bit_length() + 3
+        width = max([width, *(self.netlist.types[net].width for _, net in found)])
+        wide = WordType(width, True)
+        words: dict[tuple[tuple[Net, int], ...], Term] = {}
+        for form in [*(form for form, _ in found), *sums]:
+            if form[0] and form[0] not in words:
+                words[form[0]] = (
+                    solver.word(f"sum{len(words)}", wide, 0, self.span((form[0], 0))[1])
+                    if free
+                    else self.added(solver, form[0], width)
+                )
+        cuts = {net: solver.low_bits(solver.plus(words[form[0]], form[1], width), self.netlist.types[net].width)
+                for form, net in found}  # fmt: skip
+        scores = [
+            solver.plus(words[form[0]], form[1] + shift, width) if form[0] else solver.constant(form[1] + shift, width)
+            for form in sums
+        ]
+        wrong = solver.wrong_class(solver.place(label, cuts), self.type_of(label), scores, decision, shift)
+        if wrong is None:
+            return None
+        return solver.told(wrong), None if free else solver.feature_words(wrong)
+
+    def added(self, solver: Solver, terms: tuple[tuple[Net, int], ...], width: int) -> Term:
+        """The sum of what trees and votes say, of absent ones as the forest has it."""
+        total = solver.constant(0, width)
+        for net, times in terms:
+            if net < 0:
+                index, column = self.absent[-1 - net]
+                tree = self.forest.trees[index]
+                used = tree.values[tree.leaf[tree.left == LEAF], column]
+                values = tree.values[tree.leaf, column].astype(np.int64) - int(used.min())
+                one = solver.tree(tree, values, WordType(width, True))
+            else:
+                one = solver.resized(solver.net(net, {}), self.netlist.types[net], width)
+            for _ in range(times):
+                total = solver.make(solver.kind.BV_ADD, [total, one])
+        return total
+
+    def sums_below(self, label: Net, wanted: set[tuple[tuple[Net, int], ...]]) -> list[tuple[Form, Net]]:
+        """Where the logic of a decision begins: the nets, as the decision comes to them, that are wanted sums."""
+        found: list[tuple[Form, Net]] = []
+        stack, seen = [label], {label}
+        while stack:
+            net = stack.pop()
+            cell = self.netlist.cells[net]
+            if isinstance(cell, Add | Register) or net in self.largest:
+                try:
+                    form = self.form(net)
+                except UnprovedError:
+                    form = (), 0  # not a sum: its logic is gone into
+                if form[0] in wanted:
+                    found.append((form, net))
+                    continue
+            for read in reads(cell):
+                if read not in seen:
+                    seen.add(read)
+                    stack.append(read)
+        return sorted(found, key=lambda one: one[1])
+
+
+def _named(place: Place) -> str:
+    return f"the constant {place.value}" if isinstance(place, Const) else f"net {place}"
+
+
+def _form(counts: dict[Net, int], constant: int) -> Form:
+    return tuple(sorted(counts.items())), constant
+
+
+def _shift_of(sums: list[Form], found: list[tuple[Form, Net]]) -> int:
+    """The constant by which the sums that a decision reads lie above the scores: only differences count there."""
+    votes: dict[int, int] = {}
+    for form in sums:
+        for (nets, constant), _ in found:
+            if nets == form[0]:
+                votes[constant - form[1]] = votes.get(constant - form[1], 0) + 1
+    return max(votes, key=lambda shift: (votes[shift], -abs(shift)), default=0)

@@ -1,0 +1,223 @@
+"""The results of a netlist and its forest as a whole: an input on which they differ, or that there is none.
+
+For what the chain of small proofs does not reach: sums that hang together so that a simpler netlist is right all the
+same, or a netlist that is wrong, which only an input shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.checks.engines import simulated
+from forestc.checks.proof.solver import Counterexample, Solver, Term
+from forestc.checks.vectors import expected, random_words
+from forestc.errors import InternalError
+from forestc.forest.boundary import boundary_inputs
+from forestc.forest.ir import LEAF, NO_SET, Forest, Part
+from forestc.forest.numbers import word_range
+from forestc.lowering.trees import LABEL, SCORE
+from forestc.netlist.ir import Input, InSet, Less, Netlist, Register, WordType, reads
+from hw_sim import Simulator
+
+TRIED = 4096  # inputs beside thresholds, and as many random ones
+MOST_TRIALS = 20_000_000  # inputs times trees that are gone through one by one
+CHUNK = 16384
+
+
+def trial_words(forest: Forest, count: int = TRIED) -> Iterator[NDArray[np.int64]]:
+    """Random words of the features, and words on thresholds and beside them."""
+    random = np.random.default_rng(0)
+    base = random_words(forest, np.zeros((1, len(forest.features)), dtype=np.int64), count, random)
+    yield base
+    yield from boundary_inputs(forest, base[:64], 0, count)
+
+
+def wrong_result(forest: Forest, netlist: Netlist, words: Counterexample | None = None) -> str | None:
+    """An input on which the simulated netlist and the evaluator differ, told; None if none was found. words: where to
+    look first."""
+    try:
+        simulator = Simulator(netlist)
+        if words is not None and len(forest.features):
+            known = np.array([[words.get(index, 0) for index in range(len(forest.features))]], dtype=np.int64)
+            if told := _difference(forest, netlist, simulator, known):
+                return told
+        for some in trial_words(forest):
+            if told := _difference(forest, netlist, simulator, some):
+                return told
+    except InternalError as error:  # a sum that leaves its word, or what no compiler makes
+        return str(error)
+    return None
+
+
+def equal_everywhere(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
+    """None if netlist and forest give the same results for every input; else an input on which they differ, told.
+
+    Where comparators tell few enough inputs apart, each of those is gone through; else bitwuzla is asked, for so many
+    seconds (0: not at all). Raises TimeoutError where neither comes to an end.
+    """
+    values = _values_told_apart(forest, netlist)
+    count = 1
+    for some in values or []:
+        count *= len(some)
+    if values is not None and count * max(1, len(forest.trees)) <= MOST_TRIALS:
+        simulator = Simulator(netlist)
+        rows = product(*(some.tolist() for some in values))
+        while chunk := list(islice(rows, CHUNK)):
+            words = np.array(chunk, dtype=np.int64).reshape(len(chunk), len(values))
+            if told := _difference(forest, netlist, simulator, words):
+                return told
+        return None
+    if not seconds:
+        raise TimeoutError("too many inputs to go through, and the forest is too large to ask of it as a whole")
+    return _asked(forest, netlist, seconds)
+
+
+def _difference(forest: Forest, netlist: Netlist, simulator: Simulator, words: NDArray[np.int64]) -> str | None:
+    got, wanted = simulated(simulator, netlist, words), expected(forest, netlist, words)
+    wrong = np.flatnonzero((got != wanted).any(axis=1))
+    if not len(wrong):
+        return None
+    first = int(wrong[0])
+    where = ", ".join(f"x{index}={value}" for index, value in enumerate(words[first].tolist()))
+    return f"gives {got[first].tolist()} where the forest gives {wanted[first].tolist()}, at {where}"
+
+
+def _values_told_apart(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]] | None:
+    """For each feature one word of every set of words that neither a comparator of the netlist nor a condition of the
+    forest tells apart; None if the netlist reads the words of a wide feature otherwise."""
+    cuts: list[set[int]] = [set() for _ in forest.features]
+    sources: dict[int, int] = {}  # a net that holds a feature's word, perhaps behind registers
+    whole: set[int] = set()
+    for net, cell in enumerate(netlist.cells):
+        if isinstance(cell, Input) and cell.name[0] == "x":
+            sources[net] = int(cell.name[1:])
+            continue
+        for read in reads(cell):
+            if read not in sources:
+                continue
+            place = sources[read]
+            match cell:
+                case Register():
+                    sources[net] = place
+                case Less(_, threshold):
+                    cuts[place].add(threshold)
+                case InSet(_, members):
+                    cuts[place] |= {near for member in members for near in (member, member + 1)}
+                case _:
+                    whole.add(place)
+    for tree in forest.trees:
+        for node in tree.inner.tolist():
+            chosen, own = int(tree.set_index[node]), cuts[int(tree.feature[node])]
+            if chosen == NO_SET:
+                own.add(int(tree.threshold[node]))
+            else:
+                own |= {near for member in tree.sets[chosen] for near in (int(member), int(member) + 1)}
+    values = []
+    for index, feature in enumerate(forest.features):
+        span = word_range(feature.number, feature.missing)
+        if index in whole:
+            if span.top - span.low >= CHUNK:
+                return None
+            values.append(np.arange(span.low, span.top + 1))
+            continue
+        absent = [] if span.missing is None else [span.missing, span.missing + 1]
+        held = {span.low} | {cut for cut in [*cuts[index], *absent] if span.low <= cut <= span.top}
+        values.append(np.array(sorted(held), dtype=np.int64))
+    return values
+
+
+# ---- as one question of bit vectors ---------------------------------------------------------------------
+
+
+def _asked(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
+    solver = Solver(forest, netlist, seconds=seconds)
+    meaning = _Meaning(forest, solver)
+    outputs = dict(netlist.outputs)
+    wrong: list[Term] = []
+    for name, net in outputs.items():
+        if not name.startswith((LABEL, SCORE)):
+            continue
+        wide = max(meaning.width, netlist.types[net].width + 1)
+        got = solver.resized(solver.net(net, {}), netlist.types[net], wide)
+        wrong.append(solver.make(solver.kind.DISTINCT, [got, solver.sign_extended(meaning.result(name), wide)]))
+    found = solver.ask(solver.any(wrong))
+    if found is None:
+        return None
+    return wrong_result(forest, netlist, solver.feature_words(found)) or _unconfirmed(solver.told(found))
+
+
+def _unconfirmed(told: str) -> str:
+    raise TimeoutError(f"the solver sees a difference at {told}, which simulation does not show")
+
+
+class _Meaning:
+    """What the forest says, as signed terms of one width."""
+
+    def __init__(self, forest: Forest, solver: Solver) -> None:
+        self.forest, self.solver = forest, solver
+        reach = np.abs(forest.bias.astype(object)).copy()
+        for tree in forest.trees:
+            used = tree.values[tree.leaf[tree.left == LEAF]]
+            for column, output in enumerate(tree.outputs):
+                reach[output] += int(np.abs(used[:, column]).max())
+        targets = [*forest.targets, *forest.parts]
+        limits = [abs(int(part.decision.threshold)) for part in targets]
+        self.width = int(max([*reach, *limits, len(forest.classes), sum(self.weights())])).bit_length() + 3
+        self.word = WordType(self.width, True)
+        self.sums = self._sums()
+        self.votes = self._votes() if forest.parts and forest.combine.kind == "vote" else None
+
+    def weights(self) -> list[int]:
+        return [int(weight) for weight in self.forest.combine.weights or [1.0] * len(self.forest.parts)]
+
+    def _sums(self) -> list[Term]:
+        solver, width = self.solver, self.width
+        sums = [solver.constant(int(bias), width) for bias in self.forest.bias]
+        for tree in self.forest.trees:
+            for column, output in enumerate(tree.outputs):
+                values = tree.values[tree.leaf, column].astype(np.int64)
+                one = solver.tree(tree, values, self.word)
+                sums[output] = solver.make(solver.kind.BV_ADD, [sums[output], one])
+        return sums
+
+    def _votes(self) -> list[Term]:
+        solver = self.solver
+        totals = [solver.constant(0, self.width) for _ in self.forest.classes]
+        for part, weight in zip(self.forest.parts, self.weights(), strict=True):
+            label = self.label(part, self.sums[part.start : part.stop])
+            for kind in range(len(totals)):
+                vote = solver.choose(solver.equals(label, kind, self.word), weight, 0, self.word)
+                totals[kind] = solver.make(solver.kind.BV_ADD, [totals[kind], vote])
+        return totals
+
+    def label(self, part: Part, scores: list[Term]) -> Term:
+        """The index of the class that a part decides on."""
+        solver, width = self.solver, self.width
+        if part.decision.kind == "threshold":
+            below = solver.less(scores[0], solver.constant(int(part.decision.threshold), width), True)
+            return solver.choose(below, 0, 1, self.word)
+        best, label = scores[0], solver.constant(0, width)
+        for kind, score in enumerate(scores[1:], 1):
+            # strictly more wins; the last of equals also with as much
+            if part.decision.ties == "last":
+                wins = solver.make(solver.kind.NOT, [solver.less(score, best, True)])
+            else:
+                wins = solver.less(best, score, True)
+            best = solver.make(solver.kind.ITE, [wins, score, best])
+            label = solver.make(solver.kind.ITE, [wins, solver.constant(kind, width), label])
+        return label
+
+    def result(self, name: str) -> Term:
+        """What an output of the netlist must be."""
+        scores = self.votes or self.sums
+        if name.startswith(SCORE):
+            return scores[int(name[len(SCORE) :])]
+        targets = self.forest.targets
+        if len(targets) == 1:
+            return self.label(targets[0], scores)
+        part = targets[int(name[len(LABEL) :])]
+        return self.label(part, scores[part.start : part.stop])
