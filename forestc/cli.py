@@ -180,7 +180,6 @@ def check(
     """Does what was written still say what the model says?"""
     from forestc.checks.run import check as run_check
     from forestc.design import open_design
-    from forestc.errors import CheckError
     from forestc.report.tables import check_tables
 
     design = open_design(folder)
@@ -197,20 +196,8 @@ def check(
             progress=say,
         )
     _show(json_, result.figures, lambda: check_tables(result, not design.forest.decides))
-    if result.proof is not None and not result.proof.proved:
-        part = next(part for part in result.proof.parts if part.proved < part.asked)
-        told = "is refuted" if result.proof.refuted else "is not finished"
-        raise CheckError(
-            f"the proof {told}: {part.name}", where=part.why, do="compile again, and report it if it stays"
-        )
-    if not result.ok:
-        wrong = {name: engine for name, engine in result.engines.items() if engine.differences}
-        first = next(iter(wrong.items()), None)
-        raise CheckError(
-            f"{', '.join(wrong) or 'no engine'} differs from the quantised forest" if wrong else "no engine could run",
-            where=f"{first[0]}: {first[1].first}" if first else "",
-            do="compile again, and report it if it stays",
-        )
+    if (problem := result.problem()) is not None:
+        raise problem
 
 
 @app.command()

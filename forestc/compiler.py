@@ -16,7 +16,7 @@ import numpy as np
 from forestc.backends import amaranth, axi_stream, c, hls, project, verilog
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.c import COptions
-from forestc.backends.manifest import design_hash, manifest
+from forestc.backends.manifest import design_hash, manifest, sealed
 from forestc.backends.names import plain
 from forestc.backends.ports import input_fields, output_fields, pack
 from forestc.checks.agreement import Agreement, agreement
@@ -161,12 +161,9 @@ def compile(
     if "verilog" in targets:
         figures["estimate"] = estimates(netlist, device)
     figures["seconds"] = clock.seconds
-    files |= {
-        MANIFEST: json.dumps(told, indent=1) + "\n",
-        MODEL: print_forest(source),
-        QUANTISED: print_forest(forest),
-        REPORT: compile_report(source, forest, netlist, steps, figures, files),
-    }
+    files |= {MODEL: print_forest(source), QUANTISED: print_forest(forest)}
+    files[REPORT] = compile_report(source, forest, netlist, steps, figures, files)
+    files[MANIFEST] = json.dumps(sealed(told, files), indent=1) + "\n"
     with clock.measure("write"):
         write_folder(Path(out), files)
     design = open_design(out)

@@ -15,7 +15,7 @@ from typing import Any
 
 from forestc.backends import amaranth
 from forestc.backends.c import COptions
-from forestc.backends.manifest import FORMAT, design_hash, manifest
+from forestc.backends.manifest import FORMAT, design_hash, digest, field_digest, implied_roles, manifest
 from forestc.errors import ForestcError, ModelError, OptionError
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest
@@ -66,7 +66,7 @@ class Design:
         netlist, witness = lower_with_witness(self.forest, self.lowering)
         told = self.manifest
         due = manifest(self.forest, netlist, told["files"], told["options"], told["guarantees"])
-        wrong = [key for key in due if _as_text(due[key]) != _as_text(told.get(key))]
+        wrong = [key for key in due if field_digest(due[key]) != field_digest(told.get(key))]
         if wrong:
             raise ForestcError(
                 f"{MANIFEST} says of {', '.join(wrong)} what is not so", where=str(self.folder), do="compile again"
@@ -81,6 +81,11 @@ class Design:
         if not path.is_file():
             raise ForestcError(f"its {role} file is missing", where=str(path), do="compile again")
         return path
+
+    def changed_files(self) -> tuple[str, ...]:
+        """The files that are not as `compile` wrote them, or not there."""
+        sealed: Mapping[str, str] = self.manifest["sha256"]["files"]
+        return tuple(path for path, wanted in sealed.items() if _digest_of(self.folder / path) != wanted)
 
 
 def open_design(folder: str | Path) -> Design:
@@ -104,9 +109,10 @@ def open_design(folder: str | Path) -> Design:
             )
         design = Design(folder, told, parse_forest(texts[MODEL]), parse_forest(texts[QUANTISED]))
         matching = told["hash"] == design_hash(design.forest, told["options"])
+        changed = _changed(told, texts)
         # read once here, so that whoever uses them later need not ask whether they are there
         _, _, _, _ = design.targets, design.c_options, design.lowering, dict(told["guarantees"])
-        inside = all(_stays_inside(str(path)) for path in told["files"].values())
+        inside = all(_stays_inside(str(path)) for path in [*told["files"].values(), *told["sha256"]["files"]])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ForestcError(f"{MANIFEST} is damaged ({error})", where=str(folder), do="compile again") from None
     except OptionError as error:
@@ -115,13 +121,32 @@ def open_design(folder: str | Path) -> Design:
         raise ModelError(f"a forest in it is damaged ({error})", where=str(folder), do="compile again") from None
     if not inside:
         raise ForestcError(f"{MANIFEST} names files outside the folder", where=str(folder), do="compile again")
+    if changed:
+        raise ForestcError(
+            f"was changed after forestc wrote it: {', '.join(changed)}", where=str(folder), do="compile again"
+        )
     if not matching:
         raise ForestcError(f"{QUANTISED} and {MANIFEST} do not belong together", where=str(folder), do="compile again")
     return design
 
 
-def _as_text(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
+def _changed(told: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
+    """What is not as `compile` left it: fields of the manifest, its forests, and files that its options imply."""
+    sealed = told["sha256"]["fields"]
+    held = {name: field_digest(value) for name, value in told.items() if name != "sha256"}
+    changed = [f"{MANIFEST}: {name}" for name in sorted(held | sealed) if held.get(name) != sealed.get(name)]
+    lacking = sorted(implied_roles(told["options"]) ^ told["files"].keys())
+    changed += [f"{MANIFEST}: files, {role}" for role in lacking]
+    hashed = told["sha256"]["files"]
+    changed += [f"{MANIFEST}: sha256, {path}" for path in sorted({*told["files"].values()} - hashed.keys())]
+    return changed + [name for name in (MODEL, QUANTISED) if hashed.get(name) != digest(texts[name])]
+
+
+def _digest_of(path: Path) -> str | None:
+    try:
+        return digest(path.read_bytes())
+    except OSError:
+        return None
 
 
 def _stays_inside(path: str) -> bool:

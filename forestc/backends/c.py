@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from forestc.backends.names import c_string, feature_name, identifier, plain
+from forestc.backends.words import word_note
 from forestc.errors import OptionError
 from forestc.forest.ir import LEAF, NO_SET, Feature, Forest, Part, Tree
 from forestc.forest.numbers import Category, Float, Ordered, threshold_key, word_range, word_value
@@ -129,7 +130,7 @@ class _Header:
             "input_note": (
                 f"x: the model's {forest.columns} columns as it was trained with them; those it reads:"
                 if self.raw
-                else "x: the features' words, floor(value * 2^fraction) saturated to their bits, in this order:"
+                else "x: the features' words, in this order:"
             ),
             "input_map": [self._input_note(i, f) for i, f in enumerate(forest.features)] or ["none"],
             "n_inputs": max(1, forest.columns if self.raw else len(forest.features)),
@@ -212,12 +213,9 @@ class _Header:
 
     def _input_note(self, index: int, feature: Feature) -> str:
         place = feature.column if self.raw else index
-        missing = word_range(feature.number, feature.missing).missing
         if self.raw:
-            absent = "" if missing is None else ", NaN means missing"
-            return f"x[{place}] {plain(feature.name)}{absent}"
-        absent = "" if missing is None else f", {missing} means missing"
-        return f"x[{place}] {plain(feature.name)}: {feature.number}{absent}"
+            return f"x[{place}] {plain(feature.name)}{', NaN means missing' * feature.missing}"
+        return f"x[{place}] {plain(feature.name)}: {word_note(self.forest, index)}"
 
     def _helpers(self) -> list[str]:
         if not self.raw:

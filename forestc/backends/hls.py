@@ -14,6 +14,7 @@ from typing import assert_never
 
 from forestc.backends.names import feature_name, identifier
 from forestc.backends.ports import Field, input_fields, output_fields, width_of
+from forestc.backends.words import word_note
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Fixed, word_range
@@ -110,7 +111,7 @@ def _feature(forest: Forest, field: Field) -> dict[str, object]:
     return {
         "name": feature_name(index, feature.name),
         "type": ap_type(field.word),
-        "note": f"{number}{'' if missing is None else f', {missing} means missing'}",
+        "note": word_note(forest, index),
         "fixed": fixed,
         "missing": None if missing is None else _literal(missing),
         "high": field.offset + field.word.width - 1,

@@ -9,12 +9,52 @@ from typing import Any
 
 from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.backends.verilog import module_name
-from forestc.forest.ir import Feature, Forest
+from forestc.backends.words import word_example
+from forestc.forest.ir import Forest
 from forestc.forest.numbers import Fixed, word_range
 from forestc.forest.text import print_forest
 from forestc.netlist.ir import Netlist
 
-FORMAT = 1
+FORMAT = 2
+
+
+_PROJECT = ("registered", "vivado", "quartus", "yosys", "xdc", "sdc", "fusesoc")
+_HLS = ("hls_header", "hls", "hls_testbench", "hls_script", "hls_config", "hls_vectors")
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "verilog": ("verilog", "testbench", "vectors", *_PROJECT),
+    "c": ("c",),
+    "hls": _HLS,
+    "amaranth": ("amaranth",),
+}
+
+
+def implied_roles(options: Mapping[str, Any]) -> set[str]:
+    """The roles of the files that a design of these options has."""
+    roles = {role for target in options["targets"] for role in ROLES[target]}
+    if stream := options.get("stream"):
+        roles |= {"axi_stream", "cocotb", *(["axi_lite"] if stream["registers"] else [])}
+    return roles
+
+
+def digest(text: str | bytes) -> str:
+    """SHA-256, in hexadecimal digits."""
+    return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
+
+
+def sealed(fields: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
+    """A manifest's fields, with the hash of each, and of each file of the folder (path to text) but the manifest."""
+    return {
+        **fields,
+        "sha256": {
+            "files": {path: digest(text) for path, text in sorted(files.items())},
+            "fields": {name: field_digest(value) for name, value in fields.items()},
+        },
+    }
+
+
+def field_digest(value: Any) -> str:
+    """The hash of a field's value, however it is laid out as JSON."""
+    return digest(json.dumps(value, sort_keys=True))
 
 
 def design_hash(forest: Forest, options: Mapping[str, Any]) -> str:
@@ -53,9 +93,9 @@ def manifest(
                 "offset": field.offset,
                 "bits": field.word.width,
                 "signed": field.word.signed,
-                **_number(feature),
+                **_number(forest, index),
             }
-            for feature, field in zip(forest.features, inputs, strict=True)
+            for index, (feature, field) in enumerate(zip(forest.features, inputs, strict=True))
         ],
         "outputs": [
             {
@@ -91,11 +131,15 @@ def _scale(forest: Forest, score: str) -> float | None:
     )
 
 
-def _number(feature: Feature) -> dict[str, Any]:
+def _number(forest: Forest, index: int) -> dict[str, Any]:
+    feature = forest.features[index]
     number = feature.number
+    value, word = word_example(forest, index)
     return {
         "type": str(number),
         "fraction": number.fraction if isinstance(number, Fixed) else None,
         "missing": word_range(number, feature.missing).missing,
+        "raw": str(feature.raw),  # what a value is rounded to before it becomes a word
+        "example": {"value": value, "word": word},
         **({"labels": list(feature.labels)} if feature.labels else {}),  # the name that each code stands for
     }

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.names import feature_name
+from forestc.backends.words import word_note
 from forestc.forest.ir import Forest
-from forestc.forest.numbers import word_range
 from forestc.netlist.ir import Input, Netlist, WordType
 
 VALID_PORTS = ("in_valid", "out_valid")
@@ -41,12 +41,9 @@ def output_fields(netlist: Netlist) -> list[Field]:
 
 
 def input_note(forest: Forest, field: Field) -> str:
-    """A feature's place, name and format, as a comment tells them."""
+    """A feature's place and name, and how its word is made, as a comment tells them."""
     index = int(field.name[1:])
-    feature = forest.features[index]
-    missing = word_range(feature.number, feature.missing).missing
-    absent = "" if missing is None else f", {missing} means missing"
-    return f"{_span(field)} {feature_name(index, feature.name)}: {feature.number}{absent}"
+    return f"{_span(field)} {feature_name(index, forest.features[index].name)}: {word_note(forest, index)}"
 
 
 def output_note(field: Field) -> str:

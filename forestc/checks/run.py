@@ -18,7 +18,7 @@ from forestc.checks.proof import prove as prove_design
 from forestc.checks.vectors import Vectors, vectors
 from forestc.data import rows_from
 from forestc.design import Design, open_design
-from forestc.errors import OptionError, ToolError
+from forestc.errors import CheckError, OptionError, ToolError
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.rows import ArrayRows
 
@@ -41,19 +41,39 @@ class EngineResult:
 @dataclass(frozen=True)
 class CheckResult:
     """engines: one result each. vectors: how many of each origin (rows, boundary, random). agreement: of the
-    quantised forest with the model, on the rows; None without rows."""
+    quantised forest with the model, on the rows; None without rows. changed: files that are not as they were."""
 
     engines: dict[str, EngineResult]
     vectors: dict[str, int]
     agreement: Agreement | None
     proof: Proof | None = None
+    changed: tuple[str, ...] = ()
     figures: dict[str, Any] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
-        """No engine that ran found a difference, and at least one ran."""
+        """No engine that ran found a difference, and at least one ran; every file is as it was written."""
         ran = [result.differences for result in self.engines.values() if result.differences is not None]
-        return bool(ran) and not any(ran) and (self.proof is None or self.proof.proved)
+        return bool(ran) and not any(ran) and not self.changed and (self.proof is None or self.proof.proved)
+
+    def problem(self) -> CheckError | None:
+        """What is wrong, in one line; None if `ok`."""
+        wrong = {name: engine for name, engine in self.engines.items() if engine.differences}
+        edited = f"{', '.join(self.changed)} changed after forestc wrote it" if self.changed else ""
+        if wrong:
+            what, first = f"{', '.join(wrong)} differs from the quantised forest", next(iter(wrong))
+            where = "; ".join(part for part in (f"{first}: {wrong[first].first}", edited) if part)
+        elif self.proof is not None and not self.proof.proved:
+            part = next(part for part in self.proof.parts if part.proved < part.asked)
+            what = f"the design is {'refuted' if self.proof.refuted else 'not proved'}: {part.name}"
+            where = "; ".join(text for text in (part.why, edited) if text)
+        elif edited:
+            what, where = edited, ""
+        elif not self.ok:
+            what, where = "no engine could run", ""
+        else:
+            return None
+        return CheckError(what, where=where, do="compile again, and report it if it stays")
 
 
 def check(
@@ -105,7 +125,9 @@ def check(
         progress("agreement with the model")
         agreed = agreement(design.model, design.forest, opened)
     proof = prove_design(design, progress, native=native) if prove else None
-    return CheckResult(found, counts, agreed, proof, _figures(found, counts, agreed, proof))
+    changed = design.changed_files()
+    figures = _figures(found, counts, agreed, proof) | {"changed": list(changed)}
+    return CheckResult(found, counts, agreed, proof, changed, figures)
 
 
 def _build(
@@ -175,5 +197,6 @@ def _figures(
         "tools": {name: result.tool or f"not run: {result.why}" for name, result in found.items()},
         "seconds": {name: round(result.seconds, 3) for name, result in found.items()},
         "proved": None if proof is None else proof.proved,
+        "verdict": None if proof is None else proof.verdict,
         "proof": [] if proof is None else [asdict(part) for part in proof.parts],
     }

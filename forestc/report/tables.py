@@ -239,7 +239,8 @@ def check_tables(result: CheckResult, regression: bool) -> list[Table]:
             (part.name, f"{part.proved:,} of {part.asked:,}", f"{part.seconds:.1f}") for part in result.proof.parts
         ]
         covered = "the Verilog core" if parts[-1][0] == "verilog" else "the netlist, no written file,"
-        title = "proved for every input" if result.proof.proved else "not proved"
+        titles = {"proved": "proved for every input", "refuted": "refuted", "undecided": "not proved, not refuted"}
+        title = titles[result.proof.verdict]
         proof.append(table(f"{covered} equal to the quantised forest: {title}", ("part", "proved", "seconds"), parts))
     return [
         table(

@@ -16,7 +16,7 @@ import forestc
 from forestc.backends import verilog
 from forestc.checks.proof import prove, prove_netlist, prove_verilog
 from forestc.checks.run import check
-from forestc.errors import MissingExtraError
+from forestc.errors import MissingExtraError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.evaluate import evaluate_words
 from forestc.lowering.trees import LoweringOptions, lower_with_witness
@@ -193,7 +193,7 @@ def test_a_folder_is_proved_by_check(folder):
     without = check(folder, prove=True)
     assert without.ok and without.figures["proved"] and without.agreement is None
     assert set(without.vectors) == {"boundary", "random"} and without.figures["agreement"] is None
-    with pytest.raises(forestc.OptionError, match="give --rows FILE, or --prove"):
+    with pytest.raises(OptionError, match="give --rows FILE, or --prove"):
         check(folder)
     plain = check(folder, X, label=y, engines=["netlist"])
     assert plain.figures["proved"] is None and plain.figures["proof"] == []

@@ -1,11 +1,11 @@
-// small_model: 2 trees, 10 nodes
+// Module small_model: 2 trees, 10 nodes
 // Written by forestc; change the model and compile again rather than this file.
 // Verilog-2005, no vendor primitives. Latency 3 cycle(s), initiation interval 1.
 //
-// x, 17 bits: the features' words, floor(value * 2^fraction) saturated to their bits
-//   [7:0] x0_a_b: uint8
-//   [13:8] x1_finish: int6, 31 means missing
-//   [16:14] x2_1st: category<5>
+// x, 17 bits: the features' words
+//   [7:0] x0_a_b: uint8: floor(float32(value)), saturated to 0..255; 90.0 becomes 90
+//   [13:8] x1_finish: int6: floor(float32(value)), saturated to -32..30, 31 means missing; -7.0 becomes -7
+//   [16:14] x2_1st: category<5>: the category's code, 5 for any that is not 0..4; 1.0 becomes 1
 // y, 6 bits: the results
 //   [0:0] label: unsigned, index of the class
 //   [5:1] score0: signed, one step is worth the manifest's scale

@@ -2,10 +2,10 @@
  * Written by forestc; change the model and compile again rather than this file.
  * C99, no heap, no floating-point arithmetic, no library calls.
  *
- * x: the features' words, floor(value * 2^fraction) saturated to their bits, in this order:
- *   x[0] a_b: uint8
- *   x[1] finish: int6, 31 means missing
- *   x[2] 1st: category<5>
+ * x: the features' words, in this order:
+ *   x[0] a_b: uint8: floor(float32(value)), saturated to 0..255; 90.0 becomes 90
+ *   x[1] finish: int6: floor(float32(value)), saturated to -32..30, 31 means missing; -7.0 becomes -7
+ *   x[2] 1st: category<5>: the category's code, 5 for any that is not 0..4; 1.0 becomes 1
  */
 #ifndef FORESTC_SMALL_MODEL_H
 #define FORESTC_SMALL_MODEL_H
