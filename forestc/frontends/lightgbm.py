@@ -270,13 +270,14 @@ def _trees(saved: SavedModel, where: str) -> tuple[list[Feature], list[Tree]]:
         )
         first, leaf = first + splits, leaf + leaves
     labels = _labels(saved, where)
+    named = any(name != f"Column_{column}" for column, name in enumerate(saved.names))  # else LightGBM made them up
 
     def make(column: int) -> Feature:
         if column not in as_category:
-            return Feature(saved.names[column], FLOAT64, column, True, FLOAT64)
+            return Feature(saved.names[column], FLOAT64, column, True, FLOAT64, named=named)
         names = labels.get(column, ())
         number = Category(max(highest[column] + 1, len(names)), "trunc")
-        return Feature(saved.names[column], number, column, True, FLOAT64, names)
+        return Feature(saved.names[column], number, column, True, FLOAT64, names, named)
 
     return read_features(found, len(saved.names), make, where)
 
@@ -331,8 +332,15 @@ def _numeric(
 
 
 def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
-    """The texts of each column of text categories. The model tells them in order but not of which columns: where
-    not as many were trained on as categories (some may be constant or ordered), rows must hold codes."""
+    """The texts of each column of text categories.
+
+    The model tells the categories of a data frame's columns in their order, but not of which columns: they are those
+    that were trained on as categories, unless these were named (`categorical_feature`) or some are ordered or constant;
+    then LightGBM takes the codes of the others as numbers. Where not as many columns were trained on as categories, or
+    one saw a code past its texts, rows must hold codes. Where another reading is possible, a wrong one is refused when
+    rows are read: they hold numbers where names are wanted. Categories that look like numbers would slip through, so
+    such models are refused. Raises ModelError.
+    """
     told = [] if saved.pandas is None else saved.pandas
     if not isinstance(told, list) or not all(isinstance(names, list) for names in told):
         raise ModelError("pandas_categorical is no list of lists", where=where)
@@ -343,12 +351,54 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
                 where=where,
                 do="train on codes from 0 up, or on text: rows alone don't say which is meant",
             )
-    if len(told) != len(saved.categorical):
+    likely = list(saved.categorical)
+    fits = len(told) == len(likely) and all(_fits(saved, *pair) for pair in zip(likely, told, strict=True))
+    doubtful = [names for names in told if any(map(_like_a_number, names))]
+    if doubtful and not (fits and _only_place(saved, told)):
+        raise ModelError(
+            f"does not say which column of the data frame has the categories {doubtful[0][:5]}",
+            where=where,
+            do="name all category columns in categorical_feature, or train on codes",
+        )
+    if not fits:
         return {}
     texts = {}
-    for column, names in zip(saved.categorical, told, strict=True):
+    for column, names in zip(likely, told, strict=True):
         if names and all(isinstance(name, str) for name in names):
             if len(names) > MAX_CATEGORIES:
                 raise ModelError(f"column {column} has {len(names)} categories", where=where, do="encode it first")
             texts[column] = tuple(names)
     return texts
+
+
+def _fits(saved: SavedModel, column: int, names: Sequence[Any]) -> bool:
+    """Whether a column may have had these categories, as far as its training values say."""
+    low, high = saved.seen[column] or (0.0, 0.0)  # a constant may be any
+    whole = low == math.floor(low) and high == math.floor(high)
+    return high < max(1, len(names)) and (column in saved.categorical or (low >= 0 and whole))
+
+
+def _only_place(saved: SavedModel, told: Sequence[Sequence[Any]]) -> bool:
+    """Whether the lists of categories fit one choice of columns alone, in their order: as far left as they can be is as
+    far right as they can be."""
+
+    def greedy(columns: Sequence[int], lists: Sequence[Sequence[Any]]) -> list[int]:
+        found: list[int] = []
+        for column in columns:
+            if len(found) < len(lists) and _fits(saved, column, lists[len(found)]):
+                found.append(column)
+        return found
+
+    columns = range(len(saved.names))
+    return greedy(columns, told) == greedy(columns[::-1], told[::-1])[::-1]
+
+
+def _like_a_number(name: Any) -> bool:
+    """Whether a file's reader may take a text for a number or truth value."""
+    if not isinstance(name, str) or name.lower() in ("true", "false"):
+        return isinstance(name, str)
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
