@@ -334,12 +334,12 @@ def _numeric(
 def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
     """The texts of each column of text categories.
 
-    The model tells the categories of a data frame's columns in their order, but not of which columns: they are those
-    that were trained on as categories, unless these were named (`categorical_feature`) or some are ordered or constant;
-    then LightGBM takes the codes of the others as numbers. Where not as many columns were trained on as categories, or
-    one saw a code past its texts, rows must hold codes. Where another reading is possible, a wrong one is refused when
-    rows are read: they hold numbers where names are wanted. Categories that look like numbers would slip through, so
-    such models are refused. Raises ModelError.
+    The model tells the categories of a data frame's columns in their order, but not of which columns. Where training
+    values leave one choice of columns, that is it. Else they are taken to be those trained on as categories, if there
+    are as many. Where that is wrong, since `categorical_feature` named a column of codes in place of one of them, rows
+    are refused: they hold numbers in the former, if conditions read it. Columns of categories that were not trained on
+    as such (LightGBM takes the codes as numbers), and all where no choice fits, take codes in rows and no texts.
+    Categories that look like numbers could slip through: they need a single choice. Raises ModelError.
     """
     told = [] if saved.pandas is None else saved.pandas
     if not isinstance(told, list) or not all(isinstance(names, list) for names in told):
@@ -351,20 +351,18 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
                 where=where,
                 do="train on codes from 0 up, or on text: rows alone don't say which is meant",
             )
-    likely = list(saved.categorical)
-    fits = len(told) == len(likely) and all(_fits(saved, *pair) for pair in zip(likely, told, strict=True))
-    doubtful = [names for names in told if any(map(_like_a_number, names))]
-    if doubtful and not (fits and _only_place(saved, told)):
-        raise ModelError(
-            f"does not say which column of the data frame has the categories {doubtful[0][:5]}",
-            where=where,
-            do="name all category columns in categorical_feature, or train on codes",
-        )
-    if not fits:
-        return {}
+    only = _only_place(saved, told)
+    place = only or _likely_place(saved, told)
+    for index, names in enumerate(told):
+        if any(map(_like_a_number, names)) and not (only and only[index] in saved.categorical):
+            raise ModelError(
+                f"does not say which column of the data frame has the categories {names[:5]}",
+                where=where,
+                do="name all category columns in categorical_feature, or train on codes",
+            )
     texts = {}
-    for column, names in zip(likely, told, strict=True):
-        if names and all(isinstance(name, str) for name in names):
+    for column, names in zip(place, told, strict=False):  # no place, no texts
+        if column in saved.categorical and names and all(isinstance(name, str) for name in names):
             if len(names) > MAX_CATEGORIES:
                 raise ModelError(f"column {column} has {len(names)} categories", where=where, do="encode it first")
             texts[column] = tuple(names)
@@ -378,19 +376,33 @@ def _fits(saved: SavedModel, column: int, names: Sequence[Any]) -> bool:
     return high < max(1, len(names)) and (column in saved.categorical or (low >= 0 and whole))
 
 
-def _only_place(saved: SavedModel, told: Sequence[Sequence[Any]]) -> bool:
-    """Whether the lists of categories fit one choice of columns alone, in their order: as far left as they can be is as
-    far right as they can be."""
-
-    def greedy(columns: Sequence[int], lists: Sequence[Sequence[Any]]) -> list[int]:
-        found: list[int] = []
-        for column in columns:
-            if len(found) < len(lists) and _fits(saved, column, lists[len(found)]):
-                found.append(column)
-        return found
-
+def _only_place(saved: SavedModel, told: Sequence[Sequence[Any]]) -> list[int]:
+    """The columns of the lists of categories, where these fit one choice of columns alone, in their order: as far left
+    as they can be is as far right as they can be. Else none."""
     columns = range(len(saved.names))
-    return greedy(columns, told) == greedy(columns[::-1], told[::-1])[::-1]
+    left = _leftmost(saved, columns, told)
+    return left if left == _leftmost(saved, columns[::-1], told[::-1])[::-1] else []
+
+
+def _likely_place(saved: SavedModel, told: Sequence[Sequence[Any]]) -> list[int]:
+    """The columns trained on as categories, if they may be those of the lists, and rows would show where they are not (a
+    column of codes that no condition reads would not). Else none."""
+    place = list(saved.categorical)
+    if len(told) != len(place) or not all(_fits(saved, *pair) for pair in zip(place, told, strict=True)):
+        return []
+    for unread in set(place) - set(saved.feature.tolist()):
+        if len(told) > 1 and _leftmost(saved, [k for k in range(len(saved.names)) if k != unread], told):
+            return []
+    return place
+
+
+def _leftmost(saved: SavedModel, columns: Sequence[int], told: Sequence[Sequence[Any]]) -> list[int]:
+    """The first of these columns that all the lists fit, in their order; none if they do not fit."""
+    found: list[int] = []
+    for column in columns:
+        if len(found) < len(told) and _fits(saved, column, told[len(found)]):
+            found.append(column)
+    return found if len(found) == len(told) else []
 
 
 def _like_a_number(name: Any) -> bool:
