@@ -38,22 +38,8 @@ BLOCK_BYTES = 8 << 20
 BATCH_ROWS = 16384
 BATCH_VALUES = 1 << 24
 # What a CSV file says of a missing value: what pandas reads as one.
-NULLS: tuple[str, ...] = (
-    "",
-    "#N/A",
-    "#N/A N/A",
-    "#NA",
-    "-1.#IND",
-    "-1.#QNAN",
-    "-NaN",
-    "-nan",
-    "1.#IND",
-    "1.#QNAN",
-    "<NA>",
-    "N/A",
-    "NA",
-)
-NULLS += ("NULL", "NaN", "None", "n/a", "nan", "null")
+_NULLS = "#N/A #NA -1.#IND -1.#QNAN -NaN -nan 1.#IND 1.#QNAN <NA> N/A NA NULL NaN None n/a nan null"
+NULLS = ("", "#N/A N/A", *_NULLS.split())
 
 
 @dataclass(frozen=True)

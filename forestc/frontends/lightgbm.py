@@ -385,8 +385,8 @@ def _only_place(saved: SavedModel, told: Sequence[Sequence[Any]]) -> list[int]:
 
 
 def _likely_place(saved: SavedModel, told: Sequence[Sequence[Any]]) -> list[int]:
-    """The columns trained on as categories, if they may be those of the lists, and rows would show where they are not (a
-    column of codes that no condition reads would not). Else none."""
+    """The columns trained on as categories, if they may be those of the lists, and rows would show if they were not: a
+    column of codes that no condition reads would not. Else none."""
     place = list(saved.categorical)
     if len(told) != len(place) or not all(_fits(saved, *pair) for pair in zip(place, told, strict=True)):
         return []
