@@ -372,7 +372,7 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
 def _fits(saved: SavedModel, column: int, names: Sequence[Any]) -> bool:
     """Whether a column may have had these categories, as far as its training values say."""
     low, high = saved.seen[column] or (0.0, 0.0)  # a constant may be any
-    whole = low == math.floor(low) and high == math.floor(high)
+    whole = low.is_integer() and high.is_integer()  # neither is an infinite one
     return high < max(1, len(names)) and (column in saved.categorical or (low >= 0 and whole))
 
 
