@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from forestc.errors import ForestcError
 
@@ -154,7 +155,8 @@ def compile_(
             name=name,
             progress=say,
         )
-    _show(json_, done.figures, lambda: compile_tables(done.figures, not done.design.forest.decides))
+    notes = [Text(f"note: {note}") for note in done.figures["notes"]]  # names are no markup
+    _show(json_, done.figures, lambda: [*compile_tables(done.figures, not done.design.forest.decides), *notes])
 
 
 @app.command()

@@ -27,6 +27,7 @@ from forestc.data.cluster import on_cluster
 from forestc.design import MANIFEST, MODEL, QUANTISED, REPORT, Design, open_design, write_folder
 from forestc.errors import CheckError, OptionError
 from forestc.estimate import estimates, latency_for
+from forestc.forest.columns import adopt_names, some_names
 from forestc.forest.ir import Forest
 from forestc.forest.rows import Judged, Rows
 from forestc.forest.text import print_forest
@@ -66,7 +67,7 @@ def quantize(
     ForestcError.
     """
     forest = load(model)
-    opened = rows_from(rows, forest, truth)
+    opened, forest, _ = _open_rows(rows, forest, truth)
     judged = opened if held_out is None else _judged(opened, held_out, forest, truth)
     return run_passes(forest, passes_from(passes), judged)[0]
 
@@ -101,7 +102,8 @@ def compile(
     what passes find out about rows they find out there. latency: clock cycles, 0 for combinational logic. stream: an
     AXI4-Stream wrapper of the Verilog core and its cocotb test bench as well. device, native: synthesised for it,
     placed and routed as well, as `synth` does: `figures["synthesis"]`. clock_mhz: the clock wanted on that device
-    instead of a latency, which is then the least with which the estimate reaches it. Raises ForestcError.
+    instead of a latency, which is then the least with which the estimate reaches it. A model without column names takes
+    those of the rows, in their order: `figures["notes"]` says so. Raises ForestcError.
     """
     clock = _Clock(progress)
     if not targets:
@@ -123,7 +125,9 @@ def compile(
     with clock.measure("load"):
         source = load(model, trust_pickle=trust_pickle)
         source = replace(source, name=name or source.name)
-        opened = rows_from(rows, source, label)
+        opened, source, notes = _open_rows(rows, source, label)
+        for note in notes:
+            progress(note)
     with clock.measure("passes"), on_cluster(opened, scheduler) as placed:
         judged = placed if held_out is None else _judged(placed, held_out, source, label)
         forest, steps = run_passes(source, steps_wanted, judged, progress)
@@ -158,6 +162,7 @@ def compile(
         agreed = agreement(source, forest, opened)
         _simulate_some(forest, netlist, opened)
     figures = _figures(Path(out), sorted(set(targets)), source, forest, netlist, steps, agreed)
+    figures["notes"] = list(notes)
     if "verilog" in targets:
         figures["estimate"] = estimates(netlist, device)
     figures["seconds"] = clock.seconds
@@ -171,6 +176,16 @@ def compile(
         figures["synthesis"] = synth(design, device, native=native, progress=progress)
         clock.seconds |= figures["synthesis"]["seconds"]
     return Compiled(design, tuple(steps), agreed, figures)
+
+
+def _open_rows(rows: Any, forest: Forest, label: Any) -> tuple[Rows, Forest, tuple[str, ...]]:
+    """The rows, the forest with their columns' names where it has none of its own, and what is to be said of that."""
+    opened = rows_from(rows, forest, label)
+    names: tuple[str, ...] = getattr(opened, "names", ())
+    if not names:
+        return opened, forest, ()
+    note = f"the model has no column names: the rows' columns are taken in their order, {some_names(names)}"
+    return opened, adopt_names(forest, names), (note,)
 
 
 def _delays_of(device: str | None) -> str:

@@ -47,7 +47,7 @@ def on_grid(forest: Forest, number: Fixed, outputs: str = "label", leaf_bits: in
     outputs: label keeps the decision; scores drops it, and rounds leaves to multiples of a power of two, the largest
     leaf to `leaf_bits` bits. Raises ModelError for what no sum of leaves decides.
     """
-    features = tuple(replace(f, name=f"x{i}", missing=False) for i, f in enumerate(forest.features))
+    features = tuple(replace(f, name=f"x{i}", missing=False, named=False) for i, f in enumerate(forest.features))
     forest = changed(forest, features=features)
     if outputs == "scores":
         forest = changed(forest, decision=Decision("none"), classes=(), link=Link())

@@ -23,7 +23,9 @@ def work(tmp_path_factory):
     folder = tmp_path_factory.mktemp("work")
     model, X, y = trained("xgboost-binary")
     names = [f"f{i}" for i in range(30)]
-    model.save_model(folder / "ill.json")
+    booster = model.get_booster().copy()
+    booster.feature_names = names
+    booster.save_model(folder / "ill.json")
     pd.DataFrame(X, columns=names).assign(target=y).to_csv(folder / "rows.csv", index=False)
     pd.DataFrame(X[:40], columns=names).assign(target=y[:40]).to_parquet(folder / "few.parquet")
     return folder

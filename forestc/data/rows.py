@@ -1,7 +1,11 @@
 """Rows for a model from CSV (gzip too), Parquet, Arrow, NumPy, or arrays in memory.
 
-Columns are matched to features by name where the file and the model both have names, else by
-position. Files are read in batches, again and again, and never whole.
+Columns are matched to features as `forestc.forest.columns` says. Files are read in batches, again and again, and never
+whole.
+
+A CSV file's missing values are empty fields and the texts that pandas takes for missing (NA, null, nan, None, ...). A
+text that is the name of one of a column's categories is that category there, and never missing; an empty field is
+always missing. So a file of a column with a category called NA has to leave missing values of that column empty.
 """
 
 from __future__ import annotations
@@ -24,15 +28,18 @@ import pyarrow.dataset
 from numpy.typing import NDArray
 
 from forestc.errors import OptionError, RowsError
-from forestc.forest.evaluate import found_names, generic, numeric
+from forestc.forest.columns import Places, find_columns, some_names, unique_names
+from forestc.forest.evaluate import numeric
+from forestc.forest.frames import frame_labels, frame_numbers, mixed_categories
 from forestc.forest.ir import Forest
-from forestc.forest.numbers import Category
 from forestc.forest.rows import ArrayRows, Batch, Rows
 
 BLOCK_BYTES = 8 << 20
 BATCH_ROWS = 16384
 BATCH_VALUES = 1 << 24
-_NULLS = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
+# What a CSV file says of a missing value: what pandas reads as one.
+_NULLS = "#N/A #NA -1.#IND -1.#QNAN -NaN -nan 1.#IND 1.#QNAN <NA> N/A NA NULL NaN None n/a nan null"
+NULLS = ("", "#N/A N/A", *_NULLS.split())
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,8 @@ class TableRows:
 
     open: starts reading afresh and gives Arrow batches of the wanted columns.
     wanted: file column of each of the model's columns, None where no condition reads it.
-    names: of the model's columns that take text, the names of their categories.
+    labels: of the model's columns that take text, the names of their categories.
+    names: as in ArrayRows. nulls: texts that stand for a missing value where they are no category's name.
     """
 
     open: Callable[[], Iterator[pa.RecordBatch]]
@@ -49,7 +57,9 @@ class TableRows:
     label: str | None
     classes: tuple[Any, ...]
     where: str
-    names: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    labels: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    nulls: tuple[str, ...] = ()
 
     def batches(self) -> Iterator[Batch]:
         """Raises RowsError, naming column and row, for what is no number."""
@@ -58,9 +68,16 @@ class TableRows:
             if not table.num_rows:
                 continue
             X = np.zeros((table.num_rows, len(self.wanted)))
+            text: dict[bool, str] = {}
             for column, name in enumerate(self.wanted):
-                if name is not None:
-                    X[:, column] = _numbers(table.column(name), name, self.where, self.names.get(column, ()))
+                if name is None:
+                    continue
+                values, labels = table.column(name), self.labels.get(column, ())
+                X[:, column] = _numbers(values, name, self.where, labels, self.nulls)
+                if labels and values.null_count < len(values):
+                    text[_is_text(values)] = name
+            if len(text) > 1:
+                raise mixed_categories(text[True], text[False], self.where)
             truth = None if self.label is None else self._truth(table.column(self.label), start)
             start += table.num_rows
             yield Batch(X, truth)
@@ -130,21 +147,24 @@ def _as_number(label: Any) -> float | None:
         return None
 
 
-def _names(forest: Forest) -> dict[int, tuple[str, ...]]:
+def _is_number(text: str) -> bool:
+    return _as_number(text) is not None
+
+
+def _labels(forest: Forest) -> dict[int, tuple[str, ...]]:
     """The names of categories, by column, of the features that have some."""
     return {feature.column: feature.labels for feature in forest.features if feature.labels}
 
 
-def _numbers(column: pa.Array, name: str, where: str, names: tuple[str, ...] = ()) -> NDArray[np.float64]:
-    """A column as float64, NaN where a value is missing. names: of categories, which become their codes, and
-    any other text -1."""
-    if names and pa.types.is_dictionary(column.type):
+def _numbers(
+    column: pa.Array, name: str, where: str, labels: tuple[str, ...] = (), nulls: tuple[str, ...] = ()
+) -> NDArray[np.float64]:
+    """A column as float64, NaN where a value is missing. labels: names of categories, which become their codes, and
+    any other text -1, or NaN where it is one of `nulls`. Categories that are numbers stand for themselves."""
+    if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if names and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        text = column.cast(pa.string())
-        codes = pyarrow.compute.index_in(text, value_set=pa.array(names, pa.string()))
-        known = codes.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.float64)
-        return np.where(text.is_null().to_numpy(zero_copy_only=False), np.nan, known)
+    if labels and _is_text(column):
+        return _codes(column.cast(pa.string()), name, where, labels, nulls)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
@@ -154,6 +174,42 @@ def _numbers(column: pa.Array, name: str, where: str, names: tuple[str, ...] = (
             do="encode it as the model was trained",
         )
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _is_text(column: pa.Array) -> bool:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    return any(is_kind(kind) for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
+
+
+def _codes(
+    text: pa.Array, name: str, where: str, labels: tuple[str, ...], nulls: tuple[str, ...]
+) -> NDArray[np.float64]:
+    if "" in labels and "" in nulls and pyarrow.compute.any(pyarrow.compute.equal(text, "")).as_py():
+        raise RowsError(
+            f"a field of column {name!r} is empty, and so is the name of one of its categories",
+            where=where,
+            do="write Parquet, where a missing value and an empty text are not the same",
+        )
+    absent = pyarrow.compute.is_in(
+        text, value_set=pa.array([null for null in nulls if null not in labels], pa.string())
+    )
+    absent = pyarrow.compute.or_(text.is_null(), absent).to_numpy(zero_copy_only=False)
+    codes = pyarrow.compute.index_in(text, value_set=pa.array(labels, pa.string()))
+    known = codes.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.float64)
+    if nulls and not (known[~absent] >= 0).any() and not any(map(_is_number, labels)):
+        _refuse_numbers(text.filter(pa.array(~absent)), name, where, labels)
+    return np.where(absent, np.nan, known)
+
+
+def _refuse_numbers(text: pa.Array, name: str, where: str, labels: tuple[str, ...]) -> None:
+    """A file of text does not say whether numbers are codes or names that the model does not know."""
+    unknown = text.unique().to_pylist()
+    if unknown and all(map(_is_number, unknown)):
+        raise RowsError(
+            f"column {name!r} holds {unknown[0]!r}, and its categories have names",
+            where=where,
+            do=f"write names: {some_names(labels)}",
+        )
 
 
 def _first_line(error: Exception) -> str:
@@ -200,35 +256,28 @@ def rows_from(rows: Any, forest: Forest, truth: Any = None) -> Rows:
         return open_rows(rows, forest, None if truth is None else str(truth))
     if isinstance(rows, ArrayRows | TableRows):
         return rows
-    if hasattr(rows, "columns") and not isinstance(rows, np.ndarray):
-        if isinstance(truth, str):
-            if truth not in rows.columns:
-                raise RowsError(f"there is no column {truth!r}", where="the data frame", do="name the label column")
-            rows, truth = rows.drop(columns=truth), rows[truth]
-        data = _frame(rows, forest)
-    else:
-        data = numeric(forest, rows)
-    return _array_rows(data, truth, forest, "the rows")
+    labels = frame_labels(rows)
+    if labels is None:
+        return _array_rows(numeric(forest, rows), truth, forest, "the rows")
+    if isinstance(truth, str | int):
+        rows, labels, truth = _without(rows, labels, truth)
+    data, places = frame_numbers(forest, rows, labels)
+    return replace(_array_rows(data, truth, forest, "the data frame"), names=places.names)
 
 
-def _frame(frame: Any, forest: Forest) -> NDArray[np.float64]:
+def _without(frame: Any, labels: list[Any], label: str | int) -> tuple[Any, list[Any], Any]:
+    """A frame or table without the label's column, what its columns are called, and that column."""
     where = "the data frame"
-    try:
-        table = frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowException, ValueError, TypeError) as error:
-        raise RowsError(f"not a table of numbers ({_first_line(error)})", where=where) from None
-    if len(set(table.column_names)) != len(table.column_names):
-        raise RowsError("two columns have one name", where=where)
-    data = np.zeros((table.num_rows, forest.columns))
-    labels = _names(forest)
-    coded = {feature.column for feature in forest.features if isinstance(feature.number, Category)}
-    for column, name in enumerate(_match(list(table.column_names), forest, where)):
-        if name is not None:
-            values = table.column(name).combine_chunks()
-            if pa.types.is_dictionary(values.type) and column not in coded:
-                values = values.cast(values.type.value_type)  # a categorical column of numbers stands for its values
-            data[:, column] = _numbers(values, name, where, labels.get(column, ()))
-    return data
+    unique_names(labels, where)
+    if label not in labels:
+        raise RowsError(
+            f"there is no column {label!r}", where=where, do=f"it has: {some_names([str(name) for name in labels])}"
+        )
+    place = labels.index(label)
+    kept = [index for index in range(len(labels)) if index != place]
+    if isinstance(frame, pa.Table):
+        return frame.select(kept), [labels[index] for index in kept], frame.column(place).to_pylist()
+    return frame.drop(columns=[label]), [labels[index] for index in kept], frame[label]
 
 
 def _array_rows(data: NDArray[np.float64], truth: Any, forest: Forest, where: str) -> ArrayRows:
@@ -240,6 +289,8 @@ def _array_rows(data: NDArray[np.float64], truth: Any, forest: Forest, where: st
         )
     if not len(data):
         raise RowsError("there are no rows", where=where, do="give at least one")
+    if truth is not None and np.ndim(truth) != 1:
+        raise RowsError("the labels are not a list", where=where, do="give one label a row")
     if truth is not None and len(truth) != len(data):
         raise RowsError(f"{len(truth)} labels for {len(data)} rows", where=where)
     labels = None if truth is None else truth_of(list(np.asarray(truth).tolist()), forest.classes, where)
@@ -300,29 +351,31 @@ def _csv_rows(path: Path, forest: Forest, label: str | None) -> Rows:
     headed = _is_header(first, forest, label)
     options = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES, autogenerate_column_names=not headed)
 
-    def opened(convert: pyarrow.csv.ConvertOptions | None = None) -> Any:
+    def opened(types: Mapping[str, pa.DataType] | None = None) -> Any:
         source = pa.input_stream(str(path), compression="gzip" if zipped else None)
+        # a text column keeps what stands for missing in others: it may be a category's name
+        wanted = {} if types is None else {"column_types": types, "include_columns": list(types)}
+        convert = pyarrow.csv.ConvertOptions(null_values=NULLS, strings_can_be_null=False, **wanted)
         return pyarrow.csv.open_csv(source, read_options=options, convert_options=convert)
 
     try:
-        names = opened().schema.names
+        schema = opened().schema
     except (pa.ArrowException, OSError) as error:
         raise RowsError(f"not a readable CSV file ({_first_line(error)})", where=str(path)) from None
-    wanted, label = _columns(names, forest, label, str(path), headed)
-    labels = _names(forest)
+    wanted, label, names = _columns(schema.names, forest, label, str(path), headed)
+    labels = _labels(forest)
     types = {
-        name: pa.string() if column in labels else pa.float64()
+        name: pa.string()
+        if column in labels
+        else pa.bool_()  # True and False
+        if pa.types.is_boolean(schema.field(name).type)
+        else pa.float64()
         for column, name in enumerate(wanted)
         if name is not None
     }
     if label is not None:
         types[label] = pa.string()
-    known = {name for names_ in labels.values() for name in names_}  # a category may be called NA
-    nulls = [text for text in pyarrow.csv.ConvertOptions().null_values if text not in known]
-    convert = pyarrow.csv.ConvertOptions(
-        column_types=types, include_columns=list(types), null_values=nulls, strings_can_be_null=True
-    )
-    return TableRows(lambda: iter(opened(convert)), wanted, label, forest.classes, str(path), labels)
+    return TableRows(lambda: iter(opened(types)), wanted, label, forest.classes, str(path), labels, names, NULLS)
 
 
 def _is_header(line: str, forest: Forest, label: str | None) -> bool:
@@ -330,12 +383,13 @@ def _is_header(line: str, forest: Forest, label: str | None) -> bool:
     frames without names are written, or mostly text. Text in a label column alone makes no header, and a
     name (or a label's position) that could be a value counts only if all features' names are there."""
     cells = [cell.strip() for cell in next(csv.reader([line]), [])]
-    names = {feature.name for feature in forest.features}
-    if {name for name in (label, *names) if name is not None and _as_number(name) is None} & set(cells):
+    names = {feature.name for feature in forest.features if feature.named}
+    if {name for name in (label, *names) if name is not None and not _is_number(name)} & set(cells):
         return True
     if len(names) > 1 and names <= set(cells):
         return True
-    numbers = [cell for cell in cells if _as_number(cell) is not None or cell.lower() in _NULLS]
+    values = {"?", *NULLS, *(text for feature in forest.features for text in feature.labels)}
+    numbers = [cell for cell in cells if _is_number(cell) or cell in values]
     if len(numbers) > 2 and numbers == [str(index) for index in range(len(numbers))]:
         return True
     return 2 * len(numbers) < len(cells)
@@ -346,10 +400,10 @@ def _dataset_rows(path: Path, form: str, forest: Forest, label: str | None) -> R
         dataset = pyarrow.dataset.dataset(path, format=form)
     except (pa.ArrowException, OSError) as error:
         raise RowsError(f"not a readable {form} file ({_first_line(error)})", where=str(path)) from None
-    wanted, label = _columns(dataset.schema.names, forest, label, str(path), True)
+    wanted, label, names = _columns(dataset.schema.names, forest, label, str(path), True)
     needed = [name for name in wanted if name is not None] + ([label] if label is not None else [])
     files = _Files(str(path.absolute()), form, tuple(needed))
-    return TableRows(files, wanted, label, forest.classes, str(path), _names(forest))
+    return TableRows(files, wanted, label, forest.classes, str(path), _labels(forest), names)
 
 
 @dataclass(frozen=True)
@@ -393,44 +447,16 @@ class _Files:
 
 def _columns(
     names: list[str], forest: Forest, label: str | None, where: str, headed: bool
-) -> tuple[tuple[str | None, ...], str | None]:
-    """The file's column for each of the model's, and the label's."""
-    if len(set(names)) != len(names):
-        raise RowsError("two columns have one name", where=where)
+) -> tuple[tuple[str | None, ...], str | None, tuple[str, ...]]:
+    """The file's column for each of the model's, and the label's; and the names of TableRows."""
+    unique_names(names, where)
     if label is not None and label not in names:
         if headed and not re.fullmatch(r"-?\d+", label):
-            raise RowsError(f"there is no column {label!r}", where=where, do=f"it has: {_some(names)}")
+            raise RowsError(f"there is no column {label!r}", where=where, do=f"it has: {some_names(names)}")
         label = names[_position(label, len(names), where)]
-    return _match([name for name in names if name != label], forest, where, headed), label
-
-
-def _match(names: list[str], forest: Forest, where: str, named: bool = True) -> tuple[str | None, ...]:
-    """By name if the file has every feature's, by position if either side has no real names."""
-    result: list[str | None] = [None] * forest.columns
-    said = [feature.name for feature in forest.features]
-    matched = found_names(said, names)
-    missing = [name for name, found in zip(said, matched, strict=True) if found is None]
-    unique = len(set(said)) == len(said)  # two features of one name can only go by position
-    if named and not missing and unique:
-        for feature, found in zip(forest.features, matched, strict=True):
-            result[feature.column] = found
-        return tuple(result)
-    if named and unique and not any(generic(side) for side in (said, names)):
-        raise RowsError(
-            f"column {missing[0]!r} is missing" + (f" and {len(missing) - 1} more" if missing[1:] else ""),
-            where=where,
-            do=f"it has: {_some(names)}",
-        )
-    if len(names) != forest.columns:
-        raise RowsError(
-            f"has {len(names)} columns beside the label",
-            where=where,
-            do=f"the model takes {forest.columns}; name the label column, if there is one",
-        )
-    for feature in forest.features:
-        result[feature.column] = names[feature.column]
-    return tuple(result)
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    others = [name for name in names if name != label]
+    places: Places = find_columns(forest, others if headed else len(others), where)
+    wanted: list[str | None] = [None] * forest.columns
+    for feature, place in zip(forest.features, places.columns, strict=True):
+        wanted[feature.column] = others[place]
+    return tuple(wanted), label, places.names

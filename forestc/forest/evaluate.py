@@ -7,8 +7,7 @@ level in plain NumPy. After quantisation both are integer arithmetic, and every 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forestc.errors import RowsError
+from forestc.forest.frames import frame_labels, frame_numbers
 from forestc.forest.ir import LEAF, NO_SET, Decision, Forest, Link, LinkKind, Member, Part, Tree
 from forestc.forest.numbers import Category, Float, FloatArray, round_to, to_words, word_range
 
@@ -70,36 +70,15 @@ def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
     return result
 
 
-_GENERIC_NAME = re.compile(r"[fx]?\d+|column_\d+", re.IGNORECASE)
-
-
-def generic(names: Iterable[str]) -> bool:
-    """Whether names say no more than a position: x0, f1, column_2, 3."""
-    return all(map(_GENERIC_NAME.fullmatch, names))
-
-
-def found_names(wanted: Sequence[str], held: Sequence[str]) -> list[str | None]:
-    """For each wanted name the one that is held: itself, or the only one that differs from it by spaces and
-    underscores (LightGBM saves names that way); else None."""
-    loose: dict[str, list[str]] = {}
-    for name in held:
-        loose.setdefault(re.sub(r"\s", "_", name), []).append(name)
-    exact = set(held)
-
-    def found(name: str) -> str | None:
-        alike = loose.get(re.sub(r"\s", "_", name), [])
-        return name if name in exact else alike[0] if len(alike) == 1 else None
-
-    return [found(name) for name in wanted]
-
-
 def numeric(forest: Forest, rows: Any) -> NDArray[np.float64]:
     """Rows as float64: where a feature has labels, names become their codes, other text -1, and None is missing.
 
-    A data frame's columns are found by name where both sides have names. Raises RowsError for columns that are not
-    there, and for text anywhere else that a condition reads.
+    A data frame's columns are found as `forestc.forest.columns` says. Raises RowsError for columns that are not there,
+    and for text anywhere else that a condition reads.
     """
-    rows = _by_name(forest, rows)
+    names = frame_labels(rows)
+    if names is not None:
+        return frame_numbers(forest, rows, names)[0]
     labelled = any(feature.labels for feature in forest.features)
     held = rows.dtype if isinstance(rows, np.ndarray) else None
     if not labelled or (held is not None and held.kind in "biuf"):
@@ -122,24 +101,6 @@ def numeric(forest: Forest, rows: Any) -> NDArray[np.float64]:
             raise RowsError(
                 f"the rows are not numbers ({error})", where=f"feature {feature.name!r}", do="encode text columns first"
             ) from None
-    return result
-
-
-def _by_name(forest: Forest, rows: Any) -> Any:
-    """A data frame's columns in the forest's order, as objects; anything else as it is."""
-    columns = getattr(rows, "columns", None)
-    if columns is None or not all(isinstance(name, str) for name in columns):
-        return rows
-    names, held = [feature.name for feature in forest.features], list(columns)
-    if generic(names) or generic(held):
-        return rows
-    result = np.zeros((len(rows), forest.columns), dtype=object)
-    for feature, name in zip(forest.features, found_names(names, held), strict=True):
-        if name is None:
-            raise RowsError(f"the rows have no column {feature.name!r}", do="name the columns as the model was trained")
-        column = rows[name]
-        told = column.to_numpy(dtype=object, na_value=np.nan) if hasattr(column, "to_numpy") else column
-        result[:, feature.column] = np.asarray(told, dtype=object)
     return result
 
 

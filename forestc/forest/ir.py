@@ -56,6 +56,7 @@ class Feature:
     column: the feature's place in the source's rows, counted from 0.
     missing: whether a missing value (NaN) is accepted.
     labels: a category's names, code by code, where the source has text: raw rows may hold these.
+    named: whether the name is the source's own, or the rows'; one that was made up for want of any matches no column.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Feature:
     missing: bool = False
     raw: NumberType = FLOAT32
     labels: tuple[str, ...] = ()
+    named: bool = True
 
 
 @dataclass(frozen=True)

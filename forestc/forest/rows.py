@@ -30,11 +30,13 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class ArrayRows:
-    """Rows that lie in memory; `size` rows a batch."""
+    """Rows that lie in memory; `size` rows a batch. names: what they call the model's columns, where the model has no
+    names and they have (see `forestc.forest.columns`)."""
 
     X: NDArray[np.float64]
     truth: NDArray[Any] | None = None
     size: int = 32768
+    names: tuple[str, ...] = ()
 
     def batches(self) -> Iterator[Batch]:
         for start in range(0, len(self.X), self.size):

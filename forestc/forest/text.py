@@ -15,11 +15,11 @@
     2: 5 in [0.5,0.75] ? 5 : 6
     3: leaf 0.9585062 id 6
 
-A node line is `node: feature < threshold ? left : right`, `feature in {codes}` or `feature in [cuts]`, or
-`node: leaf values`; `id` where the source numbers the node otherwise. Floats are printed with as many
-digits as bring them back exactly. Behind an aggregate may stand `/ divisor`, behind a link `slope 2.0` and
-`shift 0.5`, behind a decision `ties last`, and behind a tree's outputs `drawn 120 of 120 seed 7`. Parts follow one
-another, each with lines of its own:
+A node line is `node: feature < threshold ? left : right`, `feature in {codes}` or `feature in [cuts]`, or `node: leaf
+values`; `id` where the source numbers the node otherwise. Floats are printed with as many digits as bring them back
+exactly. Behind a feature may stand `missing`, `labels ["a", "b"]` and, where its name is made up, `unnamed`; behind
+an aggregate `/ divisor`, behind a link `slope 2.0` and `shift 0.5`, behind a decision `ties last`, and behind a
+tree's outputs `drawn 120 of 120 seed 7`. Parts follow one another, each with lines of its own:
 
     part 0 3
     part-aggregate sum float64 bias-first / 20.0
@@ -76,7 +76,8 @@ def _lines(forest: Forest) -> Iterator[str]:
     for feature in forest.features:
         place = f"column {feature.column} raw {feature.raw}{' missing' * feature.missing}"
         labels = f" labels {json.dumps(list(feature.labels))}" if feature.labels else ""
-        yield f"feature {json.dumps(feature.name)} {feature.number} {place}{labels}"
+        made_up = " unnamed" * (not feature.named)
+        yield f"feature {json.dumps(feature.name)} {feature.number} {place}{labels}{made_up}"
     aggregate, *rest = _judgement(forest.whole, "")
     yield from (aggregate, f"bias {' '.join(repr(b) for b in forest.bias.tolist())}", *rest)
     for part in forest.parts:
@@ -135,7 +136,9 @@ _PART = ("part", *(f"part-{word}" for word in _JUDGEMENT), "part-scale")
 _HEADER = frozenset(("forest", "source", "pass", "columns", "feature", "bias", "scale", "combine", *_JUDGEMENT, *_PART))
 _FLOAT = r"[-+\w.]+"
 _STRING = r'"(?:[^"\\]|\\.)*"'
-_FEATURE = re.compile(rf"feature ({_STRING}) (\S+) column (\d{{1,9}}) raw (\S+)( missing)?(?: labels (\[.*\]))?")
+_FEATURE = re.compile(
+    rf"feature ({_STRING}) (\S+) column (\d{{1,9}}) raw (\S+)( missing)?(?: labels (\[.*\]))?( unnamed)?"
+)
 _AGGREGATE = re.compile(rf"(sum|min|max) (float32|float64) bias-(first|last)(?: / ({_FLOAT}))?")
 _LINK = re.compile(rf"({'|'.join(get_args(LinkKind))})(?: slope ({_FLOAT}))?(?: shift ({_FLOAT}))?")
 _DECISION = re.compile(rf"(none|threshold|argmax)(?: ({_FLOAT}))? on (scores|values)(?: ties (last))?")
@@ -199,6 +202,7 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantised: bo
                 raw=parse_number_type(match[4]),
                 missing=match[5] is not None,
                 labels=tuple(str(label) for label in json.loads(match[6] or "[]")),
+                named=match[7] is None,
             )
         )
     number = int if quantised else float

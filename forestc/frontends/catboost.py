@@ -111,7 +111,7 @@ class _Split(NamedTuple):
 @dataclass(frozen=True)
 class _Numbers:
     """The numeric features: the splits at all their borders, as `split_index` counts them, and what a document says
-    of each besides (border, float_feature_index); names by column; width of the rows."""
+    of each besides (border, float_feature_index); names by column ("": none); width of the rows."""
 
     splits: list[_Split]
     told: list[tuple[Any, int]]
@@ -132,7 +132,9 @@ def _forest(root: Document, predicts: str = "", trained: bool = False) -> Forest
     features, trees = read_features(
         trees,
         numbers.width,
-        lambda column: Feature(numbers.names[column], FLOAT32, column, missing=True),
+        lambda column: Feature(
+            numbers.names[column] or f"f{column}", FLOAT32, column, missing=True, named=bool(numbers.names[column])
+        ),
         root.where,
     )
     info = root.get("model_info") if root.has("model_info") else Document({}, "model_info", root.where)
@@ -177,7 +179,7 @@ def _add_splits(found: _Numbers, doc: Document, column: int) -> None:
     borders = doc.get("borders").array(np.float32)
     if not np.isfinite(borders).all() or (np.diff(borders) <= 0).any():
         raise doc.get("borders").fail("does not ascend or is not finite")
-    found.names[column] = (doc.get("feature_id").text() if doc.has("feature_id") else "") or f"f{column}"
+    found.names[column] = doc.get("feature_id").text() if doc.has("feature_id") else ""
     # without NaN in the training data a value is compared as it is, and NaN is greater than nothing
     missing_left = treatment != "AsTrue" or doc.get("has_nans").value is not True
     index = doc.get("feature_index").integer(0, MAX_COLUMNS - 1)

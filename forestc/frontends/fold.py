@@ -122,7 +122,7 @@ def fold(forest: Forest, columns: Sequence[Column], width: int, names: Sequence[
     rewritten = [_rewrite(forest, index, image, where) for index, image in enumerate(images)]
     moved = np.array([*(place.get(image.source, 0) for image in images), LEAF], dtype=np.int32)
     if not features and forest.features:  # only constants are read: any column will do
-        features = [Feature("x0", FLOAT64, 0, raw=FLOAT64)]
+        features = [Feature("x0", FLOAT64, 0, raw=FLOAT64, named=False)]
     trees = tuple(_placed(tree, rewritten, moved, features) for tree in forest.trees)
     return changed(forest, features=tuple(features), columns=width, trees=trees)
 
@@ -138,13 +138,13 @@ def _raw_feature(
         raise ModelError(f"column {source} is read as text and as numbers", where=where)
     labels = texts.pop()
     if labels is not None:
-        return Feature(name, Category(len(labels)), source, missing, FLOAT64, labels)
+        return Feature(name, Category(len(labels)), source, missing, FLOAT64, labels, names is not None)
     kept = {f.number for f, c in readers if isinstance(f.number, Category) and c.function is identity and not c.points}
     if kept:
         if len(kept) > 1 or any(not isinstance(f.number, Category) for f, _ in readers):
             raise ModelError(f"column {source} is read as a category and as a number", where=where)
-        return replace(readers[0][0], name=name, column=source, missing=missing)
-    return Feature(name, FLOAT64, source, missing, FLOAT64)
+        return replace(readers[0][0], name=name, column=source, missing=missing, named=names is not None)
+    return Feature(name, FLOAT64, source, missing, FLOAT64, named=names is not None)
 
 
 @dataclass(frozen=True)

@@ -270,13 +270,14 @@ def _trees(saved: SavedModel, where: str) -> tuple[list[Feature], list[Tree]]:
         )
         first, leaf = first + splits, leaf + leaves
     labels = _labels(saved, where)
+    named = any(name != f"Column_{column}" for column, name in enumerate(saved.names))  # else LightGBM made them up
 
     def make(column: int) -> Feature:
         if column not in as_category:
-            return Feature(saved.names[column], FLOAT64, column, True, FLOAT64)
+            return Feature(saved.names[column], FLOAT64, column, True, FLOAT64, named=named)
         names = labels.get(column, ())
         number = Category(max(highest[column] + 1, len(names)), "trunc")
-        return Feature(saved.names[column], number, column, True, FLOAT64, names)
+        return Feature(saved.names[column], number, column, True, FLOAT64, names, named)
 
     return read_features(found, len(saved.names), make, where)
 
@@ -331,8 +332,15 @@ def _numeric(
 
 
 def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
-    """The texts of each column of text categories. The model tells them in order but not of which columns: where
-    not as many were trained on as categories (some may be constant or ordered), rows must hold codes."""
+    """The texts of each column of text categories.
+
+    The model tells the categories of a data frame's columns in their order, but not of which columns. Where training
+    values leave one choice of columns, that is it. Else they are taken to be those trained on as categories, if there
+    are as many. Where that is wrong, since `categorical_feature` named a column of codes in place of one of them, rows
+    are refused: they hold numbers in the former, if conditions read it. Columns of categories that were not trained on
+    as such (LightGBM takes the codes as numbers), and all where no choice fits, take codes in rows and no texts.
+    Categories that look like numbers could slip through: they need a single choice. Raises ModelError.
+    """
     told = [] if saved.pandas is None else saved.pandas
     if not isinstance(told, list) or not all(isinstance(names, list) for names in told):
         raise ModelError("pandas_categorical is no list of lists", where=where)
@@ -343,12 +351,66 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
                 where=where,
                 do="train on codes from 0 up, or on text: rows alone don't say which is meant",
             )
-    if len(told) != len(saved.categorical):
-        return {}
+    only = _only_place(saved, told)
+    place = only or _likely_place(saved, told)
+    for index, names in enumerate(told):
+        if any(map(_like_a_number, names)) and not (only and only[index] in saved.categorical):
+            raise ModelError(
+                f"does not say which column of the data frame has the categories {names[:5]}",
+                where=where,
+                do="name all category columns in categorical_feature, or train on codes",
+            )
     texts = {}
-    for column, names in zip(saved.categorical, told, strict=True):
-        if names and all(isinstance(name, str) for name in names):
+    for column, names in zip(place, told, strict=False):  # no place, no texts
+        if column in saved.categorical and names and all(isinstance(name, str) for name in names):
             if len(names) > MAX_CATEGORIES:
                 raise ModelError(f"column {column} has {len(names)} categories", where=where, do="encode it first")
             texts[column] = tuple(names)
     return texts
+
+
+def _fits(saved: SavedModel, column: int, names: Sequence[Any]) -> bool:
+    """Whether a column may have had these categories, as far as its training values say."""
+    low, high = saved.seen[column] or (0.0, 0.0)  # a constant may be any
+    whole = low.is_integer() and high.is_integer()  # neither is an infinite one
+    return high < max(1, len(names)) and (column in saved.categorical or (low >= 0 and whole))
+
+
+def _only_place(saved: SavedModel, told: Sequence[Sequence[Any]]) -> list[int]:
+    """The columns of the lists of categories, where these fit one choice of columns alone, in their order: as far left
+    as they can be is as far right as they can be. Else none."""
+    columns = range(len(saved.names))
+    left = _leftmost(saved, columns, told)
+    return left if left == _leftmost(saved, columns[::-1], told[::-1])[::-1] else []
+
+
+def _likely_place(saved: SavedModel, told: Sequence[Sequence[Any]]) -> list[int]:
+    """The columns trained on as categories, if they may be those of the lists, and rows would show if they were not: a
+    column of codes that no condition reads would not. Else none."""
+    place = list(saved.categorical)
+    if len(told) != len(place) or not all(_fits(saved, *pair) for pair in zip(place, told, strict=True)):
+        return []
+    for unread in set(place) - set(saved.feature.tolist()):
+        if len(told) > 1 and _leftmost(saved, [k for k in range(len(saved.names)) if k != unread], told):
+            return []
+    return place
+
+
+def _leftmost(saved: SavedModel, columns: Sequence[int], told: Sequence[Sequence[Any]]) -> list[int]:
+    """The first of these columns that all the lists fit, in their order; none if they do not fit."""
+    found: list[int] = []
+    for column in columns:
+        if len(found) < len(told) and _fits(saved, column, told[len(found)]):
+            found.append(column)
+    return found if len(found) == len(told) else []
+
+
+def _like_a_number(name: Any) -> bool:
+    """Whether a file's reader may take a text for a number or truth value."""
+    if not isinstance(name, str) or name.lower() in ("true", "false"):
+        return isinstance(name, str)
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True

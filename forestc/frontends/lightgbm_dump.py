@@ -59,6 +59,7 @@ def parse_dump(root: Document) -> SavedModel:
         average=root.get("average_output").value is True,
         names=names,
         categorical=[k for k, name in enumerate(names) if infos.has(name) and infos.get(name).get("values").items()],
+        seen=[_seen(infos.get(name)) if infos.has(name) else None for name in names],
         pandas=root.get("pandas_categorical").value if root.has("pandas_categorical") else None,
         leaves=np.array([len(tree["leaf_value"]) for tree in trees], dtype=np.int64),
         feature=joined("split_feature"),
@@ -70,6 +71,14 @@ def parse_dump(root: Document) -> SavedModel:
         counts=(joined("internal_count"), joined("leaf_count")),
         categories=[tree["categories"] for tree in trees],
     )
+
+
+def _seen(info: Document) -> tuple[float, float]:
+    """A column's least and largest value, or code."""
+    codes = info.get("values").array(np.float64)
+    ends = codes if len(codes) else np.array([info.get(key).value for key in ("min_value", "max_value")], dtype=object)
+    found = Document(ends.tolist(), info.path, info.where).array(np.float64)
+    return float(found.min()), float(found.max())
 
 
 def _tree(doc: Document) -> dict[str, Any]:

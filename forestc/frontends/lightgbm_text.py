@@ -80,7 +80,8 @@ class SavedModel:
     """What LightGBM's text and JSON forms both say, in its own terms.
 
     outputs: trees an iteration. average: whether scores are divided by the iterations. categorical: columns
-    that were trained on as categories. pandas: the categories of a data frame's columns, or None.
+    that were trained on as categories. seen: each column's least and largest training value or code, None where it was
+    constant. pandas: the categories of a data frame's columns, or None.
     Trees lie end to end: tree k has leaves[k] leaves and leaves[k] - 1 splits, both numbered from 0; a child
     c >= 0 is split c, else leaf ~c. `feature`, `threshold`, `decision`, `left` and `right` have an entry a split,
     `values` one a leaf, `counts` (training rows, of the splits and of the leaves) likewise or None.
@@ -94,6 +95,7 @@ class SavedModel:
     average: bool
     names: Sequence[str]
     categorical: Sequence[int]
+    seen: Sequence[tuple[float, float] | None]
     pandas: Any
     leaves: NDArray[np.int64]
     feature: NDArray[Any]
@@ -133,6 +135,7 @@ def parse_text(data: bytes, where: str) -> SavedModel:
         average="average_output" in header,
         names=names,
         categorical=[column for column, info in enumerate(infos) if info != "none" and not info.startswith("[")],
+        seen=[_seen(info, f"{where}, feature_infos") for info in infos],
         pandas=_pandas_categorical(data, position, where),
         leaves=leaves,
         feature=numbers["split_feature"],
@@ -144,6 +147,17 @@ def parse_text(data: bytes, where: str) -> SavedModel:
         counts=(numbers["internal_count"], numbers["leaf_count"]) if numbers.keys() >= COUNTS else None,
         categories=[_categories(tree, f"{where}, tree {k}") for k, tree in enumerate(trees)],
     )
+
+
+def _seen(info: str, where: str) -> tuple[float, float] | None:
+    """The least and the largest value: `[low:high]` of numbers, `2:0:1` of codes."""
+    if info == "none":
+        return None
+    try:
+        values = [float(value) for value in info.removeprefix("[").removesuffix("]").split(":")]
+    except ValueError:
+        raise ModelError(f"holds what is no number: {info[:40]!r}", where=where) from None
+    return min(values), max(values)
 
 
 def _block(data: bytes, position: int, where: str, known: set[str]) -> tuple[dict[str, str], int]:

@@ -92,6 +92,8 @@ def side_by_side(forests: Sequence[Forest], where: str) -> Merged:
 def _both(a: Feature, b: Feature, where: str) -> Feature:
     """One feature that both can read."""
     missing = a.missing and b.missing
+    if b.named and not a.named:
+        a = replace(a, name=b.name, named=True)
     if (a.number, a.raw, a.labels) == (b.number, b.raw, b.labels):
         return replace(a, missing=missing)
     if isinstance(a.number, Category) or isinstance(b.number, Category):

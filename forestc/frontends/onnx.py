@@ -118,7 +118,7 @@ def _rows(walked: Walked, where: str) -> tuple[list[Feature], list[Any], int]:
     if width is None:  # a single input that does not say: as wide as what the trees read is known to be
         last = -1 if table.width is None else table.column(table.width - 1).index
         width = 1 + max([last, *(column.index for column in columns.values())])
-    made, columns = raw_features(columns, lambda index: walked.names.get(index, f"x{index}"))
+    made, columns = raw_features(columns, walked.names)
     trees = make_trees(walked.ensemble, columns, where)
     by_column = {feature.column: feature for feature in made}
     features, trees = read_features(trees, width, by_column.__getitem__, where)

@@ -121,11 +121,11 @@ def joined(parts: list[Conditions]) -> Conditions:
     )
 
 
-def raw_features(columns: Mapping[int, Column], name: Callable[[int], str]) -> tuple[list[Feature], dict[int, Column]]:
+def raw_features(columns: Mapping[int, Column], names: Mapping[int, str]) -> tuple[list[Feature], dict[int, Column]]:
     """Features of the raw columns read, ascending, and for each tree column what is left to be folded.
 
-    columns: by number of the tree operator's own column. Raw columns that every reader rounds to float32 first
-    are features of float32.
+    columns: by number of the tree operator's own column. names: of raw columns that have one.
+    Raw columns that every reader rounds to float32 first are features of float32.
     """
     used: dict[int, list[Column]] = {}
     for column in columns.values():
@@ -136,7 +136,8 @@ def raw_features(columns: Mapping[int, Column], name: Callable[[int], str]) -> t
         if all(column.bits == 64 and column.steps[:1] == (NARROW,) for column in readers):
             narrow.add(index)
         number = FLOAT32 if index in narrow or readers[0].bits == 32 else FLOAT64
-        features.append(Feature(name(index), number, index, missing=not readers[0].whole, raw=number))
+        name, missing = names.get(index, f"x{index}"), not readers[0].whole
+        features.append(Feature(name, number, index, missing, number, named=index in names))
     kept = {
         key: Column(column.index, 32, column.whole, column.steps[1:]) if column.index in narrow else column
         for key, column in columns.items()

@@ -50,8 +50,9 @@ def read_hist(model: Any, where: str) -> Forest:
         name = f"x{column}" if names is None else str(names[column])
         known = categories.get(column)
         if known is not None and known.dtype.kind not in "iufb":
-            return Feature(name, Category(len(known)), column, True, FLOAT64, tuple(map(str, known)))
-        return Feature(name, FLOAT64, column, True, FLOAT64)
+            labels = tuple(map(str, known))
+            return Feature(name, Category(len(known)), column, True, FLOAT64, labels, names is not None)
+        return Feature(name, FLOAT64, column, True, FLOAT64, named=names is not None)
 
     features, trees = read_features(trees, columns, feature, where)
     return make_forest(

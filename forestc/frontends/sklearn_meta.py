@@ -35,7 +35,7 @@ def _named(forest: Forest, model: Any) -> Forest:
     """The forest with the outer model's column names and version: members may have been trained without."""
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
-        named = tuple(replace(feature, name=str(names[feature.column])) for feature in forest.features)
+        named = tuple(replace(feature, name=str(names[feature.column]), named=True) for feature in forest.features)
         forest = replace(forest, features=named)
     version = str(getattr(model, "_sklearn_version", "") or sklearn_version())
     return replace(forest, provenance=replace(forest.provenance, source="scikit-learn", version=version))

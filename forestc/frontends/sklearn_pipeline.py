@@ -40,8 +40,8 @@ def read_pipeline(model: Any, where: str) -> Forest:
     *steps, (_, last) = model.steps
     forest = load_object(last)
     fitted = [step for _, step in steps if hasattr(step, "n_features_in_")]
-    width = width_of((fitted or [last])[0])
-    names = getattr(model, "feature_names_in_", None)
+    first = (fitted or [last])[0]  # what comes before it leaves the rows as they are
+    width, names = width_of(first), getattr(first, "feature_names_in_", None)
     columns = [Column(source) for source in range(width)]
     for name, step in steps:
         columns = _stepped(step, columns, f"{where}, step {name!r}")

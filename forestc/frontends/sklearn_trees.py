@@ -56,12 +56,12 @@ def finished(
     """A Forest over float32 columns from trees whose `feature` holds columns."""
     columns = width_of(model)
     names = getattr(model, "feature_names_in_", None)
-    features, placed = read_features(
-        trees,
-        columns,
-        lambda column: Feature(f"x{column}" if names is None else str(names[column]), FLOAT32, column, missing),
-        where,
-    )
+
+    def feature(column: int) -> Feature:
+        name = f"x{column}" if names is None else str(names[column])
+        return Feature(name, FLOAT32, column, missing, named=names is not None)
+
+    features, placed = read_features(trees, columns, feature, where)
     return make_forest(
         where=where,
         name="forest",

@@ -147,7 +147,7 @@ def _forest(model: Any, where: str) -> Forest:
 
     def feature(column: int) -> Feature:
         kind = Category(categories[column], "floor") if column in categories else number
-        return Feature(f"x{column}", kind, column, missing=True, raw=number)
+        return Feature(f"x{column}", kind, column, missing=True, raw=number, named=False)
 
     features, placed = read_features(trees, columns, feature, where)
     several = len(parts) > 1

@@ -173,8 +173,8 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
         name = names[column] if names else f"f{column}"
         if column in categories:
             number = Category(categories[column], "floor")
-            return Feature(name, number, column, missing=True, labels=labels.get(column, ()))
-        return Feature(name, FLOAT32, column, missing=True)
+            return Feature(name, number, column, True, labels=labels.get(column, ()), named=bool(names))
+        return Feature(name, FLOAT32, column, missing=True, named=bool(names))
 
     features, placed = read_features(trees, columns, feature, where)
     aggregate = Aggregate("sum", "float32")

@@ -24,7 +24,7 @@ def forest():
 
     forest = load(trained("forest-binary")[0])  # reads all 30 columns
     names = [f"mean {i}" for i in range(30)]
-    features = tuple(replace(feature, name=names[feature.column]) for feature in forest.features)
+    features = tuple(replace(feature, name=names[feature.column], named=True) for feature in forest.features)
     return replace(forest, features=features)
 
 
@@ -166,13 +166,17 @@ def test_large_files_come_in_batches(tmp_path, forest):
     assert sum(sizes) == 60 * 569 and max(sizes) <= 16384
 
 
-def test_two_features_of_one_name_go_by_position(forest, frame):
+def test_two_features_of_one_name_are_found_by_position_alone(forest, frame):
     from dataclasses import replace
 
     twice = replace(forest, features=tuple(replace(f, name="same") for f in forest.features))
     X = frame.drop(columns="ill")
-    found, _ = read(rows_from(X, twice))
+    found, _ = read(rows_from(X.to_numpy(), twice))
     assert np.array_equal(found, X.to_numpy(), equal_nan=True)
+    with pytest.raises(RowsError, match=r"two of the model's columns are called 'same'.*rows without names"):
+        rows_from(X.rename(columns={"mean 0": "same"}), twice)
+    with pytest.raises(RowsError, match="column 'same' is missing"):
+        rows_from(X, twice)
 
 
 def test_which_first_lines_are_headers(tmp_path):
@@ -238,7 +242,7 @@ def test_numbers_as_names_are_a_header_when_all_are_there(tmp_path):
     from dataclasses import replace
 
     iris = load(trained("forest-text-labels")[0])
-    years = replace(iris, features=tuple(replace(f, name=str(2020 + f.column)) for f in iris.features))
+    years = replace(iris, features=tuple(replace(f, name=str(2020 + f.column), named=True) for f in iris.features))
     (tmp_path / "x.csv").write_text("2023,2022,2021,2020\n4,3,2,1\n")
     found, _ = read(open_rows(tmp_path / "x.csv", years))
     used = years.features_used()

@@ -16,7 +16,8 @@ from mutations import judged
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from forestc import load
-from forestc.errors import ModelError
+from forestc.data import rows_from
+from forestc.errors import ModelError, RowsError
 from forestc.forest.builder import MAX_DEPTH
 from forestc.forest.evaluate import evaluate
 from forestc.forest.numbers import FLOAT64, Category
@@ -211,7 +212,7 @@ def test_text_categories_of_a_data_frame_become_labels(tmp_path):
         assert np.array_equal(found.decision, model.predict(asked))
 
 
-def test_where_no_column_can_be_told_rows_hold_codes():
+def test_ordered_categories_are_numbers_to_lightgbm():
     digits = np.random.default_rng(0)
     frame = pd.DataFrame(
         {
@@ -222,9 +223,97 @@ def test_where_no_column_can_be_told_rows_hold_codes():
     y = (frame["colour"] == "red") ^ (frame["size"] == "M")
     model = lightgbm.LGBMClassifier(n_estimators=5, **QUIET).fit(frame, y)
     forest = load(model)
-    assert not any(feature.labels for feature in forest.features)
+    assert [feature.labels for feature in forest.features] == [(), ("green", "red")]
     codes = np.column_stack([frame[name].cat.codes for name in frame]).astype(float)
+    for rows in (codes, frame.assign(size=frame["size"].cat.codes)):
+        assert np.array_equal(evaluate(forest, rows).scores[:, 0], model.predict(frame, raw_score=True))
+    with pytest.raises(RowsError, match="feature 'size'"):
+        evaluate(forest, frame)
+
+
+def test_where_no_column_can_be_told_rows_hold_codes():
+    digits = np.random.default_rng(0)
+    kinds = {name: pd.Categorical(digits.choice(["low", "high"], 400), ordered=name == "a") for name in "ab"}
+    frame = pd.DataFrame(kinds).assign(c=digits.integers(0, 2, 400))
+    y = ((frame.a == "low") ^ (frame.b == "low") ^ (frame.c == 1)).astype(int)
+    model = lightgbm.LGBMClassifier(n_estimators=5, **QUIET).fit(frame, y)
+    forest = load(model)
+    assert not any(feature.labels for feature in forest.features)
+    codes = frame.assign(a=frame.a.cat.codes, b=frame.b.cat.codes)
     assert np.array_equal(evaluate(forest, codes).scores[:, 0], model.predict(frame, raw_score=True))
+    with pytest.raises(RowsError, match=r"feature '[ab]'"):
+        evaluate(forest, frame)
+
+
+def mixed_frame(texts, most=3, n=400):
+    """A category-typed column, a column of whole numbers, and one of floats; the first two decide."""
+    digits = np.random.default_rng(0)
+    kind = pd.Categorical(digits.choice(texts, n), categories=texts)
+    frame = pd.DataFrame({"a": kind, "b": digits.integers(0, most, n), "z": digits.normal(size=n)})
+    return frame, ((kind.codes == 1) ^ (frame.b % 3 == 1)).astype(int)
+
+
+def sources_of(model, folder):
+    model.booster_.save_model(folder / "m.txt")
+    (folder / "m.json").write_text(json.dumps(model.booster_.dump_model()))
+    return model, folder / "m.txt", folder / "m.json"
+
+
+GROUPS = {"min_data_per_group": 2, "cat_smooth": 1, "max_cat_to_onehot": 1, "n_estimators": 10, **QUIET}
+
+
+def decided(forest, rows):
+    return np.concatenate([evaluate(forest, batch.X).decision for batch in rows_from(rows, forest).batches()])
+
+
+@pytest.mark.parametrize(("listed", "most"), [(["b"], 9), (["b"], 3), (["a"], 3), ("auto", 9), (["a", "b"], 9)])
+def test_named_categorical_columns_are_read_exactly_or_refused(listed, most, tmp_path):
+    frame, y = mixed_frame(["red", "green", "blue"], most)
+    model = lightgbm.LGBMClassifier(**GROUPS).fit(frame, y, categorical_feature=listed)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    codes = frame.assign(a=frame.a.cat.codes)
+    wanted = model.predict(frame)
+    for source in sources_of(model, tmp_path):
+        forest = load(source)
+        assert np.array_equal(evaluate(forest, codes).decision, wanted)
+        for rows in (frame, tmp_path / "rows.csv", tmp_path / "rows.parquet"):
+            if listed in (["a"], "auto", ["a", "b"]):
+                assert np.array_equal(decided(forest, rows), wanted)
+            else:  # the texts' codes are a number to LightGBM, or the model does not tell whose the texts are
+                with pytest.raises(RowsError, match=r"column|feature 'a'"):
+                    decided(forest, rows)
+
+
+@pytest.mark.parametrize(("listed", "most"), [(["b"], 9), (["b"], 3), ("auto", 3)])
+def test_categories_that_look_like_numbers_need_one_column(listed, most, tmp_path):
+    frame, y = mixed_frame(["5", "7", "9"], most)
+    model = lightgbm.LGBMClassifier(**GROUPS).fit(frame, y, categorical_feature=listed)
+    for source in sources_of(model, tmp_path):
+        with pytest.raises(ModelError, match=r"does not say which column .* has the categories \['5', '7', '9'\]"):
+            load(source)
+    model = lightgbm.LGBMClassifier(**GROUPS).fit(frame.assign(b=frame.b - 1), y)
+    frame = frame.assign(b=frame.b - 1)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    for source in sources_of(model, tmp_path):
+        for rows in (frame, tmp_path / "rows.csv"):
+            assert np.array_equal(decided(load(source), rows), model.predict(frame))
+
+
+def test_a_named_column_that_nothing_reads_leaves_rows_to_codes():
+    digits = np.random.default_rng(0)
+    words = {"a": ["red", "green", "blue"], "b": ["big", "small", "huge"]}
+    texts = {name: pd.Categorical(digits.choice(known, 400)) for name, known in words.items()}
+    frame = pd.DataFrame({"c": digits.integers(0, 3, 400)} | texts)
+    y = (frame.a == "red").astype(int)
+    model = lightgbm.LGBMClassifier(**GROUPS | {"n_estimators": 1}).fit(frame, y, categorical_feature=["c", "a"])
+    assert [feature.name for feature in load(model).features] == ["a"]
+    with pytest.raises(RowsError, match="feature 'a'"):
+        evaluate(load(model), frame)
+    codes = frame.assign(a=frame.a.cat.codes)
+    assert np.array_equal(evaluate(load(model), codes).decision, model.predict(frame))
+    auto = lightgbm.LGBMClassifier(**GROUPS).fit(frame[["a", "b"]], y)  # no other column may have had the categories
+    assert np.array_equal(evaluate(load(auto), frame).decision, auto.predict(frame[["a", "b"]]))
 
 
 def test_feature_names_come_along():

@@ -82,7 +82,7 @@ def test_a_frame_s_columns_are_found_by_name():
     wanted = model.predict(frame)
     assert np.array_equal(evaluate(forest, frame[["c", "b", "a"]].assign(more=1)).decision, wanted)
     assert np.array_equal(evaluate(forest, frame.to_numpy()).decision, wanted)
-    with pytest.raises(RowsError, match="no column 'a'"):
+    with pytest.raises(RowsError, match="column 'a' is missing"):
         evaluate(forest, frame.rename(columns={"a": "z"}))
 
 
