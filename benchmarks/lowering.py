@@ -5,7 +5,6 @@
 | smallest leaf in offset | a tree's leaves count from its smallest; what that takes away is one constant at the end  |
 | offset in the threshold | of two classes the offset is compared with, of several only differences are added         |
 | narrow sums first       | words are added as a Huffman code is built                                                |
-| adders, not lookups     | `+` for sums and `<` for scores, rather than 6:3 counters and comparisons by lookups      |
 | comparators bit by bit  | `x < constant` as and/or of bits rather than `<`                                          |
 | mux trees               | nested muxes rather than a sum of products over the leaves                                |
 
@@ -21,7 +20,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import compressors
 import numpy as np
 import xgboost
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -41,28 +39,6 @@ from hw_sim import Simulator
 
 TARGETS = ("xcup", "lut6", "ecp5", "ice40")
 Lowering = trees._Lowering
-
-
-def with_lookups(self: Any, decision: Any, sums: Any, offsets: Any) -> Net:
-    """The class by 6:3 counters and comparisons by lookups."""
-    builder = self.builder
-    if decision.kind == "threshold":
-        return compressors.at_least(builder, self.words[0], int(decision.threshold) - offsets[0])
-    least = min(offsets)
-    largest = max(high + offset - least for (_, _, high), offset in zip(sums, offsets, strict=True))
-    scores = [
-        compressors.total(builder, words, largest, offset - least)
-        for words, offset in zip(self.words, offsets, strict=True)
-    ]
-    return self.argmax(scores[::-1] if decision.ties == "last" else scores, decision.ties == "last")
-
-
-def remembering(added: Callable[..., Any]) -> Callable[..., Any]:
-    def call(self: Any, words: Any) -> Any:
-        self.words = [*getattr(self, "words", []), [net for net, largest in words if largest]]
-        return added(self, words)
-
-    return call
 
 
 def in_order(self: Any, words: Any) -> tuple[Net, int, int]:
@@ -164,9 +140,6 @@ def variants() -> dict[str, Any]:
         "without: smallest leaf in offset": several(change("tree_word", from_zero), change("muxes", muxes)),
         "without: offset in the threshold": several(change("label", with_offsets(Lowering.label))),
         "without: narrow sums first": several(change("added", in_order)),
-        "sums and scores by lookups": several(
-            change("added", remembering(Lowering.added)), change("label", with_lookups)
-        ),
         "comparators by <": several(patch.object(verilog._Writer, "bitwise", lambda self, net: False)),
         "sums of products": several(change("tree_word", sum_of_products)),
     }

@@ -24,7 +24,6 @@ from forestc.netlist.ir import (
     Const,
     InSet,
     Less,
-    Lookup,
     Mux,
     Net,
     Netlist,
@@ -303,7 +302,7 @@ def _step(netlist: Netlist, net: Net) -> dict[str, float]:
             return {"less_bits": float(netlist.types[a].width)}
         case Mux():
             return {"mux": 1.0}
-        case And() | Or() | Lookup():
+        case And() | Or():
             return {"logic": 1.0}
         case Compare(a, _):
             return {"compare": 1.0, "compare_bits": float(netlist.types[a].width)}

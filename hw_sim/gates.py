@@ -177,18 +177,6 @@ class Gates:
         a, b, c = sorted((a ^ flip, b ^ flip, c ^ flip), key=lambda literal: (~literal & 1, literal))
         return self._gate(Op.MAJORITY_NOT if a & 1 else Op.MAJORITY, a >> 1, b >> 1, c >> 1) ^ flip
 
-    def lookup(self, inputs: Sequence[Literal], table: int) -> Literal:
-        """Bit sum(inputs[i] << i) of the table, by Shannon's expansion from the last input down."""
-        if not inputs:
-            return ONE if table & 1 else ZERO
-        half = 1 << (len(inputs) - 1)
-        low, high = table & ((1 << half) - 1), table >> half
-        if low == high:
-            return self.lookup(inputs[:-1], low)
-        if low == high ^ ((1 << half) - 1):
-            return self.xor(inputs[-1], self.lookup(inputs[:-1], low))
-        return self.mux(inputs[-1], self.lookup(inputs[:-1], high), self.lookup(inputs[:-1], low))
-
     def any(self, literals: Iterable[Literal]) -> Literal:
         result = ZERO
         for literal in literals:

@@ -17,14 +17,11 @@ from forestc.netlist.builder import width_for
 from forestc.netlist.ir import (
     Add,
     And,
-    Bits,
     Compare,
     Const,
     Input,
     InSet,
-    Join,
     Less,
-    Lookup,
     Mux,
     Net,
     Netlist,
@@ -109,7 +106,7 @@ def value_ranges(netlist: Netlist, clocked: bool) -> list[tuple[int, int]]:
                 low, high = sum_range(cell, ranges)
                 if low < word.low or high > word.high:
                     low, high = word.low, word.high
-            case Input() | Less() | InSet() | Not() | And() | Or() | Compare() | Bits() | Join() | Lookup():
+            case Input() | Less() | InSet() | Not() | And() | Or() | Compare():
                 low, high = word.low, word.high
             case _:
                 assert_never(cell)
@@ -216,12 +213,6 @@ class _Elaboration:
                 return self._add(cell)
             case Compare(a, b):
                 return [gates.less(self._planes(a), self._planes(b), self.types[a].signed)]
-            case Bits(a, low, width):
-                return self._planes(a)[low : low + width]
-            case Join(parts):
-                return [plane for part in parts for plane in self._planes(part)]
-            case Lookup(inputs, table):
-                return [gates.lookup([self._planes(a)[0] for a in inputs], table)]
             case Input() | Register():
                 raise AssertionError("inputs are sources, registers wires or sources")
             case _:

@@ -18,14 +18,11 @@ from numpy.typing import NDArray
 from forestc.netlist.ir import (
     Add,
     And,
-    Bits,
     Compare,
     Const,
     Input,
     InSet,
-    Join,
     Less,
-    Lookup,
     Mux,
     Net,
     Netlist,
@@ -70,7 +67,7 @@ def signals(netlist: Netlist) -> list[Signal]:
                 found.append(Signal("registers", names[net], net, width, "reg"))
             case Add():
                 found.append(Signal("sums", names[net], net, width))
-            case Const() | Input() | Not() | And() | Or() | Mux() | Bits() | Join() | Lookup():
+            case Const() | Input() | Not() | And() | Or() | Mux():
                 pass
             case _:
                 assert_never(cell)
@@ -110,7 +107,7 @@ def _names(netlist: Netlist) -> list[str]:
                 name = f"sum_{net}"
             case Register(a):
                 name, delay = delays[a][0], delays[a][1] + 1
-            case Not() | And() | Or() | Mux() | Bits() | Join() | Lookup():
+            case Not() | And() | Or() | Mux():
                 name = f"tree{origin.tree}_node{origin.node}" if origin.tree >= 0 else f"net_{net}"
             case _:
                 assert_never(cell)

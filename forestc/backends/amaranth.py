@@ -19,15 +19,12 @@ from forestc.forest.ir import Forest
 from forestc.netlist.ir import (
     Add,
     And,
-    Bits,
     Cell,
     Compare,
     Const,
     Input,
     InSet,
-    Join,
     Less,
-    Lookup,
     Mux,
     Net,
     Netlist,
@@ -159,13 +156,6 @@ class _Writer:
                 return " + ".join(names[a] for a in operands)
             case Compare(a, b):
                 return f"{names[a]} < {names[b]}"
-            case Bits(a, low, width):
-                return f"{self.value(a)}[{low}:{low + width}]"
-            case Join(parts):
-                return f"Cat({', '.join(self.value(a) for a in parts)})"
-            case Lookup(inputs, table):
-                index = ", ".join(self.value(a) for a in inputs)
-                return f"Const(0x{table:x}, {1 << len(inputs)}).bit_select(Cat({index}), 1)"
             case Const() | Input() | Register():
                 raise ValueError(f"{type(cell).__name__} has no expression")
             case _:

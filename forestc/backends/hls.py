@@ -21,15 +21,12 @@ from forestc.forest.numbers import Fixed, word_range
 from forestc.netlist.ir import (
     Add,
     And,
-    Bits,
     Cell,
     Compare,
     Const,
     Input,
     InSet,
-    Join,
     Less,
-    Lookup,
     Mux,
     Net,
     Netlist,
@@ -245,7 +242,7 @@ class _Writer:
                 name = f"c{net}"
             case Add():
                 name = f"sum{net}"
-            case Not() | And() | Or() | Mux() | Compare() | Bits() | Join() | Lookup() | Register():
+            case Not() | And() | Or() | Mux() | Compare() | Register():
                 name = f"n{net}"
             case _:
                 assert_never(cell)
@@ -277,48 +274,7 @@ class _Writer:
                 return " + ".join(names[a] if types[a] == own else f"({kind}){names[a]}" for a in operands)
             case Compare(a, b):
                 return f"{names[a]} < {names[b]}"
-            case Bits(a, low, width):
-                return self.bits(names[a], types[a], low, width, _c_type(own))
-            case Join(parts):
-                return self.join([(names[a], types[a]) for a in parts], own)
-            case Lookup(inputs, table):
-                return _choice([names[a] for a in inputs], table)
             case Const() | Register():
                 raise ValueError(f"{type(cell).__name__} has no statement")
             case _:
                 assert_never(cell)
-
-    @staticmethod
-    def bits(name: str, word: WordType, low: int, width: int, kind: str) -> str:
-        if word.width == 1:
-            return name
-        if word.width > 64:
-            return f"({kind}){name}.range({low + width - 1}, {low}).to_uint64()"
-        return f"({kind})(({name} >> {low}) & {_literal((1 << width) - 1)})"
-
-    @staticmethod
-    def join(parts: list[tuple[str, WordType]], own: WordType) -> str:
-        wide = "uint64_t" if own.width <= 64 else ap_type(own)
-        terms, low = [], 0
-        for name, word in parts:
-            # a negative part is sign-extended by the conversion: only its own bits are wanted
-            value = f"({wide}){name}"
-            if word.signed:
-                value = f"(({value}) & {_literal((1 << word.width) - 1)})"
-            terms.append(f"({value} << {low})" if low else value)
-            low += word.width
-        return f"({_c_type(own)})({' | '.join(terms)})"
-
-
-def _choice(names: list[str], table: int) -> str:
-    """A lookup as nested choices, the last input outermost."""
-    rows = 1 << len(names)
-    if table in (0, (1 << rows) - 1):
-        return "true" if table else "false"
-    half = rows // 2
-    low, high = table & ((1 << half) - 1), table >> half
-    if low == high:
-        return _choice(names[:-1], low)
-    if (low, high) in ((0, (1 << half) - 1), ((1 << half) - 1, 0)):
-        return names[-1] if high else f"!{names[-1]}"
-    return f"({names[-1]} ? {_choice(names[:-1], high)} : {_choice(names[:-1], low)})"

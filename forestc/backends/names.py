@@ -15,15 +15,12 @@ from forestc.forest.ir import Forest
 from forestc.netlist.ir import (
     Add,
     And,
-    Bits,
     Cell,
     Compare,
     Const,
     Input,
     InSet,
-    Join,
     Less,
-    Lookup,
     Mux,
     Net,
     Not,
@@ -103,7 +100,7 @@ def net_name(net: Net, cell: Cell, forest: Forest) -> str:
             return f"sum{net}"
         case Register():
             return f"r{net}"
-        case Not() | And() | Or() | Mux() | Compare() | Bits() | Join() | Lookup():
+        case Not() | And() | Or() | Mux() | Compare():
             return f"n{net}"
         case _:
             assert_never(cell)

@@ -11,15 +11,12 @@ from forestc.forest.ir import Forest
 from forestc.netlist.ir import (
     Add,
     And,
-    Bits,
     Cell,
     Compare,
     Const,
     Input,
     InSet,
-    Join,
     Less,
-    Lookup,
     Mux,
     Net,
     Netlist,
@@ -179,14 +176,6 @@ class _Writer:
                 if types[a].signed:
                     return f"$signed({names[a]}) < $signed({names[b]})"
                 return f"{names[a]} < {names[b]}"
-            case Bits(a, low, width):
-                if types[a].width == 1:
-                    return names[a]
-                return f"{names[a]}[{low + width - 1}:{low}]" if width > 1 else f"{names[a]}[{low}]"
-            case Join(parts):
-                return f"{{{', '.join(names[a] for a in reversed(parts))}}}"
-            case Lookup(inputs, table):
-                return sum_of_products([names[a] for a in inputs], table)
             case Const() | Input() | Register():
                 raise ValueError(f"{type(cell).__name__} has no expression")
             case _:
@@ -219,39 +208,6 @@ def below(name: str, word: WordType, threshold: int) -> str:
     for place in range(low + 1, word.width):
         text = f"{bits[place]} {'|' if pattern >> place & 1 else '&'} ({text})"
     return text.replace(f"({bits[low]})", bits[low])
-
-
-def sum_of_products(names: list[str], table: int) -> str:
-    """A lookup as Verilog: xors of its inputs where it is one, else its shortest disjunction found by Shannon's
-    expansion, which synthesis maps to one LUT again."""
-    return _expand(tuple(names), table)
-
-
-def _expand(names: tuple[str, ...], table: int) -> str:
-    rows = 1 << len(names)
-    if table == 0:
-        return "1'b0"
-    if table == (1 << rows) - 1:
-        return "1'b1"
-    half = rows // 2
-    low, high = table & ((1 << half) - 1), table >> half
-    top, rest = names[-1], names[:-1]
-    if low == high:
-        return _expand(rest, low)
-    full = (1 << half) - 1
-    if low == high ^ full:
-        inner = _expand(rest, low)
-        return f"~{top}" if inner == "1'b1" else top if inner == "1'b0" else f"({top} ^ {inner})"
-    a, b = _expand(rest, high), _expand(rest, low)
-    if low == 0:
-        return f"({top} & {a})" if high != full else top
-    if high == 0:
-        return f"(~{top} & {b})"
-    if high == full:
-        return f"({top} | {b})"
-    if low == full:
-        return f"(~{top} | {a})"
-    return f"({top} ? {a} : {b})"
 
 
 def vector_lines(inputs: list[Field], outputs: list[Field], x: list[int], y: list[int]) -> str:

@@ -15,15 +15,12 @@ from forestc.netlist.builder import NetlistBuilder, rename
 from forestc.netlist.ir import (
     Add,
     And,
-    Bits,
     Cell,
     Compare,
     Const,
     Input,
     InSet,
-    Join,
     Less,
-    Lookup,
     Mux,
     Net,
     Netlist,
@@ -58,14 +55,12 @@ DELAYS = {
 def delay_of(cell: Cell, netlist: Netlist, delays: Delays) -> float:
     """The delay of a cell."""
     match cell:
-        case Const() | Input() | Register() | Not() | Bits() | Join():
+        case Const() | Input() | Register() | Not():
             return 0.0
         case And() | Or():
             return delays.gate
         case Mux():
             return delays.mux
-        case Lookup(inputs):
-            return delays.lookup * len(inputs) / 6
         case Less(a) | InSet(a):
             return delays.less[0] + delays.less[1] * netlist.types[a].width
         case Compare(a, _):

@@ -14,15 +14,12 @@ from forestc.netlist.ir import (
     TRUE,
     Add,
     And,
-    Bits,
     Cell,
     Compare,
     Const,
     Input,
     InSet,
-    Join,
     Less,
-    Lookup,
     Mux,
     Net,
     Netlist,
@@ -31,7 +28,6 @@ from forestc.netlist.ir import (
     Origin,
     Register,
     WordType,
-    evaluate,
     reads,
     result_type,
 )
@@ -165,66 +161,6 @@ class NetlistBuilder:
             return int(x.value < y.value)
         return self._add(Compare(a, b), origin)
 
-    def bits(self, a: Net, low: int, width: int, origin: Origin = NOWHERE) -> Net:
-        """`width` bits of a's pattern from bit `low` up."""
-        word, cell = self._types[a], self._cells[a]
-        if isinstance(cell, Const):
-            return self.const(cell.value >> low & ((1 << width) - 1), WordType(width, False))
-        if isinstance(cell, Bits):
-            return self.bits(cell.a, cell.low + low, width, origin)
-        if isinstance(cell, Join):
-            for part in cell.parts:
-                own = self._types[part].width
-                if low < own:
-                    if low + width <= own:
-                        return self.bits(part, low, width, origin)
-                    break  # over the border of two parts
-                low -= own
-            else:
-                raise ValueError(f"bits from {low} of {word}")
-            low = low + sum(self._types[p].width for p in cell.parts[: cell.parts.index(part)])
-        if low == 0 and width == word.width and not word.signed:
-            return a
-        return self._add(Bits(a, low, width), origin)
-
-    def join(self, parts: Sequence[Net], origin: Origin = NOWHERE) -> Net:
-        """One unsigned word of the parts' patterns, the first lowest."""
-        if len(parts) == 1:
-            return self.bits(parts[0], 0, self._types[parts[0]].width, origin)
-        widths = [self._types[part].width for part in parts]
-        known = [cell.value for part in parts if isinstance(cell := self._cells[part], Const)]
-        if len(known) == len(parts):
-            return self.const(evaluate(Join(tuple(parts)), tuple(known), tuple(widths)), WordType(sum(widths), False))
-        return self._add(Join(tuple(parts)), origin)
-
-    def lookup(self, inputs: Sequence[Net], table: int, origin: Origin = NOWHERE) -> Net:
-        """Bit sum(inputs[i] << i) of the table, on the inputs that make a difference, in the order of their nets."""
-        wanted = list(inputs)
-        place = 0
-        while place < len(wanted):
-            net = wanted[place]
-            low, high = _cofactors(table, len(wanted), place)
-            twin = wanted.index(net)
-            if net in (FALSE, TRUE) or low == high:
-                table = high if net == TRUE else low
-            elif twin < place:  # the same net twice: only rows where both agree are read
-                table = _where_equal(table, len(wanted), twin, place)
-            else:
-                place += 1
-                continue
-            del wanted[place]
-            place = 0
-        if not wanted:
-            return table & 1
-        if len(wanted) == 1:
-            return wanted[0] if table == 0b10 else self.not_(wanted[0], origin)
-        order = sorted(range(len(wanted)), key=wanted.__getitem__)
-        arranged = 0
-        for row in range(1 << len(wanted)):
-            source = sum((row >> new & 1) << old for new, old in enumerate(order))
-            arranged |= (table >> source & 1) << row
-        return self._add(Lookup(tuple(wanted[old] for old in order), arranged), origin)
-
     def register(self, a: Net, origin: Origin = NOWHERE) -> Net:
         """a, one clock later; a constant stays as it is."""
         return a if isinstance(self._cells[a], Const) else self._add(Register(a), origin)
@@ -271,26 +207,6 @@ class NetlistBuilder:
         return netlist, renamed
 
 
-def _cofactors(table: int, inputs: int, place: int) -> tuple[int, int]:
-    """The tables left where one input is 0, and where it is 1."""
-    halves = [0, 0]
-    at = [0, 0]
-    for row in range(1 << inputs):
-        side = row >> place & 1
-        halves[side] |= (table >> row & 1) << at[side]
-        at[side] += 1
-    return halves[0], halves[1]
-
-
-def _where_equal(table: int, inputs: int, kept: int, dropped: int) -> int:
-    """The table without input `dropped`, which always equals input `kept` (below it)."""
-    low, high = _cofactors(table, inputs, dropped)
-    result = 0
-    for row in range(1 << (inputs - 1)):
-        result |= ((high if row >> kept & 1 else low) >> row & 1) << row
-    return result
-
-
 def rename(cell: Cell, renamed: Sequence[Net] | Mapping[Net, Net]) -> Cell:
     """The same cell reading renamed nets."""
     match cell:
@@ -312,11 +228,5 @@ def rename(cell: Cell, renamed: Sequence[Net] | Mapping[Net, Net]) -> Cell:
             return Add(tuple(renamed[a] for a in operands), width, signed)
         case Compare(a, b):
             return Compare(renamed[a], renamed[b])
-        case Bits(a, low, width):
-            return Bits(renamed[a], low, width)
-        case Join(parts):
-            return Join(tuple(renamed[a] for a in parts))
-        case Lookup(inputs, table):
-            return Lookup(tuple(renamed[a] for a in inputs), table)
         case Register(a):
             return Register(renamed[a])

@@ -17,9 +17,6 @@ the same number of registers (`verify` proves it), so the initiation interval is
 | Mux      | select, a, b     | a if select is 1, else b          (a, b of one type)       |
 | Add      | operands         | their sum; wide enough that it never wraps                 |
 | Compare  | a, b             | 1 if a < b                        (a, b of one type)       |
-| Bits     | a                | `width` bits of a's pattern from bit `low` up, unsigned    |
-| Join     | parts            | the parts' patterns in one unsigned word, the first lowest |
-| Lookup   | inputs           | bit `sum(inputs[i] << i)` of `table`  (one-bit nets)       |
 | Register | a                | a, one clock earlier                                       |
 """
 
@@ -86,27 +83,11 @@ class Compare(NamedTuple):
     b: Net
 
 
-class Bits(NamedTuple):
-    a: Net
-    low: int
-    width: int
-
-
-class Join(NamedTuple):
-    parts: tuple[Net, ...]
-
-
-class Lookup(NamedTuple):
-    inputs: tuple[Net, ...]
-    table: int
-
-
 class Register(NamedTuple):
     a: Net
 
 
-Cell: TypeAlias = Const | Input | Less | InSet | Not | And | Or | Mux | Add | Compare | Bits | Join | Lookup | Register
-LOOKUP_INPUTS = 6  # of the largest lookup, as in the LUTs of larger devices
+Cell: TypeAlias = Const | Input | Less | InSet | Not | And | Or | Mux | Add | Compare | Register
 
 
 class WordType(NamedTuple):
@@ -160,13 +141,13 @@ def reads(cell: Cell) -> tuple[Net, ...]:
     match cell:
         case Const() | Input():
             return ()
-        case Less(a) | InSet(a) | Not(a) | Bits(a) | Register(a):
+        case Less(a) | InSet(a) | Not(a) | Register(a):
             return (a,)
         case And(a, b) | Or(a, b) | Compare(a, b):
             return (a, b)
         case Mux(select, a, b):
             return (select, a, b)
-        case Add(operands) | Join(operands) | Lookup(operands):
+        case Add(operands):
             return operands
         case _:
             assert_never(cell)
@@ -182,20 +163,16 @@ def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> Wor
     match cell:
         case Const(_, width, signed) | Input(_, width, signed) | Add(_, width, signed):
             return WordType(width, signed)
-        case Less() | InSet() | Not() | And() | Or() | Compare() | Lookup():
+        case Less() | InSet() | Not() | And() | Or() | Compare():
             return BIT
-        case Bits(_, _, width):
-            return WordType(width, False)
-        case Join(parts):
-            return WordType(sum(types[part].width for part in parts), False)
         case Mux(_, a, _) | Register(a):
             return types[a]
         case _:
             assert_never(cell)
 
 
-def evaluate(cell: Cell, values: tuple[int, ...], widths: tuple[int, ...] = ()) -> int:
-    """The value of a combinational cell on integers, in the order of `reads`; a Join asks for their widths too.
+def evaluate(cell: Cell, values: tuple[int, ...]) -> int:
+    """The value of a combinational cell on integers, in the order of `reads`.
 
     This is what a cell means; simulator and backends must equal it. A register and an input
     have no value of their own here: the caller holds the state and the ports.
@@ -219,15 +196,6 @@ def evaluate(cell: Cell, values: tuple[int, ...], widths: tuple[int, ...] = ()) 
             return sum(values)
         case Compare():
             return int(values[0] < values[1])
-        case Bits(_, low, width):
-            return values[0] >> low & ((1 << width) - 1)
-        case Join():
-            word = 0
-            for value, width in zip(reversed(values), reversed(widths), strict=True):
-                word = word << width | value & ((1 << width) - 1)
-            return word
-        case Lookup(_, table):
-            return table >> sum(value << place for place, value in enumerate(values)) & 1
         case Input() | Register():
             raise ValueError(f"{type(cell).__name__} has no value of its own")
         case _:

@@ -9,14 +9,11 @@ from typing import Any, assert_never
 from forestc.netlist.ir import (
     Add,
     And,
-    Bits,
     Compare,
     Const,
     Input,
     InSet,
-    Join,
     Less,
-    Lookup,
     Mux,
     Net,
     Netlist,
@@ -132,12 +129,6 @@ class OneBit:
                 return [self.compare(words[a], words[b], self.netlist.types[a].signed)]
             case Add(operands):
                 return self.add(net, operands, words)
-            case Bits(a, low, width):
-                return words[a][low : low + width]
-            case Join(parts):
-                return [edge for part in parts for edge in words[part]]
-            case Lookup(inputs, table):
-                return [self.lookup([words[a][0] for a in inputs], table)]
             case _:
                 assert_never(cell)
 
@@ -188,13 +179,6 @@ class OneBit:
                 same = self.and_(same, edge ^ (~member >> place & 1))
             result = self.or_(result, same)
         return result
-
-    def lookup(self, inputs: list[int], table: int) -> int:
-        if not inputs:
-            return table & 1
-        half = 1 << (len(inputs) - 1)
-        low, high = table & ((1 << half) - 1), table >> half
-        return self.mux(inputs[-1], self.lookup(inputs[:-1], high), self.lookup(inputs[:-1], low))
 
     def add(self, net: Net, operands: tuple[Net, ...], words: list[list[int]]) -> list[int]:
         """As yosys does it: sums of sums become one, full adders make two words of three, a carry chain adds two."""

@@ -4,8 +4,6 @@
     %2 = input "x0" : u8
     %3 = less %2, 90 : u1  @0.7
     %4 = mux %3, %0, %1 : u1  @0.7
-    %5 = bits %2, 4 : u2
-    %6 = lookup %3, %4, 6 : u1
     output "label" = %4
 
 Nets 0 and 1 are implied. `u8` and `s8` are word types; `@tree.node` is the origin.
@@ -21,15 +19,12 @@ from forestc.errors import ModelError
 from forestc.netlist.ir import (
     Add,
     And,
-    Bits,
     Cell,
     Compare,
     Const,
     Input,
     InSet,
-    Join,
     Less,
-    Lookup,
     Mux,
     Netlist,
     Not,
@@ -77,12 +72,6 @@ def _cell_text(cell: Cell) -> str:
             return f"add {', '.join(f'%{a}' for a in operands)}"
         case Compare(a, b):
             return f"compare %{a}, %{b}"
-        case Bits(a, low):
-            return f"bits %{a}, {low}"
-        case Join(parts):
-            return f"join {', '.join(f'%{a}' for a in parts)}"
-        case Lookup(inputs, table):
-            return f"lookup {', '.join(f'%{a}' for a in inputs)}, {table}"
         case Register(a):
             return f"register %{a}"
         case _:
@@ -162,12 +151,6 @@ def _parse_cell(op: str, args: str, word: WordType) -> Cell | None:
             return Add(tuple(nets), word.width, word.signed)
         case "compare", [a, b], []:
             return Compare(a, b)
-        case "bits", [a], [low]:
-            return Bits(a, low, word.width)
-        case "join", [_, _, *_], []:
-            return Join(tuple(nets))
-        case "lookup", [_, *_], [table]:
-            return Lookup(tuple(nets), table)
         case "register", [a], []:
             return Register(a)
         case _:

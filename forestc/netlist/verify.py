@@ -8,18 +8,14 @@ from typing import assert_never
 from forestc.errors import InternalError
 from forestc.netlist.ir import (
     BIT,
-    LOOKUP_INPUTS,
     Add,
     And,
-    Bits,
     Cell,
     Compare,
     Const,
     Input,
     InSet,
-    Join,
     Less,
-    Lookup,
     Mux,
     Net,
     Netlist,
@@ -132,14 +128,5 @@ def _type_problem(cell: Cell, types: Sequence[WordType]) -> str:
             # values that really occur is the lowering's to know, and the simulators' to check.
             widest = max(types[a].width + (signed and not types[a].signed) for a in operands)
             return "" if word.width >= widest else f"narrower than an operand ({widest} bits)"
-        case Bits(a, low, width):
-            inside = low >= 0 and width >= 1 and low + width <= types[a].width
-            return "" if inside else f"bits {low} to {low + width - 1} of {types[a]}"
-        case Join(parts):
-            return "" if len(parts) > 1 else "fewer than two parts"
-        case Lookup(inputs, table):
-            if not 1 <= len(inputs) <= LOOKUP_INPUTS or any(types[a] != BIT for a in inputs):
-                return f"inputs are not 1 to {LOOKUP_INPUTS} single bits"
-            return "" if 0 <= table < 1 << (1 << len(inputs)) else "table does not fit the inputs"
         case _:
             assert_never(cell)

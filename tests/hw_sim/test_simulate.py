@@ -44,8 +44,7 @@ class Reference:
                 values.append(values[cell.a] if self.transparent else self.state[net])
             else:
                 below = reads(cell)
-                widths = tuple(self.netlist.types[a].width for a in below)
-                values.append(evaluate(cell, tuple(values[a] for a in below), widths))
+                values.append(evaluate(cell, tuple(values[a] for a in below)))
         for net in self.state:
             cell = self.netlist.cells[net]
             assert isinstance(cell, Register)
@@ -79,10 +78,7 @@ def random_word(random: Random) -> WordType:
     return WordType(width, width > 1 and random.random() < 0.5)
 
 
-CELL_KINDS = (
-    *("const", "less", "set", "not", "and", "or", "mux", "mux", "mux", "add", "add", "compare"),
-    *("bits", "join", "lookup", "lookup"),
-)
+CELL_KINDS = ("const", "less", "set", "not", "and", "or", "mux", "mux", "mux", "add", "add", "compare")
 
 
 def random_cell(b: NetlistBuilder, random: Random, pool: list[Net]) -> Net:
@@ -108,14 +104,6 @@ def random_cell(b: NetlistBuilder, random: Random, pool: list[Net]) -> Net:
         low = sum(b.type_of(net).low for net in operands)
         high = sum(b.type_of(net).high for net in operands)
         return b.add(operands, width_for(low, high))
-    if kind == "bits":
-        low = random.randrange(word.width)
-        return b.bits(a, low, random.randint(1, word.width - low))
-    if kind == "join":
-        return b.join([random.choice(pool) for _ in range(random.randint(1, 3))])
-    if kind == "lookup":
-        inputs = [random.choice(bits) for _ in range(random.randint(1, 6))]
-        return b.lookup(inputs, random.getrandbits(1 << len(inputs)))
     if kind == "not":
         return b.not_(random.choice(bits))
     return (b.and_ if kind == "and" else b.or_)(random.choice(bits), random.choice(bits))

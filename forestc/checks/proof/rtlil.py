@@ -13,15 +13,12 @@ from forestc.forest.ir import Forest
 from forestc.netlist.ir import (
     Add,
     And,
-    Bits,
     Cell,
     Compare,
     Const,
     Input,
     InSet,
-    Join,
     Less,
-    Lookup,
     Mux,
     Net,
     Netlist,
@@ -135,14 +132,6 @@ class _Writer:
                     self.lines.append(f"connect {y} {total}")
             case Compare(a, b):
                 self.binary("lt", signal(a), signal(b), y, types[a].width, 1, types[a].signed)
-            case Bits(a, low, width):
-                self.lines.append(f"connect {y} {signal(a)} {_slice(low, width)}")
-            case Join(parts):
-                self.lines.append(f"connect {y} {{ {' '.join(signal(part) for part in reversed(parts))} }}")
-            case Lookup(inputs, table):
-                rows = _bits(table, 1 << len(inputs))
-                ports = {"A": f"{{ {' '.join(signal(a) for a in reversed(inputs))} }}", "Y": y}
-                self.cell("lut", {"WIDTH": len(inputs), "LUT": rows}, ports)
             case Register(a):
                 ports = {"CLK": "\\clk", "D": signal(a), "Q": y}
                 self.cell("dff", {"WIDTH": word.width, "CLK_POLARITY": "1'1"}, ports)

@@ -15,15 +15,12 @@ from forestc.forest.numbers import Category, word_range
 from forestc.netlist.ir import (
     Add,
     And,
-    Bits,
     Cell,
     Compare,
     Const,
     Input,
     InSet,
-    Join,
     Less,
-    Lookup,
     Mux,
     Net,
     Netlist,
@@ -215,20 +212,6 @@ class Solver:
                 return total
             case Compare(a, b):
                 return self.bit(self.less(known[a], known[b], types[a].signed))
-            case Bits(a, low, width):
-                return self.make(kind.BV_EXTRACT, [known[a]], [low + width - 1, low])
-            case Join(parts):
-                term = known[parts[0]]
-                for part in parts[1:]:
-                    term = self.make(kind.BV_CONCAT, [known[part], term])
-                return term
-            case Lookup(inputs, table):
-                term = known[inputs[0]]
-                for a in inputs[1:]:
-                    term = self.make(kind.BV_CONCAT, [known[a], term])
-                width = len(inputs)
-                rows = [row for row in range(1 << width) if table >> row & 1]
-                return self.bit(self.any([self.equals(term, row, WordType(width, False)) for row in rows]))
             case Register(a):
                 return known[a]
             case _:
