@@ -11,6 +11,8 @@ import pytest
 from models import trained
 
 import forestc
+from forestc.backends.axi_stream import StreamOptions
+from forestc.backends.manifest import ROLES, implied_roles, sealed
 from forestc.checks import engines as engines_module
 from forestc.checks.engines import ENGINES, difference
 from forestc.checks.run import check
@@ -172,8 +174,89 @@ def test_a_forest_that_was_edited_is_noticed(folder):
     path = folder / "quantised.forest"
     text = path.read_text()
     path.write_text(re.sub(r"leaf (\d+)", lambda m: f"leaf {int(m[1]) ^ 1}", text, count=1))
+    with pytest.raises(ForestcError, match=r"was changed after forestc wrote it: quantised\.forest"):
+        run(folder)
+    reseal(folder)
     with pytest.raises(ForestcError, match="do not belong together"):
         run(folder)
+
+
+def reseal(folder, change=lambda told: None):
+    """A forger who knows the hashes: the manifest is changed, and all hashes are made anew."""
+    path = folder / "manifest.json"
+    told = json.loads(path.read_text())
+    change(told)
+    told.pop("sha256", None)
+    files = {
+        str(file.relative_to(folder)): file.read_text() for file in folder.rglob("*") if file.is_file() and file != path
+    }
+    path.write_text(json.dumps(sealed(told, files)))
+
+
+def test_every_field_of_the_manifest_is_sealed(folder):
+    path = folder / "manifest.json"
+    good = path.read_text()
+    fields = json.loads(good)
+    assert set(fields["sha256"]["fields"]) == set(fields) - {"sha256"}
+    for field in fields["sha256"]["fields"]:
+        if field == "format":
+            continue
+        for value in ({}, None, "other"):
+            told = json.loads(good)
+            told[field] = value
+            path.write_text(json.dumps(told))
+            with pytest.raises(ForestcError, match=rf"manifest\.json: {field}|manifest\.json is damaged"):
+                run(folder, engines=["c"])
+    told = json.loads(good)
+    told["more"] = 1
+    path.write_text(json.dumps(told))
+    with pytest.raises(ForestcError, match=r"was changed after forestc wrote it: manifest\.json: more"):
+        run(folder, engines=["c"])
+    path.write_text(json.dumps({key: value for key, value in fields.items() if key != "sha256"}))
+    with pytest.raises(ForestcError, match=r"manifest\.json is damaged"):
+        run(folder, engines=["c"])
+
+
+def test_every_file_is_sealed_and_check_names_what_was_changed(folder):
+    sealed_files = json.loads((folder / "manifest.json").read_text())["sha256"]["files"]
+    present = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
+    assert set(sealed_files) == present - {"manifest.json"}
+    for name in sealed_files:
+        file = folder / name
+        good = file.read_bytes()
+        file.write_bytes(good + b"\n")
+        if name.endswith(".forest"):
+            with pytest.raises(ForestcError, match=f"was changed after forestc wrote it: {name}|a forest in it is damaged"):
+                run(folder, engines=["netlist"], random_rows=10)
+        else:
+            result = run(folder, engines=["netlist"], random_rows=10)
+            assert result.changed == (name,) and not result.ok and result.figures["changed"] == [name]
+            assert str(result.problem()).startswith(f"{name} changed after forestc wrote it")
+            assert result.problem().exit_status == 3
+        file.write_bytes(good)
+    assert run(folder, engines=["netlist"], random_rows=10).ok
+
+
+def test_a_role_that_is_left_out_is_named_even_if_all_hashes_are_made_anew(folder):
+    core = folder / "verilog" / "ill.v"
+    core.write_text(core.read_text().replace("? ", "? ~", 3))
+    for role in ("verilog", "testbench", "vectors", "c", "hls", "amaranth", "xdc"):
+        work = folder.parent / role
+        shutil.copytree(folder, work)
+        reseal(work, lambda told, role=role: told["files"].pop(role))
+        with pytest.raises(ForestcError, match=rf"was changed after forestc wrote it: manifest\.json: files, {role}"):
+            run(work, engines=["netlist"])
+
+
+def test_the_roles_of_all_targets_are_those_that_the_options_imply(compiled, tmp_path):
+    told = json.loads((compiled / "manifest.json").read_text())
+    assert set(told["files"]) == implied_roles(told["options"])
+    assert set(ROLES) == set(TARGETS)
+    model, X, y = trained("xgboost-binary")
+    for registers in (False, True):
+        stream = StreamOptions(registers=registers)
+        done = forestc.compile(model, X[:99], tmp_path / "s", label=y[:99], targets=("verilog",), stream=stream)
+        assert set(done.design.manifest["files"]) == implied_roles(done.design.manifest["options"])
 
 
 def test_unknown_engines_are_refused(folder):
@@ -233,8 +316,13 @@ def test_a_tampered_manifest_is_refused(folder, change):
 )
 def test_a_manifest_that_says_what_is_not_so_is_refused(folder, key, change):
     path = folder / "manifest.json"
-    told = json.loads(path.read_text())
+    good = path.read_text()
+    told = json.loads(good)
     change(told)
     path.write_text(json.dumps(told))
+    with pytest.raises(ForestcError, match=rf"was changed after forestc wrote it: manifest\.json: {key}"):
+        run(folder, engines=["netlist"])
+    path.write_text(good)
+    reseal(folder, change)
     with pytest.raises(ForestcError, match=f"manifest.json says of {key} what is not so"):
         run(folder, engines=["netlist"])
