@@ -8,7 +8,7 @@ A chain of small proofs, each cut where the next begins, since one question abou
 | trees    | a net holds what the tree says, for every word of every feature                       | bit vectors   |
 | votes    | a net holds a part's weight where the part decides for a class                        | bit vectors   |
 | scores   | each sum adds the nets of its trees, each once, and a constant, and can't overflow     | linear forms  |
-| decision | the class is the one that the sums decide, whatever they are                          | bit vectors   |
+| decision | the class is the one that the sums decide, whatever they are                          | cells, bit vectors |
 | whole    | where a part above does not hold by itself: the results, from the features to the end  | see `whole`   |
 
 Lowering says which net a tree or vote is to be found at; that is where a proof is tried, and nothing is taken on trust.
@@ -22,6 +22,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from forestc.checks.proof.decision import Form, is_argmax
 from forestc.checks.proof.parts import Part, Proof, Running, UnprovedError
 from forestc.checks.proof.solver import Counterexample, Solver, Term
 from forestc.checks.proof.whole import equal_everywhere, wrong_result
@@ -33,8 +34,6 @@ from forestc.netlist.verify import verify
 
 FREE_SECONDS, TREES_SECONDS = 60, 20  # for a decision on free sums, and on the trees'
 MOST_NODES = 1500  # of a forest whose decision is asked of the trees
-
-Form = tuple[tuple[tuple[Net, int], ...], int]  # (net, how often) ascending, and a constant
 
 
 def prove_netlist(
@@ -315,6 +314,8 @@ class _NetlistProof:
     def decided(self, label: Place, decision: Decision, sums: list[Form]) -> None:
         """Proves that a net is the class that some sums decide: whatever they are, or, where that is not so, for every
         input. Raises UnprovedError."""
+        if not isinstance(label, Const) and is_argmax(self.netlist, label, decision, sums, self.form, self.span):
+            return
         try:
             told = self.other_class(label, decision, sums, free=True)
         except TimeoutError as error:

@@ -1,0 +1,100 @@
+"""A decision read off its cells: a tournament of comparisons is the class of the largest sum, without a solver.
+
+Solvers need minutes for the largest of twenty sums. What is seen by induction needs none: if `a` is the largest of some
+sums and `b` of others, `a < b ? b : a` is the largest of all of them, and the same choice between two indices is its
+index; of equal sums the one that stands earlier wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from forestc.checks.proof.parts import UnprovedError
+from forestc.forest.ir import Decision
+from forestc.netlist.ir import Compare, Const, Mux, Net, Netlist, Register
+
+Form = tuple[tuple[tuple[Net, int], ...], int]  # a sum: (net, how often) ascending, and a constant
+
+
+def is_argmax(
+    netlist: Netlist,
+    label: Net,
+    decision: Decision,
+    sums: Sequence[Form],
+    form: Callable[[Net], Form],
+    span: Callable[[Form], tuple[int, int]],
+) -> bool:
+    """Whether a net is seen to be the class that an argmax of `sums` decides, whatever the sums are.
+
+    form: the sum that a net holds; raises UnprovedError for a net that is none. span: the least and greatest value of a
+    sum. False says nothing: the cells may be right in another way.
+    """
+    try:
+        found = _Tournament(netlist, form).entrants(label)
+    except UnprovedError:
+        return False
+    if found is None:
+        return False
+    kinds = [kind for _, kind in found]
+    last = decision.ties == "last"
+    ordered = sorted(set(kinds), reverse=last)
+    if decision.kind != "argmax" or kinds != ordered or not 0 <= min(kinds) <= max(kinds) < len(sums):
+        return False
+    shifts = {held[1] - sums[kind][1] for held, kind in found}
+    if len(shifts) != 1 or any(held[0] != sums[kind][0] for held, kind in found):
+        return False
+    # a class that does not take part must have one that beats it, whatever the sums are
+    out = set(range(len(sums))) - set(kinds)
+    return all(any(_never_wins(sums, loser, kind, last, span) for kind in kinds) for loser in out)
+
+
+def _never_wins(
+    sums: Sequence[Form], loser: int, winner: int, last: bool, span: Callable[[Form], tuple[int, int]]
+) -> bool:
+    ties = int((winner > loser) == last)  # 1 where the winner wins ties
+    if sums[loser][0] == sums[winner][0]:
+        return sums[loser][1] < sums[winner][1] + ties
+    return span(sums[loser])[1] < span(sums[winner])[0] + ties
+
+
+class _Tournament:
+    def __init__(self, netlist: Netlist, form: Callable[[Net], Form]) -> None:
+        self.netlist, self.form = netlist, form
+
+    def behind(self, net: Net) -> Net:
+        """The net without the registers that delay it."""
+        while isinstance(cell := self.netlist.cells[net], Register):
+            net = cell.a
+        return net
+
+    def entrants(self, label: Net) -> list[tuple[Form, int]] | None:
+        """The sums that a net chooses the largest of, each with the index that it then is, those that win ties first;
+        None if the net is no such choice."""
+        cell = self.netlist.cells[self.behind(label)]
+        if not isinstance(cell, Mux):
+            return None
+        chosen = self.netlist.cells[self.behind(cell.select)]
+        if not isinstance(chosen, Compare):
+            return None
+        return self.both(cell, chosen)
+
+    def both(self, index: Mux, chosen: Compare) -> list[tuple[Form, int]] | None:
+        first, second = self.one(index.b, chosen.a), self.one(index.a, chosen.b)
+        return None if first is None or second is None else first + second
+
+    def one(self, index: Net, value: Net) -> list[tuple[Form, int]] | None:
+        """The entrants of which `value` is the largest and `index` its index."""
+        index, value = self.behind(index), self.behind(value)
+        kind = self.netlist.cells[index]
+        if isinstance(kind, Const):
+            return [(self.form(value), kind.value)]
+        largest = self.netlist.cells[value]
+        if not isinstance(kind, Mux) or not isinstance(largest, Mux):
+            return None
+        select = self.behind(kind.select)
+        chosen = self.netlist.cells[select]
+        if select != self.behind(largest.select) or not isinstance(chosen, Compare):
+            return None
+        if (self.behind(largest.a), self.behind(largest.b)) != (self.behind(chosen.b), self.behind(chosen.a)):
+            return None
+        return self.both(kind, chosen)
