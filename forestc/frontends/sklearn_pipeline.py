@@ -52,7 +52,7 @@ def read_pipeline(model: Any, where: str) -> Forest:
 
 
 def _shown(last: Any, columns: list[Column], where: str) -> list[Column]:
-    """The columns as the model sees them: to XGBoost a zero that a sparse matrix does not hold is a missing value."""
+    """The columns as the model takes them: to XGBoost a zero that a sparse matrix does not hold is a missing value."""
     plain = all(column.dtype == np.float64 and not column.sparse for column in columns)
     sparse = any(column.sparse for column in columns)
     members = list(getattr(last, "estimators_", []))
@@ -61,6 +61,8 @@ def _shown(last: Any, columns: list[Column], where: str) -> list[Column]:
         raise ModelError("pipelines within a model, of sparse columns or those of another type", where=where, do=dense)
     if sparse and any(_of_xgboost(member) for member in members):
         raise ModelError("a model with members of XGBoost, of sparse columns", where=where, do=dense)
+    if sparse and type(last).__module__.startswith("sklearn."):  # whose trees take no NaN in a sparse matrix
+        return [_refusing_missing(column) for column in columns]
     if not sparse or not _of_xgboost(last):
         return columns
     if not all(column.function is identity or constant(column) for column in columns):
@@ -254,8 +256,7 @@ def _one_hot(step: Any, columns: list[Column], where: str) -> list[Column]:
             if drop is None or chosen != drop:
                 images = [float(code == chosen) for code in range(len(categories))]
                 result.append(_by_category(column, list(categories), images, 0.0, None, where))
-    result = [replace(column, dtype=_number_type(step, where), sparse=step.sparse_output) for column in result]
-    return [_refusing_missing(column) for column in result] if step.sparse_output else result
+    return [replace(column, dtype=_number_type(step, where), sparse=step.sparse_output) for column in result]
 
 
 def _by_category(
@@ -290,8 +291,7 @@ def _by_columns(step: Any, columns: list[Column], where: str) -> list[Column]:
         if (isinstance(transformer, str) and transformer == "drop") or not some:
             continue
         result += _stepped(transformer, some, f"{where}, transformer {name!r}")
-    result = _joined(step, [replace(column, sparse=bool(step.sparse_output_)) for column in result])
-    return [_refusing_missing(column) for column in result] if step.sparse_output_ else result
+    return _joined(step, [replace(column, sparse=bool(step.sparse_output_)) for column in result])
 
 
 def _united(step: Any, columns: list[Column], where: str) -> list[Column]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from lightgbm import LGBMClassifier
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier, IsolationForest, RandomForestClassifier
 from sklearn.impute import SimpleImputer
@@ -161,3 +162,13 @@ def test_rows_on_the_offset_of_an_isolation_forest(seed):
     found = evaluate(load(model), rows)
     assert np.array_equal(found.decision, model.predict(rows))
     assert np.array_equal(found.values[:, 0], model.decision_function(rows))
+
+
+def test_missing_values_of_sparse_columns_are_boosters_own():
+    holes = np.array(X)
+    holes[::5, 3] = np.nan
+    first = beside(hot(), sparse_threshold=1.0)
+    for last in (LGBMClassifier(n_estimators=5, verbose=-1), XGBClassifier(n_estimators=5)):
+        assert not differences([first], last, holes, holes)
+    model = make_pipeline(first, RandomForestClassifier(3)).fit(X, Y)
+    assert {f.column: f.missing for f in load(model).features}[3] is False  # unknown codes, missing ones too, are zeros
