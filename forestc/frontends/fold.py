@@ -122,7 +122,10 @@ def fold(forest: Forest, columns: Sequence[Column], width: int, names: Sequence[
     features = []
     for source in sources:
         readers = [(f, c) for f, c in zip(forest.features, images, strict=True) if c.source == source]
-        features.append(_raw_feature(source, readers, names, where))
+        feature = _raw_feature(source, readers, names, where)
+        # a step that refuses NaN refuses it in columns that no tree reads too
+        refused = any(column.source == source and column.missing is None for column in columns)
+        features.append(replace(feature, missing=feature.missing and not refused))
     rewritten = [_rewrite(forest, index, image, where) for index, image in enumerate(images)]
     moved = np.array([*(place.get(image.source, 0) for image in images), LEAF], dtype=np.int32)
     if not features and forest.features:  # only constants are read: any column will do
