@@ -272,13 +272,16 @@ def steps(random: Random) -> Trained:
     last = one(random, grown(random, True, True), grown(random, True), *boosters)
     if getattr(last, "loss", "") == "exponential":
         last.set_params(loss="log_loss")
+    large = 1e4
+    if any("PowerTransformer" in str(part) for part in (inner, *before)):  # past all floats where rows are far larger
+        X, large = X / np.nanmax(np.abs(X) + 1e-9, axis=0), 13.0
     rows = np.array(X)
     rows[:, :codes] = np.where(random.random((len(X), codes)) < 0.2, 13.0, rows[:, :codes])
     y = classes(random, X)
     model = pipeline.make_pipeline(*before, last)
     by_sklearn = type(last).__module__.startswith("sklearn")
     more = {"scores": partial(scores_of, model)} if by_sklearn else {"scores": partial(_raw, model, last)}
-    return of_sklearn(random, model, X, y, rows, large=1e4, **more)
+    return of_sklearn(random, model, X, y, rows, large=large, **more)
 
 
 def _raw(model: Any, last: Any, rows: Any) -> Any:
