@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from forestc.errors import ModelError
 from forestc.forest.ir import Forest
 from forestc.frontends.fold import Column, constant, fold, identity
+from forestc.frontends.lightgbm import ZERO
 from forestc.frontends.sklearn_trees import width_of
 
 # Class of a monotone step -> its fitted attributes that hold a value a column, and the axis the columns lie on.
@@ -52,18 +53,25 @@ def read_pipeline(model: Any, where: str) -> Forest:
 
 
 def _shown(last: Any, columns: list[Column], where: str) -> list[Column]:
-    """The columns as the model takes them: to XGBoost a zero that a sparse matrix does not hold is a missing value."""
+    """The columns as the model takes them. Of a sparse matrix XGBoost takes a zero that is not held for a missing
+    value, and LightGBM takes no small value for zero."""
     plain = all(column.dtype == np.float64 and not column.sparse for column in columns)
     sparse = any(column.sparse for column in columns)
-    members = list(getattr(last, "estimators_", []))
+    library, members = _library(last), list(getattr(last, "estimators_", []))
     dense = "use sparse_output=False and sparse_threshold=0"
     if not plain and any(type(member).__name__ == "Pipeline" for member in members):
         raise ModelError("pipelines within a model, of sparse columns or those of another type", where=where, do=dense)
-    if sparse and any(_of_xgboost(member) for member in members):
-        raise ModelError("a model with members of XGBoost, of sparse columns", where=where, do=dense)
-    if sparse and type(last).__module__.startswith("sklearn."):  # whose trees take no NaN in a sparse matrix
+    if not sparse:
+        return columns
+    if any(_library(member) in ("xgboost", "lightgbm") for member in members):
+        raise ModelError("a model with members of XGBoost or LightGBM, of sparse columns", where=where, do=dense)
+    if library == "sklearn":  # whose trees take no NaN in a sparse matrix
         return [_refusing_missing(column) for column in columns]
-    if not sparse or not _of_xgboost(last):
+    if library == "lightgbm":
+        told = last.get_params()
+        by_zero = told.get("zero_as_missing", False) and told.get("use_missing", True)
+        return columns if by_zero else [column.then(_kept_small) for column in columns]
+    if library != "xgboost":
         return columns
     if not all(column.function is identity or constant(column) for column in columns):
         raise ModelError(
@@ -72,8 +80,14 @@ def _shown(last: Any, columns: list[Column], where: str) -> list[Column]:
     return [column.then(identity, np.nan, {0.0: np.nan}) for column in columns]
 
 
-def _of_xgboost(model: Any) -> bool:
-    return type(model).__module__.startswith("xgboost.")
+def _kept_small(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of the values that LightGBM takes for 0 in an array, its threshold below 0 itself is told from 0 in a sparse
+    matrix: it is as the float below."""
+    return np.where(x == ZERO, np.nextafter(ZERO, -np.inf), x)
+
+
+def _library(model: Any) -> str:
+    return type(model).__module__.partition(".")[0]
 
 
 def _stepped(step: Any, columns: list[Column], where: str) -> list[Column]:

@@ -172,3 +172,15 @@ def test_missing_values_of_sparse_columns_are_boosters_own():
         assert not differences([first], last, holes, holes)
     model = make_pipeline(first, RandomForestClassifier(3)).fit(X, Y)
     assert {f.column: f.missing for f in load(model).features}[3] is False  # unknown codes, missing ones too, are zeros
+
+
+@pytest.mark.parametrize("zero_as_missing", [False, True])
+def test_lightgbm_keeps_small_values_of_sparse_columns(zero_as_missing):
+    fit = np.array(X)
+    fit[:, 2] = np.where(RANDOM.random(len(X)) < 0.5, 0.0, X[:, 2])
+    near = np.float64(np.float32(1e-35))
+    rows = np.repeat(fit[:40], 6, axis=0)
+    rows[:, 2] = np.tile([near, -near, np.nextafter(near, 1), -np.nextafter(near, 1), 0.0, -5e-324], 40)
+    first = beside(hot(), sparse_threshold=1.0)
+    last = LGBMClassifier(n_estimators=20, verbose=-1, zero_as_missing=zero_as_missing)
+    assert not differences([first], last, rows, fit)
