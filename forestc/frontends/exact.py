@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,3 +58,22 @@ def where_equal(values: NDArray[np.float64], inverted: bool = False, bits: int =
             else:
                 cuts[cut] = None
     return sorted(cuts)
+
+
+def logf(x: float) -> float:
+    """The logarithm of a float32 above 0, as the C library's `logf` rounds it: libraries call that, and it is off the
+    nearest float32 here and there. Where Python shows no C library, the nearest float32."""
+    function = _c_logf()
+    return float(np.float32(math.log(x))) if function is None else float(function(x))
+
+
+@cache
+def _c_logf() -> Callable[[float], float] | None:
+    for name in (None, "ucrtbase"):  # the interpreter's own C library; Windows names it
+        try:
+            function = ctypes.CDLL(name).logf
+        except (OSError, TypeError, AttributeError):
+            continue
+        function.argtypes, function.restype = [ctypes.c_float], ctypes.c_float
+        return cast("Callable[[float], float]", function)
+    return None

@@ -39,7 +39,8 @@ class Column:
 
     function: non-decreasing on finite floats, (n,) to (n,). points: raw value -> image, where it differs. missing:
     the image of NaN (NaN stays missing); None where the step refuses NaN. texts: for a column of text, the known
-    names in order and each one's image; any other text has function's image.
+    names in order and each one's image; any other text has function's image. dtype, sparse: how the step before gives
+    the column to the next one, which computes in that type; its values are held in float64 all the same.
     """
 
     source: int
@@ -47,6 +48,8 @@ class Column:
     points: dict[float, float] = field(default_factory=dict)
     missing: float | None = np.nan
     texts: dict[str, float] | None = None
+    dtype: np.dtype[Any] = field(default=np.dtype(np.float64))
+    sparse: bool = False
 
     def then(
         self, function: Function, missing: float | None = np.nan, points: dict[float, float] | None = None
@@ -63,7 +66,7 @@ class Column:
                 return missing
             return exceptions[value] if value in exceptions else float(function(np.array([value]))[0])
 
-        if exceptions and before is not identity and not _constant(self):
+        if exceptions and before is not identity and not constant(self):
             raise ModelError("a step replaces single values of a column that was changed before")
         moved = {value: _kept(image(old)) for value, old in self.points.items()}
         if before is identity:
@@ -83,7 +86,7 @@ class Column:
         return replace(
             self,
             function=composed
-            if (exceptions and before is not identity) or _constant(self)
+            if (exceptions and before is not identity) or constant(self)
             else _after(before, function),
             points=moved,
             missing=image(self.missing),
@@ -99,7 +102,8 @@ def _kept(image: float | None) -> float:
     return np.nan if image is None else image
 
 
-def _constant(column: Column) -> bool:
+def constant(column: Column) -> bool:
+    """Whether all numbers but the single points have one image."""
     ends = column.function(np.array([-1e300, 0.0, 1e300]))
     return bool(np.all(ends == ends[0]) or np.isnan(ends).all())
 
@@ -118,7 +122,10 @@ def fold(forest: Forest, columns: Sequence[Column], width: int, names: Sequence[
     features = []
     for source in sources:
         readers = [(f, c) for f, c in zip(forest.features, images, strict=True) if c.source == source]
-        features.append(_raw_feature(source, readers, names, where))
+        feature = _raw_feature(source, readers, names, where)
+        # a step that refuses NaN refuses it in columns that no tree reads too
+        refused = any(column.source == source and column.missing is None for column in columns)
+        features.append(replace(feature, missing=feature.missing and not refused))
     rewritten = [_rewrite(forest, index, image, where) for index, image in enumerate(images)]
     moved = np.array([*(place.get(image.source, 0) for image in images), LEAF], dtype=np.int32)
     if not features and forest.features:  # only constants are read: any column will do
@@ -204,8 +211,8 @@ def _conditions(feature: Feature, image: Column, keys: list[_Key], where: str) -
         return {key: _Condition(key[0], key[1], _missing_left(feature, image, key)) for key in keys}
     wanted = [_cuts(feature, key) for key in keys]
     flat = np.array([cut for cuts in wanted for cut in cuts], dtype=np.float64)
-    if isinstance(feature.number, Category) or _constant(image):
-        if not _constant(image):
+    if isinstance(feature.number, Category) or constant(image):
+        if not constant(image):
             raise ModelError("a category is made by a step that is no encoder", where=where)
         everywhere = image.function(np.zeros(1))
         for key in keys:

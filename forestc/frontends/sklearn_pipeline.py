@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.ir import Forest
-from forestc.frontends.fold import Column, Function, fold, identity
+from forestc.frontends.fold import Column, constant, fold, identity
+from forestc.frontends.lightgbm import ZERO
 from forestc.frontends.sklearn_trees import width_of
 
 # Class of a monotone step -> its fitted attributes that hold a value a column, and the axis the columns lie on.
@@ -38,6 +39,8 @@ def read_pipeline(model: Any, where: str) -> Forest:
     from forestc.frontends import load_object
 
     *steps, (_, last) = model.steps
+    while type(last).__name__ == "Pipeline":
+        steps, last = [*steps, *last.steps[:-1]], last.steps[-1][1]
     forest = load_object(last)
     fitted = [step for _, step in steps if hasattr(step, "n_features_in_")]
     first = (fitted or [last])[0]  # what comes before it leaves the rows as they are
@@ -45,7 +48,46 @@ def read_pipeline(model: Any, where: str) -> Forest:
     columns = [Column(source) for source in range(width)]
     for name, step in steps:
         columns = _stepped(step, columns, f"{where}, step {name!r}")
+    columns = _shown(last, columns, where)
     return fold(forest, columns, width, None if names is None else list(map(str, names)), where)
+
+
+def _shown(last: Any, columns: list[Column], where: str) -> list[Column]:
+    """The columns as the model takes them. Of a sparse matrix XGBoost takes a zero that is not held for a missing
+    value, and LightGBM takes no small value for zero."""
+    plain = all(column.dtype == np.float64 and not column.sparse for column in columns)
+    sparse = any(column.sparse for column in columns)
+    library, members = _library(last), list(getattr(last, "estimators_", []))
+    dense = "use sparse_output=False and sparse_threshold=0"
+    if not plain and any(type(member).__name__ == "Pipeline" for member in members):
+        raise ModelError("pipelines within a model, of sparse columns or those of another type", where=where, do=dense)
+    if not sparse:
+        return columns
+    if any(_library(member) in ("xgboost", "lightgbm") for member in members):
+        raise ModelError("a model with members of XGBoost or LightGBM, of sparse columns", where=where, do=dense)
+    if library == "sklearn":  # whose trees take no NaN in a sparse matrix
+        return [_refusing_missing(column) for column in columns]
+    if library == "lightgbm":
+        told = last.get_params()
+        by_zero = told.get("zero_as_missing", False) and told.get("use_missing", True)
+        return columns if by_zero else [column.then(_kept_small) for column in columns]
+    if library != "xgboost":
+        return columns
+    if not all(column.function is identity or constant(column) for column in columns):
+        raise ModelError(
+            "XGBoost takes zeros of sparse columns for missing, and they are scaled", where=where, do=dense
+        )
+    return [column.then(identity, np.nan, {0.0: np.nan}) for column in columns]
+
+
+def _kept_small(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of the values that LightGBM takes for 0 in an array, its threshold below 0 itself is told from 0 in a sparse
+    matrix: it is as the float below."""
+    return np.where(x == ZERO, np.nextafter(ZERO, -np.inf), x)
+
+
+def _library(model: Any) -> str:
+    return type(model).__module__.partition(".")[0]
 
 
 def _stepped(step: Any, columns: list[Column], where: str) -> list[Column]:
@@ -60,13 +102,15 @@ def _stepped(step: Any, columns: list[Column], where: str) -> list[Column]:
         raise ModelError(f"{kind} is no step that can be folded", where=where, do="transform the rows before")
     if kind not in CONTAINERS and not _takes_missing(step):
         columns = [_refusing_missing(column) for column in columns]
+    if hasattr(step, "get_support"):
+        kept = np.asarray(step.get_support(), dtype=bool)
+        return _joined(step, [column for column, keep in zip(columns, kept, strict=True) if keep])
+    if kind not in CONTAINERS and kind != "FunctionTransformer":  # a step takes its columns as one array
+        columns = _promoted(columns)
     if kind in MONOTONE:
         return [_monotone(step, kind, j, column, where) for j, column in enumerate(columns)]
     if kind in STEPS:
         return STEPS[kind](step, columns, where)
-    if hasattr(step, "get_support"):
-        kept = np.asarray(step.get_support(), dtype=bool)
-        return [column for column, keep in zip(columns, kept, strict=True) if keep]
     known = sorted([*MONOTONE, *STEPS, "feature selectors"])
     raise ModelError(f"{kind} can't be folded into a forest", where=where, do="known: " + ", ".join(known))
 
@@ -74,7 +118,23 @@ def _stepped(step: Any, columns: list[Column], where: str) -> list[Column]:
 def _takes_missing(step: Any) -> bool:
     from sklearn.utils import get_tags
 
-    return bool(get_tags(step).input_tags.allow_nan)
+    tags = get_tags(step)
+    return bool(tags.no_validation or tags.input_tags.allow_nan)
+
+
+def _promoted(columns: list[Column]) -> list[Column]:
+    """Columns side by side in one array: all of the type that holds each one's values, sparse if one of them is."""
+    dtype = np.result_type(*(column.dtype for column in columns)) if columns else np.dtype(np.float64)
+    sparse = any(column.sparse for column in columns)
+    return [replace(column, dtype=dtype, sparse=sparse) for column in columns]
+
+
+def _joined(step: Any, columns: list[Column]) -> list[Column]:
+    """What a step that joins or chooses columns gives: an array, or a data frame, where each column keeps its type."""
+    from sklearn.utils._set_output import _get_output_config
+
+    framed = _get_output_config("transform", step)["dense"] != "default"
+    return columns if framed and not any(column.sparse for column in columns) else _promoted(columns)
 
 
 def _refusing_missing(column: Column) -> Column:
@@ -84,31 +144,42 @@ def _refusing_missing(column: Column) -> Column:
 
 def _monotone(step: Any, kind: str, j: int, column: Column, where: str) -> Column:
     """Column j after a monotone step: the step itself, cut down to that column."""
-    if kind == "KBinsDiscretizer" and (step.encode != "ordinal" or step.dtype not in (None, np.float64)):
-        said = f"encode={step.encode!r}" if step.encode != "ordinal" else f"dtype={step.dtype}"
-        raise ModelError(f"KBinsDiscretizer with {said}", where=where, do="use encode='ordinal' and no dtype")
+    if kind == "KBinsDiscretizer" and step.encode != "ordinal":
+        raise ModelError(f"KBinsDiscretizer with encode={step.encode!r}", where=where, do="use encode='ordinal'")
+    if kind == "QuantileTransformer" and column.sparse:
+        raise ModelError("QuantileTransformer of sparse columns", where=where, do="use sparse_threshold=0")
     alone = _only(step, MONOTONE[kind], j)
     if kind == "PowerTransformer" and step.standardize:  # two steps, so that one may overflow before the other
         alone.standardize = False
         scaler = _only(step._scaler, MONOTONE["StandardScaler"], j)
-        return column.then(_asked(alone, step.method == "box-cox")).then(_asked(scaler))
+        return _asked(scaler, _asked(alone, column, step.method == "box-cox"))
     positive = kind == "PowerTransformer" and step.method == "box-cox"
-    return column.then(_asked(alone, positive))
+    return _asked(alone, column, positive)
 
 
-def _asked(alone: Any, positive: bool = False) -> Function:
-    """A fitted step of one column as a function. The step refuses rows with infinities (which floats near the end
-    of the range become on the way) and, if positive, with numbers up to 0: for those any monotone answer will do."""
+def _asked(alone: Any, column: Column, positive: bool = False) -> Column:
+    """The column after a fitted step of one column. It is given what it gets in the pipeline: the column's own type,
+    sparse or not. The step refuses rows with infinities (which floats near the end of the range become on the way)
+    and, if positive, with numbers up to 0: for those any monotone answer will do."""
+    takes = np.dtype(getattr(alone, "dtype", None) or column.dtype)  # KBinsDiscretizer rounds rows first
+
+    def given(x: NDArray[np.float64]) -> Any:
+        from scipy.sparse import csr_matrix
+
+        told = x.reshape(-1, 1).astype(column.dtype)
+        found = alone.transform(csr_matrix(told) if column.sparse else told)
+        return found.toarray() if column.sparse else found
 
     def function(x: NDArray[np.float64]) -> NDArray[np.float64]:
-        taken = np.isfinite(x) & (x > 0 if positive else True)
-        result = np.where(x > 0, x, -np.inf) if positive else np.array(x, dtype=np.float64)
-        if taken.any():
-            with np.errstate(over="ignore", invalid="ignore"):
-                result[taken] = np.asarray(alone.transform(x[taken].reshape(-1, 1)), dtype=np.float64).ravel()
+        with np.errstate(over="ignore", invalid="ignore"):
+            finite = np.isfinite(x if takes.kind != "f" else x.astype(takes))
+            taken = finite & (x > 0 if positive else True)
+            result = np.where(x > 0, x, -np.inf) if positive else np.array(x, dtype=np.float64)
+            if taken.any():
+                result[taken] = np.asarray(given(x[taken]), dtype=np.float64).ravel()
         return result
 
-    return function
+    return replace(column.then(function), dtype=np.asarray(given(np.ones(1))).dtype)
 
 
 def _only(step: Any, attributes: dict[str, int], j: int) -> Any:
@@ -130,20 +201,25 @@ def _only(step: Any, attributes: dict[str, int], j: int) -> Any:
 def _imputed(step: Any, columns: list[Column], where: str) -> list[Column]:
     """SimpleImputer, with or without indicator columns."""
     filled = []
-    statistics = list(step.statistics_)
+    statistics = np.asarray(step.statistics_)
     marker = step.missing_values
     marked = isinstance(marker, float | int | np.number) and marker == marker
-    for column, fill in zip(columns, statistics, strict=True):
+    dtype = columns[0].dtype if columns else np.dtype(np.float64)
+    here = np.array([marker]).astype(dtype) if marked else np.zeros(0)  # the library compares in the columns' type
+    values = here[here == marker].astype(np.float64).tolist()
+    for column, fill in zip(columns, statistics.tolist(), strict=True):
         if isinstance(fill, str):
             raise ModelError(f"SimpleImputer fills in text ({fill[:20]!r})", where=where, do="impute after encoding")
         if isinstance(fill, float) and np.isnan(fill) and not getattr(step, "keep_empty_features", False):
             continue  # a column that was all missing is dropped
-        points = {float(marker): float(fill)} if marked else {}
+        if fill == fill:
+            fill = float(np.array(fill, dtype=getattr(step, "_fill_dtype", np.float64)).astype(dtype))
+        points = dict.fromkeys(values, float(fill))
         filled.append(column.then(identity, np.nan if marked else float(fill), points))
     if step.add_indicator:
         for j in step.indicator_.features_:
-            points = {float(marker): 1.0} if marked else {}
-            filled.append(columns[int(j)].then(_zero, 0.0 if marked else 1.0, points))
+            missing = 0.0 if marked else 1.0
+            filled.append(columns[int(j)].then(_zero, missing, dict.fromkeys(values, 1.0)))
     return filled
 
 
@@ -159,13 +235,26 @@ def _encoded(step: Any, columns: list[Column], where: str) -> list[Column]:
             where=where,
             do="use neither min_frequency nor max_categories",
         )
-    unknown = float(step.unknown_value) if step.handle_unknown == "use_encoded_value" else np.nan
+    dtype = _number_type(step, where)
+
+    def held(value: float) -> float:  # in the encoder's own type, which a small integer may be too small for
+        return float(np.full(1, value, dtype=dtype)[0])
+
+    unknown = held(step.unknown_value) if step.handle_unknown == "use_encoded_value" else np.nan
+    absent = held(step.encoded_missing_value) if step._missing_indices else np.nan
     result = []
     for column, categories in zip(columns, step.categories_, strict=True):
-        # in the encoder's own type, which a small integer may be too small for
-        images = np.arange(len(categories)).astype(step.dtype).astype(np.float64).tolist()
-        result.append(_by_category(column, list(categories), images, unknown, float(step.encoded_missing_value), where))
-    return result
+        images = np.arange(len(categories)).astype(dtype).astype(np.float64).tolist()
+        result.append(_by_category(column, list(categories), images, unknown, absent, where))
+    return [replace(column, dtype=dtype, sparse=False) for column in result]
+
+
+def _number_type(step: Any, where: str) -> np.dtype[Any]:
+    """The type of an encoder's columns."""
+    dtype: np.dtype[Any] = np.dtype(step.dtype)
+    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+        raise ModelError(f"{type(step).__name__} with dtype={dtype}", where=where, do="use float64")
+    return dtype
 
 
 def _one_hot(step: Any, columns: list[Column], where: str) -> list[Column]:
@@ -181,7 +270,7 @@ def _one_hot(step: Any, columns: list[Column], where: str) -> list[Column]:
             if drop is None or chosen != drop:
                 images = [float(code == chosen) for code in range(len(categories))]
                 result.append(_by_category(column, list(categories), images, 0.0, None, where))
-    return [_refusing_missing(column) for column in result] if step.sparse_output else result
+    return [replace(column, dtype=_number_type(step, where), sparse=step.sparse_output) for column in result]
 
 
 def _by_category(
@@ -216,10 +305,10 @@ def _by_columns(step: Any, columns: list[Column], where: str) -> list[Column]:
         if (isinstance(transformer, str) and transformer == "drop") or not some:
             continue
         result += _stepped(transformer, some, f"{where}, transformer {name!r}")
-    return [_refusing_missing(column) for column in result] if step.sparse_output_ else result
+    return _joined(step, [replace(column, sparse=bool(step.sparse_output_)) for column in result])
 
 
-def _side_by_side(step: Any, columns: list[Column], where: str) -> list[Column]:
+def _united(step: Any, columns: list[Column], where: str) -> list[Column]:
     """FeatureUnion."""
     if step.transformer_weights:
         raise ModelError("FeatureUnion with weights", where=where, do="scale the columns instead")
@@ -227,7 +316,7 @@ def _side_by_side(step: Any, columns: list[Column], where: str) -> list[Column]:
     for name, transformer in step.transformer_list:
         if not (isinstance(transformer, str) and transformer == "drop"):
             result += _stepped(transformer, columns, f"{where}, transformer {name!r}")
-    return result
+    return _joined(step, result)
 
 
 def _nested(step: Any, columns: list[Column], where: str) -> list[Column]:
@@ -249,7 +338,7 @@ STEPS: dict[str, Callable[[Any, list[Column], str], list[Column]]] = {
     "OrdinalEncoder": _encoded,
     "OneHotEncoder": _one_hot,
     "ColumnTransformer": _by_columns,
-    "FeatureUnion": _side_by_side,
+    "FeatureUnion": _united,
     "Pipeline": _nested,
     "FunctionTransformer": _unchanged,
 }

@@ -33,7 +33,7 @@ from forestc.forest.ir import (
 )
 from forestc.forest.numbers import FLOAT32, Category
 from forestc.frontends.document import Document, read_document
-from forestc.frontends.exact import labels_of
+from forestc.frontends.exact import labels_of, logf
 from forestc.frontends.ubjson import parse_ubjson
 from forestc.frontends.xgboost_trees import marked_missing, read_tree
 
@@ -270,11 +270,11 @@ def _base_margin(doc: Document, link: LinkKind, outputs: int, version: tuple[int
             raise doc.fail(f"is no probability: {text[:60]!r}")
         # -logf(1/p - 1) with float32 steps in between, as the library computes it
         odds = [np.float32(1) / score - np.float32(1) for score in scores]
-        return [float(np.float32(-math.log(x))) if x > 0 else math.inf for x in odds]
+        return [-logf(float(x)) if x > 0 else math.inf for x in odds]
     if link == "exp":
         if not all(score > 0 for score in scores):
             raise doc.fail(f"is not positive: {text[:60]!r}")
-        return [float(np.float32(math.log(score))) for score in scores]
+        return [logf(float(score)) for score in scores]
     return [float(score) for score in scores]
 
 

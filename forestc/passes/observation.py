@@ -153,7 +153,7 @@ def plain_nodes(forest: Forest, trees: FlatTrees) -> tuple[NDArray[np.int64], ..
         nodes = nodes[ordered[trees.feature[nodes]]]
     feature = trees.feature[nodes]
     order = np.argsort(feature.astype(np.uint16 if len(forest.features) < 1 << 16 else np.int32), kind="stable")
-    return tuple(np.split(nodes[order], np.cumsum(np.bincount(feature, minlength=len(forest.features)))[:-1]))
+    return tuple(np.split(nodes[order], np.cumsum(np.bincount(feature, minlength=len(forest.features))))[:-1])
 
 
 def finite_nodes(task: Observe, index: int) -> NDArray[np.int64]:

@@ -31,7 +31,7 @@ def of(make: Callable[[], Any], X: Any, decide: str = "none", file: bool = False
         widths = np.asarray(model.get_header_accessor().get_field("num_class")).tolist()
 
         def flat(rows: Any, margin: bool) -> Any:
-            found = treelite.gtil.predict(model, rows, pred_margin=margin, nthread=2)
+            found = treelite.gtil.predict(model, rows, pred_margin=margin, nthread=1)
             found = found.reshape(len(rows), len(widths), -1)
             return np.concatenate([found[:, target, :width] for target, width in enumerate(widths)], axis=1)
 
@@ -53,7 +53,7 @@ def of(make: Callable[[], Any], X: Any, decide: str = "none", file: bool = False
             X,
             decision,
             lambda rows: flat(rows, True),
-            lambda rows: treelite.gtil.predict_leaf(model, rows, nthread=2).astype(np.int64),
+            lambda rows: treelite.gtil.predict_leaf(model, rows, nthread=1).astype(np.int64),
             **{"dtype": np.dtype(str(model.input_type)), "value_ulps": 2, **more},
         )
 

@@ -158,8 +158,8 @@ def test_steps_on_text_are_refused_by_name():
     for imputer in (SimpleImputer(strategy="most_frequent"), SimpleImputer(strategy="constant", fill_value="x")):
         with pytest.raises(ModelError, match="SimpleImputer fills in text"):
             load(make_pipeline(imputer, OrdinalEncoder(), DecisionTreeClassifier()).fit(frame, CLASSES))
-    with pytest.raises(ModelError, match="KBinsDiscretizer with dtype"):
-        bins = KBinsDiscretizer(3, encode="ordinal", dtype=np.float32)
+    with pytest.raises(ModelError, match="KBinsDiscretizer with encode='onehot-dense'"):
+        bins = KBinsDiscretizer(3, encode="onehot-dense")
         load(make_pipeline(bins, DecisionTreeClassifier()).fit(X, CLASSES))
 
 

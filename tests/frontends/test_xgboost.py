@@ -284,3 +284,24 @@ def test_more_classes_than_trees_are_refused():
     root["learner"]["learner_model_param"]["base_score"] = "5E-1"
     with pytest.raises(ModelError, match="200 trees and 200 entries in tree_info for 65536 outputs"):
         read_json(json.dumps(root).encode(), "m.json")
+
+
+@pytest.mark.parametrize("objective", ["reg:logistic", "binary:logitraw", "count:poisson", "reg:gamma", "reg:tweedie"])
+def test_base_scores_become_the_library_s_own_margins(objective):
+    scores = np.append(np.random.default_rng(0).uniform(0.01, 0.99, 198), [0.48449895, 0.98515123]).astype(np.float32)
+    data = xgboost.DMatrix(np.zeros((2, 1)), np.full((2, 2), 0.5))
+    document = json.loads(bytes(xgboost.train({"objective": objective, "base_score": 0.5}, data, 1).save_raw("json")))
+    learner = document["learner"]
+    learner["learner_model_param"] |= {"num_target": "200", "base_score": f"[{','.join(map(repr, scores.tolist()))}]"}
+    model = learner["gradient_booster"]["model"]
+    tree = model["trees"][0]
+
+    def grown(trees):
+        model.update(trees=[tree] * trees, tree_info=list(range(trees)), iteration_indptr=[0, trees][: 1 + (trees > 0)])
+        model["gbtree_model_param"]["num_trees"] = str(trees)
+        return json.dumps(document).encode()
+
+    booster = xgboost.Booster()
+    booster.load_model(bytearray(grown(0)))
+    margins = booster.predict(xgboost.DMatrix(np.zeros((1, 1))), output_margin=True)
+    assert np.array_equal(read_json(grown(len(scores)), "m.json").bias, margins[0])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from models import trained
 from random_forests import random_forest, troublesome_rows
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
 
 import forestc
 from forestc import load
@@ -432,3 +433,16 @@ def test_r_squared_keeps_its_digits():
             accuracy.add(said[k : k + 9] + shift, truth[k : k + 9] + shift)
         shares.append(accuracy.share)
     assert abs(shares[0] - shares[1]) < 1e-6
+
+
+def test_a_forest_without_conditions_goes_through_all_passes(tmp_path):
+    X, y = np.arange(20.0)[:, np.newaxis], np.repeat([0, 1], [19, 1])
+    model = RandomForestClassifier(3, min_samples_leaf=15, random_state=0).fit(X, y)
+    passes = "simplify,share-thresholds,share-thresholds{kmeans=2},quantize,prune-splits{keep=decisions},simplify"
+    for chosen in (
+        "quantize{fit=true}",
+        "share-thresholds{rows=per-tree},share-thresholds{tolerance=0.1},quantize",
+        passes,
+    ):
+        done = forestc.compile(model, X, tmp_path, label=y, passes=chosen, held_out=0.2, targets=("verilog", "c"))
+        assert done.figures["agreement"] == 1
