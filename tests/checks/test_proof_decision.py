@@ -7,14 +7,16 @@ from random import Random
 
 import numpy as np
 import pytest
-from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier
+from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import forestc
 from forestc.checks.proof import prove_netlist
 from forestc.forest.builder import changed
+from forestc.forest.evaluate import evaluate_words
 from forestc.forest.ir import Decision
-from forestc.lowering.trees import LoweringOptions, lower_with_witness
+from forestc.forest.numbers import word_range
+from forestc.lowering.trees import LoweringOptions, Witness, lower_with_witness
 from forestc.netlist.ir import Compare, Mux
 
 
@@ -47,15 +49,23 @@ def test_many_classes_are_proved_in_no_time(model, latency, ties):
         assert decision.seconds < 5  # bit vectors alone take minutes
 
 
-def test_the_other_winner_of_ties_is_refuted_by_an_input():
-    """The netlist gives the first of equals, the forest wants the last: an input on which two classes tie shows it."""
-    X, y = rows(2, 9, 1)
-    forest = forestc.quantize(ExtraTreesClassifier(3, max_depth=2, random_state=0).fit(X, y), X, y)
-    netlist, witness = lower_with_witness(forest)
-    other = changed(forest, decision=Decision("argmax", ties="last"))
-    proof = prove_netlist(other, netlist, witness)
-    assert proof.verdict == "refuted"
-    assert "where the forest gives" in proof.parts[-1].why and "at x0=" in proof.parts[-1].why
+def test_the_other_winner_of_ties_is_refuted_where_two_classes_tie():
+    """The netlist gives the first of equals, the forest wants the last: whether that shows, all inputs tell."""
+    verdicts = []
+    for seed in range(2, 10):
+        X, y = rows(seed, 9, 1)
+        forest = forestc.quantize(ExtraTreesClassifier(3, max_depth=2, random_state=0).fit(X, y), X, y)
+        netlist, witness = lower_with_witness(forest)
+        other = changed(forest, decision=Decision("argmax", ties="last"))
+        proof = prove_netlist(other, netlist, witness)
+        span = word_range(forest.features[0].number, False)
+        words = np.arange(span.low, span.top + 1)[:, None]
+        differ = (evaluate_words(forest, words).index != evaluate_words(other, words).index).any()
+        assert proof.verdict == ("refuted" if differ else "proved")
+        if differ:
+            assert "where the forest gives" in proof.parts[-1].why and "at x0=" in proof.parts[-1].why
+        verdicts.append(proof.verdict)
+    assert set(verdicts) == {"refuted", "proved"}
 
 
 def test_a_tournament_with_one_wrong_cell_is_never_proved():
@@ -86,8 +96,6 @@ def test_one_feature_whose_sums_hang_together_is_not_refuted():
         X = np.round(random.normal(size=(150, 1)), 1)
         edges = np.quantile(X[:, 0], np.linspace(0, 1, 11)[1:-1])
         y = np.unique(np.digitize(X[:, 0] + 0.3 * random.normal(size=150), edges), return_inverse=True)[1]
-        from sklearn.ensemble import RandomForestClassifier
-
         model = RandomForestClassifier(10, max_depth=3, random_state=seed).fit(X, y)
         forest = forestc.quantize(model, X, y)
         proof = prove_netlist(forest, *lower_with_witness(forest, LoweringOptions(outputs="both")))
@@ -102,8 +110,6 @@ def test_a_thousand_registers_are_proved():
 
 def test_without_a_witness_the_results_are_asked_as_a_whole():
     """Nothing depends on lowering's word: without it a small design is proved by its cases, or by the solver."""
-    from forestc.lowering.trees import Witness
-
     X, y = rows(5, 3, 1)
     forest = forestc.quantize(ExtraTreesClassifier(4, max_depth=3, random_state=0).fit(X, y), X, y)
     netlist, witness = lower_with_witness(forest, LoweringOptions(outputs="both"))

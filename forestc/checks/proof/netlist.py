@@ -8,7 +8,7 @@ A chain of small proofs, each cut where the next begins, since one question abou
 | trees    | a net holds what the tree says, for every word of every feature                       | bit vectors   |
 | votes    | a net holds a part's weight where the part decides for a class                        | bit vectors   |
 | scores   | each sum adds the nets of its trees, each once, and a constant, and can't overflow     | linear forms  |
-| decision | the class is the one that the sums decide, whatever they are                          | cells, bit vectors |
+| decision | the class is the one that the sums decide, whatever they are                          | cells, vectors |
 | whole    | where a part above does not hold by itself: the results, from the features to the end  | see `whole`   |
 
 Lowering says which net a tree or vote is to be found at; that is where a proof is tried, and nothing is taken on trust.
