@@ -1,15 +1,18 @@
 """The command line: thin, no logic of its own.
 
-Exit status: 0; 1 for the user's input; 2 for usage; 3 for a failed check; 4 for a failing outside tool.
+Exit status: 0; 1 for the user's input; 2 for usage; 3 for a failed check; 4 for a failing outside tool; 128 and the
+signal's number if a signal ends the program: 130 for Ctrl-C.
 """
 
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -264,13 +267,42 @@ def _options(
     """Compiles trained tree ensembles into FPGA logic and microcontroller C, exactly."""
 
 
+class _Interrupted(BaseException):
+    """A signal has come. No Exception, so that nothing on its way takes it for an error and goes on."""
+
+    def __init__(self, number: int) -> None:
+        self.status = 128 + number
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise _Interrupted(number)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Signals become an exception: files are taken back and outside tools ended on its way. What is ignored stays so."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    heard = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
+    for number in heard:
+        signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        for number in heard:
+            signal.signal(number, before[number])
+
+
 def main(arguments: list[str] | None = None) -> None:
     """The program. Errors are one line on standard error; the exit status says whose they are."""
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
     status = 0
     try:
-        app([a for a in arguments if a != "--debug"], standalone_mode=False, prog_name="forestc")
+        with _interruptible():
+            app([a for a in arguments if a != "--debug"], standalone_mode=False, prog_name="forestc")
+    except _Interrupted as interrupted:
+        sys.stderr.write("forestc: interrupted\n")
+        status = interrupted.status
     except ForestcError as error:
         if debug:
             raise
@@ -281,9 +313,6 @@ def main(arguments: list[str] | None = None) -> None:
         wants_help = type(error).__name__ == "NoArgsIsHelpError"
         sys.stderr.write(f"{said}\n" if wants_help else f"forestc: {_one_line(said).rstrip('.')}; see forestc --help\n")
         status = 2
-    except (typer.Abort, KeyboardInterrupt):
-        sys.stderr.write("forestc: stopped\n")
-        status = 130
     except BrokenPipeError:
         # the reader of our output went away, as `head` does
         sys.stderr.close()
