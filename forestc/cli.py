@@ -280,7 +280,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Signals become an exception: files are taken back and outside tools ended on its way. What is ignored stays so."""
+    """Signals become an exception, so that files are taken back and outside tools ended; ignored ones stay ignored."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     heard = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
     for number in heard:

@@ -89,7 +89,7 @@ def run_tool(
 
 
 def run_tools(commands: Sequence[Sequence[str]], cwd: Path, *, seconds: float = 600) -> None:
-    """Runs several programs, as many at once as there are cores. If one fails, the others are ended. Raises ToolError."""
+    """Runs several programs, as many at once as there are cores; if one fails, all are ended. Raises ToolError."""
     batch = _Batch()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         waiting = [pool.submit(_run, batch, command, cwd, seconds) for command in commands]
