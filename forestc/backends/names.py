@@ -64,11 +64,11 @@ _RESERVED = frozenset(
 _OWN = frozenset(
     """
     accept aclk address address_held aresetn beat clear clear_wanted clk compare control core data_held dut expected
-    finish fire flight forestc_registered idle in_valid inputs last_beat load meta none okay open out_valid path pop push
-    read read_at registers result results row rows_in rows_in_count rows_out rows_out_count seen sent short_rows
-    short_rows_count skipped_x skipped_y slverr stalls_in stalls_in_count stalls_out stalls_out_count stored taken
-    taken_next top unused unused_padding unused_valid valid_held valid_told write write_at wrong x x_held x_next y y_held
-    y_next y_told
+    finish fire flight forestc_registered idle in_valid inputs last_beat load meta none okay open out_valid path pop
+    push read read_at registers result results row rows_in rows_in_count rows_out rows_out_count seen sent
+    short_rows short_rows_count skipped_x skipped_y slverr stalls_in stalls_in_count stalls_out stalls_out_count
+    stored taken taken_next top unused unused_padding unused_valid valid_held valid_told write write_at wrong x
+    x_held x_next y y_held y_next y_told
     """.split()  # noqa: SIM905
 )
 _OWN_FORMS = re.compile(r"x\d+(_\w*)?|[cnr]\d+|sum\d+|(s_axi|s_axis|m_axis)_\w+")
