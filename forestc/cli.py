@@ -121,7 +121,10 @@ def compile_(
         str | None, typer.Option("--device", help="synthesise for it, place and route as well; see forestc synth")
     ] = None,
     clock: Annotated[
-        float | None, typer.Option("--clock", min=1, metavar="MHZ", help="with --device: finds the latency for it")
+        float | None,
+        typer.Option(
+            "--clock", min=1, metavar="MHZ", help="with --device: for the constraints, and to find the latency"
+        ),
     ] = None,
     native: Annotated[bool, typer.Option("--native", help="with --device: tools on the PATH first")] = False,
     name: Annotated[str | None, typer.Option("--name", help="of the module and header; default: the file's")] = None,

@@ -33,13 +33,18 @@ class Reported:
     version: str
 
 
+def known_part(tool: str, part: str) -> None:
+    """Raises OptionError for a part that is no name: it is written into scripts."""
+    if not _PART.fullmatch(part):
+        raise OptionError(f"{tool}: {part!r} is no part", do=f"write --device {tool}:PART")
+
+
 def run_vendor(tool: str, part: str, script: Path, top: str, *, period_ns: float, seconds: float = 7200) -> Reported:
     """Runs a tool of `PROGRAMS` on its script, in the script's folder, where its reports and project stay.
 
     top: the module that is placed. Raises OptionError for a part that is no name, ToolError.
     """
-    if not _PART.fullmatch(part):
-        raise OptionError(f"{tool}: {part!r} is no part", do=f"write --device {tool}:PART")
+    known_part(tool, part)
     program = find(PROGRAMS[tool])
     if program is None:
         raise ToolError(
