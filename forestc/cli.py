@@ -203,7 +203,8 @@ def check(
             native=native,
             progress=say,
         )
-    _show(json_, result.figures, lambda: check_tables(result, not design.forest.decides))
+    notes = [Text(line) for line in result.not_run()]
+    _show(json_, result.figures, lambda: [*check_tables(result, not design.forest.decides), *notes])
     if (problem := result.problem()) is not None:
         raise problem
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from forestc.errors import OptionError, ToolError
+from forestc.errors import MissingToolError, OptionError, ToolError
 from forestc.toolchain.run import find, run_tool
 
 PROGRAMS: Mapping[str, str] = {"vivado": "vivado", "quartus": "quartus_sh"}
@@ -47,7 +47,7 @@ def run_vendor(tool: str, part: str, script: Path, top: str, *, period_ns: float
     known_part(tool, part)
     program = find(PROGRAMS[tool])
     if program is None:
-        raise ToolError(
+        raise MissingToolError(
             f"{PROGRAMS[tool]} is not on the PATH", do=f"install {tool.capitalize()}, or take another device"
         )
     arguments = [part, f"{period_ns:.3f}", FOLDER]

@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from forestc.errors import ToolError
+from forestc.errors import MissingToolError
 from forestc.toolchain.compilers import cxx_compiler, version
 from forestc.toolchain.run import find, run_tool, run_tools
 
@@ -79,7 +79,7 @@ def build(
     """
     compiler = cxx_compiler()
     if compiler is None:
-        raise ToolError("no C++ compiler was found", do="install g++ or clang++, or set CXX")
+        raise MissingToolError("no C++ compiler was found", do="install g++ or clang++, or set CXX")
     env = {**os.environ, "VERILATOR_ROOT": str(verilator.root)}
     run_tool(
         [
