@@ -17,8 +17,16 @@ import forestc
 from forestc.errors import ToolError
 from forestc.toolchain.run import run_tool, run_tools
 
-# A compiler driver as gcc is one: its work is done by a child, here one that never ends.
-SLOW = "#!/bin/sh\nsleep 1000 &\necho $! >> {pids}\nwait\n"
+# A compiler driver as gcc is one: its work is done by a child, here one that never ends; when it is asked to end, it
+# removes its temporary file.
+SLOW = """#!/bin/sh
+half=${{TMPDIR:-.}}/half.$$
+touch $half
+trap 'rm $half; exit 1' TERM
+sleep 1000 &
+echo $! >> {pids}
+wait
+"""
 
 
 @pytest.fixture(scope="module")
@@ -107,8 +115,11 @@ def test_programs_that_run_at_once_are_ended_together(tmp_path, slow):
     wait_until(lambda: all(map(gone, children())))
 
 
-def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path, slow):
+@pytest.mark.parametrize("deaf", [False, True])
+def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path, slow, deaf):
     program, children = slow
+    if deaf:
+        program.write_text(program.read_text().replace("'rm $half; exit 1'", "''"))
     with pytest.raises(ToolError, match="took longer than 1 s"):
         run_tool([str(program)], tmp_path, seconds=1)
     wait_until(lambda: all(map(gone, children())))

@@ -1,7 +1,7 @@
 """Runs outside programs: in a folder of theirs, without a shell, with a time limit, exit code checked.
 
 Each program gets a session of its own. If it takes too long, or the caller is interrupted, the whole session's process
-group is killed, so that no child of a compiler driver goes on alone.
+group is ended, so that no child of a compiler driver goes on alone.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from threading import Lock
 from forestc.errors import ToolError
 
 TAIL_LINES = 12
+GRACE_SECONDS = 2
 
 
 @dataclass
 class _Batch:
-    """The programs that run now; `end` kills them and lets no other start."""
+    """The programs that run now; `end` ends them and lets no other start."""
 
     running: set[subprocess.Popen[bytes]] = field(default_factory=set)
     ended: bool = False
@@ -66,10 +67,14 @@ class _Batch:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kills a program and its children. A program that was waited for is left alone: its number may be another's."""
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    """Ends a program and its children: asked first, as compilers then remove their temporary files."""
+    if process.returncode is not None:  # waited for: its number may be another's by now
+        return
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_SECONDS)
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def run_tool(
