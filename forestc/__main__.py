@@ -1,3 +1,19 @@
-from forestc.cli import main
+"""The program's first steps: Ctrl-C gets one line even while the command line is being loaded."""
 
-main()
+from __future__ import annotations
+
+import sys
+
+
+def run() -> None:
+    """`python -m forestc`, and the program `forestc`."""
+    try:
+        from forestc.cli import main
+    except KeyboardInterrupt:
+        sys.stderr.write("forestc: interrupted\n")
+        sys.exit(130)
+    main()
+
+
+if __name__ == "__main__":
+    run()

@@ -1,15 +1,18 @@
 """The command line: thin, no logic of its own.
 
-Exit status: 0; 1 for the user's input; 2 for usage; 3 for a failed check; 4 for a failing outside tool.
+Exit status: 0; 1 for the user's input; 2 for usage; 3 for a failed check; 4 for a failing outside tool; 128 and the
+signal's number if a signal ends the program: 130 for Ctrl-C.
 """
 
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -118,7 +121,10 @@ def compile_(
         str | None, typer.Option("--device", help="synthesise for it, place and route as well; see forestc synth")
     ] = None,
     clock: Annotated[
-        float | None, typer.Option("--clock", min=1, metavar="MHZ", help="with --device: finds the latency for it")
+        float | None,
+        typer.Option(
+            "--clock", min=1, metavar="MHZ", help="with --device: for the constraints, and to find the latency"
+        ),
     ] = None,
     native: Annotated[bool, typer.Option("--native", help="with --device: tools on the PATH first")] = False,
     name: Annotated[str | None, typer.Option("--name", help="of the module and header; default: the file's")] = None,
@@ -197,7 +203,8 @@ def check(
             native=native,
             progress=say,
         )
-    _show(json_, result.figures, lambda: check_tables(result, not design.forest.decides))
+    notes = [Text(line) for line in result.not_run()]
+    _show(json_, result.figures, lambda: [*check_tables(result, not design.forest.decides), *notes])
     if (problem := result.problem()) is not None:
         raise problem
 
@@ -264,13 +271,42 @@ def _options(
     """Compiles trained tree ensembles into FPGA logic and microcontroller C, exactly."""
 
 
+class _Interrupted(BaseException):
+    """A signal has come. No Exception, so that nothing on its way takes it for an error and goes on."""
+
+    def __init__(self, number: int) -> None:
+        self.status = 128 + number
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise _Interrupted(number)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Signals become an exception, so that files are taken back and outside tools ended; ignored ones stay ignored."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    heard = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
+    for number in heard:
+        signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        for number in heard:
+            signal.signal(number, before[number])
+
+
 def main(arguments: list[str] | None = None) -> None:
     """The program. Errors are one line on standard error; the exit status says whose they are."""
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
     status = 0
     try:
-        app([a for a in arguments if a != "--debug"], standalone_mode=False, prog_name="forestc")
+        with _interruptible():
+            app([a for a in arguments if a != "--debug"], standalone_mode=False, prog_name="forestc")
+    except _Interrupted as interrupted:
+        sys.stderr.write("forestc: interrupted\n")
+        status = interrupted.status
     except ForestcError as error:
         if debug:
             raise
@@ -281,9 +317,6 @@ def main(arguments: list[str] | None = None) -> None:
         wants_help = type(error).__name__ == "NoArgsIsHelpError"
         sys.stderr.write(f"{said}\n" if wants_help else f"forestc: {_one_line(said).rstrip('.')}; see forestc --help\n")
         status = 2
-    except (typer.Abort, KeyboardInterrupt):
-        sys.stderr.write("forestc: stopped\n")
-        status = 130
     except BrokenPipeError:
         # the reader of our output went away, as `head` does
         sys.stderr.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -101,9 +102,10 @@ def compile(
     frame, or a pair (rows, labels); or a share of the given rows, set aside. scheduler: address of a Dask scheduler;
     what passes find out about rows they find out there. latency: clock cycles, 0 for combinational logic. stream: an
     AXI4-Stream wrapper of the Verilog core and its cocotb test bench as well. device, native: synthesised for it,
-    placed and routed as well, as `synth` does: `figures["synthesis"]`. clock_mhz: the clock wanted on that device
-    instead of a latency, which is then the least with which the estimate reaches it. A model without column names takes
-    those of the rows, in their order: `figures["notes"]` says so. Raises ForestcError.
+    placed and routed as well, as `synth` does: `figures["synthesis"]`. clock_mhz: the clock wanted on that device;
+    constraints and scripts start with it and with the device. On devices with an estimate it stands instead of a
+    latency, which is then the least with which the estimate reaches it. A model without column names takes those of the
+    rows, in their order: `figures["notes"]` says so. Raises ForestcError.
     """
     clock = _Clock(progress)
     if not targets:
@@ -117,8 +119,12 @@ def compile(
         known_device(device)
         if "verilog" not in targets:
             raise OptionError("a device needs the Verilog core", do="add the target verilog")
-    if clock_mhz is not None and (device is None or latency):
-        raise OptionError("a clock is wanted of a device, instead of a latency", do="name a device, and no latency")
+    vendor = device is not None and ":" in device  # no estimate is made of its parts
+    if clock_mhz is not None:
+        if device is None or (latency and not vendor):
+            raise OptionError("a clock is wanted of a device, instead of a latency", do="name a device, and no latency")
+        if not 0 < clock_mhz < math.inf:
+            raise OptionError(f"clock_mhz={clock_mhz:g}", do="give megahertz above 0")
     lowering = LoweringOptions(latency, outputs, _delays_of(device))  # type: ignore[arg-type]
     c_options = COptions(inputs=c_inputs)  # type: ignore[arg-type]
     steps_wanted = passes_from(passes)
@@ -132,7 +138,7 @@ def compile(
         judged = placed if held_out is None else _judged(placed, held_out, source, label)
         forest, steps = run_passes(source, steps_wanted, judged, progress)
     with clock.measure("lower"):
-        if clock_mhz is not None and device is not None:
+        if clock_mhz is not None and device is not None and not vendor:
             lowering = replace(lowering, latency=latency_for(forest, lowering, clock_mhz, device))
         netlist = lower(forest, lowering)
     with clock.measure("emit"):
@@ -143,6 +149,8 @@ def compile(
             **({} if lowering.target == "lut6" else {"target": lowering.target}),
             "c": asdict(c_options),
             **({} if stream is None else {"stream": asdict(stream)}),
+            **({} if device is None else {"device": device}),
+            **({} if clock_mhz is None else {"clock_mhz": float(clock_mhz)}),
         }
         files, roles = _emit(forest, netlist, opened, targets, c_options)
         if stream is not None:
@@ -150,8 +158,9 @@ def compile(
                 roles[role] = f"verilog/{path}"
                 files[roles[role]] = text
         if "verilog" in targets:
+            asked = project.ProjectOptions(device or "", clock_mhz)
             sources = {role: Path(path).name for role, path in roles.items() if path.startswith("verilog/")}
-            for role, (path, text) in project.emit(netlist, sources).items():
+            for role, (path, text) in project.emit(netlist, sources, asked).items():
                 roles[role] = f"verilog/{path}"
                 files[roles[role]] = text
         guarantees = {step.name: step.promise for step in steps}

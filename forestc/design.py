@@ -189,7 +189,7 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
             folder.replace(replaced / "old")
             try:
                 staged.replace(folder)
-            except OSError:
+            except BaseException:  # an interrupt too
                 (replaced / "old").replace(folder)
                 raise
         else:

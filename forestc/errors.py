@@ -51,6 +51,10 @@ class ToolError(ForestcError):
     exit_status = 4
 
 
+class MissingToolError(ToolError):
+    """An outside program, or a library that runs one, is not installed; `do` says how to install it."""
+
+
 class InternalError(ForestcError):
     """An IR came out malformed: a bug in forestc, not in the model. Exit status 3."""
 

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from forestc.backends.project import PERIOD_NS
+from forestc.backends.project import ProjectOptions
 from forestc.design import Design
 from forestc.errors import OptionError
 from forestc.estimate import estimate
 from forestc.toolchain.nextpnr import DEVICES, place
-from forestc.toolchain.vendor import PROGRAMS, run_vendor
+from forestc.toolchain.vendor import PROGRAMS, known_part, run_vendor
 from forestc.toolchain.yosys import SYNTHESIS, find_yosys, synthesise, yosys_version
 from hdl_templates import render
 
@@ -88,17 +88,20 @@ def known_device(device: str) -> None:
     if device not in COUNTED and device not in DEVICES and not (tool in PROGRAMS and part):
         known = ", ".join([*COUNTED, *DEVICES, *(f"{tool}:PART" for tool in PROGRAMS)])
         raise OptionError(f"unknown device {device!r}", do=f"known: {known}")
+    if tool in PROGRAMS:
+        known_part(tool, part)
 
 
 def _vendor(design: Design, device: str, tool: str, part: str, progress: Callable[[str], None]) -> dict[str, Any]:
-    """The same figures by the design's own script. The design's folder stays as it is."""
+    """The same figures by the design's own script, at its clock. The design's folder stays as it is."""
+    period = ProjectOptions(clock_mhz=design.manifest["options"].get("clock_mhz")).period_ns
     with tempfile.TemporaryDirectory() as name:
         script = Path(name) / design.path(tool).name
         for role in (tool, "verilog", "registered", "xdc"):
             shutil.copy(design.path(role), name)
         start = time.perf_counter()
         progress(f"{tool} for {part}")
-        told = run_vendor(tool, part, script, design.path("registered").stem, period_ns=PERIOD_NS)
+        told = run_vendor(tool, part, script, design.path("registered").stem, period_ns=period)
         seconds = round(time.perf_counter() - start, 3)
     return {
         "device": device,

@@ -39,7 +39,8 @@ from hdl_templates import render
 _USED = frozenset(
     """
     Cat ClockDomain Const EnableInserter Fragment In LATENCY Module Mux Out Signal X Y backend clock convert core data
-    done fragment held held_valid m name platform port ports run self signed stream sys unsigned verilog wiring
+    done elaborate fragment held held_valid i m name o platform port ports reset_less run self shape signed stream sys
+    unsigned value verilog wiring word
     """.split()  # noqa: SIM905  read as words
 )
 

@@ -146,6 +146,7 @@ class _Header:
             ]
             or [(f"{macro}_NONE", 0)],
             "x_type": {32: "float", 64: "double"}[self.bits] if self.raw else word_type(forest),
+            "float_checks": self._float_checks() if self.raw else [],
             "helpers": self._helpers() if varying else [],
             "trees": [self.tree(index) for index in varying],
             "score_type": self.score,
@@ -216,6 +217,31 @@ class _Header:
         if self.raw:
             return f"x[{place}] {plain(feature.name)}{', NaN means missing' * feature.missing}"
         return f"x[{place}] {plain(feature.name)}: {word_note(self.forest, index)}"
+
+    def _float_checks(self) -> list[str]:
+        """What stops a compiler whose floats are not those whose bit patterns are compared: avr-gcc gives a double 32
+        bits. The array catches what the macros of <float.h> don't tell."""
+        bits, name = self.bits, {32: "float", 64: "double"}[self.bits]
+        macro, digits, exponent = {32: ("FLT", 24, 128), 64: ("DBL", 53, 1024)}[bits]
+        what = f"{name} is not the {bits}-bit float of IEEE 754 here"
+        fits = f"{macro}_MANT_DIG == {digits} && {macro}_MIN_EXP == {3 - exponent} && {macro}_MAX_EXP == {exponent}"
+        lines = [
+            f"#if !(FLT_RADIX == 2 && {fits})",
+            f'#error "{what}: compile the model with --c-inputs words, which needs no floats"',
+            "#endif",
+        ]
+        if bits == 64:
+            lines += [
+                "#if defined(__FLOAT_WORD_ORDER__) && __FLOAT_WORD_ORDER__ != __BYTE_ORDER__",
+                '#error "double has its halves the other way round here: compile the model with --c-inputs words"',
+                "#endif",
+            ]
+        size = f"sizeof({name}) == sizeof(int{bits}_t)"
+        return [
+            *lines,
+            f"typedef char {self.prefix}_{name}_has_{bits}_bits_else_use_c_inputs_words[{size} ? 1 : -1];",
+            "",
+        ]
 
     def _helpers(self) -> list[str]:
         if not self.raw:

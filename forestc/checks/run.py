@@ -18,7 +18,7 @@ from forestc.checks.proof import prove as prove_design
 from forestc.checks.vectors import Vectors, vectors
 from forestc.data import rows_from
 from forestc.design import Design, open_design
-from forestc.errors import CheckError, OptionError, ToolError
+from forestc.errors import CheckError, MissingToolError, OptionError
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.rows import ArrayRows
 
@@ -55,6 +55,15 @@ class CheckResult:
         """No engine that ran found a difference, and at least one ran; every file is as it was written."""
         ran = [result.differences for result in self.engines.values() if result.differences is not None]
         return bool(ran) and not any(ran) and not self.changed and (self.proof is None or self.proof.proved)
+
+    def not_run(self) -> list[str]:
+        """A line for each engine that did not run, and one more if none ran that reads a written file."""
+        lines = [
+            f"not run: {name}: {engine.why}" for name, engine in self.engines.items() if engine.differences is None
+        ]
+        if lines and not any(ROLES[name] and engine.vectors for name, engine in self.engines.items()):
+            lines.append("no written file was run, only the netlist that they were written from")
+        return lines
 
     def problem(self) -> CheckError | None:
         """What is wrong, in one line; None if `ok`."""
@@ -94,7 +103,7 @@ def check(
     Every engine gets all rows given, rows on every threshold and one step either side of it, and
     `random_rows` random ones. engines: names to run, default all that fit the design's targets. An engine
     whose tool is not installed is reported as not run, unless it was named or `require` is set: then
-    ToolError. prove: for every input, too (`forestc.checks.proof`), and then no rows are needed; native: by
+    CheckError. prove: for every input, too (`forestc.checks.proof`), and then no rows are needed; native: by
     a yosys on the PATH. Raises ForestcError for rows or folders that can't be read.
     """
     if not isinstance(design, Design):
@@ -147,11 +156,10 @@ def _build(
         start = time.perf_counter()
         try:
             built[name] = ENGINES[name](design, folder)
-        except ToolError as error:
-            missing = not error.where  # a tool that is there and fails says where
-            if strict or not missing:
-                raise
-            found[name].why = error.what
+        except MissingToolError as error:
+            if strict:
+                raise CheckError(f"the engine {name} can't run: {error.what}", do=error.do) from None
+            found[name].why = f"{error.what}; {error.do}"
             continue
         found[name].differences = 0
         found[name].tool = built[name].tool

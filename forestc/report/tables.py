@@ -217,7 +217,7 @@ def check_tables(result: CheckResult, regression: bool) -> list[Table]:
             f"{engine.vectors:,}",
             "not run" if engine.differences is None else f"{engine.differences:,}",
             f"{engine.seconds:.1f}",
-            engine.tool or engine.why,
+            engine.tool or "-",
         )
         for name, engine in result.engines.items()
     ]

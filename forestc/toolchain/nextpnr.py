@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from forestc.errors import ToolError
+from forestc.errors import MissingToolError, ToolError
 from forestc.toolchain.run import find, run_tool
 
 # Of each device: the family, nextpnr's options, and what it calls its logic cells and flip-flops.
@@ -50,7 +50,7 @@ def place(netlist: Path, device: str, *, native: bool = False, seed: int = 1, se
     family, options = DEVICES[device]
     command = find_nextpnr(family, native)
     if command is None:
-        raise ToolError(f"there is no nextpnr-{family}", do='pip install "forestc[synth]", or install nextpnr')
+        raise MissingToolError(f"there is no nextpnr-{family}", do='pip install "forestc[synth]", or install nextpnr')
     report = netlist.with_suffix(".report.json")
     wanted = ["--json", netlist.name, "--report", report.name, "--seed", str(seed), "--freq", "500"]
     wanted += ["--timing-allow-fail", "--quiet"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from forestc.errors import OptionError, ToolError
+from forestc.errors import MissingToolError, OptionError, ToolError
 from forestc.toolchain.run import find, run_tool
 
 PROGRAMS: Mapping[str, str] = {"vivado": "vivado", "quartus": "quartus_sh"}
@@ -33,16 +33,21 @@ class Reported:
     version: str
 
 
+def known_part(tool: str, part: str) -> None:
+    """Raises OptionError for a part that is no name: it is written into scripts."""
+    if not _PART.fullmatch(part):
+        raise OptionError(f"{tool}: {part!r} is no part", do=f"write --device {tool}:PART")
+
+
 def run_vendor(tool: str, part: str, script: Path, top: str, *, period_ns: float, seconds: float = 7200) -> Reported:
     """Runs a tool of `PROGRAMS` on its script, in the script's folder, where its reports and project stay.
 
     top: the module that is placed. Raises OptionError for a part that is no name, ToolError.
     """
-    if not _PART.fullmatch(part):
-        raise OptionError(f"{tool}: {part!r} is no part", do=f"write --device {tool}:PART")
+    known_part(tool, part)
     program = find(PROGRAMS[tool])
     if program is None:
-        raise ToolError(
+        raise MissingToolError(
             f"{PROGRAMS[tool]} is not on the PATH", do=f"install {tool.capitalize()}, or take another device"
         )
     arguments = [part, f"{period_ns:.3f}", FOLDER]

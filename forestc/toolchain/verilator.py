@@ -9,13 +9,12 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from forestc.errors import ToolError
+from forestc.errors import MissingToolError
 from forestc.toolchain.compilers import cxx_compiler, version
-from forestc.toolchain.run import find, run_tool
+from forestc.toolchain.run import find, run_tool, run_tools
 
 _SHIM = "forestc_main.cpp"
 
@@ -80,7 +79,7 @@ def build(
     """
     compiler = cxx_compiler()
     if compiler is None:
-        raise ToolError("no C++ compiler was found", do="install g++ or clang++, or set CXX")
+        raise MissingToolError("no C++ compiler was found", do="install g++ or clang++, or set CXX")
     env = {**os.environ, "VERILATOR_ROOT": str(verilator.root)}
     run_tool(
         [
@@ -99,14 +98,16 @@ def build(
     units = [path.name for path in sorted((folder / "obj").glob("*.cpp"))]
     units += [str(include / name) for name in ("verilated.cpp", "verilated_threads.cpp")]
 
-    def compile_unit(unit: str) -> str:
-        target = Path(unit).stem + ".o"
-        # The run-time library is not where the time goes: it is compiled fast, the design well.
-        level = "-O0" if Path(unit).is_absolute() else optimise
-        run_tool([compiler, level, *flags, "-c", unit, "-o", target], folder / "obj", seconds=seconds)
-        return target
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(compile_unit, units))
+    # The run-time library is not where the time goes: it is compiled fast, the design well.
+    levels = ["-O0" if Path(unit).is_absolute() else optimise for unit in units]
+    objects = [f"{Path(unit).stem}.o" for unit in units]
+    run_tools(
+        [
+            [compiler, level, *flags, "-c", unit, "-o", target]
+            for level, unit, target in zip(levels, units, objects, strict=True)
+        ],
+        folder / "obj",
+        seconds=seconds,
+    )
     run_tool([compiler, *objects, "-o", "program", "-pthread"], folder / "obj", seconds=seconds)
     return folder / "obj" / "program"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from forestc.errors import ToolError
+from forestc.errors import MissingToolError, ToolError
 from forestc.toolchain.run import find, run_tool
 
 # How each target is synthesised: flat, the class decision and all, without pads, so that counts can be compared.
@@ -60,7 +60,7 @@ def run_yosys(script: str, folder: Path, *, native: bool = False, seconds: float
     """Runs a script, a command a line, on files of one folder. Raises ToolError."""
     command = find_yosys(native)
     if command is None:
-        raise ToolError("there is no yosys", do='pip install "forestc[synth]", or install yosys')
+        raise MissingToolError("there is no yosys", do='pip install "forestc[synth]", or install yosys')
     (folder / "script.ys").write_text(script)
     run_tool([*command, "-q", "script.ys"], folder, seconds=seconds)
 
@@ -75,7 +75,7 @@ def synthesise(
     """
     command = find_yosys(native)
     if command is None:
-        raise ToolError("there is no yosys", do='pip install "forestc[synth]", or install yosys')
+        raise MissingToolError("there is no yosys", do='pip install "forestc[synth]", or install yosys')
     folder = files[0].parent  # the packaged program sees its working directory alone
     result, paths = (folder / f"{top}.{target}.{name}" for name in ("stat.json", "ltp.txt"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +21,12 @@ from forestc.checks.vectors import Vectors, vectors
 from forestc.design import Design
 from forestc.errors import OptionError
 from forestc.forest.evaluate import evaluate_words
-from forestc.forest.numbers import FLOAT64, Fixed, Ordered
+from forestc.forest.numbers import FLOAT64, Fixed, Float, Ordered
 from forestc.forest.rows import ArrayRows
 from forestc.forest.text import parse_forest, print_forest
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.toolchain import verilator as verilator_tool
-from forestc.toolchain.compilers import STRICT, c_compiler
+from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler
 from forestc.toolchain.verilator import find_verilator
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -106,8 +107,6 @@ def test_c_on_raw_floats_equals_the_evaluator(tmp_path_factory, seed, bits):
     types = [Ordered(bits), Fixed(6, 2, True), Fixed(8), Fixed(12, -3, True), Fixed(23, 12)]
     forest = random_forest(seed, True, types=types)
     if bits == 64:
-        from dataclasses import replace
-
         forest = replace(forest, features=tuple(replace(f, raw=FLOAT64) for f in forest.features))
     made = design(forest, folder, c_inputs="float", targets=("c",))
     assert differences(CEngine, made, folder, seed).count == 0
@@ -122,6 +121,51 @@ def test_verilog_is_clean_under_lint(need_tool, tmp_path):
             cwd=made.folder, capture_output=True, text=True, check=True,
         )  # fmt: skip
         assert done.stderr == ""
+
+
+# A compiler of other floats: what its <float.h> says in place of this one's, or a `double` that is in truth a float.
+OTHER_FLOATS = [
+    (
+        64,
+        {"DBL_MANT_DIG": 24, "DBL_MIN_EXP": -125, "DBL_MAX_EXP": 128},
+        [],
+        "double is not the 64-bit float of IEEE 754",
+    ),
+    (64, {"DBL_MIN_EXP": -999}, [], "double is not the 64-bit float of IEEE 754"),
+    (64, {}, ["-Ddouble=float"], "use_c_inputs_words"),
+    (64, {}, ["-U__FLOAT_WORD_ORDER__", "-D__FLOAT_WORD_ORDER__=4321"], "double has its halves the other way round"),
+    (32, {"FLT_RADIX": 16}, [], "float is not the 32-bit float of IEEE 754"),
+    (32, {"FLT_MANT_DIG": 11}, [], "float is not the 32-bit float of IEEE 754"),
+    (32, {}, ["-Dfloat=double"], "use_c_inputs_words"),
+]
+
+
+@pytest.mark.parametrize("language", ["-std=c99", "-std=c++14"])
+def test_raw_floats_stop_a_compiler_whose_floats_are_others(tmp_path, language):
+    base = random_forest(1, True, types=[Ordered(32)])
+    compiler = c_compiler() if language == "-std=c99" else cxx_compiler()
+    assert compiler is not None
+    flags = [flag for flag in STRICT if not flag.startswith("-std")]
+
+    def compiled(bits, inputs, macros, more):
+        forest = replace(base, features=tuple(replace(f, raw=Float(bits)) for f in base.features))
+        ((name, text),) = c.emit(forest, COptions(inputs=inputs)).items()
+        (tmp_path / name).write_text(text)
+        (tmp_path / "main.c").write_text(f'#include "{name}"\nint main(void) {{ return 0; }}\n')
+        told = "".join(f"#undef {macro}\n#define {macro} ({value})\n" for macro, value in macros.items())
+        (tmp_path / "float.h").write_text(f"#include_next <float.h>\n{told}")
+        kind = "c" if language == "-std=c99" else "c++"
+        command = [compiler, "-isystem", ".", *flags, language, *more, "-x", kind, "-fsyntax-only", "main.c"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    for bits in (32, 64):
+        done = compiled(bits, "float", {}, [])
+        assert (done.returncode, done.stderr) == (0, "")
+    for bits, macros, more, wanted in OTHER_FLOATS:
+        done = compiled(bits, "float", macros, more)
+        assert done.returncode and wanted in done.stderr, done.stderr
+        assert "words" in done.stderr  # the way out, which holds there
+        assert compiled(bits, "words", macros, more).returncode == 0
 
 
 def test_c_is_clean_under_two_language_standards(tmp_path):

@@ -146,3 +146,61 @@ def test_fusesoc_runs_the_test_bench(need_tool, tmp_path, latency):
     )  # fmt: skip
     assert "PASS" in done.stdout + done.stderr, done.stdout + done.stderr
     assert done.returncode == 0
+
+
+def scripts(options):
+    netlist = lower(random_forest(3, True, "binary"), LoweringOptions(latency=2))
+    return {role: text for role, (_, text) in project.emit(netlist, {"verilog": "a.v"}, options).items()}
+
+
+def test_scripts_start_with_what_was_given():
+    neutral = scripts(None)
+    for role in ("xdc", "sdc", "vivado", "quartus", "yosys"):
+        assert "the clock is a default, as none was given" in neutral[role]
+    for role in ("vivado", "quartus", "yosys", "fusesoc"):
+        assert "the part is a default, as none was given" in neutral[role]
+    assert "-period 2.000" in neutral["xdc"] and "--freq 500 " in neutral["yosys"]
+    given = scripts(project.ProjectOptions("ecp5-25k", 150.0))
+    for role in ("xdc", "sdc"):
+        assert "-period 6.667 [" in given[role] and "the clock given: 150 MHz" in given[role]
+    for role in ("vivado", "quartus"):
+        assert "set period 6.667\n" in given[role]
+    assert "--25k " in given["yosys"] and "--freq 150 " in given["yosys"] and "default" not in given["yosys"]
+    given = scripts(project.ProjectOptions("vivado:xc7a35tcsg324-1"))
+    assert (
+        "set part xc7a35tcsg324-1\n" in given["vivado"]
+        and "part: xc7a35tcsg324-1  # the part given" in given["fusesoc"]
+    )
+    given = scripts(project.ProjectOptions("quartus:10CL025YU256C8G"))
+    assert "family: Cyclone 10 LP\n" in given["fusesoc"] and "set part 10CL025YU256C8G\n" in given["quartus"]
+    assert "family" not in scripts(project.ProjectOptions("quartus:ZZ1"))["fusesoc"]
+
+
+def test_compile_puts_the_clock_and_the_device_into_the_manifest_and_the_constraints(tmp_path, monkeypatch):
+    from models import trained
+
+    from forestc.errors import OptionError
+
+    monkeypatch.setattr("forestc.compiler.synth", lambda *_, **__: {"seconds": {}})
+    model, X, y = trained("tree-binary")
+    made = {}
+    for clock in (None, 50.0, 60.0):
+        out = tmp_path / str(clock)
+        more = {"device": "ecp5-85k", "clock_mhz": clock} if clock else {}
+        made[clock] = forestc.compile(model, X, out, label=y, targets=["verilog"], name="m", **more).design
+        assert made[clock].changed_files() == ()
+    assert not {"device", "clock_mhz"} & made[None].manifest["options"].keys()
+    assert (
+        made[50.0].manifest["options"]["clock_mhz"] == 50.0 and made[50.0].manifest["options"]["device"] == "ecp5-85k"
+    )
+    assert "-period 20.000 " in made[50.0].path("xdc").read_text()
+    assert len({design.manifest["hash"] for design in made.values()}) == 3
+    part = {"device": "vivado:xc7a35tcsg324-1", "clock_mhz": 200}
+    vendor = forestc.compile(model, X, tmp_path / "v", label=y, targets=["verilog"], latency=2, **part).design
+    assert "-period 5.000 " in vendor.path("xdc").read_text() and vendor.manifest["latency_cycles"] == 2
+    assert "set part xc7a35tcsg324-1\n" in vendor.path("vivado").read_text()
+    with pytest.raises(OptionError, match="clock_mhz=0; give megahertz above 0"):
+        forestc.compile(model, X, tmp_path / "no", label=y, targets=["verilog"], device="ecp5-85k", clock_mhz=0)
+    with pytest.raises(OptionError, match="is no part"):
+        forestc.compile(model, X, tmp_path / "no", label=y, targets=["verilog"], device="vivado:a b")
+    assert not (tmp_path / "no").exists()

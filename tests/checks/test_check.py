@@ -16,8 +16,9 @@ from forestc.backends.manifest import ROLES, implied_roles, sealed
 from forestc.checks import engines as engines_module
 from forestc.checks.engines import ENGINES, difference
 from forestc.checks.run import check
+from forestc.cli import main
 from forestc.compiler import TARGETS
-from forestc.errors import ForestcError, ModelError, OptionError, ToolError
+from forestc.errors import CheckError, ForestcError, ModelError, OptionError, ToolError
 
 
 @pytest.fixture(scope="module")
@@ -133,11 +134,47 @@ def test_missing_tools_are_told_or_refused(folder, monkeypatch):
     X, _ = rows()
     result = check(folder, X[:20], random_rows=10, engines=None)
     assert result.engines["icarus"].differences is None
-    assert result.engines["icarus"].why == "Icarus Verilog is not on the PATH"
-    assert result.ok
+    assert result.engines["icarus"].why == "Icarus Verilog is not on the PATH; install iverilog"
+    assert result.ok and result.not_run() == ["not run: icarus: Icarus Verilog is not on the PATH; install iverilog"]
     for more in ({"engines": ["icarus"]}, {"require": True}):
-        with pytest.raises(ToolError, match="Icarus Verilog is not on the PATH; install iverilog"):
+        wanted = "the engine icarus can't run: Icarus Verilog is not on the PATH; install iverilog"
+        with pytest.raises(CheckError, match=wanted):
             check(folder, X[:20], random_rows=10, **more)
+
+
+def test_a_check_without_any_tool_says_what_was_not_run(folder, monkeypatch, tmp_path, capfd):
+    for name in ("cxx_compiler", "c_compiler", "ap_types"):
+        monkeypatch.setattr(engines_module, name, lambda: None)
+    monkeypatch.setattr(engines_module, "find", lambda *names: None)
+    monkeypatch.setenv("COLUMNS", "60")
+    np.save(tmp_path / "rows.npy", rows()[0][:20])
+
+    def told(*more):
+        with pytest.raises(SystemExit) as caught:
+            main(["check", str(folder), "--rows", str(tmp_path / "rows.npy"), "--random", "10", *more])
+        out = capfd.readouterr()
+        return caught.value.code, out.out, out.err
+
+    status, out, err = told()
+    said = " ".join(out.split())
+    assert (status, err) == (0, "")
+    for name in ENGINES:
+        assert (f"not run: {name}: " in said) == (name != "netlist")
+    assert "not run: c: no C compiler was found; install gcc or clang, or set CC" in said
+    assert "no written file was run" in said
+    tools = json.loads(told("--json")[1])["tools"]
+    assert tools["c"] == "not run: no C compiler was found; install gcc or clang, or set CC"
+    error = "forestc: the engine c can't run: no C compiler was found; install gcc or clang, or set CC\n"
+    assert told("--engines", "netlist,c") == (3, "", error)
+
+
+def test_a_tool_that_takes_too_long_is_no_missing_one(folder, monkeypatch):
+    def slow(*_, **__):
+        raise ToolError("gcc took longer than 1800 s", do="give it a smaller design")
+
+    monkeypatch.setattr(engines_module, "run_tool", slow)
+    with pytest.raises(ToolError, match="took longer"):
+        check(folder, rows()[0][:20], random_rows=10)
 
 
 def test_a_header_that_does_not_compile_is_a_tool_error(folder):

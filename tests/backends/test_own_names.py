@@ -1,0 +1,139 @@
+"""A model may be called as anything inside of its own files is: every such name is kept off, in every language."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from forestc.backends import amaranth, axi_stream, c, hls, project, verilog
+from forestc.backends.axi_stream import StreamOptions
+from forestc.backends.names import _RESERVED, identifier
+from forestc.forest.text import parse_forest
+from forestc.lowering.trees import LoweringOptions, lower
+from forestc.toolchain.compilers import STRICT, ap_types, c_compiler, cxx_compiler
+from forestc.toolchain.verilator import find_verilator
+
+SMALL = parse_forest((Path(__file__).parents[1] / "cases" / "small.forest").read_text())
+NEUTRAL = "zebra"
+NAMES = """
+    x y clk in_valid out_valid unused n12 c3 r4 sum5 x0 x0_name aclk s_axis_tdata dut core compare x_held
+    forestc_registered
+    TOP Vtop main int module X Clk std stdint string print self signed convert data None match ap_int zebra
+    """.split()  # noqa: SIM905
+
+
+def designs(name):
+    """A model of this name under the latencies and wrappers that write different files."""
+    for latency, stream in ((0, StreamOptions()), (3, StreamOptions(8, 2, True)), (3, StreamOptions(1024, 1, True))):
+        forest = replace(SMALL, name=name)
+        yield forest, lower(forest, LoweringOptions(latency=latency, outputs="both")), stream
+
+
+def verilog_files(forest, netlist, stream):
+    """{file name: text}"""
+    files = verilog.emit(forest, netlist)
+    files |= dict(axi_stream.emit(netlist, stream, "0" * 64).values())
+    files |= dict(project.emit(netlist, {"verilog": "core.v"}).values())
+    return {path: text for path, text in files.items() if path.endswith(".v")}
+
+
+def own_names():
+    """Every word of the Verilog files that is not made of the model's name, beside the language's own."""
+    words = set()
+    for forest, netlist, stream in designs(NEUTRAL):
+        for text in verilog_files(forest, netlist, stream).values():
+            code = re.sub(r'//[^\n]*|"[^"\n]*"', " ", text)
+            words |= set(re.findall(r"(?<![\w$'`])[A-Za-z]\w*", code))
+    return sorted(word for word in words if not word.startswith(NEUTRAL))
+
+
+def test_no_model_is_called_as_what_its_modules_hold():
+    assert {"x", "clk", "unused", "in_valid", "x_held", "expected"} <= set(own_names())
+    kept = [
+        name
+        for name in [*own_names(), *NAMES[: NAMES.index("TOP")]]
+        if identifier(name) == name and name not in _RESERVED
+    ]
+    assert kept == []
+
+
+@pytest.mark.parametrize("tool", ["iverilog", "verilator"])
+def test_verilog_of_any_name_is_clean(tool, tmp_path, need_tool):
+    need_tool(tool)
+    found = find_verilator()
+    environment = {**os.environ, **({"VERILATOR_ROOT": str(found.root)} if found else {})}
+    for place in (0, 1):
+        texts, tops = {}, []
+        for name in NAMES:
+            made = verilog_files(*list(designs(name))[place])
+            texts |= dict.fromkeys(made.values())
+            tops.append(identifier(name))
+        (tmp_path / "all.v").write_text("\n".join(texts))
+        if tool == "iverilog":
+            ends = ("_tb", "_axis", "_registered")
+            roots = [option for top in sorted(set(tops)) for end in ends for option in ("-s", top + end)]
+            command = ["iverilog", "-g2005", "-Wall", "-Wno-timescale", "-o", os.devnull, *roots, "all.v"]
+        else:
+            quiet = ["-Wno-MULTITOP", "-Wno-TIMESCALEMOD", "--timing"]
+            command = [found.binary, "--lint-only", "--language", "1364-2005", *quiet, "all.v"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 0 and not done.stderr, done.stderr[:2000]
+
+
+def test_amaranth_modules_of_any_name_run():
+    nodes = []
+    for forest, netlist, _ in designs(NEUTRAL):
+        nodes += ast.walk(ast.parse(next(iter(amaranth.emit(forest, netlist).values()))))
+    own = {node.id for node in nodes if isinstance(node, ast.Name)}
+    own |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    own |= {node.name for node in nodes if isinstance(node, ast.alias | ast.FunctionDef)}
+    own -= {NEUTRAL, f"{NEUTRAL}Stream"}
+    assert {"Signal", "m", "sys"} <= own
+    for name in own:
+        _, netlist, _ = next(designs(name))
+        assert not {amaranth.core_name(netlist), f"{amaranth.core_name(netlist)}Stream"} & own
+    for name in ("x", "print", "self", "None", "Signal", "unused", "sys"):
+        assert amaranth.module(*next(designs(name))[:2]).LATENCY == 0
+
+
+def test_hls_of_any_name_compiles(tmp_path):
+    headers = ap_types()
+    assert headers is not None, "hls4ml is not installed"
+    sources = []
+    for name in {identifier(name).upper(): name for name in NAMES}.values():
+        files = hls.emit(*next(designs(name))[:2])
+        for path, text in files.items():
+            (tmp_path / path).write_text(text)
+        sources.append(next(path for path in files if path.endswith("_hls.cpp")))
+    (tmp_path / "main.cpp").write_text("".join(f'#include "{source}"\n' for source in sorted(set(sources))))
+    subprocess.run(
+        [cxx_compiler(), "-std=c++14", "-Wno-unknown-pragmas", "-fsyntax-only", "-isystem", headers, "main.cpp"],
+        cwd=tmp_path, check=True,
+    )  # fmt: skip
+
+
+def test_headers_of_any_name_compile(tmp_path):
+    headers, includes = tmp_path / "headers", ["assert", "errno", "math", "stdint", "stdio", "string", "time"]
+    headers.mkdir()
+    stems = set()
+    for name in [*NAMES, *includes, "complex", "limits"]:
+        for inputs in ("words", "float"):
+            forest = replace(SMALL, name=f"{name}{inputs}" if name == NEUTRAL else name)
+            try:
+                ((path, text),) = c.emit(forest, c.COptions(inputs=inputs)).items()
+            except c.OptionError:
+                continue
+            (headers / path).write_text(text)
+            stems.add(path)
+    lines = [f"#include <{stem}.h>\n" for stem in includes] + [f'#include "{stem}"\n' for stem in sorted(stems)]
+    for compiler, standard, end in ((c_compiler(), "-std=c99", "c"), (cxx_compiler(), "-std=c++14", "cpp")):
+        main = tmp_path / f"main.{end}"
+        main.write_text("".join(lines) + "int main(void) { return 0; }\n")
+        flags = [flag for flag in STRICT if not flag.startswith("-std")]
+        subprocess.run([compiler, standard, *flags, f"-I{headers}", "-fsyntax-only", str(main)], check=True)

@@ -1,0 +1,143 @@
+"""Ctrl-C: one line, exit status 130, nothing half-written, no program of ours left running."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from models import trained
+
+import forestc
+from forestc.errors import ToolError
+from forestc.toolchain.run import run_tool, run_tools
+
+# A compiler driver as gcc is one: its work is done by a child, here one that never ends; when it is asked to end, it
+# removes its temporary file.
+SLOW = """#!/bin/sh
+half=${{TMPDIR:-.}}/half.$$
+touch $half
+trap 'rm $half; exit 1' TERM
+sleep 1000 &
+echo $! >> {pids}
+wait
+"""
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("work")
+    model, X, y = trained("xgboost-binary")
+    model.get_booster().save_model(folder / "ill.json")
+    pd.DataFrame(X).assign(target=y).to_csv(folder / "rows.csv", index=False)
+    forestc.compile(model, X, folder / "done", name="ill")
+    return folder
+
+
+@pytest.fixture
+def slow(tmp_path):
+    """A program that never ends, and how many of its children are still there."""
+    pids, program = tmp_path / "pids", tmp_path / "slow"
+    program.write_text(SLOW.format(pids=pids))
+    program.chmod(0o755)
+
+    def children():
+        return [int(line) for line in pids.read_text().split()] if pids.exists() else []
+
+    return program, children
+
+
+def gone(pid):
+    """Killed: its entry may stay until the first process of the machine asks for it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def wait_until(true):
+    until = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def start(work, *arguments, **more):
+    command = [sys.executable, "-m", "forestc", *arguments]
+    env = {**os.environ, **{name: str(value) for name, value in more.items()}}
+    return subprocess.Popen(
+        command, cwd=work, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
+    )
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.3, 0.6, 1.2, 2.4])
+def test_compile_is_interrupted(work, tmp_path, seconds):
+    command = ["compile", "ill.json", "--rows", "rows.csv", "-o", str(tmp_path / "out"), "--json"]
+    process = start(work, *command, "-p", "simplify,share-thresholds{tolerance=0.01},quantize", "--label", "target")
+    wait_until(lambda: "forestc" in Path(f"/proc/{process.pid}/cmdline").read_text())
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    if process.returncode == 0:  # a fast machine
+        assert out.startswith("{")
+        return
+    assert (process.returncode, out, err) == (130, "", "forestc: interrupted\n")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_an_outside_tool_and_its_children_are_ended(work, tmp_path, slow, number, status):
+    program, children = slow
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    command = ["check", "done", "--rows", "rows.csv", "--label", "target", "--engines", "c", "--json"]
+    process = start(work, *command, CC=program, TMPDIR=scratch)
+    wait_until(lambda: children() or process.poll() is not None)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (status, "", "forestc: interrupted\n")
+    wait_until(lambda: all(map(gone, children())))
+    assert not list(scratch.iterdir())
+
+
+def test_programs_that_run_at_once_are_ended_together(tmp_path, slow):
+    program, children = slow
+    failing = "while [ ! -s pids ]; do sleep 0.05; done; exit 3"
+    began = time.monotonic()
+    with pytest.raises(ToolError, match="sh ended with exit status 3"):
+        run_tools([["sh", "-c", failing], [str(program)], [str(program)]], tmp_path)
+    assert time.monotonic() - began < 60 and children()
+    wait_until(lambda: all(map(gone, children())))
+
+
+@pytest.mark.parametrize("deaf", [False, True])
+def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path, slow, deaf):
+    program, children = slow
+    if deaf:
+        program.write_text(program.read_text().replace("'rm $half; exit 1'", "''"))
+    with pytest.raises(ToolError, match="took longer than 1 s"):
+        run_tool([str(program)], tmp_path, seconds=1)
+    wait_until(lambda: all(map(gone, children())))
+
+
+def test_an_interrupt_while_a_folder_is_replaced_keeps_the_old_one(work, monkeypatch):
+    from forestc.design import write_folder
+
+    real, moves = Path.replace, []
+
+    def interrupted(self, target):
+        moves.append(self)
+        if len(moves) == 2:
+            raise KeyboardInterrupt
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(work / "done", {"manifest.json": ""})
+    assert forestc.open_design(work / "done").changed_files() == ()
+    assert {path.name for path in work.iterdir()} == {"done", "ill.json", "rows.csv"}
