@@ -168,7 +168,7 @@ def sizes(forest: Forest) -> dict[str, Any]:
     netlist = lower(forest)
     random = np.random.default_rng(0)
     words = random_words(forest, np.zeros((1, len(forest.features)), dtype=np.int64), 2000, random)
-    assert np.array_equal(simulated(Simulator(netlist), netlist, words), expected(forest, netlist, words))
+    assert np.array_equal(simulated(Simulator(netlist).run, netlist, words), expected(forest, netlist, words))
     top = verilog.module_name(netlist)
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:

@@ -61,14 +61,17 @@ def main() -> None:
         start = time.perf_counter()
         simulator = Simulator(netlist)
         sim_build = time.perf_counter() - start
-        simulated(simulator, netlist, words[:4096])  # the kernel itself is compiled once for all designs, and cached
+        simulated(
+            simulator.run, netlist, words[:4096]
+        )  # the kernel itself is compiled once for all designs, and cached
         runs = []
         for _ in range(3):
             start = time.perf_counter()
-            result = simulated(simulator, netlist, words)
+            result = simulated(simulator.run, netlist, words)
             runs.append(time.perf_counter() - start)
         sim_seconds = min(runs)
 
+        os.environ["FORESTC_CACHE"] = ""  # its build is timed
         tool = find_verilator()
         if tool is None:
             raise SystemExit("Verilator is not installed")

@@ -42,7 +42,7 @@ def write_vectors(design: Design, path: Path, count: int, seed: int) -> None:
         for start in range(0, count, BATCH):
             rows = min(BATCH, count - start)
             words = np.stack([random.integers(0, 1 << f.word.width, rows) for f in inputs], axis=1)
-            results = simulated(simulator, netlist, words)
+            results = simulated(simulator.run, netlist, words)
             some = words[:1000]
             if not np.array_equal(results[:1000], expected(design.forest, netlist, some)):
                 raise SystemExit("the simulator differs from the evaluator")

@@ -12,47 +12,65 @@ both IRs can be had without the rest, and `forestc --help` does not wait for a c
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from forestc.version import __version__ as __version__
+
 if TYPE_CHECKING:
+    from forestc.backends.axi_stream import StreamOptions
     from forestc.checks.run import CheckResult, check
+    from forestc.checks.simulation import simulate
     from forestc.compiler import Compiled, compile, quantize
     from forestc.design import Design, hardware, open_design
     from forestc.errors import ForestcError
+    from forestc.estimators import CompiledClassifier, CompiledRegressor
     from forestc.forest.evaluate import Evaluation, evaluate
     from forestc.forest.ir import Forest
     from forestc.frontends import load
+    from forestc.inspection import inspect
+    from forestc.synthesis import synth
 
-__version__ = "0.1.0"
 
 _HOMES = {
-    "CheckResult": "forestc.checks.run",
     "check": "forestc.checks.run",
+    "CheckResult": "forestc.checks.run",
+    "compile": "forestc.compiler",
     "Compiled": "forestc.compiler",
+    "CompiledClassifier": "forestc.estimators",
+    "CompiledRegressor": "forestc.estimators",
     "Design": "forestc.design",
+    "evaluate": "forestc.forest.evaluate",
     "Evaluation": "forestc.forest.evaluate",
     "Forest": "forestc.forest.ir",
     "ForestcError": "forestc.errors",
-    "compile": "forestc.compiler",
-    "evaluate": "forestc.forest.evaluate",
     "hardware": "forestc.design",
+    "inspect": "forestc.inspection",
     "load": "forestc.frontends",
     "open_design": "forestc.design",
     "quantize": "forestc.compiler",
+    "simulate": "forestc.checks.simulation",
+    "StreamOptions": "forestc.backends.axi_stream",
+    "synth": "forestc.synthesis",
 }
 
 __all__ = [
     "CheckResult",
     "Compiled",
+    "CompiledClassifier",
+    "CompiledRegressor",
     "Design",
     "Evaluation",
     "Forest",
     "ForestcError",
+    "StreamOptions",
     "check",
     "compile",
     "evaluate",
     "hardware",
+    "inspect",
     "load",
     "open_design",
     "quantize",
+    "simulate",
+    "synth",
 ]
 
 

@@ -10,7 +10,9 @@ def run() -> None:
     try:
         from forestc.cli import main
     except KeyboardInterrupt:
-        sys.stderr.write("forestc: interrupted\n")
+        from forestc.failures import interrupted
+
+        interrupted(130).tell("--json" in sys.argv)
         sys.exit(130)
     main()
 

@@ -20,7 +20,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from forestc import __version__
 from forestc.errors import ForestcError
+from forestc.failures import Failure, interrupted, one_line
 
 # Typer brings click along under changing names; what it raises for wrong usage is the same class anywhere.
 _UsageProblem: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -29,7 +31,6 @@ app = typer.Typer(
     name="forestc",
     help="Compiles trained tree ensembles into FPGA logic and microcontroller C, exactly.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -39,8 +40,13 @@ Model = Annotated[
 ]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a folder that forestc compile wrote")]
 RowsFile = Annotated[Path, typer.Option("--rows", metavar="FILE", help="CSV (gzip too), Parquet, Arrow or NumPy")]
-Label = Annotated[str | None, typer.Option("--label", metavar="COL", help="the column that holds the truth")]
-Json = Annotated[bool, typer.Option("--json", help="print one JSON object and nothing else")]
+Label = Annotated[
+    str | None,
+    typer.Option("--label", metavar="COL", help="the column that holds the truth; of several targets: y1,y2"),
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="print one JSON object and nothing else; errors too, on standard error")
+]
 Trust = Annotated[bool, typer.Option("--trust-pickle", help="open pickles: they run code")]
 
 
@@ -67,15 +73,30 @@ def _show(json_wanted: bool, figures: Any, tables: Callable[[], list[Any]]) -> N
 
 
 @app.command()
-def inspect(model: Model, json_: Json = False, trust_pickle: Trust = False) -> None:
-    """What is in a model."""
-    from forestc.frontends import load
-    from forestc.report.tables import figures_table, inspect_figures
+def inspect(
+    model: Annotated[Path, typer.Argument(metavar="MODEL|DIR", help="a model file, or a folder forestc compile wrote")],
+    tree: Annotated[int | None, typer.Option("--tree", min=0, metavar="N", help="draw tree N, counted from 0")] = None,
+    depth: Annotated[int, typer.Option("--depth", min=1, help="with --tree: levels drawn")] = 6,
+    json_: Json = False,
+    trust_pickle: Trust = False,
+) -> None:
+    """What is in a model, or in a compiled folder."""
+    from forestc.inspection import inspect as run_inspection
+    from forestc.inspection import tree_figures
+    from forestc.report.drawing import drawn_tree
+    from forestc.report.tables import inspect_tables
 
     with _progress(json_) as say:
         say(f"reading {model.name}")
-        figures = inspect_figures(load(model, trust_pickle=trust_pickle))
-    _show(json_, figures, lambda: [figures_table(str(model), figures)])
+        if tree is None:
+            figures = run_inspection(model, trust_pickle=trust_pickle)
+        else:
+            figures = tree_figures(model, tree, depth, trust_pickle=trust_pickle)
+    _show(
+        json_,
+        figures,
+        lambda: inspect_tables(str(model), figures) if tree is None else [drawn_tree(f"{model}, tree {tree}", figures)],
+    )
 
 
 @app.command("print")
@@ -94,6 +115,12 @@ def compile_(
     rows: RowsFile,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="the folder to write")],
     label: Label = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            "--classes", metavar="NAMES", help="the labels' names of the model's classes, in its order: a,b,c"
+        ),
+    ] = None,
     held_out: Annotated[
         str | None,
         typer.Option("--held-out", metavar="FILE", help="rows to judge passes on, or a share to set aside (0.2)"),
@@ -106,9 +133,24 @@ def compile_(
     passes: Annotated[
         str | None, typer.Option("-p", "--passes", help="such as simplify,quantize{leaf_bits=4}; none: the least")
     ] = None,
+    scores: Annotated[
+        float | None,
+        typer.Option(
+            "--scores", metavar="E", help="keep probabilities within E on the rows, values within E of their range"
+        ),
+    ] = None,
     latency: Annotated[int, typer.Option("--latency", help="clock cycles; 0: combinational")] = 0,
     outputs: Annotated[str, typer.Option("--outputs", help="auto, label, scores or both")] = "auto",
-    c_inputs: Annotated[str, typer.Option("--c-inputs", help="words: quantised integers; float: raw rows")] = "words",
+    c_inputs: Annotated[
+        str,
+        typer.Option("--c-inputs", help="words: quantised integers; struct: the same as members; float: raw rows"),
+    ] = "words",
+    c_quantiser: Annotated[
+        str, typer.Option("--c-quantiser", help="raw rows to words in C: auto, none, or of float or double")
+    ] = "auto",
+    c_values: Annotated[
+        str, typer.Option("--c-values", help="probabilities and values in C: q15, q31 (fixed point), float or none")
+    ] = "q31",
     stream: Annotated[
         bool, typer.Option("--stream", help="an AXI4-Stream wrapper and its cocotb test bench as well")
     ] = False,
@@ -127,6 +169,7 @@ def compile_(
         ),
     ] = None,
     native: Annotated[bool, typer.Option("--native", help="with --device: tools on the PATH first")] = False,
+    try_: Annotated[bool, typer.Option("--try", help="with --device: even if its estimate is too large")] = False,
     name: Annotated[str | None, typer.Option("--name", help="of the module and header; default: the file's")] = None,
     json_: Json = False,
     trust_pickle: Trust = False,
@@ -146,23 +189,28 @@ def compile_(
             rows,
             out,
             label=label,
+            classes=[name.strip() for name in classes.split(",")] if classes is not None else (),
             held_out=held_out,
             scheduler=scheduler,
             targets=[part.strip() for part in target.split(",") if part.strip()],
             passes=passes,
+            scores=scores,
             latency=latency,
             outputs=outputs,
             c_inputs=c_inputs,
+            c_quantiser=c_quantiser,
+            c_values=c_values,
             stream=wrapper,
             device=device,
             clock_mhz=clock,
             native=native,
+            try_anyway=try_,
             trust_pickle=trust_pickle,
             name=name,
             progress=say,
         )
     notes = [Text(f"note: {note}") for note in done.figures["notes"]]  # names are no markup
-    _show(json_, done.figures, lambda: [*compile_tables(done.figures, not done.design.forest.decides), *notes])
+    _show(json_, done.figures, lambda: [*compile_tables(done.figures), *notes])
 
 
 @app.command()
@@ -176,9 +224,10 @@ def check(
     engines: Annotated[
         str | None,
         typer.Option(
-            "--engines", help="a list of: netlist, icarus, verilator, c, hls, amaranth; default: all there are"
+            "--engines", help="a list of: netlist, icarus, verilator, c, words, hls, amaranth; default: one a file"
         ),
     ] = None,
+    every: Annotated[bool, typer.Option("--all", help="all engines, on all vectors; slow")] = False,
     random: Annotated[int, typer.Option("--random", min=0, help="random vectors beside the rows")] = 10_000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="of the random vectors")] = 0,
     prove: Annotated[bool, typer.Option("--prove", help="prove it for every input, too")] = False,
@@ -197,13 +246,14 @@ def check(
             rows,
             label=label,
             engines=[part.strip() for part in engines.split(",")] if engines else None,
+            every=every,
             random_rows=random,
             seed=seed,
             prove=prove,
             native=native,
             progress=say,
         )
-    notes = [Text(line) for line in result.not_run()]
+    notes = [Text(line) for line in (*result.not_run(), *result.notes)]
     _show(json_, result.figures, lambda: [*check_tables(result, not design.forest.decides), *notes])
     if (problem := result.problem()) is not None:
         raise problem
@@ -218,7 +268,7 @@ def simulate(
     json_: Json = False,
 ) -> None:
     """Clock by clock through the pipeline."""
-    from forestc.checks.simulation import simulate_rows
+    from forestc.checks.simulation import simulate as run_simulation
     from forestc.design import open_design
     from forestc.errors import CheckError
     from forestc.report.tables import figures_table
@@ -231,7 +281,7 @@ def simulate(
     )  # fmt: skip
     with bar:
         task = bar.add_task("simulating", total=None)
-        figures = simulate_rows(
+        figures = run_simulation(
             design,
             rows,
             label=label,
@@ -251,21 +301,49 @@ def synth(
     ],
     native: Annotated[bool, typer.Option("--native", help="tools on the PATH before those from pip")] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="of place and route")] = 1,
+    try_: Annotated[bool, typer.Option("--try", help="though the estimate says it is too large")] = False,
     json_: Json = False,
 ) -> None:
     """LUTs, flip-flops, depth and Fmax on a device."""
     from forestc.design import open_design
-    from forestc.report.tables import synth_tables
+    from forestc.report.tables import synth_tables, table
     from forestc.synthesis import synth as run_synth
 
     design = open_design(folder)
     with _progress(json_) as say:
-        figures = run_synth(design, device, native=native, seed=seed, progress=say)
-    _show(json_, figures, lambda: synth_tables(str(design.manifest["name"]), figures))
+        figures = run_synth(design, device, native=native, seed=seed, try_anyway=try_, progress=say)
+    _show(json_, figures, lambda: synth_tables(str(design.manifest["name"]), figures, table))
+
+
+@app.command()
+def passes(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="one pass, with its options")] = None,
+    json_: Json = False,
+) -> None:
+    """Passes: what they promise, what they are for, their options."""
+    from forestc.passes import PASSES
+    from forestc.passes.guide import pass_guide
+    from forestc.report.tables import pass_guide_tables, passes_tables
+
+    if name is not None:
+        figures = pass_guide(PASSES, name)
+        _show(json_, figures, lambda: pass_guide_tables(figures))
+        return
+    brief = [{key: pass_guide(PASSES, step)[key] for key in ("name", "promises", "for")} for step in PASSES]
+    _show(json_, {"passes": brief}, lambda: passes_tables(brief))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"forestc {__version__}\n")
+        raise typer.Exit
 
 
 @app.callback()
 def _options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="show the version")
+    ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="show the traceback of an error")] = False,
 ) -> None:
     """Compiles trained tree ensembles into FPGA logic and microcontroller C, exactly."""
@@ -296,41 +374,43 @@ def _interruptible() -> Iterator[None]:
             signal.signal(number, before[number])
 
 
+def _usage(error: Exception) -> Failure:
+    """What typer says of wrong usage, and whose help tells more."""
+    said = one_line(str(error.format_message())).rstrip(".")  # type: ignore[attr-defined]
+    context = getattr(error, "ctx", None)
+    command = "forestc" if context is None else context.command_path
+    return Failure("UsageError", said, do=f"see {command} --help", status=2)
+
+
 def main(arguments: list[str] | None = None) -> None:
-    """The program. Errors are one line on standard error; the exit status says whose they are."""
+    """The program. An error is one line on standard error, with --json an object; the exit status says whose it is."""
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
-    status = 0
+    failure = None
     try:
         with _interruptible():
             app([a for a in arguments if a != "--debug"], standalone_mode=False, prog_name="forestc")
-    except _Interrupted as interrupted:
-        sys.stderr.write("forestc: interrupted\n")
-        status = interrupted.status
+    except _Interrupted as signalled:
+        failure = interrupted(signalled.status)
     except ForestcError as error:
         if debug:
             raise
-        sys.stderr.write(f"forestc: {_one_line(str(error))}\n")
-        status = error.exit_status
+        failure = Failure.of(error)
     except _UsageProblem as error:
-        said = str(error.format_message())  # type: ignore[attr-defined]
-        wants_help = type(error).__name__ == "NoArgsIsHelpError"
-        sys.stderr.write(f"{said}\n" if wants_help else f"forestc: {_one_line(said).rstrip('.')}; see forestc --help\n")
-        status = 2
+        failure = _usage(error)
+        if type(error).__name__ == "NoArgsIsHelpError":
+            sys.stderr.write(f"{error.format_message()}\n")  # type: ignore[attr-defined]
+            sys.exit(failure.status)
     except BrokenPipeError:
         # the reader of our output went away, as `head` does
         sys.stderr.close()
-        status = 0
     except (OSError, MemoryError, RecursionError) as error:
         if debug:
             raise
-        sys.stderr.write(f"forestc: {_one_line(str(error)) or type(error).__name__}; --debug shows where\n")
-        status = 1
-    sys.exit(status)
-
-
-def _one_line(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
+        failure = Failure(type(error).__name__, str(error) or type(error).__name__, do="--debug shows where")
+    if failure is not None:
+        failure.tell("--json" in arguments)
+    sys.exit(0 if failure is None else failure.status)
 
 
 if __name__ == "__main__":

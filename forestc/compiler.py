@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from forestc.backends import amaranth, axi_stream, c, hls, project, verilog
+from forestc.backends import amaranth, axi_stream, c, c_types, hls, project, quantiser, verilog
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.c import COptions
 from forestc.backends.manifest import design_hash, manifest, sealed
@@ -25,12 +26,15 @@ from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, vectors
 from forestc.data import rows_from
 from forestc.data.cluster import on_cluster
-from forestc.design import MANIFEST, MODEL, QUANTISED, REPORT, Design, open_design, write_folder
+from forestc.data.fingerprint import fingerprint
+from forestc.data.labels import label_columns
+from forestc.design import MANIFEST, MODEL, QUANTISED, REPORT, Design, check_writable, open_design, write_folder
 from forestc.errors import CheckError, OptionError
 from forestc.estimate import estimates, latency_for
-from forestc.forest.columns import adopt_names, some_names
+from forestc.forest.columns import adopt_names, name_classes, some_names
 from forestc.forest.ir import Forest
-from forestc.forest.rows import Judged, Rows
+from forestc.forest.rows import ArrayRows, Judged, Rows
+from forestc.forest.summary import html_figures
 from forestc.forest.text import print_forest
 from forestc.frontends import load
 from forestc.lowering.schedule import DELAYS
@@ -40,13 +44,14 @@ from forestc.passes import passes_from
 from forestc.passes.base import Pass
 from forestc.passes.formats import comparator_bits
 from forestc.passes.pipeline import Step, run_passes
+from forestc.record import accuracy_told, command_line, model_told, synthesis_told, told_options, versions
 from forestc.report.markdown import compile_report
-from forestc.synthesis import known_device, synth
-from hw_sim import Simulator
+from forestc.synthesis import check_fits, known_device, need_tools, synth
+from hw_sim import evaluate as simulate_plainly
 
 TARGETS = ("verilog", "c", "hls", "amaranth")
 DEFAULT_TARGETS = ("verilog", "c")
-BENCH_ROWS, BENCH_BOUNDARY, BENCH_RANDOM = 1000, 1000, 256
+BENCH_ROWS, BENCH_BOUNDARY, BENCH_RANDOM, BENCH_RAW = 1000, 1000, 256, 200
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,14 @@ class Compiled:
     steps: tuple[Step, ...]
     agreement: Agreement
     figures: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return f"<Compiled {self.design!r}, agreement {self.agreement.agreement:.4f} on {self.agreement.rows:,} rows>"
+
+    def _repr_html_(self) -> str:
+        told = {key: value for key, value in self.figures.items() if isinstance(value, int | float | str)}
+        told |= {f"accuracy, {key}": value for key, value in self.figures["accuracy"].items()}
+        return html_figures(f"compiled: {self.figures['name']}", told) + self.design._repr_html_()
 
 
 def quantize(
@@ -79,17 +92,22 @@ def compile(
     out: str | Path,
     *,
     label: Any = None,
+    classes: Sequence[str] = (),
     held_out: Any = None,
     scheduler: str | None = None,
-    targets: Sequence[str] = DEFAULT_TARGETS,
+    targets: str | Sequence[str] = DEFAULT_TARGETS,
     passes: str | Sequence[Pass] | None = None,
+    scores: float | None = None,
     latency: int = 0,
     outputs: str = "auto",
     c_inputs: str = "words",
+    c_quantiser: str = "auto",
+    c_values: str = "q31",
     stream: StreamOptions | None = None,
     device: str | None = None,
     clock_mhz: float | None = None,
     native: bool = False,
+    try_anyway: bool = False,
     trust_pickle: bool = False,
     name: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
@@ -97,17 +115,23 @@ def compile(
     """Writes a folder with the targets, their manifest and a report, all or nothing.
 
     model: a path or a fitted model. rows: a path, a 2-D array or a data frame: what the input formats and
-    leaf bits are chosen on, and what is reported. label: for a path or a data frame the column with the truth, else the
-    labels themselves. held_out: what passes are judged on: rows, as a path (with the same label column), an array, a
-    frame, or a pair (rows, labels); or a share of the given rows, set aside. scheduler: address of a Dask scheduler;
-    what passes find out about rows they find out there. latency: clock cycles, 0 for combinational logic. stream: an
-    AXI4-Stream wrapper of the Verilog core and its cocotb test bench as well. device, native: synthesised for it,
-    placed and routed as well, as `synth` does: `figures["synthesis"]`. clock_mhz: the clock wanted on that device;
-    constraints and scripts start with it and with the device. On devices with an estimate it stands instead of a
+    leaf bits are chosen on, and what is reported. label: for a path or a data frame the column with the truth (of
+    several targets a list of columns), else the labels themselves, (rows,) or (rows, targets). classes: names of the
+    model's classes, in its order, for labels that have names where the model has numbers. held_out: what passes are
+    judged on: rows, as a path (with the same label column), an array, a frame, or a pair (rows, labels); or a share of
+    the given rows, set aside. scheduler: address of a Dask scheduler; what passes find out about rows they find out
+    there. scores: the largest error of a probability on the rows, or of other values as a share of their range, see
+    `Quantize`. latency: clock cycles, 0 for combinational logic. c_inputs, c_quantiser, c_values: what the C header
+    takes and gives, see `COptions`. stream: an AXI4-Stream wrapper of the Verilog core and its cocotb test bench as
+    well. device, native: synthesised for it, placed and routed as well, as `synth` does: `figures["synthesis"]`;
+    try_anyway: even where the estimate says that it does not fit. clock_mhz: the clock wanted on that device;
+    constraints and scripts start with it and with the device. On devices with an estimate it stands in place of a
     latency, which is then the least with which the estimate reaches it. A model without column names takes those of the
-    rows, in their order: `figures["notes"]` says so. Raises ForestcError.
+    rows, in their order: `figures["notes"]` says so, and what else is to be known of how the model was read. Raises
+    ForestcError.
     """
     clock = _Clock(progress)
+    targets = [name.strip() for name in targets.split(",")] if isinstance(targets, str) else targets
     if not targets:
         raise OptionError("no target", do=f"known: {', '.join(TARGETS)}")
     for target in targets:
@@ -117,6 +141,7 @@ def compile(
         raise OptionError("a stream wrapper needs the Verilog core", do="add the target verilog")
     if device is not None:
         known_device(device)
+        need_tools(device, native)
         if "verilog" not in targets:
             raise OptionError("a device needs the Verilog core", do="add the target verilog")
     vendor = device is not None and ":" in device  # no estimate is made of its parts
@@ -125,15 +150,26 @@ def compile(
             raise OptionError("a clock is wanted of a device, instead of a latency", do="name a device, and no latency")
         if not 0 < clock_mhz < math.inf:
             raise OptionError(f"clock_mhz={clock_mhz:g}", do="give megahertz above 0")
+    wanted = told_options(
+        rows, label=label, classes=list(classes), held_out=held_out, targets=list(targets), passes=passes,
+        scores=scores, latency=latency, outputs=outputs, c_inputs=c_inputs, c_quantiser=c_quantiser,
+        c_values=c_values, stream=stream, device=device, try_anyway=try_anyway,
+        clock=None if clock_mhz is None else float(clock_mhz), native=native, name=name, trust_pickle=trust_pickle,
+    )  # fmt: skip
     lowering = LoweringOptions(latency, outputs, _delays_of(device))  # type: ignore[arg-type]
-    c_options = COptions(inputs=c_inputs)  # type: ignore[arg-type]
-    steps_wanted = passes_from(passes)
+    check_writable(Path(out))
+    c_options = COptions(c_inputs, c_quantiser, c_values)  # type: ignore[arg-type]
+    steps_wanted = passes_from(passes, scores)
     with clock.measure("load"):
         source = load(model, trust_pickle=trust_pickle)
-        source = replace(source, name=name or source.name)
-        opened, source, notes = _open_rows(rows, source, label)
+        source = name_classes(replace(source, name=name or source.name), classes)
+        opened, source, said = _open_rows(rows, source, label)
+        rows_told = fingerprint(rows, opened)
+        notes = (*source.provenance.notes, *said)
         for note in notes:
             progress(note)
+        if "c" in targets and c_options.raw:
+            c_types.float_inputs(source)  # refuses it before the passes
     with clock.measure("passes"), on_cluster(opened, scheduler) as placed:
         judged = placed if held_out is None else _judged(placed, held_out, source, label)
         forest, steps = run_passes(source, steps_wanted, judged, progress)
@@ -141,6 +177,8 @@ def compile(
         if clock_mhz is not None and device is not None and not vendor:
             lowering = replace(lowering, latency=latency_for(forest, lowering, clock_mhz, device))
         netlist = lower(forest, lowering)
+        if device is not None and not try_anyway:
+            check_fits(netlist, device)
     with clock.measure("emit"):
         options = {
             "targets": sorted(set(targets)),
@@ -157,6 +195,9 @@ def compile(
             for role, (path, text) in axi_stream.emit(netlist, stream, design_hash(forest, options)).items():
                 roles[role] = f"verilog/{path}"
                 files[roles[role]] = text
+            roles |= {"words": f"verilog/{quantiser.file_name(netlist)}.py", "raw_rows": "verilog/rows.txt"}
+            files[roles["words"]] = quantiser.emit(forest, netlist)
+            files[roles["raw_rows"]] = _raw_rows(forest, netlist)
         if "verilog" in targets:
             asked = project.ProjectOptions(device or "", clock_mhz)
             sources = {role: Path(path).name for role, path in roles.items() if path.startswith("verilog/")}
@@ -169,20 +210,38 @@ def compile(
             told["stream"] = axi_stream.stream_object(netlist, stream)
     with clock.measure("check"):
         agreed = agreement(source, forest, opened)
+        held_told, held_agreed = _on_held_out(held_out, opened, source, forest, label)
         _simulate_some(forest, netlist, opened)
     figures = _figures(Path(out), sorted(set(targets)), source, forest, netlist, steps, agreed)
     figures["notes"] = list(notes)
+    told["made"] = {
+        "command": command_line(model, rows, wanted),
+        "options": wanted,
+        "versions": versions(source),
+        "model": model_told(model, source),
+        "rows": {**rows_told, "rows": agreed.rows},
+        "held_out": held_told,
+        "accuracy": accuracy_told(forest, agreed, held_agreed, _share(held_out) is not None),
+    }
+    figures["measured"] = told["made"]["accuracy"]
     if "verilog" in targets:
-        figures["estimate"] = estimates(netlist, device)
+        with clock.measure("estimate"):
+            figures["estimate"] = estimates(netlist, device)
     figures["seconds"] = clock.seconds
     files |= {MODEL: print_forest(source), QUANTISED: print_forest(forest)}
-    files[REPORT] = compile_report(source, forest, netlist, steps, figures, files)
-    files[MANIFEST] = json.dumps(sealed(told, files), indent=1) + "\n"
+
+    def write() -> Design:
+        """The folder, with what is told of it by now."""
+        whole = {**files, REPORT: compile_report(source, forest, netlist, steps, figures, told["made"], files)}
+        write_folder(Path(out), {**whole, MANIFEST: json.dumps(sealed(told, whole), indent=1) + "\n"})
+        return open_design(out)
+
     with clock.measure("write"):
-        write_folder(Path(out), files)
-    design = open_design(out)
+        design = write()
     if device is not None:
-        figures["synthesis"] = synth(design, device, native=native, progress=progress)
+        figures["synthesis"] = synth(design, device, native=native, try_anyway=try_anyway, progress=progress)
+        told["made"]["synthesis"] = synthesis_told(figures["synthesis"])
+        design = write()
         clock.seconds |= figures["synthesis"]["seconds"]
     return Compiled(design, tuple(steps), agreed, figures)
 
@@ -214,11 +273,10 @@ def _judged(rows: Rows, held_out: Any, source: Forest, label: Any) -> Judged:
         if len(held_out) != 2:
             raise OptionError(f"held_out is a tuple of {len(held_out)}", do="give rows, or a pair (rows, labels)")
         return Judged(rows, rows_from(held_out[0], source, held_out[1]))
-    named = label is None or isinstance(label, str | int)
-    if not named and isinstance(held_out, str | Path):
+    column = label_columns(label, held_out)
+    if label is not None and column is None and isinstance(held_out, str | Path):
         raise OptionError("held_out is a file, and label holds labels", do="name the column, or give (rows, labels)")
-    column = label if named and (isinstance(held_out, str | Path) or hasattr(held_out, "columns")) else None
-    return Judged(rows, rows_from(held_out, source, column))
+    return Judged(rows, rows_from(held_out, source, None if column is None else label))
 
 
 def _share(held_out: Any) -> float | None:
@@ -226,6 +284,19 @@ def _share(held_out: Any) -> float | None:
         return None if isinstance(held_out, Path) else float(held_out)
     except (TypeError, ValueError):
         return None
+
+
+def _on_held_out(
+    held_out: Any, opened: Rows, source: Forest, forest: Forest, label: Any
+) -> tuple[dict[str, Any] | None, Agreement | None]:
+    """Which rows are held out, and how the forest agrees with the model on them; None where there are none."""
+    if held_out is None:
+        return None, None
+    rows = _judged(opened, held_out, source, label).held_out
+    agreed = agreement(source, forest, rows)
+    share = _share(held_out)
+    given = held_out[0] if isinstance(held_out, tuple) else held_out
+    return {**({"share": share} if share is not None else fingerprint(given, rows)), "rows": agreed.rows}, agreed
 
 
 def _emit(
@@ -277,6 +348,16 @@ def _bench_vectors(forest: Forest, netlist: Netlist, rows: Rows) -> str:
     return "".join(text)
 
 
+def _raw_rows(forest: Forest, netlist: Netlist) -> str:
+    """Lines of raw values and y for the stream's test bench, none of them from the rows given."""
+    outputs, text = output_fields(netlist), []
+    for some in vectors(forest, ArrayRows(np.empty((0, forest.columns))), BENCH_RAW, boundary=BENCH_RAW):
+        results = pack(outputs, expected(forest, netlist, some.words[:BENCH_RAW]))
+        for row, y in zip(some.raw.tolist(), results, strict=False):
+            text.append(f"{','.join(map(repr, row))},{y:x}\n")
+    return "".join(text)
+
+
 @dataclass(frozen=True)
 class _First:
     """The first batch of some rows, cut to `count`."""
@@ -291,9 +372,9 @@ class _First:
 
 def _simulate_some(forest: Forest, netlist: Netlist, rows: Rows) -> None:
     """The netlist, simulated, must equal the evaluator before anything is written. `check` does all of it."""
-    simulator = Simulator(netlist)
+    run = partial(simulate_plainly, netlist)
     for some in vectors(forest, _First(rows, BENCH_ROWS), BENCH_RANDOM, boundary=BENCH_BOUNDARY):
-        if not np.array_equal(simulated(simulator, netlist, some.words), expected(forest, netlist, some.words)):
+        if not np.array_equal(simulated(run, netlist, some.words), expected(forest, netlist, some.words)):
             raise CheckError("the netlist does not equal the quantised forest", do="report this bug")
 
 

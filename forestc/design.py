@@ -13,29 +13,66 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from forestc.backends import amaranth
 from forestc.backends.c import COptions
-from forestc.backends.manifest import FORMAT, design_hash, digest, field_digest, implied_roles, manifest
-from forestc.errors import ForestcError, ModelError, OptionError
+from forestc.backends.manifest import FORMAT, ROLES, design_hash, digest, field_digest, implied_roles, manifest
+from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
+from forestc.errors import ForestcError, ModelError, OptionError, RowsError
+from forestc.forest.evaluate import encode
 from forestc.forest.ir import Forest
+from forestc.forest.summary import html_figures
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, Witness, lower_with_witness
-from forestc.netlist.ir import Netlist
+from forestc.netlist.ir import Netlist, WordType
+from forestc.predictor import Predictor
 
 MANIFEST = "manifest.json"
 MODEL = "model.forest"
 QUANTISED = "quantised.forest"
 REPORT = "report.md"
+CHECK = "check.json"
+CHECK_FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
-    """folder: where it lies. model: the forest as it was read. forest: the quantised one, the law."""
+class Design(Predictor):
+    """A compiled folder, and a fitted scikit-learn estimator that answers as its hardware does.
+
+    folder: where it lies. model: the forest as it was read. forest: the quantised one, the reference.
+    """
 
     folder: Path
     manifest: Mapping[str, Any]
     model: Forest
     forest: Forest
+
+    def __repr__(self) -> str:
+        return f"<Design {str(self.manifest['name'])!r:.80} in {str(self.folder)!r}: {', '.join(self.targets)}>"
+
+    def _repr_html_(self) -> str:
+        return html_figures(f"Design {self.manifest['name']}", self.figures())
+
+    def figures(self) -> dict[str, Any]:
+        """What was written, as `forestc inspect` tells it."""
+        told = self.manifest
+        ports = {port["name"]: f"{port['direction']}, {port['bits']} bits" for port in told["ports"]}
+        return {
+            "folder": str(self.folder),
+            "targets": list(self.targets),
+            "passes": list(told["passes"]),
+            "guarantees": [f"{name}: {promise}" for name, promise in told["guarantees"].items()],
+            "core": told["core"],
+            "ports": [f"{name} ({what})" for name, what in ports.items()],
+            "latency_cycles": told["latency_cycles"],
+            "device": told["options"].get("device"),
+            "clock_mhz": told["options"].get("clock_mhz"),
+            "files": sorted(told["files"].values()),
+            "changed_files": list(self.changed_files()),
+            "last_check": self.last_check(),
+        }
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -73,10 +110,54 @@ class Design:
             )
         return netlist, witness
 
+    def quantise(self, X: Any) -> NDArray[np.int64]:
+        """Words (rows, features) that the hardware and C take, from rows (rows, columns): an array or a data frame.
+
+        The features are those of the manifest, in its order. Raises RowsError for rows that do not fit the model, and
+        for missing values that the design does not take.
+        """
+        return encode(self.forest, X)
+
+    def pack(self, words: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The port `x` as little-endian bytes, (rows, bytes): bit i of the port is bit i % 8 of byte i // 8.
+
+        words: (rows, features), from `quantise`. Bits past the port's width are 0. Raises RowsError for words outside
+        their features' ranges.
+        """
+        fields = self._fields("features")
+        words = np.asarray(words)
+        if words.ndim != 2 or words.shape[1] != len(fields) or words.dtype.kind not in "iu":
+            told = f"words of shape {words.shape} and type {words.dtype}"
+            raise RowsError(told, do=f"give integers (rows, {len(fields)}), as quantise does")
+        for index, field in enumerate(fields):
+            low, high = field.word.low, field.word.high
+            if (outside := np.flatnonzero((words[:, index] < low) | (words[:, index] > high))).size:
+                row = int(outside[0])
+                where = f"row {row}, feature {field.name!r}"
+                raise RowsError(f"the word {words[row, index]} is outside of {low}..{high}", where=where)
+        lanes = packed_bytes(fields, words.astype(np.int64)).astype("<u4")
+        return lanes.view(np.uint8)[:, : max(1, -(-width_of(fields) // 8))]
+
+    def unpack(self, data: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """The results (rows, results) in `y`, given as little-endian bytes (rows, bytes): the manifest's outputs."""
+        fields = self._fields("outputs")
+        data = np.ascontiguousarray(data, dtype=np.uint8)
+        if data.ndim != 2 or 8 * data.shape[1] < width_of(fields):
+            raise RowsError(f"results of shape {data.shape}", do=f"give bytes (rows, {-(-width_of(fields) // 8)})")
+        lanes = np.zeros((len(data), 4 * max(1, -(-data.shape[1] // 4))), dtype=np.uint8)
+        lanes[:, : data.shape[1]] = data
+        return unpacked(fields, lanes.view("<u4"))
+
+    def _fields(self, key: str) -> list[Field]:
+        """The fields of a port as the manifest tells them."""
+        told = self.manifest[key]
+        return [Field(str(f["name"]), int(f["offset"]), WordType(int(f["bits"]), bool(f["signed"]))) for f in told]
+
     def path(self, role: str) -> Path:
         """The file of a role, such as verilog or c. Raises ForestcError if the folder has none."""
         if role not in self.manifest["files"]:
-            raise ForestcError(f"the design has no {role}", where=str(self.folder), do=f"compile with --target {role}")
+            option = f"--target {role}" if role in ROLES else "--stream"
+            raise ForestcError(f"the design has no {role}", where=str(self.folder), do=f"compile with {option}")
         path = self.folder / str(self.manifest["files"][role])
         if not path.is_file():
             raise ForestcError(f"its {role} file is missing", where=str(path), do="compile again")
@@ -84,8 +165,33 @@ class Design:
 
     def changed_files(self) -> tuple[str, ...]:
         """The files that are not as `compile` wrote them, or not there."""
-        sealed: Mapping[str, str] = self.manifest["sha256"]["files"]
-        return tuple(path for path, wanted in sealed.items() if _digest_of(self.folder / path) != wanted)
+        digests = self.digests()
+        return tuple(path for path, wanted in self.manifest["sha256"]["files"].items() if digests[path] != wanted)
+
+    def digests(self) -> dict[str, str | None]:
+        """The SHA-256 of the files as they are now, None where one can't be read."""
+        return {path: _digest_of(self.folder / path) for path in self.manifest["sha256"]["files"]}
+
+    def last_check(self) -> dict[str, Any] | None:
+        """What `check` wrote to check.json when it ran last; None where there is none that can be read.
+
+        of_this_content: whether the design and all of its files are those that were checked.
+        """
+        record = _check_record(self.folder)
+        if record is None:
+            return None
+        same = record["hash"] == self.manifest["hash"] and record["files"] == self.digests()
+        engines, proof, rows = record["engines"], record["proof"], record["rows"]
+        return {
+            "result": record["result"],
+            "of_this_content": same,
+            "date": record["date"],
+            "forestc": record["forestc"],
+            "differences": {name: engine["differences"] for name, engine in engines.items()},
+            "proof": None if proof is None else proof["verdict"],
+            "rows": None if rows is None else rows.get("file", "an array"),
+            "agreement": None if record["agreement"] is None else record["agreement"]["agreement"],
+        }
 
 
 def open_design(folder: str | Path) -> Design:
@@ -142,6 +248,23 @@ def _changed(told: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
     return changed + [name for name in (MODEL, QUANTISED) if hashed.get(name) != digest(texts[name])]
 
 
+def _check_record(folder: Path) -> dict[str, Any] | None:
+    """What check.json holds, None where it is not one that forestc wrote."""
+    try:
+        record = json.loads((folder / CHECK).read_text(encoding="utf-8"))
+        forms = {"result": str, "date": str, "forestc": str, "hash": str, "files": dict, "engines": dict}
+        parts = [*record["engines"].items(), *((key, record[key]) for key in ("proof", "agreement", "rows"))]
+        due = {"proof": "verdict", "agreement": "agreement", "rows": "sha256"}
+        fit = record["format"] == CHECK_FORMAT and all(isinstance(record[key], kind) for key, kind in forms.items())
+        fit &= all(
+            (part is None and key in due) or (isinstance(part, dict) and due.get(key, "differences") in part)
+            for key, part in parts
+        )
+        return record if fit else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
 def _digest_of(path: Path) -> str | None:
     try:
         return digest(path.read_bytes())
@@ -165,6 +288,18 @@ def hardware(design: Design | str | Path, *, stream: bool = True) -> Any:
     return getattr(made, amaranth.core_name(opened.netlist) + ("Stream" if stream else ""))()
 
 
+def check_writable(folder: Path) -> None:
+    """Raises ForestcError for a folder that `write_folder` could not write: before the work whose outcome it is for."""
+    where, folder = str(folder), folder.absolute()
+    if folder.exists() and not folder.is_dir():
+        raise ForestcError("is a file", where=where, do="give a folder")
+    if folder.is_dir() and (foreign := _foreign_file(folder)):
+        raise ForestcError(f"holds {foreign!r}, which forestc did not write", where=where, do="give another folder")
+    above = next(parent for parent in folder.parents if parent.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        raise ForestcError("can't be written", where=where, do="choose a folder you may write to")
+
+
 def write_folder(folder: Path, files: Mapping[str, str]) -> None:
     """All of the files or none: written beside the folder, then moved into place.
 
@@ -172,18 +307,15 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
     """
     where, folder = str(folder), folder.absolute()
     staged = replaced = None
+    check_writable(Path(where))
     try:
-        if folder.exists() and not folder.is_dir():
-            raise ForestcError("is a file", where=where, do="give a folder")
-        if folder.is_dir() and (foreign := _foreign_file(folder)):
-            raise ForestcError(f"holds {foreign!r}, which forestc did not write", where=where, do="give another folder")
         folder.parent.mkdir(parents=True, exist_ok=True)
         staged = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         for name, text in files.items():
             path = staged / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8", newline="\n")
-        staged.chmod(0o777 & ~_umask())
+        staged.chmod(0o777 & ~umask())
         if folder.is_dir():
             replaced = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
             folder.replace(replaced / "old")
@@ -210,12 +342,15 @@ def _foreign_file(folder: Path) -> str:
     known: set[str] = set()
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if told["format"] == FORMAT and {"core", "hash", "options"} <= told.keys():
+        if 2 <= told["format"] <= FORMAT and {"core", "hash", "options"} <= told.keys():
             known = {MANIFEST, MODEL, QUANTISED, REPORT, *map(str, told["files"].values())}
+            known |= {name for name in present if name.startswith(f".{CHECK}.")}  # left by a check that was killed
+            known |= set() if _check_record(folder) is None else {CHECK}
     return min(present - known, default="")
 
 
-def _umask() -> int:
+def umask() -> int:
+    """The process's mask of permissions."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

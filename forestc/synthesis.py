@@ -10,33 +10,41 @@ from pathlib import Path
 from typing import Any
 
 from forestc.backends.project import ProjectOptions
-from forestc.design import Design
-from forestc.errors import OptionError
+from forestc.design import Design, open_design
+from forestc.errors import ForestcError, OptionError, ToolError
 from forestc.estimate import estimate
-from forestc.toolchain.nextpnr import DEVICES, place
-from forestc.toolchain.vendor import PROGRAMS, known_part, run_vendor
-from forestc.toolchain.yosys import SYNTHESIS, find_yosys, synthesise, yosys_version
+from forestc.netlist.ir import Netlist
+from forestc.toolchain.nextpnr import CAPACITY, DEVICES, need_nextpnr, place
+from forestc.toolchain.vendor import PROGRAMS, known_part, need_vendor, run_vendor
+from forestc.toolchain.yosys import SYNTHESIS, find_yosys, need_yosys, synthesise, yosys_version
 from hdl_templates import render
 
 COUNTED = ("lut6", "xcup")  # synthesised, not placed
+ESTIMATES_OFF = 1 / 3  # nine of ten estimates of LUTs are off by less, on any device
 
 
 def synth(
-    design: Design,
+    design: Design | str | Path,
     device: str,
     *,
     native: bool = False,
     seed: int = 1,
+    try_anyway: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """The figures of `forestc synth --json`.
+    """What a compiled design, opened or its folder, takes on a device: the figures of `forestc synth --json`.
 
     device: lut6 (any 6-input LUTs, no carry chains), xcup (UltraScale+), one nextpnr places, or vivado:PART and
     quartus:PART where those are on the PATH. lut, ff, carry, bram and depth are of the design as it is; fmax_mhz of the
     design between registers on all its ports, placed and routed. native: tools on the PATH before those from PyPI.
-    Raises OptionError, ToolError.
+    A design that the estimate says is too large for the device is refused, unless try_anyway. Raises OptionError,
+    ToolError, ForestcError.
     """
     known_device(device)
+    need_tools(device, native)
+    design = design if isinstance(design, Design) else open_design(design)
+    if not try_anyway:
+        check_fits(design.netlist, device)
     tool, _, part = device.partition(":")
     if tool in PROGRAMS:
         return _vendor(design, device, tool, part, progress)
@@ -73,7 +81,12 @@ def synth(
                 render("synth/registered.v.j2", module=core, top=top, clocked=clocked, serial=serial, **bits)
             )
             synthesise([file, wrapper], top, target, netlist="top.json", native=native)
-            placed = place(Path(name) / "top.json", device, native=native, seed=seed)
+            try:
+                placed = place(Path(name) / "top.json", device, native=native, seed=seed)
+            except ToolError as error:
+                used = f"{cells.lut:,} LUTs and {cells.flip_flops:,} flip-flops of {CAPACITY[device]:,} logic cells"
+                what = f"the design {error.what}, where it takes {used}" if "does not fit" in error.what else error.what
+                raise ToolError(what, where=error.where, do=error.do) from None
             seconds["place and route"] = round(time.perf_counter() - start, 3)
             figures["fmax_mhz"] = round(placed.fmax_mhz, 2)
             figures["placed"] = {"used": placed.used, "available": placed.available}
@@ -90,6 +103,30 @@ def known_device(device: str) -> None:
         raise OptionError(f"unknown device {device!r}", do=f"known: {known}")
     if tool in PROGRAMS:
         known_part(tool, part)
+
+
+def need_tools(device: str, native: bool = False) -> None:
+    """Raises MissingToolError where what `synth` runs for a device is not installed."""
+    tool = device.partition(":")[0]
+    if tool in PROGRAMS:
+        need_vendor(tool)
+        return
+    need_yosys(native)
+    if device in DEVICES:
+        need_nextpnr(device, native)
+
+
+def check_fits(netlist: Netlist, device: str) -> None:
+    """Raises ForestcError where the estimate is beyond a device by more than estimates are off."""
+    most = CAPACITY.get(device)
+    if most is None:
+        return
+    lut = estimate(netlist, device)["lut"]
+    if lut * (1 - ESTIMATES_OFF) > most:
+        raise ForestcError(
+            f"the design takes about {lut:,} LUTs, and {device} has {most:,}",
+            do="prune it, take fewer bits or trees or a larger device, or add --try to synthesise it all the same",
+        )
 
 
 def _vendor(design: Design, device: str, tool: str, part: str, progress: Callable[[str], None]) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""Simulates netlists, in two modes that compute the same words.
+"""Simulates netlists, in three modes that compute the same words.
+
+`evaluate` goes cell by cell over columns of words: at once, for few vectors.
 
 `Simulator` runs vectors in bulk, hundreds side by side in the bits of wide machine words, with
 registers taken for wires: to compare a netlist with a model on many rows.
@@ -8,6 +10,7 @@ through it with a valid signal and idle cycles, and writes a waveform (VCD): to 
 work.
 """
 
+from hw_sim.plain import evaluate
 from hw_sim.simulate import Clocked, ClockedRun, Simulator, clock_rows
 
-__all__ = ["Clocked", "ClockedRun", "Simulator", "clock_rows"]
+__all__ = ["Clocked", "ClockedRun", "Simulator", "clock_rows", "evaluate"]

@@ -32,21 +32,12 @@ assert [method.name for method in Method] == ["COMPARE", "DECODE", "RANK"]
 
 
 def compiled(function: Function) -> Function:
-    """Machine code of a function, kept on disk where there is a folder for it."""
-    return _compile(function, parallel=False)
-
-
-def compiled_parallel(function: Function) -> Function:
-    """The same, its prange loops spread over all cores."""
-    return _compile(function, parallel=True)
-
-
-def _compile(function: Function, parallel: bool) -> Function:
+    """Machine code of a function, kept on disk where there is a folder for it. It runs beside other threads."""
     try:
-        decorate: Callable[[Function], Function] = numba.njit(cache=True, nogil=True, parallel=parallel)
+        decorate: Callable[[Function], Function] = numba.njit(cache=True, nogil=True)
         return decorate(function)
     except RuntimeError:  # there is no folder where compiled code could be kept
-        decorate = numba.njit(nogil=True, parallel=parallel)
+        decorate = numba.njit(nogil=True)
         return decorate(function)
 
 
@@ -503,25 +494,6 @@ def run_vectors(
                     return first + lane, len(ports)
         _hand_out(results, bits, planes, first, lanes, values, out, width)
     return -1, -1
-
-
-@compiled_parallel
-def run_parallel(
-    tables: Tables, addresses: Any, strides: Any, scratch: Scratch, out: Any, faults: Any, width: Width
-) -> None:
-    """Runs all vectors; each row of the scratch arrays and of faults serves a stretch of blocks."""
-    tasks, block = len(faults), 64 * len(width)
-    blocks = (len(out) + block - 1) // block
-    for task in numba.prange(tasks):
-        own = Scratch(
-            scratch.column[task],
-            scratch.ranks[task],
-            scratch.values[task],
-            scratch.planes[task],
-        )
-        begin = blocks * task // tasks * block
-        end = min(blocks * (task + 1) // tasks * block, len(out))
-        faults[task, 0], faults[task, 1] = run_vectors(tables, addresses, strides, own, begin, end, out, width)
 
 
 @compiled

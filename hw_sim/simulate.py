@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 from random import Random
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from forestc.errors import CheckError, InternalError, RowsError
 from forestc.netlist.ir import BIT, Net, Netlist, WordType
-from hw_sim.kernel import Scratch, Width, latch, run_parallel, run_vectors
+from hw_sim.kernel import Scratch, Width, latch, run_vectors
 from hw_sim.program import build_program
 from hw_sim.schedule import schedule
 from hw_sim.vcd import VcdWriter, signals
@@ -61,11 +62,24 @@ class Simulator:
         out = np.empty((vectors, self._outputs), np.int64)
         if not vectors:
             return out
-        tasks = min(numba.get_num_threads(), -(-vectors // (64 * len(self._width))))
+        block = 64 * len(self._width)
+        blocks = -(-vectors // block)
+        tasks = min(numba.get_num_threads(), blocks)
         faults = np.empty((tasks, 2), np.int64)
         addresses, strides = _places(columns)
         scratch = _scratch(tasks, self._tables.slots, self._width)
-        run_parallel(self._tables, addresses, strides, scratch, out, faults, self._width)
+
+        def run(task: int) -> None:
+            own = Scratch(*(part[task] for part in scratch))
+            begin, end = (min(blocks * part // tasks * block, vectors) for part in (task, task + 1))
+            faults[task] = run_vectors(self._tables, addresses, strides, own, begin, end, out, self._width)
+
+        if tasks == 1:
+            run(0)
+        else:  # threads: numba's own parallel loops take longer to compile
+            with ThreadPoolExecutor(tasks) as pool:
+                for done in [pool.submit(run, task) for task in range(tasks)]:
+                    done.result()
         for vector, port in faults.tolist():
             if 0 <= port < len(columns):
                 raise _outside(*self._ports[int(port)], int(columns[port][vector]), f"vector {vector}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if "FORESTC_CACHE" not in os.environ:  # what compilers make is kept for this run alone, for all of its workers
+        kept = tempfile.TemporaryDirectory(prefix="forestc-tests-")
+        os.environ["FORESTC_CACHE"] = kept.name
+        config.add_cleanup(kept.cleanup)
     if config.getoption("--update-golden") and os.environ.get("CI"):
         raise pytest.UsageError("golden files are not rewritten by CI")
 

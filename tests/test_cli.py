@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,9 @@ import pandas as pd
 import pytest
 from models import trained
 
+import forestc
 from forestc.cli import main
+from forestc.passes import PASSES
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "models"
 
@@ -146,8 +150,10 @@ def test_skops_model_of_the_examples(run):
             3,
             "tolerance is",
         ),
-        (["compile", "ill.json", "-o", "x"], 2, "Missing option '--rows'; see"),
-        (["compyle"], 2, "No such command 'compyle'"),
+        (["compile", "ill.json", "-o", "x"], 2, "Missing option '--rows'; see forestc compile --help"),
+        (["compyle"], 2, "No such command 'compyle'. Did you mean 'compile'?; see forestc --help"),
+        (["check", "out", "--sed", "1"], 2, "see forestc check --help"),
+        (["passes", "simplfy"], 2, "unknown pass 'simplfy'; known: simplify"),
         (["check", "ill.json", "--rows", "rows.csv"], 1, "has no readable manifest.json"),
         (["inspect", "rows.csv"], 2, "unknown kind of model file '.csv'"),
         (["inspect", "broken.json"], 1, "not readable JSON"),
@@ -165,6 +171,12 @@ def test_mistakes_get_one_clear_line_and_leave_nothing(run, work, arguments, sta
     assert message in err
     assert err.startswith("forestc: ") and err.count("\n") == 1
     assert "Traceback" not in err
+    found, out, as_json = run(*arguments, "--json")
+    assert (found, out, as_json.count("\n")) == (status, "", 1)
+    told = json.loads(as_json)["error"]
+    assert list(told) == ["kind", "what", "where", "do", "status"] and told["status"] == status
+    line = "; ".join(" ".join(told[part].split()) for part in ("what", "where", "do") if told[part])
+    assert err == f"forestc: {line}\n" and told["kind"].endswith("Error")
     assert sorted(path.name for path in work.iterdir()) == before
 
 
@@ -189,7 +201,9 @@ def test_a_failed_check_has_status_3(run, work):
     status, out, err = run("check", "wrong", "--rows", "rows.csv", "--engines", "netlist,c", "--json")
     assert status == 3
     assert json.loads(out)["differences"]["c"] > 0
-    assert err.startswith("forestc: c differs from the quantised forest; c: rows vector")
+    told = json.loads(err)["error"]
+    assert (told["kind"], told["status"]) == ("CheckError", 3) and told["where"].startswith("c: rows vector")
+    assert told["what"] == "c differs from the quantised forest" and told["do"].startswith("compile again")
 
 
 def test_a_failing_tool_has_status_4(run, work):
@@ -222,6 +236,52 @@ def test_an_interrupted_write_leaves_the_old_folder(run, work, monkeypatch):
     assert status == 1 and "can't be written (No space left on device)" in err
     assert (work / "keep" / "manifest.json").read_text() == before
     assert not [path for path in work.iterdir() if path.name.startswith(".")]
+
+
+def test_errors_of_the_system_are_told_as_json_too(run, work, monkeypatch):
+    def full(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("forestc.inspection.load", full)
+    status, out, err = run("inspect", "ill.json", "--json")
+    told = {"kind": "MemoryError", "what": "MemoryError", "where": "", "do": "--debug shows where", "status": 1}
+    assert (status, out, json.loads(err)) == (1, "", {"error": told})
+    assert run("inspect", "ill.json")[2] == "forestc: MemoryError; --debug shows where\n"
+
+
+def test_passes_are_listed_with_promises_and_options(run):
+    status, out, _ = run("passes", "--json")
+    listed = json.loads(out)["passes"]
+    assert status == 0 and [told["name"] for told in listed] == list(PASSES)
+    for brief in listed:
+        status, out, _ = run("passes", brief["name"], "--json")
+        told = json.loads(out)
+        assert status == 0 and {key: told[key] for key in brief} == brief
+        assert told["for"].endswith(".") and told["promises"].startswith(("exact", "approximate"))
+        kind = PASSES[brief["name"]]
+        assert [option["name"] for option in told["options"]] == [field.name for field in fields(kind)]
+        assert [option["default"] for option in told["options"]] == [field.default for field in fields(kind)]
+        others = [f"{end} {option['name']}: " for option in told["options"] for end in ".;"]
+        for option in told["options"]:
+            assert option["type"] and option["meaning"] and "\n" not in option["meaning"]
+            assert not any(other in option["meaning"] for other in others)  # no option's entry swallows another one
+        status, out, _ = run("passes", brief["name"])
+        assert status == 0 and all(option["name"] in out for option in told["options"])
+    assert "promises" in run("passes")[1]
+
+
+def test_version_and_completion(run):
+    assert run("--version") == (0, f"forestc {forestc.__version__}\n", "")
+    word = {"_FORESTC_COMPLETE": "complete_bash", "COMP_WORDS": "forestc comp", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "forestc"], capture_output=True, text=True, check=True, env={**os.environ, **word}
+    )
+    assert done.stdout.split() == ["compile"]
+    word = {"_FORESTC_COMPLETE": "complete_bash", "COMP_WORDS": "forestc compile --lat", "COMP_CWORD": "2"}
+    done = subprocess.run(
+        [sys.executable, "-m", "forestc"], capture_output=True, text=True, check=True, env={**os.environ, **word}
+    )
+    assert done.stdout.split() == ["--latency"]
 
 
 def test_as_a_program():

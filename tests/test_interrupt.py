@@ -28,6 +28,10 @@ echo $! >> {pids}
 wait
 """
 
+INTERRUPTED = (
+    '{"error": {"kind": "Interrupted", "what": "interrupted", "where": "", "do": "", "status": %d}}\n'  # with --json
+)
+
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory):
@@ -86,7 +90,7 @@ def test_compile_is_interrupted(work, tmp_path, seconds):
     if process.returncode == 0:  # a fast machine
         assert out.startswith("{")
         return
-    assert (process.returncode, out, err) == (130, "", "forestc: interrupted\n")
+    assert (process.returncode, out, err) == (130, "", INTERRUPTED % 130)
     assert not list(tmp_path.iterdir())
 
 
@@ -100,7 +104,7 @@ def test_an_outside_tool_and_its_children_are_ended(work, tmp_path, slow, number
     wait_until(lambda: children() or process.poll() is not None)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (status, "", "forestc: interrupted\n")
+    assert (process.returncode, out, err) == (status, "", INTERRUPTED % status)
     wait_until(lambda: all(map(gone, children())))
     assert not list(scratch.iterdir())
 

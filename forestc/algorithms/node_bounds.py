@@ -13,35 +13,34 @@ depth), all cores. The order that leaves behind, an `Arrangement`, answers whate
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
-from forestc.algorithms.compiled import compiled
+from forestc.algorithms.compiled import compiled, share_out
 
 Columns: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class FlatTrees:
+class FlatTrees(NamedTuple):
     """Trees laid one after another; children are indices into the whole, -1 at a leaf.
 
     A node whose `set_start` is not -1 sends a row left if its value is one of the members[set_start :
     set_end], or where `cuts` says so, if an odd number of them is not above it; any other node if its value
-    is below the threshold. deepest: conditions on the longest path.
+    is below the threshold. threshold, members: float64, or int64 of a quantised forest. deepest: conditions on the
+    longest path.
     """
 
     roots: NDArray[np.int64]
     feature: NDArray[np.int32]
-    threshold: NDArray[np.float64]
+    threshold: NDArray[Any]
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     missing_left: NDArray[np.bool_]
     set_start: NDArray[np.int64]
     set_end: NDArray[np.int64]
-    members: NDArray[np.float64]
+    members: NDArray[Any]
     cuts: NDArray[np.bool_]
     deepest: int
 
@@ -113,7 +112,7 @@ class BoundsUpdate:
         shown = np.zeros((0, 0), dtype=np.uint8) if drawn is None else np.ascontiguousarray(drawn)
         # one place more than rows: parting writes before it knows the side
         index = np.empty((len(trees.roots), columns.shape[1] + 1), dtype=np.int32)
-        _arrange(
+        whole = (
             np.ascontiguousarray(columns),
             shown,
             trees.roots,
@@ -124,6 +123,7 @@ class BoundsUpdate:
             begin,
             end,
         )
+        share_out(len(trees.roots), lambda first, last: _arrange(*whole, first, last))
         return index
 
 
@@ -145,7 +145,8 @@ def _spread(roots: Any, left: Any, index: Any, begin: Any, end: Any, leaves: Any
                     leaves[tree, index[tree, at]] = node
 
 
-def _kernel(
+@compiled()
+def _arrange(
     columns: Any,
     drawn: Any,
     roots: Any,
@@ -155,10 +156,12 @@ def _kernel(
     indices: Any,
     begins: Any,
     ends: Any,
+    first: int,
+    last: int,
 ) -> None:
     rows = columns.shape[1]
     all_once, told = drawn.shape[0] == 0, len(begins) > 0
-    for tree in prange(len(roots)):
+    for tree in range(first, last):
         index, spare = indices[tree], np.empty(rows + 1, dtype=np.int32)
         shown = 0
         for row in range(rows):
@@ -235,6 +238,3 @@ def _kernel(
             if begin < middle:
                 waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] = node.left, begin, middle
                 depth += 1
-
-
-_arrange = compiled(parallel=True)(_kernel)

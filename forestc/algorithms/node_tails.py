@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
-from forestc.algorithms.compiled import compiled
+from forestc.algorithms.compiled import compiled, share_out
 from forestc.algorithms.node_bounds import Arrangement, Columns, FlatTrees
 
 DIGIT = 4  # bits
@@ -51,24 +50,11 @@ class Tails:
         """(nodes, 2, DIGITS): how often each digit comes next in these rows."""
         result = np.zeros((*self.rank.shape, DIGITS), dtype=np.int64)
         shown = np.zeros((0, 0), dtype=np.uint8) if drawn is None else drawn
-        _count(
-            columns,
-            _keys(columns, self.bits),
-            shown,
-            trees.roots,
-            trees.feature,
-            trees.threshold,
-            trees.left,
-            trees.set_start,
-            order.index,
-            order.begin,
-            order.end,
-            self.prefix,
-            self.rank,
-            self.bits,
-            self.bits - self.found,
-            result,
-        )
+        keys, bits, open_bits = _keys(columns, self.bits), self.bits, self.bits - self.found
+        nodes = (trees.roots, trees.feature, trees.threshold, trees.left, trees.set_start)
+        where = (order.index, order.begin, order.end, self.prefix, self.rank)
+        whole = (columns, keys, shown, *nodes, *where, bits, open_bits, result)
+        share_out(len(trees.roots), lambda first, last: _count(*whole, first, last))
         return result
 
     def advance(self, counts: NDArray[np.int64]) -> None:
@@ -104,7 +90,8 @@ def _values(keys: NDArray[np.uint64], bits: int) -> NDArray[np.float64]:
     return np.where(keys & top, keys ^ top, ~keys).astype(unsigned).view(floating).astype(np.float64)
 
 
-def _kernel(
+@compiled()
+def _count(
     columns: Any,
     keys: Any,
     drawn: Any,
@@ -121,10 +108,12 @@ def _kernel(
     bits: int,
     open_bits: int,
     counts: Any,
+    first: int,
+    past: int,
 ) -> None:
     shift = np.uint64(open_bits - DIGIT)
     full = ~np.uint64(0) >> np.uint64(64 - bits)
-    for tree in prange(len(roots)):
+    for tree in range(first, past):
         last = roots[tree + 1] if tree + 1 < len(roots) else len(left)
         for node in range(roots[tree], last):
             if left[node] < 0 or set_start[node] >= 0:
@@ -142,6 +131,3 @@ def _kernel(
                     continue
                 digit = (word >> shift) & np.uint64(DIGITS - 1)
                 counts[node, side, digit] += 1 if drawn.shape[0] == 0 else drawn[tree, row]
-
-
-_count = compiled(parallel=True)(_kernel)

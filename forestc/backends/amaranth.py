@@ -38,9 +38,9 @@ from hdl_templates import render
 # Names of the module's own that a class must not hide, nor be hidden by.
 _USED = frozenset(
     """
-    Cat ClockDomain Const EnableInserter Fragment In LATENCY Module Mux Out Signal X Y backend clock convert core data
-    done elaborate fragment held held_valid i m name o platform port ports reset_less run self shape signed stream sys
-    unsigned value verilog wiring word
+    Cat ClockDomain Const EnableInserter Fragment In LATENCY Module Mux Out Path Signal X Y backend clock convert core
+    data done elaborate fragment held held_valid i m name o os packaged platform port ports reset_less run self shape
+    shutil signed stream sys unsigned value verilog wiring word
     """.split()  # noqa: SIM905  read as words
 )
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from forestc.backends import quantiser
 from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.backends.verilog import module_name
 from forestc.errors import OptionError
@@ -94,7 +95,8 @@ def emit(netlist: Netlist, options: StreamOptions, design_hash: str) -> dict[str
     parts = {"axi_stream": (f"{stream.module}_axis.v", render("verilog/axi_stream.v.j2", **view))}
     if stream.registers:
         parts["axi_lite"] = (f"{stream.module}_axi_lite.v", render("verilog/axi_lite.v.j2", **view, **registers))
-    bench = render("cocotb/test_axis.py.j2", **view, told=constants, offsets=register_map(), counted=COUNTERS)
+    view |= {"words": quantiser.file_name(netlist), "told": constants, "offsets": register_map(), "counted": COUNTERS}
+    bench = render("cocotb/test_axis.py.j2", **view)
     parts["cocotb"] = (f"test_{stream.module}_axis.py", bench)
     return parts
 

@@ -12,26 +12,60 @@ from typing import Literal
 
 import numpy as np
 
+from forestc.backends.c_quantiser import code_functions, quantiser, row_type
+from forestc.backends.c_types import (
+    FLOATS,
+    compared,
+    constant,
+    float_inputs,
+    label_type,
+    members,
+    score_type,
+    word_type,
+)
+from forestc.backends.c_values import TABLE, VALUES, ValueKind, shown
 from forestc.backends.names import c_string, feature_name, identifier, plain
 from forestc.backends.words import word_note
 from forestc.errors import OptionError
 from forestc.forest.ir import LEAF, NO_SET, Feature, Forest, Part, Tree
-from forestc.forest.numbers import Category, Float, Ordered, threshold_key, word_range, word_value
+from forestc.forest.numbers import Category, Ordered, threshold_key, word_range, word_value
 from hdl_templates import render
-
-_SIZES = (8, 16, 32, 64)
 
 
 @dataclass(frozen=True)
 class COptions:
-    """inputs: `words` takes the quantised features as integers (the manifest says how they are made);
-    `float` takes the model's own columns as floats."""
+    """inputs: `words` takes the quantised features as integers in one array (the manifest says how they are made);
+    `struct` the same as members of a struct, each of its own type; `float` takes the model's own columns as floats.
+    quantiser: a function that makes the words of raw rows, of `float` or `double`; `auto` takes the type that the model
+    reads its columns in; `none` leaves it out. values: probabilities of a classifier and values of a regression, in
+    fixed point of 15 or 31 bits or as `float`; `none` leaves them out. Both are inline: a program that does not call
+    them does not hold them.
+    """
 
-    inputs: Literal["words", "float"] = "words"
+    inputs: Literal["words", "struct", "float"] = "words"
+    quantiser: Literal["auto", "none", "float", "double"] = "auto"
+    values: ValueKind = "q31"
 
     def __post_init__(self) -> None:
-        if self.inputs not in ("words", "float"):
-            raise OptionError(f"c: inputs={self.inputs}", do="use words or float")
+        for option, known in (
+            ("inputs", ("words", "struct", "float")),
+            ("quantiser", ("auto", "none", "float", "double")),
+            ("values", VALUES),
+        ):
+            if getattr(self, option) not in known:
+                raise OptionError(f"c: {option}={getattr(self, option)}", do=f"use {', '.join(known)}")
+        if self.inputs == "float" and self.quantiser in ("float", "double"):
+            raise OptionError("c: inputs=float needs no quantiser", do="use inputs=words or struct")
+
+    @property
+    def raw(self) -> bool:
+        """Whether it takes raw rows."""
+        return self.inputs == "float"
+
+    @property
+    def quantises(self) -> bool:
+        """Whether the header makes words of raw rows."""
+        return not self.raw and self.quantiser != "none"
 
 
 def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
@@ -42,57 +76,6 @@ def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
     options = options or COptions()
     prefix = identifier(forest.name)
     return {f"{prefix}.h": render("c/header.h.j2", **_Header(forest, prefix, options).view())}
-
-
-def word_type(forest: Forest) -> str:
-    """The C type that holds every feature's words."""
-    spans = [word_range(f.number, f.missing) for f in forest.features]
-    return int_type(min((s.low for s in spans), default=0), max((s.top for s in spans), default=1))
-
-
-def float_bits(forest: Forest) -> int:
-    """32 or 64: the float type of all the features' raw values."""
-    kinds = {f.raw for f in forest.features}
-    if len(kinds) > 1 or not all(isinstance(kind, Float) for kind in kinds):
-        raise OptionError("c: inputs=float needs features of one float type", do="use inputs=words")
-    kind = next(iter(kinds), Float(32))
-    return kind.bits if isinstance(kind, Float) else 32
-
-
-def int_type(low: int, high: int) -> str:
-    """The smallest stdint type for low..high."""
-    for size in _SIZES:
-        if low >= 0 and high < 1 << size:
-            return f"uint{size}_t"
-        if low < 0 and -(1 << (size - 1)) <= low and high < 1 << (size - 1):
-            return f"int{size}_t"
-    raise OptionError(f"no C integer holds {low}..{high}")
-
-
-def score_type(forest: Forest) -> str:
-    """The C type of scores: signed, at least 16 bits, wide enough for every partial sum."""
-    reach = int(np.abs(forest.bias).max())
-    for tree in forest.trees:
-        reach += int(np.abs(tree.values).max(initial=0))
-    if forest.parts and forest.combine.kind == "vote":
-        reach = max(reach, int(sum(forest.combine.weights)), len(forest.parts))
-    return int_type(-max(reach, 1 << 14), reach)
-
-
-def label_type(forest: Forest) -> str:
-    """The C type of a class index: holds the number of any target's classes, as a loop over them counts up to it."""
-    return int_type(0, max(len(part.classes) for part in forest.targets))
-
-
-def _constant(value: int) -> str:
-    """An integer constant whose type fits its value on every target, 16-bit ints included."""
-    if -(1 << 15) < value < 1 << 15:
-        return str(value)
-    if -(1 << 31) < value < 1 << 31:
-        return f"INT32_C({value})"
-    if 0 <= value < 1 << 32:
-        return f"UINT32_C({value})"
-    return f"(INT64_C({value + 1}) - 1)" if value == -(1 << 63) else f"INT64_C({value})"
 
 
 @dataclass(frozen=True)
@@ -107,20 +90,25 @@ class _Header:
     def __init__(self, forest: Forest, prefix: str, options: COptions) -> None:
         self.forest = forest
         self.prefix = prefix
-        self.raw = options.inputs == "float"
-        self.bits = float_bits(forest) if self.raw else 0
+        self.raw = options.raw
+        self.struct = options.inputs == "struct"
+        self.row = row_type(forest, options.quantiser) if options.quantises else None
+        self.float = float_inputs(forest) if self.raw else FLOATS["float"]
+        self.bits = self.float.bits
         self.score = score_type(forest)
-        self.width = 0 if self.raw else int(word_type(forest).strip("uint_"))
+        self.shown = shown(forest, prefix, options.values)
+        self.members = members(forest) if self.struct else []
+        self.type = f"{prefix}_features" if self.struct else self.float.name if self.raw else word_type(forest)
 
     def view(self) -> dict[str, object]:
         """Everything the template needs, finished."""
         forest, macro = self.forest, self.prefix.upper()
         varying = [index for index, tree in enumerate(forest.trees) if len(tree.inner)]
-        constant = [int(b) for b in forest.bias]
+        starts = [int(b) for b in forest.bias]
         for tree in forest.trees:
             if not len(tree.inner):
                 for place, output in enumerate(tree.outputs):
-                    constant[output] += int(tree.values[tree.leaf[0], place])
+                    starts[output] += int(tree.values[tree.leaf[0], place])
         vote = bool(forest.parts) and forest.combine.kind == "vote"
         return {
             "prefix": self.prefix,
@@ -130,6 +118,8 @@ class _Header:
             "input_note": (
                 f"x: the model's {forest.columns} columns as it was trained with them; those it reads:"
                 if self.raw
+                else "x: the features' words:"
+                if self.struct
                 else "x: the features' words, in this order:"
             ),
             "input_map": [self._input_note(i, f) for i, f in enumerate(forest.features)] or ["none"],
@@ -145,12 +135,23 @@ class _Header:
                 for i, f in enumerate(forest.features)
             ]
             or [(f"{macro}_NONE", 0)],
-            "x_type": {32: "float", 64: "double"}[self.bits] if self.raw else word_type(forest),
+            "members": self.members,
+            "code_type": "int32_t",
+            "x_type": self.type,
+            "x_in": f"const {self.type} *x" if self.struct else f"const {self.type} x[{macro}_INPUTS]",
+            "x_out": f"{self.type} *x" if self.struct else f"{self.type} x[{macro}_INPUTS]",
+            "needs_floats": self.raw or self.row is not None,
             "float_checks": self._float_checks() if self.raw else [],
+            "n_columns": max(1, forest.columns) if self.row is not None else 0,
+            "quantiser": self._quantiser(),
+            "shown": self.shown,
+            "power_table": TABLE,
+            "floats": self.shown is not None and self.shown.kind == "float",
+            "codes": [] if self.raw else code_functions(forest, self.prefix),
             "helpers": self._helpers() if varying else [],
             "trees": [self.tree(index) for index in varying],
             "score_type": self.score,
-            "sums_body": self._sums("sums" if vote else "scores", varying, constant),
+            "sums_body": self._sums("sums" if vote else "scores", varying, starts),
             "votes_body": self._votes() if vote else [],
             "label_type": label_type(self.forest),
             "predict_body": self._predict_each() if len(forest.targets) > 1 else self._predict(),
@@ -165,7 +166,7 @@ class _Header:
             "macro": f"_{index}" if len(self.forest.targets) > 1 else "",
             "scale": repr(float(self.forest.targets[index].scale)),
             "text": text,
-            "labels": [c_string(str(c)) if text else _constant(int(c)) for c in classes],
+            "labels": [c_string(str(c)) if text else constant(int(c)) for c in classes],
         }
 
     def _largest(self) -> list[str]:
@@ -194,7 +195,7 @@ class _Header:
         threshold = int(part.decision.threshold)
         if threshold <= lowest or threshold > highest:
             return f"{int(threshold <= lowest)}u"
-        return f"({label_type(self.forest)})({scores}[{part.start}] >= {_constant(threshold)})"
+        return f"({label_type(self.forest)})({scores}[{part.start}] >= {constant(threshold)})"
 
     def _votes(self) -> list[str]:
         forest = self.forest
@@ -202,7 +203,7 @@ class _Header:
         lines += [f"scores[{k}] = 0;" for k in range(len(forest.classes))]
         for part, weight in zip(forest.parts, forest.combine.weights or [1.0] * len(forest.parts), strict=True):
             place = f"scores[{self._decided(part, 'sums')}]"
-            lines.append(f"{place} = ({self.score})({place} + {_constant(int(weight))});")
+            lines.append(f"{place} = ({self.score})({place} + {constant(int(weight))});")
         return lines
 
     def _predict_each(self) -> list[str]:
@@ -212,41 +213,47 @@ class _Header:
             lines.append("(void)scores;")
         return lines + [f"labels[{index}] = {text};" for index, text in enumerate(decided)]
 
+    def place(self, index: int) -> str:
+        """Where a feature's value or word lies."""
+        if self.struct:
+            return f"x->{self.members[index][0]}"
+        return f"x[{self.forest.features[index].column if self.raw else index}]"
+
+    def _kind(self, index: int) -> str:
+        return self.members[index][1] if self.struct else self.type
+
+    def _quantiser(self) -> dict[str, object] | None:
+        if self.row is None:
+            return None
+        return quantiser(self.forest, self.prefix, self.row, self.place, self._kind)
+
     def _input_note(self, index: int, feature: Feature) -> str:
-        place = feature.column if self.raw else index
+        named = f"{self.place(index)} {plain(feature.name)}"
         if self.raw:
-            return f"x[{place}] {plain(feature.name)}{', NaN means missing' * feature.missing}"
-        return f"x[{place}] {plain(feature.name)}: {word_note(self.forest, index)}"
+            return f"{named}{', NaN means missing' * feature.missing}"
+        return f"{named}: {word_note(self.forest, index)}"
 
     def _float_checks(self) -> list[str]:
-        """What stops a compiler whose floats are not those whose bit patterns are compared: avr-gcc gives a double 32
-        bits. The array catches what the macros of <float.h> don't tell."""
-        bits, name = self.bits, {32: "float", 64: "double"}[self.bits]
-        macro, digits, exponent = {32: ("FLT", 24, 128), 64: ("DBL", 53, 1024)}[bits]
-        what = f"{name} is not the {bits}-bit float of IEEE 754 here"
-        fits = f"{macro}_MANT_DIG == {digits} && {macro}_MIN_EXP == {3 - exponent} && {macro}_MAX_EXP == {exponent}"
+        """What stops a compiler whose floats are not those whose bit patterns are compared. The array catches what the
+        macros of <float.h> don't tell."""
+        what = f"{self.float.name} is not the {self.bits}-bit float of IEEE 754 here"
         lines = [
-            f"#if !(FLT_RADIX == 2 && {fits})",
+            f"#if !({self.float.fits})",
             f'#error "{what}: compile the model with --c-inputs words, which needs no floats"',
             "#endif",
         ]
-        if bits == 64:
+        if self.float.halves_turned:
             lines += [
-                "#if defined(__FLOAT_WORD_ORDER__) && __FLOAT_WORD_ORDER__ != __BYTE_ORDER__",
+                f"#if {self.float.halves_turned}",
                 '#error "double has its halves the other way round here: compile the model with --c-inputs words"',
                 "#endif",
             ]
-        size = f"sizeof({name}) == sizeof(int{bits}_t)"
-        return [
-            *lines,
-            f"typedef char {self.prefix}_{name}_has_{bits}_bits_else_use_c_inputs_words[{size} ? 1 : -1];",
-            "",
-        ]
+        return [*lines, self.float.has_size(self.prefix, "use_c_inputs_words"), ""]
 
     def _helpers(self) -> list[str]:
         if not self.raw:
             return []
-        bits, name = self.bits, {32: "float", 64: "double"}[self.bits]
+        bits, name = self.bits, self.float.name
         return [
             "/* A float's bits order like integers: upwards if it is positive, downwards if negative. */",
             f"static inline int{bits}_t {self.prefix}_bits({name} value)",
@@ -265,9 +272,9 @@ class _Header:
             "",
         ]
 
-    def _sums(self, into: str, varying: list[int], constant: list[int]) -> list[str]:
+    def _sums(self, into: str, varying: list[int], starts: list[int]) -> list[str]:
         lines = [] if varying else ["(void)x;"]
-        lines += [f"{into}[{output}] = {_constant(value)};" for output, value in enumerate(constant)]
+        lines += [f"{into}[{output}] = {constant(value)};" for output, value in enumerate(starts)]
         for index in varying:
             tree = self.forest.trees[index]
             if len(tree.outputs) == 1:
@@ -286,7 +293,7 @@ class _Header:
             threshold = int(decision.threshold)
             if threshold <= lowest or threshold > highest:
                 return ["(void)x;", f"return {int(threshold <= lowest)}u;"]
-            lines.append(f"return ({label})(scores[0] >= {_constant(threshold)});")
+            lines.append(f"return ({label})(scores[0] >= {constant(threshold)});")
             return lines
         sign, who = (">=", "the highest") if decision.ties == "last" else (">", "strict: the lowest")
         return [
@@ -337,7 +344,7 @@ class _Header:
             stack += [("node", right, depth), ("close", 0, depth), ("node", left, depth + 1)]
         # conditions that can't hold or leaves of zero may leave an argument unread
         for argument in ("x",) if single else ("x", "scores"):
-            if not any(f"{argument}[" in line for line in body):
+            if not any(f"{argument}[" in line or f"{argument}->" in line for line in body):
                 body.insert(0, f"(void){argument};")
         return _TreeText(
             name=f"{self.prefix}_tree_{index}",
@@ -349,11 +356,11 @@ class _Header:
     def _leaf(self, tree: Tree, node: int, single: bool) -> list[str]:
         values = tree.values[tree.leaf[node]].tolist()
         if single:
-            return [f"return {_constant(values[0])};"]
+            return [f"return {constant(values[0])};"]
         lines = []
         for output, value in zip(tree.outputs, values, strict=True):
             if value:
-                lines.append(f"scores[{output}] = ({self.score})(scores[{output}] + {_constant(value)});")
+                lines.append(f"scores[{output}] = ({self.score})(scores[{output}] + {constant(value)});")
         return [*lines, "return;"]
 
     def condition(self, tree: Tree, node: int) -> str:
@@ -361,8 +368,6 @@ class _Header:
         index = int(tree.feature[node])
         feature = self.forest.features[index]
         missing_left = bool(tree.missing_left[node])
-        if self.raw and isinstance(feature.number, Category):
-            raise OptionError(f"c: inputs=float can't take the category {feature.name!r}", do="use inputs=words")
         below = self._raw_below if self.raw else self._word_below
         absent = self._raw_absent(feature) if self.raw else self._word_absent(index, feature)
         if tree.set_index[node] == NO_SET:
@@ -373,7 +378,7 @@ class _Header:
             inside = below(index, int(tree.threshold[node]))
         elif isinstance(feature.number, Category):
             members = sorted(int(m) for m in tree.sets[tree.set_index[node]])
-            inside = " || ".join(f"x[{index}] == {_constant(m)}" for m in members) or "0"
+            inside = " || ".join(f"{self.place(index)} == {self._compared(index, m)}" for m in members) or "0"
             missing_left = missing_left or absent is None
             if not missing_left:
                 return inside
@@ -393,22 +398,20 @@ class _Header:
         span = word_range(self.forest.features[index].number, self.forest.features[index].missing)
         if threshold <= span.low:
             return "0"
-        return "1" if threshold > span.top else f"x[{index}] < {self._unsigned(threshold)}"
+        return "1" if threshold > span.top else f"{self.place(index)} < {self._compared(index, threshold)}"
 
     def _word_absent(self, index: int, feature: Feature) -> str | None:
         """The C condition that a word means missing; None where none does."""
         missing = word_range(feature.number, feature.missing).missing
-        return None if missing is None else f"x[{index}] == {self._unsigned(missing)}"
+        return None if missing is None else f"{self.place(index)} == {self._compared(index, missing)}"
 
-    def _unsigned(self, value: int) -> str:
-        # comparing a uint32_t with a signed constant would warn
-        wide = word_type(self.forest).startswith("u") and self.width >= 32
-        return f"UINT{self.width}_C({value})" if wide else _constant(value)
+    def _compared(self, index: int, value: int) -> str:
+        return compared(value, self._kind(index))
 
     def _raw_below(self, index: int, threshold: int) -> str:
         """The C condition that a raw float's word is below a threshold word."""
         feature = self.forest.features[index]
-        x, bits = f"x[{feature.column}]", self.bits
+        x, bits = self.place(index), self.bits
         span = word_range(feature.number, feature.missing)
         if threshold <= span.low or threshold > span.high:
             return str(int(threshold > span.high))

@@ -15,7 +15,7 @@ from forestc.forest.numbers import Fixed, word_range
 from forestc.forest.text import print_forest
 from forestc.netlist.ir import Netlist
 
-FORMAT = 2
+FORMAT = 3
 
 
 _PROJECT = ("registered", "vivado", "quartus", "yosys", "xdc", "sdc", "fusesoc")
@@ -32,7 +32,7 @@ def implied_roles(options: Mapping[str, Any]) -> set[str]:
     """The roles of the files that a design of these options has."""
     roles = {role for target in options["targets"] for role in ROLES[target]}
     if stream := options.get("stream"):
-        roles |= {"axi_stream", "cocotb", *(["axi_lite"] if stream["registers"] else [])}
+        roles |= {"axi_stream", "cocotb", "words", "raw_rows", *(["axi_lite"] if stream["registers"] else [])}
     return roles
 
 

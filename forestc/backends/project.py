@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.backends.verilog import module_name
 from forestc.netlist.ir import Netlist
+from forestc.version import __version__
 from hdl_templates import render
 
 VIVADO_PART, QUARTUS_PART, ECP5 = "xcku5p-ffvb676-2-e", "5CSEBA6U23I7", "85k"
@@ -62,7 +63,7 @@ def emit(
     """{role: (path, text)}, for the folder of the Verilog files.
 
     sources: role to file name of what lies there: verilog, and if there are some
-    testbench, vectors, axi_stream, axi_lite. Parts and clock are variables in the scripts,
+    testbench, vectors, axi_stream, axi_lite, cocotb, words, raw_rows. Parts and clock are variables in the scripts,
     which arguments set. Same input, same bytes.
     """
     options = options or ProjectOptions()
@@ -75,6 +76,8 @@ def emit(
         "top": f"{module}_registered",
         "wrapper": [sources[role] for role in ("axi_stream", "axi_lite") if role in sources],
         "bench": [sources[role] for role in ("testbench", "vectors") if role in sources],
+        "cocotb": [sources[role] for role in ("cocotb", "words", "raw_rows") if role in sources],
+        "version": __version__,
         "clocked": bool(netlist.latency),
         "x_bits": max(1, width_of(input_fields(netlist))),
         "y_bits": max(1, width_of(output_fields(netlist))),

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forestc.forest.accuracy import Accuracy, answers_of, judges
-from forestc.forest.evaluate import evaluate, score_range
+from forestc.forest.accuracy import Accuracy, answers_of
+from forestc.forest.evaluate import Evaluation, encode, score_range
 from forestc.forest.ir import Forest
-from forestc.forest.rows import Rows
+from forestc.forest.rows import Batch, Rows
+from forestc.passes.quick_evaluation import evaluate_quickly
 
 CLOSE = 0.01
 
@@ -18,7 +19,7 @@ CLOSE = 0.01
 class Agreement:
     """rows: compared. agreement: share of rows with the same decision; for regression, within 1 % of the
     range of the model's scores, all of them. model, compiled: accuracy, or for regression R squared; None without
-    labels, and for several outputs, which one label does not judge.
+    labels.
     largest_error: of the scores, in the model's units; None for classification."""
 
     rows: int
@@ -36,7 +37,7 @@ def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:
     accuracy = Accuracy(model.decides), Accuracy(model.decides)
     count = 0
     for batch in rows.batches():
-        said = evaluate(model, batch.X), evaluate(compiled, batch.X)
+        said = _answers(model, batch), _answers(compiled, batch)
         before, after = said
         count += len(before.index)
         if regression:
@@ -46,7 +47,7 @@ def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:
         else:
             rows_same = before.index.reshape(len(batch.X), -1) == after.index.reshape(len(batch.X), -1)
             same += int(rows_same.all(axis=1).sum())
-        if batch.truth is not None and judges(model):
+        if batch.truth is not None:
             labelled = True
             for measured, forest, answer in zip(accuracy, (model, compiled), said, strict=True):
                 measured.add(answers_of(forest, answer), batch.truth)
@@ -56,9 +57,13 @@ def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:
     return Agreement(count, same / count, shares[0], shares[1], worst if regression else None)
 
 
+def _answers(forest: Forest, batch: Batch) -> Evaluation:
+    return evaluate_quickly(forest, encode(forest, batch.X))
+
+
 def _spread(model: Forest, rows: Rows) -> float:
     low, high = np.inf, -np.inf
     for batch in rows.batches():
-        scores = evaluate(model, batch.X).scores
+        scores = _answers(model, batch).scores
         low, high = min(low, float(scores.min())), max(high, float(scores.max()))
     return score_range(low, high)

@@ -8,35 +8,47 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.backends import c, hls, verilog
-from forestc.backends.names import feature_name, identifier
+from forestc.backends import c_types, hls, verilog
+from forestc.backends.c_quantiser import row_type
+from forestc.backends.c_values import shown
+from forestc.backends.names import c_string, feature_name, identifier
 from forestc.backends.ports import input_fields, output_fields, pack, packed_bytes, unpacked, width_of
-from forestc.checks.vectors import Vectors, results
+from forestc.checks.vectors import Vectors, disturbed, results
 from forestc.design import Design
 from forestc.errors import MissingToolError, ToolError
-from forestc.forest.evaluate import Evaluation
+from forestc.forest.evaluate import Evaluation, encode
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
 from forestc.toolchain import verilator
 from forestc.toolchain.compilers import STRICT, ap_types, c_compiler, cxx_compiler, sanitizers, version
+from forestc.toolchain.kept import kept
 from forestc.toolchain.run import find, run_tool
 from forestc.toolchain.yosys import run_yosys
 from hdl_templates import render
-from hw_sim import Simulator
+from hw_sim import Simulator, evaluate
 
 IntMatrix: TypeAlias = NDArray[np.int64]
+_TO_WORDS = (
+    "import importlib, json, sys; sys.path.insert(0, '.'); words = importlib.import_module(sys.argv[1]); "
+    "print(*(f'{words.pack(words.quantise(row)):x}' for row in json.load(sys.stdin)), sep='\\n')"
+)
 _TO_RTLIL = (
     "import runpy, sys; from amaranth.back import rtlil; print(runpy.run_path(sys.argv[1])['convert'](rtlil), end='')"
 )
+
+
+MOST_PLAIN = 300_000_000  # cells times vectors, about as long as compiling the simulator
 
 
 @dataclass(frozen=True)
@@ -50,11 +62,21 @@ class Difference:
 
 
 class Engine(Protocol):
-    """Built for one design; `compare` holds vectors against the evaluator's word."""
+    """Built for one design; `compare` holds vectors against the evaluator's word.
+
+    role: of the written file that it runs; "" if it runs none. sample: how many vectors of an origin it is given where
+    nobody asked for all; 0 for all. stands_in_for: the engine that runs the same file, in whose place it is run where
+    nobody asked for both.
+    """
 
     name: ClassVar[str]
     role: ClassVar[str]
+    sample: ClassVar[int]
+    stands_in_for: ClassVar[str]
     tool: str
+
+    def __init__(self, design: Design, folder: Path) -> None:
+        """Raises MissingToolError, ToolError."""
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference: ...
 
@@ -77,25 +99,31 @@ def netlist_words(netlist: Netlist, words: IntMatrix) -> IntMatrix:
     return np.concatenate([words, np.ones((len(words), extra), dtype=np.int64)], axis=1) if extra else words
 
 
-def simulated(simulator: Simulator, netlist: Netlist, words: IntMatrix) -> IntMatrix:
-    """The simulator's results (label, score0, ...) on feature words: (rows, fields)."""
+def simulated(run: Callable[[IntMatrix], IntMatrix], netlist: Netlist, words: IntMatrix) -> IntMatrix:
+    """A simulator's results (label, score0, ...) on feature words: (rows, fields). run: from all ports to all ports."""
     places = [place for place, (name, _) in enumerate(netlist.outputs) if name != "out_valid"]
-    return np.asarray(simulator.run(netlist_words(netlist, words))[:, places], dtype=np.int64)
+    return np.asarray(run(netlist_words(netlist, words))[:, places], dtype=np.int64)
 
 
 class NetlistEngine:
-    """hw_sim on the netlist, bit-parallel."""
+    """hw_sim on the netlist: cell by cell for few vectors of small ones, else compiled and bit-parallel."""
 
     name: ClassVar[str] = "netlist"
     role: ClassVar[str] = ""
+    sample: ClassVar[int] = 0
+    stands_in_for: ClassVar[str] = ""
 
     def __init__(self, design: Design, folder: Path) -> None:
         self.tool = "hw_sim"
         self.netlist = design.netlist
-        self.simulator = Simulator(design.netlist)
+        self.compiled: Simulator | None = None
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
-        return difference(simulated(self.simulator, self.netlist, vectors.words), results(self.netlist, evaluation))
+        run: Callable[[IntMatrix], IntMatrix] = partial(evaluate, self.netlist)
+        if self.compiled is not None or len(self.netlist.cells) * len(vectors.words) > MOST_PLAIN:
+            self.compiled = self.compiled or Simulator(self.netlist)
+            run = self.compiled.run
+        return difference(simulated(run, self.netlist, vectors.words), results(self.netlist, evaluation))
 
 
 class VerilatorEngine:
@@ -103,6 +131,8 @@ class VerilatorEngine:
 
     name: ClassVar[str] = "verilator"
     role: ClassVar[str] = "verilog"
+    sample: ClassVar[int] = 0
+    stands_in_for: ClassVar[str] = ""
 
     def __init__(self, design: Design, folder: Path) -> None:
         tool = verilator.find_verilator()
@@ -143,6 +173,8 @@ class IcarusEngine:
 
     name: ClassVar[str] = "icarus"
     role: ClassVar[str] = "testbench"
+    sample: ClassVar[int] = 2000
+    stands_in_for: ClassVar[str] = "verilator"
 
     def __init__(self, design: Design, folder: Path) -> None:
         compiler, self.runner = find("iverilog"), find("vvp")
@@ -177,52 +209,120 @@ class IcarusEngine:
 
 
 class CEngine:
-    """The written C header, compiled by the host with all warnings and sanitizers."""
+    """The written C header, compiled by the host with all warnings and sanitizers.
+
+    Words go in and scores come out; a quantiser gets raw rows beside them, and its words are compared with those that
+    the encoder makes. What names its categories' codes have is asked once.
+    """
 
     name: ClassVar[str] = "c"
     role: ClassVar[str] = "c"
+    sample: ClassVar[int] = 0
+    stands_in_for: ClassVar[str] = ""
 
     def __init__(self, design: Design, folder: Path) -> None:
         compiler = c_compiler()
         if compiler is None:
             raise MissingToolError("no C compiler was found", do="install gcc or clang, or set CC")
         self.forest: Forest = design.forest
-        self.raw = design.c_options.inputs == "float"
-        self.type = (
-            np.dtype(f"float{c.float_bits(self.forest)}")
-            if self.raw
-            else np.dtype(c.word_type(self.forest).removesuffix("_t"))
-        )
+        options = design.c_options
+        self.raw, self.quantises = options.raw, options.quantises
+        row = c_types.float_inputs(self.forest) if self.raw else row_type(self.forest, options.quantiser)
+        self.row = np.dtype(f"f{row.bits // 8}")
         source = design.path("c")
         prefix = identifier(self.forest.name)
+        self.shown = shown(self.forest, prefix, options.values)
         (folder / source.name).write_bytes(source.read_bytes())
+        features = self.forest.features
+        struct = options.inputs == "struct"
+        kind = f"{prefix}_features" if struct else "" if self.raw else c_types.word_type(self.forest)
+        words = [(f"x[{index}]", kind) for index in range(len(features))]
+        if struct:
+            words = [(f"x.{name}", own) for name, own in c_types.members(self.forest)[: len(features)]]
         main = render(
             "check/c_main.c.j2",
             prefix=prefix,
             macro=prefix.upper(),
-            x_type={"float32": "float", "float64": "double"}.get(self.type.name, f"{self.type.name}_t"),
-            score_type=c.score_type(self.forest),
+            n_words=0 if self.raw else len(features),
+            words=[] if self.raw else words,
+            row=row.name if self.raw or self.quantises else "",
+            n_columns=max(1, self.forest.columns),
+            raw=self.raw,
+            x_type=kind,
+            struct=struct,
+            shown=self.shown,
+            codes=[] if self.raw else _named_codes(self.forest, prefix),
+            score_type=c_types.score_type(self.forest),
             labels=self.forest.decides,
             names=len(self.forest.targets[0].classes),
             targets=len(self.forest.targets),
-            label_type=c.label_type(self.forest),
+            label_type=c_types.label_type(self.forest),
         )
         (folder / "main.c").write_text(main)
-        flags = [*STRICT, *sanitizers(compiler)]
-        run_tool([compiler, "-O1", *flags, "main.c", "-o", "program"], folder, seconds=1800)
+        command = [compiler, "-O1", *STRICT, *sanitizers(compiler), "main.c", "-o", "program"]
+
+        def make() -> Path:
+            run_tool(command, folder, seconds=1800)
+            return folder / "program"
+
+        kept([version(compiler), *command, source.read_bytes(), main], folder / "program", make)
         self.folder = folder
         self.tool = f"{version(compiler)}{', sanitized' if sanitizers(compiler) else ''}"
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
+        raw = disturbed(self.forest, vectors.raw) if self.quantises else vectors.raw
         with np.errstate(over="ignore"):
-            inputs = (vectors.raw if self.raw else vectors.words).astype(self.type)
-        if not inputs.shape[1]:
-            inputs = np.zeros((len(inputs), 1), dtype=self.type)
-        out = run_tool([str(self.folder / "program")], self.folder, data=inputs.tobytes())
-        index = evaluation.index.reshape(len(inputs), -1)
-        got = np.frombuffer(out, dtype=np.int64).reshape(-1, self.forest.n_scores + index.shape[1])
-        wanted = np.concatenate([index, evaluation.scores], axis=1)
-        return difference(got, wanted)
+            rows = raw.astype(self.row)
+        parts = [] if self.raw else [vectors.words]
+        parts += [rows if rows.shape[1] else np.zeros((len(rows), 1), rows.dtype)] * (self.raw or self.quantises)
+        data = np.concatenate(
+            [np.ascontiguousarray(part).view(np.uint8).reshape(len(part), -1) for part in parts], axis=1
+        )
+        out = run_tool([str(self.folder / "program")], self.folder, data=data.tobytes())
+        index = evaluation.index.reshape(len(rows), -1)
+        wanted = [np.zeros((len(rows), 1), dtype=np.int64), index, evaluation.scores]
+        wanted += [encode(self.forest, rows.astype(np.float64))] * self.quantises
+        exact = None if self.shown is None else _values_of(self.forest, evaluation)
+        if exact is not None:
+            wanted.insert(3, np.zeros(exact.shape, dtype=np.int64))
+        joined = np.concatenate(wanted, axis=1)
+        got = np.frombuffer(out, dtype=np.int64).reshape(-1, joined.shape[1]).copy()
+        if self.shown is not None and exact is not None:
+            first = 1 + index.shape[1] + evaluation.scores.shape[1]
+            place, common = slice(first, first + self.shown.count), min(len(got), len(joined))
+            told, exact = got[:common, place], exact[:common]
+            floats = self.shown.kind == "float"
+            values = told.astype(np.uint32).view(np.float32).astype(np.float64) if floats else told * self.shown.step
+            near = np.abs(values - exact) <= self.shown.bound
+            joined[:common, place] = np.where(near, told, np.rint(exact / self.shown.step))
+        return difference(got, joined)
+
+
+def _values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:
+    """What the evaluator says of every class or value; of two classes with one output the first is the rest to 1."""
+    columns, start = [], 0
+    for part in forest.targets:
+        width = part.stop - part.start if len(forest.targets) > 1 else evaluation.values.shape[1]
+        own = evaluation.values[:, start : start + width]
+        columns.append(np.concatenate([1 - own, own], axis=1) if width == 1 and len(part.classes) == 2 else own)
+        start += width
+    return np.asarray(np.concatenate(columns, axis=1), dtype=np.float64)
+
+
+def _named_codes(forest: Forest, prefix: str) -> list[tuple[str, str, int]]:
+    """(function, name as a C literal, the word that the encoder gives) of every named category, and of unknown ones."""
+    found = []
+    for index, feature in enumerate(forest.features):
+        if not feature.labels:
+            continue
+        function = f"{prefix}_{feature_name(index, feature.name)}_code"
+        for name in (*feature.labels, "", "no such name", feature.labels[0] + " ", *([None] * feature.missing)):
+            if name is not None and "\0" in name:
+                continue
+            table = np.zeros((1, forest.columns), dtype=object)
+            table[0, feature.column] = name
+            found.append((function, "0" if name is None else c_string(name), int(encode(forest, table)[0, index])))
+    return found
 
 
 class HlsEngine:
@@ -230,6 +330,8 @@ class HlsEngine:
 
     name: ClassVar[str] = "hls"
     role: ClassVar[str] = "hls"
+    sample: ClassVar[int] = 0
+    stands_in_for: ClassVar[str] = ""
     # one function of a whole forest, which inlining would make of the parts, takes minutes
     flags: ClassVar[tuple[str, ...]] = ("-std=c++14", "-O1", "-fno-inline-functions-called-once")
 
@@ -286,6 +388,27 @@ class AmaranthEngine(VerilatorEngine):
         return "core.v"
 
 
-_ALL = (NetlistEngine, IcarusEngine, VerilatorEngine, CEngine, HlsEngine, AmaranthEngine)
-ENGINES: dict[str, Callable[[Design, Path], Engine]] = {engine.name: engine for engine in _ALL}
+class WordsEngine:
+    """The written Python module that makes words of rows, in a Python process of its own."""
+
+    name: ClassVar[str] = "words"
+    role: ClassVar[str] = "words"
+    sample: ClassVar[int] = 2000
+    stands_in_for: ClassVar[str] = ""
+
+    def __init__(self, design: Design, folder: Path) -> None:
+        source = design.path("words")
+        (folder / source.name).write_bytes(source.read_bytes())
+        self.folder, self.module, self.inputs = folder, source.stem, input_fields(design.netlist)
+        self.tool = f"Python {sys.version.split()[0]}"
+
+    def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
+        data = json.dumps(vectors.raw.tolist()).encode()
+        out = run_tool([sys.executable, "-c", _TO_WORDS, self.module], self.folder, data=data)
+        bits = np.array([[int(x, 16)] for x in out.split()], dtype=object)
+        return difference(bits, np.array([[x] for x in pack(self.inputs, vectors.words)], dtype=object))
+
+
+_ALL = (NetlistEngine, IcarusEngine, VerilatorEngine, CEngine, WordsEngine, HlsEngine, AmaranthEngine)
+ENGINES: dict[str, type[Engine]] = {engine.name: engine for engine in _ALL}
 ROLES: dict[str, str] = {engine.name: engine.role for engine in _ALL}

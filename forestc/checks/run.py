@@ -5,7 +5,8 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,18 @@ import numpy as np
 
 from forestc.checks.agreement import Agreement, agreement
 from forestc.checks.engines import ENGINES, ROLES, Difference, Engine
-from forestc.checks.proof import Proof
+from forestc.checks.proof import Proof, need_provers
 from forestc.checks.proof import prove as prove_design
+from forestc.checks.record import check_record, write_record
 from forestc.checks.vectors import Vectors, vectors
 from forestc.data import rows_from
+from forestc.data.fingerprint import fingerprint
 from forestc.design import Design, open_design
 from forestc.errors import CheckError, MissingToolError, OptionError
-from forestc.forest.evaluate import evaluate_words
+from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.rows import ArrayRows
+from forestc.forest.summary import html_table, shown
+from forestc.toolchain.run import together
 
 CHUNK = 65536
 RANDOM_ROWS = 10_000
@@ -41,7 +46,8 @@ class EngineResult:
 @dataclass(frozen=True)
 class CheckResult:
     """engines: one result each. vectors: how many of each origin (rows, boundary, random). agreement: of the
-    quantised forest with the model, on the rows; None without rows. changed: files that are not as they were."""
+    quantised forest with the model, on the rows; None without rows. changed: files that are not as they were. notes:
+    what else there is to say, such as that check.json could not be written."""
 
     engines: dict[str, EngineResult]
     vectors: dict[str, int]
@@ -49,6 +55,23 @@ class CheckResult:
     proof: Proof | None = None
     changed: tuple[str, ...] = ()
     figures: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        ran = [
+            f"{name} {engine.differences}" for name, engine in self.engines.items() if engine.differences is not None
+        ]
+        proof = "" if self.proof is None else f", {self.proof.verdict}"
+        return f"<CheckResult {'ok' if self.ok else 'failed'}: differences of {', '.join(ran) or 'no engine'}{proof}>"
+
+    def _repr_html_(self) -> str:
+        head = ("engine", "vectors", "differences", "seconds", "tool")
+        rows = [
+            (name, shown(e.vectors), "not run" if e.differences is None else shown(e.differences), f"{e.seconds:.1f}",
+             e.tool or e.why)
+            for name, e in self.engines.items()
+        ]  # fmt: skip
+        return html_table("check: ok" if self.ok else "check: failed", head, rows)
 
     @property
     def ok(self) -> bool:
@@ -91,80 +114,134 @@ def check(
     *,
     label: Any = None,
     engines: Sequence[str] | None = None,
+    every: bool = False,
     random_rows: int = RANDOM_ROWS,
     seed: int = 0,
     require: bool = False,
     prove: bool = False,
     native: bool = False,
+    record: bool = True,
     progress: Callable[[str], None] = lambda _: None,
 ) -> CheckResult:
     """Holds a compiled folder against its quantised forest and that against the model.
 
-    Every engine gets all rows given, rows on every threshold and one step either side of it, and
-    `random_rows` random ones. engines: names to run, default all that fit the design's targets. An engine
-    whose tool is not installed is reported as not run, unless it was named or `require` is set: then
+    Engines get all rows given, rows on every threshold and one step either side of it, and `random_rows` random ones.
+    By default one engine runs each written file, the simulator the netlist, and slow engines (Icarus, the Python
+    module) get a sample. every: all engines that fit the design's targets, on all vectors. engines: those named, on all
+    vectors. An engine whose tool is not installed is reported as not run, unless it was named or `require` is set: then
     CheckError. prove: for every input, too (`forestc.checks.proof`), and then no rows are needed; native: by
-    a yosys on the PATH. Raises ForestcError for rows or folders that can't be read.
+    a yosys on the PATH. record: what was run and found is kept as check.json in the folder, beside the manifest, with
+    the hashes of what was checked; `Design.last_check` reads it. Raises ForestcError for rows or folders that can't be
+    read.
     """
     if not isinstance(design, Design):
         design = open_design(design)
     for name in engines or ():
         if name not in ENGINES:
             raise OptionError(f"unknown engine {name!r}", do=f"known: {', '.join(ENGINES)}")
+    if prove:
+        need_provers(design, native)
     if rows is None and not prove:
         raise OptionError("there are no rows to check on", do="give --rows FILE, or --prove")
     none = np.empty((0, design.model.columns))
     opened = ArrayRows(none) if rows is None else rows_from(rows, design.model, label)
+    digests, rows_told = design.digests(), None if rows is None else fingerprint(rows, opened)
     fitting = [name for name in ENGINES if not ROLES[name] or ROLES[name] in design.manifest["files"]]
-    wanted = list(engines or fitting)
+    wanted = list(dict.fromkeys(engines or fitting))
+    all_of_it = every or bool(engines)
     found: dict[str, EngineResult] = {name: EngineResult() for name in wanted}
     counts: dict[str, int] = {}
     with tempfile.TemporaryDirectory(prefix="forestc-check-") as scratch:
-        built = _build(design, wanted, Path(scratch), found, strict=bool(engines) or require, progress=progress)
+        build = _Build(design, Path(scratch), found, strict=bool(engines) or require, progress=progress)
+        stand_ins = [] if all_of_it or require else [name for name in wanted if ENGINES[name].stands_in_for in wanted]
+        built = build.engines([name for name in wanted if name not in stand_ins])
+        built |= build.engines([name for name in stand_ins if ENGINES[name].stands_in_for not in built])
+        for name in stand_ins:
+            if name not in built and not found[name].why:
+                found[name].why = f"{ENGINES[name].stands_in_for} runs the same file; --all runs both"
         for chunk in _chunks(vectors(design.forest, opened, random_rows, seed)):
             counts[chunk.origin] = counts.get(chunk.origin, 0) + len(chunk.words)
             truth = evaluate_words(design.forest, chunk.words)
-            for name, engine in built.items():
-                progress(f"{name}: {sum(counts.values())} vectors")
-                start = time.perf_counter()
-                _add(found[name], engine.compare(chunk, truth), chunk)
-                found[name].seconds += time.perf_counter() - start
+            progress(f"{', '.join(built)}: {sum(counts.values())} vectors")
+            together(
+                [
+                    partial(_compare, engine, found[name], chunk, truth, 0 if all_of_it else engine.sample)
+                    for name, engine in built.items()
+                ]
+            )
     agreed = None
     if rows is not None:
         progress("agreement with the model")
         agreed = agreement(design.model, design.forest, opened)
     proof = prove_design(design, progress, native=native) if prove else None
     changed = design.changed_files()
-    figures = _figures(found, counts, agreed, proof) | {"changed": list(changed)}
-    return CheckResult(found, counts, agreed, proof, changed, figures)
+    figures = _figures(found, counts, agreed, proof) | {"changed": list(changed), "notes": []}
+    result = CheckResult(found, counts, agreed, proof, changed, figures)
+    if not record:
+        return result
+    asked = {"engines": list(engines or ()), "all": every, "random": random_rows, "seed": seed, "prove": prove}
+    told = {"asked": asked, "rows": rows_told, **_recorded(result)}
+    note = write_record(design.folder, check_record(design, digests, told))
+    return replace(result, notes=(note,), figures={**figures, "notes": [note]}) if note else result
 
 
-def _build(
-    design: Design,
-    wanted: Sequence[str],
-    scratch: Path,
-    found: dict[str, EngineResult],
-    *,
-    strict: bool,
-    progress: Callable[[str], None],
-) -> dict[str, Engine]:
-    built: dict[str, Engine] = {}
-    for name in wanted:
-        folder = scratch / name
+def _recorded(result: CheckResult) -> dict[str, Any]:
+    """What was run and found, as check.json tells it."""
+    problem, proof = result.problem(), result.proof
+    return {
+        "result": "ok" if result.ok else "failed",
+        "problem": None if problem is None else str(problem),
+        "vectors": result.vectors,
+        "engines": {name: asdict(engine) for name, engine in result.engines.items()},
+        "proof": None if proof is None else {"verdict": proof.verdict, "parts": [asdict(part) for part in proof.parts]},
+        "agreement": None if result.agreement is None else asdict(result.agreement),
+        "changed": list(result.changed),
+    }
+
+
+@dataclass(frozen=True)
+class _Build:
+    """Builds engines of a design, in folders of their own. strict: a missing tool is a CheckError."""
+
+    design: Design
+    scratch: Path
+    found: dict[str, EngineResult]
+    strict: bool
+    progress: Callable[[str], None]
+
+    def engines(self, names: Sequence[str]) -> dict[str, Engine]:
+        """Those that can run; of the others `found` says why they can't."""
+        self.progress(f"building {', '.join(names)}")
+        _ = self.design.netlist  # lowered once, before several read it
+        made = together([partial(self._engine, name) for name in names])
+        return {name: engine for name, engine in zip(names, made, strict=True) if engine is not None}
+
+    def _engine(self, name: str) -> Engine | None:
+        folder, result = self.scratch / name, self.found[name]
         folder.mkdir()
-        progress(f"{name}: building")
         start = time.perf_counter()
         try:
-            built[name] = ENGINES[name](design, folder)
+            engine = ENGINES[name](self.design, folder)
         except MissingToolError as error:
-            if strict:
+            if self.strict:
                 raise CheckError(f"the engine {name} can't run: {error.what}", do=error.do) from None
-            found[name].why = f"{error.what}; {error.do}"
-            continue
-        found[name].differences = 0
-        found[name].tool = built[name].tool
-        found[name].seconds = time.perf_counter() - start
-    return built
+            result.why = f"{error.what}; {error.do}"
+            return None
+        result.differences = 0
+        result.tool = engine.tool
+        result.seconds = time.perf_counter() - start
+        return engine
+
+
+def _compare(engine: Engine, result: EngineResult, chunk: Vectors, truth: Evaluation, sample: int) -> None:
+    """Holds an engine against the evaluator on a chunk, or on about `sample` vectors spread over it."""
+    start = time.perf_counter()
+    step = -(-len(chunk.words) // sample) if sample else 1
+    if step > 1:
+        truth = truth.every(step)
+        chunk = Vectors(chunk.words[::step], chunk.raw[::step], chunk.origin)
+    _add(result, engine.compare(chunk, truth), chunk)
+    result.seconds += time.perf_counter() - start
 
 
 def _chunks(parts: Iterator[Vectors]) -> Iterator[Vectors]:
@@ -198,6 +275,7 @@ def _figures(
     return {
         "rows": agreed.rows if agreed else 0,
         "vectors": counts,
+        "compared": {name: result.vectors for name, result in found.items()},
         "differences": {name: result.differences for name, result in found.items()},
         "agreement": agreed.agreement if agreed else None,
         "accuracy": {"model": agreed.model if agreed else None, "compiled": agreed.compiled if agreed else None},

@@ -11,14 +11,14 @@ import numpy as np
 
 from forestc.checks.vectors import expected
 from forestc.data import rows_from
-from forestc.design import Design
+from forestc.design import Design, open_design
 from forestc.errors import ForestcError
 from forestc.forest.evaluate import encode
 from hw_sim import clock_rows
 
 
-def simulate_rows(
-    design: Design,
+def simulate(
+    design: Design | str | Path,
     rows: Any,
     *,
     label: Any = None,
@@ -26,11 +26,12 @@ def simulate_rows(
     gaps: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
-    """Sends every row through the netlist, one a clock, and compares what comes out with the evaluator.
+    """Sends every row through a compiled design's netlist, one a clock, and compares what comes out with the evaluator.
 
-    vcd: a file for the waveform. gaps: idle cycles (invalid garbage) between some rows. Returns the figures
-    of `forestc simulate --json`. Raises ForestcError for a file that can't be written.
+    design: opened, or its folder. vcd: a file for the waveform. gaps: idle cycles (invalid garbage) between some rows.
+    Returns the figures of `forestc simulate --json`. Raises ForestcError for a file that can't be written.
     """
+    design = design if isinstance(design, Design) else open_design(design)
     if vcd is not None and (not vcd.name or vcd.is_dir()):
         raise ForestcError("is a folder", where=str(vcd), do="name a file for the waveform")
     opened = rows_from(rows, design.model, label)

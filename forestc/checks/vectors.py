@@ -89,6 +89,34 @@ def _with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
     return Vectors(encode(forest, raw), raw, origin)
 
 
+def disturbed(forest: Forest, raw: NDArray[np.float64], seed: int = 0) -> NDArray[np.float64]:
+    """Rows like the given ones, about half of the values made hard to make words of: one step of a float32 or float64
+    aside, halfway between two float32, infinite, zero of either sign, denormal, huge, or missing where taken."""
+    random = np.random.default_rng(seed)
+    rows = raw.copy()
+    tiny = float(np.finfo(np.float32).smallest_subnormal)
+    special = [0.0, -0.0, np.inf, -np.inf, tiny, -tiny, 1.5 * tiny, tiny / 2, 5e-324, -5e-324, 1e-40, 3.4028236e38]
+    special += [1e300, -1e300, 2.0**31, -(2.0**31), 2.0**63, -0.5, 0.5, -1.0, 255.0, 256.0]
+    for feature in forest.features:
+        column = rows[:, feature.column]
+        with np.errstate(over="ignore", invalid="ignore"):
+            narrow = column.astype(np.float32)
+            away = np.where(random.random(len(column)) < 0.5, -np.inf, np.inf)
+            next_narrow = np.nextafter(narrow, away.astype(np.float32)).astype(np.float64)
+            halfway = (narrow.astype(np.float64) + next_narrow) / 2
+            choices = [
+                np.nextafter(column, away), next_narrow, halfway, np.nextafter(halfway, away), -column,
+                column * 2.0**20, random.choice(special, len(column)), np.where(feature.missing, np.nan, column),
+            ]  # fmt: skip
+        which = random.integers(0, 2 * len(choices), len(column))
+        for place, values in enumerate(choices):
+            column = np.where(which == place, values, column)
+        if not feature.missing:
+            column = np.nan_to_num(column, nan=0.0, posinf=np.inf, neginf=-np.inf)
+        rows[:, feature.column] = column
+    return rows
+
+
 def results(netlist: Netlist, evaluation: Evaluation) -> NDArray[np.int64]:
     """What the netlist's output fields (label, score0, ...) must be: (rows, fields)."""
     columns: list[NDArray[Any]] = []

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +26,17 @@ import pyarrow.csv
 import pyarrow.dataset
 from numpy.typing import NDArray
 
+from forestc.data.labels import (
+    Targets,
+    columns_in,
+    find_labels,
+    is_number,
+    label_columns,
+    label_position,
+    refuse_number,
+    targets_of,
+    truth_of,
+)
 from forestc.errors import OptionError, RowsError
 from forestc.forest.columns import Places, find_columns, some_names, unique_names
 from forestc.forest.evaluate import numeric
@@ -48,14 +58,15 @@ class TableRows:
 
     open: starts reading afresh and gives Arrow batches of the wanted columns.
     wanted: file column of each of the model's columns, None where no condition reads it.
+    truth, targets: the columns that hold labels, and what they are (`forestc.data.labels`).
     labels: of the model's columns that take text, the names of their categories.
     names: as in ArrayRows. nulls: texts that stand for a missing value where they are no category's name.
     """
 
     open: Callable[[], Iterator[pa.RecordBatch]]
     wanted: tuple[str | None, ...]
-    label: str | None
-    classes: tuple[Any, ...]
+    truth: tuple[str, ...]
+    targets: Targets
     where: str
     labels: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     names: tuple[str, ...] = ()
@@ -78,7 +89,7 @@ class TableRows:
                     text[_is_text(values)] = name
             if len(text) > 1:
                 raise mixed_categories(text[True], text[False], self.where)
-            truth = None if self.label is None else self._truth(table.column(self.label), start)
+            truth = self._truth(table, start) if self.truth else None
             start += table.num_rows
             yield Batch(X, truth)
         if not start:
@@ -109,46 +120,10 @@ class TableRows:
         except (pa.ArrowException, OSError) as error:
             raise RowsError(f"can't be read ({_first_line(error)})", where=self.where) from None
 
-    def _truth(self, column: pa.Array, start: int) -> NDArray[Any]:
-        return truth_of(column.to_pylist(), self.classes, f"{self.where}, column {self.label!r}", start)
-
-
-def truth_of(labels: Sequence[Any], classes: tuple[Any, ...], where: str, start: int = 0) -> NDArray[Any]:
-    """Labels as class indices (-1: none of the model's), or as values where there are no classes."""
-    if not classes:
-        try:
-            values = np.array([float(label) for label in labels])
-        except (TypeError, ValueError) as error:
-            raise RowsError(f"a label is no number ({error})", where=f"{where}, from row {start}") from None
-        if not np.isfinite(values).all():
-            row = start + int(np.flatnonzero(~np.isfinite(values))[0])
-            raise RowsError("a label is missing or infinite", where=f"{where}, row {row}", do="leave that row out")
-        return values
-    known: dict[Any, int] = {}
-    for index, label in enumerate(classes):
-        known.setdefault(str(label), index)
-        number = _as_number(label)
-        if number is not None:
-            known.setdefault(number, index)
-    found = [known.get(str(label), known.get(_as_number(label), -1)) for label in labels]
-    if labels and max(found) < 0:
-        raise RowsError(
-            f"no label is a class of the model: {str(labels[0])[:40]!r}",
-            where=f"{where}, row {start}",
-            do=f"the model's classes: {', '.join(str(c) for c in classes[:8])}",
-        )
-    return np.array(found, dtype=np.int64)
-
-
-def _as_number(label: Any) -> float | None:
-    try:
-        return float(label)
-    except (TypeError, ValueError):
-        return None
-
-
-def _is_number(text: str) -> bool:
-    return _as_number(text) is not None
+    def _truth(self, table: pa.RecordBatch, start: int) -> NDArray[Any]:
+        columns = [table.column(name).to_pylist() for name in self.truth]
+        where = f"{self.where}, column{'s' * (len(columns) > 1)} {', '.join(map(repr, self.truth))}"
+        return truth_of(columns, self.targets, where, start)
 
 
 def _labels(forest: Forest) -> dict[int, tuple[str, ...]]:
@@ -196,7 +171,7 @@ def _codes(
     absent = pyarrow.compute.or_(text.is_null(), absent).to_numpy(zero_copy_only=False)
     codes = pyarrow.compute.index_in(text, value_set=pa.array(labels, pa.string()))
     known = codes.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.float64)
-    if nulls and not (known[~absent] >= 0).any() and not any(map(_is_number, labels)):
+    if nulls and not (known[~absent] >= 0).any() and not any(map(is_number, labels)):
         _refuse_numbers(text.filter(pa.array(~absent)), name, where, labels)
     return np.where(absent, np.nan, known)
 
@@ -204,7 +179,7 @@ def _codes(
 def _refuse_numbers(text: pa.Array, name: str, where: str, labels: tuple[str, ...]) -> None:
     """A file of text does not say whether numbers are codes or names that the model does not know."""
     unknown = text.unique().to_pylist()
-    if unknown and all(map(_is_number, unknown)):
+    if unknown and all(map(is_number, unknown)):
         raise RowsError(
             f"column {name!r} holds {unknown[0]!r}, and its categories have names",
             where=where,
@@ -216,8 +191,9 @@ def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
 
 
-def open_rows(path: str | Path, forest: Forest, label: str | None = None) -> Rows:
-    """Rows of a file for a model. label: the column that holds the truth (a name, or a position such as -1).
+def open_rows(path: str | Path, forest: Forest, label: str | Sequence[str] | None = None) -> Rows:
+    """Rows of a file for a model. label: the column that holds the truth (a name, or a position such as -1), or the
+    columns of several targets: a list, or names with commas between them.
 
     For NumPy: `.npy` holds the rows, label is a position; `.npz` holds an array X, or X with a suffix
     (`X_test`), and label names the array of labels. Raises RowsError, OptionError.
@@ -249,35 +225,42 @@ def open_rows(path: str | Path, forest: Forest, label: str | None = None) -> Row
 def rows_from(rows: Any, forest: Forest, truth: Any = None) -> Rows:
     """Rows from what people hold in Python: a path, a 2-D array, or a data frame with the features' names.
 
-    truth: labels as the model knows them, one a row; of a path or a data frame the name of their column. Raises
-    RowsError.
+    truth: labels as the model knows them, one a row, or a column of them for each target; of a path or a data frame the
+    name of their column, or a list of names. Raises RowsError.
     """
+    named = label_columns(truth, rows)
     if isinstance(rows, str | Path):
-        return open_rows(rows, forest, None if truth is None else str(truth))
+        if truth is not None and named is None:
+            raise RowsError("the labels of a file are in the file", where=str(rows), do="name their column")
+        return open_rows(rows, forest, named)
     if isinstance(rows, ArrayRows | TableRows):
         return rows
     labels = frame_labels(rows)
     if labels is None:
         return _array_rows(numeric(forest, rows), truth, forest, "the rows")
-    if isinstance(truth, str | int):
-        rows, labels, truth = _without(rows, labels, truth)
+    if named is not None:
+        rows, labels, truth = _without(rows, labels, named)
     data, places = frame_numbers(forest, rows, labels)
     return replace(_array_rows(data, truth, forest, "the data frame"), names=places.names)
 
 
-def _without(frame: Any, labels: list[Any], label: str | int) -> tuple[Any, list[Any], Any]:
-    """A frame or table without the label's column, what its columns are called, and that column."""
+def _without(frame: Any, labels: list[Any], named: Sequence[Any]) -> tuple[Any, list[Any], NDArray[Any]]:
+    """A frame or table without the columns of labels, what its columns are called, and the labels (rows, columns)."""
     where = "the data frame"
     unique_names(labels, where)
-    if label not in labels:
-        raise RowsError(
-            f"there is no column {label!r}", where=where, do=f"it has: {some_names([str(name) for name in labels])}"
-        )
-    place = labels.index(label)
-    kept = [index for index in range(len(labels)) if index != place]
-    if isinstance(frame, pa.Table):
-        return frame.select(kept), [labels[index] for index in kept], frame.column(place).to_pylist()
-    return frame.drop(columns=[label]), [labels[index] for index in kept], frame[label]
+    for label in named:
+        if label not in labels:
+            raise RowsError(
+                f"there is no column {label!r}", where=where, do=f"it has: {some_names([str(name) for name in labels])}"
+            )
+    kept = [index for index, label in enumerate(labels) if label not in named]
+    others = [labels[index] for index in kept]
+    truth = np.empty((len(frame), len(named)), dtype=object)
+    for place, label in enumerate(named):
+        own = frame.column(labels.index(label)).to_pylist() if isinstance(frame, pa.Table) else list(frame[label])
+        truth[:, place] = own
+    rest = frame.select(kept) if isinstance(frame, pa.Table) else frame.drop(columns=list(named))
+    return rest, others, truth
 
 
 def _array_rows(data: NDArray[np.float64], truth: Any, forest: Forest, where: str) -> ArrayRows:
@@ -289,33 +272,32 @@ def _array_rows(data: NDArray[np.float64], truth: Any, forest: Forest, where: st
         )
     if not len(data):
         raise RowsError("there are no rows", where=where, do="give at least one")
-    if truth is not None and np.ndim(truth) != 1:
-        raise RowsError("the labels are not a list", where=where, do="give one label a row")
-    if truth is not None and len(truth) != len(data):
-        raise RowsError(f"{len(truth)} labels for {len(data)} rows", where=where)
-    labels = None if truth is None else truth_of(list(np.asarray(truth).tolist()), forest.classes, where)
-    return ArrayRows(data, labels)
+    if truth is None:
+        return ArrayRows(data)
+    return ArrayRows(data, truth_of(columns_in(truth, len(data), where), targets_of(forest), where))
 
 
-def _numpy_rows(path: Path, forest: Forest, label: str | None) -> Rows:
+def _numpy_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -> Rows:
     truth = None
+    wanted = () if label is None else tuple(label.split(",")) if isinstance(label, str) else tuple(label)
     try:
         # mapped, so that a header that promises more than the file holds costs nothing
         loaded = np.load(path, mmap_mode="r" if path.suffix.lower() == ".npy" else None, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             data = loaded
-            if label is not None:
-                place = _position(label, data.shape[1] if data.ndim == 2 else 0, str(path))
-                truth, data = data[:, place], np.delete(data, place, axis=1)
+            if wanted:
+                width = data.shape[1] if data.ndim == 2 else 0
+                places = [label_position(one, width, str(path)) for one in wanted]
+                truth, data = data[:, places], np.delete(data, places, axis=1)
         else:
-            key = "X" + label[1:] if label is not None and f"X{label[1:]}" in loaded else "X"
-            if key not in loaded or (label is not None and label not in loaded):
+            key = "X" + wanted[0][1:] if wanted and f"X{wanted[0][1:]}" in loaded else "X"
+            lacking = [name for name in (key, *wanted) if name not in loaded]
+            if lacking:
                 raise RowsError(
-                    f"has no array {key if key not in loaded else label!r}",
-                    where=str(path),
-                    do=f"it has: {', '.join(loaded.files)}",
+                    f"has no array {lacking[0]!r}", where=str(path), do=f"it has: {', '.join(loaded.files)}"
                 )
-            data, truth = loaded[key], None if label is None else loaded[label]
+            data = loaded[key]
+            truth = np.column_stack([loaded[name] for name in wanted]) if wanted else None
         if data.dtype.kind not in "biuf":
             raise RowsError(f"the array holds {data.dtype}, not numbers", where=str(path))
         data = np.asarray(data, dtype=np.float64)
@@ -324,21 +306,7 @@ def _numpy_rows(path: Path, forest: Forest, label: str | None) -> Rows:
     return _array_rows(data, truth, forest, str(path))
 
 
-def _position(label: str, columns: int, where: str) -> int:
-    try:
-        place = int(label)
-    except ValueError:
-        raise RowsError(
-            f"there is no column {label!r}",
-            where=where,
-            do="the columns have no names: give a position, such as -1",
-        ) from None
-    if not -columns <= place < columns:
-        raise RowsError(f"there is no column {place} of {columns}", where=where)
-    return place % columns
-
-
-def _csv_rows(path: Path, forest: Forest, label: str | None) -> Rows:
+def _csv_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -> Rows:
     try:
         zipped = path.name.lower().endswith(".gz")
         with path.open("rb") as raw, gzip.open(raw) if zipped else raw as file:
@@ -362,7 +330,7 @@ def _csv_rows(path: Path, forest: Forest, label: str | None) -> Rows:
         schema = opened().schema
     except (pa.ArrowException, OSError) as error:
         raise RowsError(f"not a readable CSV file ({_first_line(error)})", where=str(path)) from None
-    wanted, label, names = _columns(schema.names, forest, label, str(path), headed)
+    wanted, truth, names = _columns(schema.names, forest, label, str(path), headed)
     labels = _labels(forest)
     types = {
         name: pa.string()
@@ -373,37 +341,37 @@ def _csv_rows(path: Path, forest: Forest, label: str | None) -> Rows:
         for column, name in enumerate(wanted)
         if name is not None
     }
-    if label is not None:
-        types[label] = pa.string()
-    return TableRows(lambda: iter(opened(types)), wanted, label, forest.classes, str(path), labels, names, NULLS)
+    types |= dict.fromkeys(truth, pa.string())
+    return TableRows(lambda: iter(opened(types)), wanted, truth, targets_of(forest), str(path), labels, names, NULLS)
 
 
-def _is_header(line: str, forest: Forest, label: str | None) -> bool:
+def _is_header(line: str, forest: Forest, label: str | Sequence[str] | None) -> bool:
     """Whether a CSV's first line names the columns: it holds a name that is known, or 0, 1, 2, ... as data
     frames without names are written, or mostly text. Text in a label column alone makes no header, and a
     name (or a label's position) that could be a value counts only if all features' names are there."""
     cells = [cell.strip() for cell in next(csv.reader([line]), [])]
     names = {feature.name for feature in forest.features if feature.named}
-    if {name for name in (label, *names) if name is not None and not _is_number(name)} & set(cells):
+    told = {label, *label.split(",")} if isinstance(label, str) else set(label or ())
+    if {name for name in told | names if not is_number(name)} & set(cells):
         return True
     if len(names) > 1 and names <= set(cells):
         return True
     values = {"?", *NULLS, *(text for feature in forest.features for text in feature.labels)}
-    numbers = [cell for cell in cells if _is_number(cell) or cell in values]
+    numbers = [cell for cell in cells if is_number(cell) or cell in values]
     if len(numbers) > 2 and numbers == [str(index) for index in range(len(numbers))]:
         return True
     return 2 * len(numbers) < len(cells)
 
 
-def _dataset_rows(path: Path, form: str, forest: Forest, label: str | None) -> Rows:
+def _dataset_rows(path: Path, form: str, forest: Forest, label: str | Sequence[str] | None) -> Rows:
     try:
         dataset = pyarrow.dataset.dataset(path, format=form)
     except (pa.ArrowException, OSError) as error:
         raise RowsError(f"not a readable {form} file ({_first_line(error)})", where=str(path)) from None
-    wanted, label, names = _columns(dataset.schema.names, forest, label, str(path), True)
-    needed = [name for name in wanted if name is not None] + ([label] if label is not None else [])
+    wanted, truth, names = _columns(dataset.schema.names, forest, label, str(path), True)
+    needed = [name for name in wanted if name is not None] + list(truth)
     files = _Files(str(path.absolute()), form, tuple(needed))
-    return TableRows(files, wanted, label, forest.classes, str(path), _labels(forest), names)
+    return TableRows(files, wanted, truth, targets_of(forest), str(path), _labels(forest), names)
 
 
 @dataclass(frozen=True)
@@ -446,17 +414,16 @@ class _Files:
 
 
 def _columns(
-    names: list[str], forest: Forest, label: str | None, where: str, headed: bool
-) -> tuple[tuple[str | None, ...], str | None, tuple[str, ...]]:
-    """The file's column for each of the model's, and the label's; and the names of TableRows."""
+    names: list[str], forest: Forest, label: str | Sequence[str] | None, where: str, headed: bool
+) -> tuple[tuple[str | None, ...], tuple[str, ...], tuple[str, ...]]:
+    """The file's column for each of the model's, and those of labels; and the names of TableRows."""
     unique_names(names, where)
-    if label is not None and label not in names:
-        if headed and not re.fullmatch(r"-?\d+", label):
-            raise RowsError(f"there is no column {label!r}", where=where, do=f"it has: {some_names(names)}")
-        label = names[_position(label, len(names), where)]
-    others = [name for name in names if name != label]
+    truth = () if label is None else find_labels(label, names, headed, where)
+    if truth:
+        refuse_number(len(truth), targets_of(forest), where)
+    others = [name for name in names if name not in truth]
     places: Places = find_columns(forest, others if headed else len(others), where)
     wanted: list[str | None] = [None] * forest.columns
     for feature, place in zip(forest.features, places.columns, strict=True):
         wanted[feature.column] = others[place]
-    return tuple(wanted), label, places.names
+    return tuple(wanted), truth, places.names

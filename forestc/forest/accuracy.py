@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.forest.evaluate import Evaluation
+from forestc.forest.evaluate import Evaluation, score_range
 from forestc.forest.ir import Forest
 from forestc.forest.rows import Batch
 
@@ -59,12 +59,49 @@ def answers_of(forest: Forest, said: Evaluation) -> NDArray[Any]:
     return said.index if forest.decides else said.values
 
 
-def judges(forest: Forest) -> bool:
-    """Whether one column of labels can judge the forest: it answers with one class or one value."""
-    return len(forest.targets) == 1 and (forest.decides or forest.n_scores == 1)
+def truth_of_batch(batch: Batch, model: NDArray[Any]) -> NDArray[Any]:
+    """The labels; without labels what the model itself says, so that accuracy is agreement with the model. model: its
+    answers."""
+    return model if batch.truth is None else batch.truth
 
 
-def truth_of_batch(forest: Forest, batch: Batch, model: NDArray[Any]) -> NDArray[Any]:
-    """The labels; without labels (or with several outputs) what the model itself says, so that accuracy is
-    agreement with the model. model: its answers."""
-    return batch.truth if batch.truth is not None and judges(forest) else model
+@dataclass
+class LargestError:
+    """The largest error of the values after the link: of probabilities as it is, of anything else as a share of the
+    range of the model's own values. Probabilities are the values of a classifier that all lie in 0 .. 1.
+
+    Of two classes' probabilities that became one the second is compared: the first is what it lacks to 1.
+    """
+
+    before: Forest
+    after: Forest
+    error: float = 0.0
+    _low: float = np.inf
+    _high: float = -np.inf
+
+    def add(self, wanted: NDArray[Any], got: NDArray[Any]) -> None:
+        """wanted, got: Evaluation.values of the two forests, (rows, outputs)."""
+        if not len(wanted):
+            return
+        kept: list[int] = []
+        start = 0
+        for old, new in zip(_widths(self.before, wanted), _widths(self.after, got), strict=True):
+            kept += range(start + ((old, new) == (2, 1)), start + old)
+            start += old
+        wanted = wanted[:, np.array(kept)].astype(np.float64)
+        self._low, self._high = min(self._low, float(wanted.min())), max(self._high, float(wanted.max()))
+        with np.errstate(invalid="ignore"):
+            error = np.where(wanted == got, 0.0, np.abs(wanted - got))
+        self.error = max(self.error, float(np.where(np.isnan(error), np.inf, error).max()))
+
+    @property
+    def share(self) -> float:
+        """The error as it is compared with what was allowed."""
+        probabilities = self.before.decides and self._low >= 0 and self._high <= 1
+        return self.error if probabilities or not self.error else self.error / score_range(self._low, self._high)
+
+
+def _widths(forest: Forest, values: NDArray[Any]) -> list[int]:
+    """Columns of the values, target by target."""
+    targets = forest.targets
+    return [part.stop - part.start for part in targets] if len(targets) > 1 else [values.shape[1]]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from forestc.errors import RowsError
+from forestc.errors import OptionError, RowsError
 from forestc.forest.ir import Forest
 
 _PREFIX_AND_NUMBER = re.compile(r"(.*?)(\d{1,18})", re.DOTALL)
@@ -70,6 +70,23 @@ def adopt_names(forest: Forest, names: Sequence[str]) -> Forest:
     if not names:
         return forest
     return replace(forest, features=tuple(replace(f, name=names[f.column], named=True) for f in forest.features))
+
+
+def name_classes(forest: Forest, names: Sequence[str]) -> Forest:
+    """The forest with other names of its classes, in their order; none leave it as it is. Raises OptionError."""
+    if not names:
+        return forest
+    if len(forest.targets) > 1 or not forest.classes:
+        what = f"{len(forest.targets)} targets" if forest.decides else "no classes"
+        raise OptionError(f"classes are named, and the model has {what}", do="leave the names away")
+    known = ", ".join(map(str, forest.classes[:8]))
+    if len(names) != len(forest.classes):
+        raise OptionError(
+            f"{len(names)} names for {len(forest.classes)} classes", do=f"give one for each, in this order: {known}"
+        )
+    if len(set(names)) < len(names) or not all(names):
+        raise OptionError(f"two classes have one name, or one has none: {', '.join(names)}", do="give each its own")
+    return replace(forest, classes=tuple(map(str, names)))
 
 
 def some_names(names: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forestc.errors import RowsError
-from forestc.forest.frames import frame_labels, frame_numbers
+from forestc.forest.frames import frame_labels, frame_numbers, is_absent
 from forestc.forest.ir import LEAF, NO_SET, Decision, Forest, Link, LinkKind, Member, Part, Tree
 from forestc.forest.numbers import Category, Float, FloatArray, round_to, to_words, word_range
 
@@ -38,6 +38,16 @@ class Evaluation:
     values: NDArray[Any]
     decision: NDArray[Any]
     index: NDArray[np.int64]
+
+    def every(self, step: int) -> Evaluation:
+        """Of every `step`-th row, from the first on."""
+        return Evaluation(
+            self.leaves[::step], self.scores[::step], self.values[::step], self.decision[::step], self.index[::step]
+        )
+
+    def __repr__(self) -> str:
+        rows, trees = self.leaves.shape
+        return f"<Evaluation: {rows:,} rows, {trees:,} trees, {self.scores.shape[1]:,} scores>"
 
 
 def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
@@ -94,7 +104,7 @@ def numeric(forest: Forest, rows: Any) -> NDArray[np.float64]:
         codes = {label: float(code) for code, label in enumerate(feature.labels)}
         try:
             result[:, feature.column] = [
-                np.nan if value is None else codes.get(value, -1.0) if codes and isinstance(value, str) else value
+                np.nan if is_absent(value) else codes.get(value, -1.0) if codes and isinstance(value, str) else value
                 for value in table[:, feature.column]
             ]
         except (TypeError, ValueError) as error:
@@ -133,7 +143,7 @@ def judged(forest: Forest, leaves: NDArray[np.int32], total: NDArray[Any]) -> Ev
     values = np.concatenate([answer.values for answer in answers], axis=1)
     if len(answers) == 1:
         return Evaluation(leaves, scores, values, _labels(answers[0]), answers[0].index)
-    decisions = [_labels(answer).reshape(len(scores), -1) for answer in answers]
+    decisions = [labels if labels.ndim == 2 else labels[:, np.newaxis] for labels in map(_labels, answers)]
     index = np.stack([answer.index for answer in answers], axis=1)
     return Evaluation(leaves, scores, values, np.concatenate(decisions, axis=1), index)
 
@@ -213,7 +223,7 @@ def goes_left(
     takes_missing, missing_word = missing
     feature = tree.feature[at]
     left = x < tree.threshold[at]
-    for chosen in np.unique(tree.set_index[at]).tolist():
+    for chosen in np.unique(tree.set_index[at]).tolist() if tree.sets else ():
         if chosen != NO_SET:
             here = tree.set_index[at] == chosen
             categorical = np.array([isinstance(forest.features[f].number, Category) for f in feature[here].tolist()])
@@ -301,7 +311,7 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
     wide: FloatArray = scores.astype(np.float64)
     one = dtype.type(1)
     match kind:
-        case "identity":
+        case "identity" | "order":
             return scores
         case "exp":
             return np.exp(wide).astype(dtype)

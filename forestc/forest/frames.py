@@ -84,6 +84,11 @@ def _refuse_unclear_categories(forest: Forest, feature: Feature, categories: lis
         )
 
 
+def is_absent(value: Any) -> bool:
+    """Whether an object is a missing value that is no number: None, or pandas' own."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
 def _numbers(feature: Feature, values: NDArray[Any]) -> tuple[NDArray[np.float64], set[bool]]:
     """The column as float64, and whether it holds text (True), numbers (False), both or nothing."""
     if values.dtype.kind in "biuf":
@@ -94,7 +99,7 @@ def _numbers(feature: Feature, values: NDArray[Any]) -> tuple[NDArray[np.float64
     codes = {label: float(code) for code, label in enumerate(feature.labels)}
     result, holds = np.full(len(values), np.nan), set()
     for row, value in enumerate(values.tolist()):
-        if value is None:
+        if is_absent(value):
             continue
         if isinstance(value, str) and codes:
             result[row] = codes.get(value, -1.0)

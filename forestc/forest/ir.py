@@ -27,6 +27,7 @@ from forestc.forest.numbers import FLOAT32, Category, NumberType
 Label: TypeAlias = str | int | float | bool
 LinkKind: TypeAlias = Literal[
     "identity",
+    "order",
     "sigmoid",
     "logistic",
     "softmax",
@@ -114,6 +115,9 @@ class Tree:
     ids: IntArray
     drawn: Draw | None = None
 
+    def __repr__(self) -> str:
+        return f"<Tree: {self.size:,} nodes, depth {self.depth}>"
+
     @property
     def size(self) -> int:
         """Number of nodes, leaves included."""
@@ -164,6 +168,7 @@ class Link:
     | kind         | f(s)                                    |
     |--------------|-----------------------------------------|
     | identity     | s                                       |
+    | order        | s, of which only the order means anything: the source makes other values of it |
     | sigmoid      | 1 / (1 + exp(-s)), each output by itself |
     | logistic     | the same, computed of -|s| and mirrored (onnxruntime) |
     | softmax      | exp(s_k) / sum of exp(s)                |
@@ -234,12 +239,14 @@ class Combine:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a forest comes from: library, its version, SHA-256 of the model, passes applied."""
+    """Where a forest comes from: library, its version, SHA-256 of the model, passes applied; and notes: what users
+    should know of how the model was read."""
 
     source: str = ""
     version: str = ""
     model_hash: str = ""
     passes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,6 +276,17 @@ class Forest:
     provenance: Provenance = field(default_factory=Provenance)
     parts: tuple[Part, ...] = ()
     combine: Combine = field(default_factory=Combine)
+
+    def __repr__(self) -> str:
+        answers = f"{len(self.classes)} classes" if self.classes else f"{self.n_scores} scores"
+        kind = "quantised" if self.quantised else "of floats"
+        sizes = f"{len(self.trees):,} trees, {self.n_nodes:,} nodes, {self.columns:,} columns"
+        return f"<Forest {self.name!r:.80}, {kind}: {sizes}, {answers}>"
+
+    def _repr_html_(self) -> str:
+        from forestc.forest.summary import forest_figures, html_figures
+
+        return html_figures(f"Forest {self.name}", forest_figures(self))
 
     @property
     def quantised(self) -> bool:

@@ -15,7 +15,8 @@ class Batch:
     """Some rows.
 
     X: (rows, columns) float64, NaN where a value is missing, in the source's column order.
-    truth: (rows,) class indices (-1: no class of the model) or, for regression, values; None without labels.
+    truth: (rows,) class indices (-1: no class of the model) or, for regression, values; (rows, targets) of several
+    targets or outputs; None without labels.
     """
 
     X: NDArray[np.float64]

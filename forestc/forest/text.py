@@ -15,11 +15,12 @@
     2: 5 in [0.5,0.75] ? 5 : 6
     3: leaf 0.9585062 id 6
 
-A node line is `node: feature < threshold ? left : right`, `feature in {codes}` or `feature in [cuts]`, or `node: leaf
-values`; `id` where the source numbers the node otherwise. Floats are printed with as many digits as bring them back
-exactly. Behind a feature may stand `missing`, `labels ["a", "b"]` and, where its name is made up, `unnamed`; behind
-an aggregate `/ divisor`, behind a link `slope 2.0` and `shift 0.5`, behind a decision `ties last`, and behind a
-tree's outputs `drawn 120 of 120 seed 7`. Parts follow one another, each with lines of its own:
+Behind the source may stand lines such as `pass "simplify"` and `note "..."`. A node line is `node: feature < threshold
+? left : right`, `feature in {codes}` or `feature in [cuts]`, or `node: leaf values`; `id` where the source numbers the
+node otherwise. Floats are printed with as many digits as bring them back exactly. Behind a feature may stand `missing`,
+`labels ["a", "b"]` and, where its name is made up, `unnamed`; behind an aggregate `/ divisor`, behind a link `slope
+2.0` and `shift 0.5`, behind a decision `ties last`, and behind a tree's outputs `drawn 120 of 120 seed 7`. Parts
+follow one another, each with lines of its own:
 
     part 0 3
     part-aggregate sum float64 bias-first / 20.0
@@ -72,6 +73,8 @@ def _lines(forest: Forest) -> Iterator[str]:
     yield f"source {json.dumps(told.source)} {json.dumps(told.version)} {json.dumps(told.model_hash)}"
     for spec in told.passes:
         yield f"pass {json.dumps(spec)}"
+    for note in told.notes:
+        yield f"note {json.dumps(note)}"
     yield f"columns {forest.columns}"
     for feature in forest.features:
         place = f"column {feature.column} raw {feature.raw}{' missing' * feature.missing}"
@@ -133,7 +136,9 @@ def _tree_lines(tree: Tree, categories: Sequence[bool]) -> Iterator[str]:
 
 _JUDGEMENT = ("aggregate", "link", "decision", "classes")
 _PART = ("part", *(f"part-{word}" for word in _JUDGEMENT), "part-scale")
-_HEADER = frozenset(("forest", "source", "pass", "columns", "feature", "bias", "scale", "combine", *_JUDGEMENT, *_PART))
+_HEADER = frozenset(
+    ("forest", "source", "pass", "note", "columns", "feature", "bias", "scale", "combine", *_JUDGEMENT, *_PART)
+)
 _FLOAT = r"[-+\w.]+"
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _FEATURE = re.compile(
@@ -236,6 +241,7 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantised: bo
             version=str(json.loads(source[2])),
             model_hash=str(json.loads(source[3])),
             passes=tuple(str(json.loads(line[len("pass ") :])) for line in header.get("pass", [])),
+            notes=tuple(str(json.loads(line[len("note ") :])) for line in header.get("note", [])),
         ),
         parts=parts,
         combine=combine,

@@ -12,7 +12,7 @@ from typing import Any
 from forestc.errors import ModelError, OptionError
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest
-from forestc.frontends import catboost, lightgbm, onnx, sklearn, treelite, xgboost
+from forestc.frontends import catboost, lightgbm, onnx, sklearn, sklearn_meta, treelite, xgboost
 from forestc.frontends.document import read_document
 
 MAX_BYTES = 4 << 30
@@ -78,7 +78,9 @@ def load(source: Any, *, trust_pickle: bool = False) -> Forest:
 
 
 def load_object(model: Any) -> Forest:
-    """A Forest from a fitted model of a known library. Raises ModelError."""
+    """A Forest from a fitted model of a known library, or from a search's best estimator. Raises ModelError."""
+    if getattr(model, "__dict__", {}).get("best_estimator_") is not None:
+        return sklearn_meta.read_search(model, type(model).__name__)
     for base in type(model).__mro__:
         package = base.__module__.split(".")[0]
         if package in OBJECTS:

@@ -15,6 +15,8 @@ from forestc.errors import ModelError
 from forestc.forest.ir import Label, Member
 from forestc.forest.numbers import key_value, order_key
 
+SCORE_WINDOW = 64  # scores to either side of a threshold that are asked one by one
+
 
 def next_above(thresholds: NDArray[Any], bits: int) -> NDArray[np.float64]:
     """Thresholds t' with `x < t'` exactly where `x <= t`, for every finite float x of 32 or 64 bits: the float
@@ -46,6 +48,20 @@ def least_float(holds: Callable[[float], bool], bits: int) -> float:
         value = float(key_value(np.array([middle], dtype=np.int64), bits)[0])
         low, high = (low, middle) if holds(value) else (middle, high)
     return float(key_value(np.array([high], dtype=np.int64), bits)[0])
+
+
+def least_score(holds: Callable[[NDArray[np.float64]], NDArray[np.bool_]], where: str) -> float:
+    """The least float64 score for which a library's own test on scores (n,) holds; -infinity where it holds for all,
+    infinity where for none. The scores around it are asked one by one: library functions may go down by a last place
+    where they should go up. Raises ModelError where the test does not hold from one score on."""
+    least = least_float(lambda score: bool(holds(np.array([score]))[0]), 64)
+    if np.isfinite(least):
+        near = key_value(order_key(np.array([least]), 64) + np.arange(-SCORE_WINDOW, SCORE_WINDOW), 64)
+        if not np.array_equal(holds(near), near >= least):
+            raise ModelError(
+                "near its threshold the decision does not change once", where=where, do="change the threshold a little"
+            )
+    return least
 
 
 def where_equal(values: NDArray[np.float64], inverted: bool = False, bits: int = 64) -> list[Member]:

@@ -39,8 +39,10 @@ class Column:
 
     function: non-decreasing on finite floats, (n,) to (n,). points: raw value -> image, where it differs. missing:
     the image of NaN (NaN stays missing); None where the step refuses NaN. texts: for a column of text, the known
-    names in order and each one's image; any other text has function's image. dtype, sparse: how the step before gives
-    the column to the next one, which computes in that type; its values are held in float64 all the same.
+    names in order and each one's image; any other text has function's image. fills: for a column of text that no step
+    has made numbers yet, raw text (None: a missing value) -> the text that an imputer puts in its place. dtype, sparse:
+    how the step before gives the column to the next one, which computes in that type; its values are held in float64
+    all the same.
     """
 
     source: int
@@ -48,6 +50,7 @@ class Column:
     points: dict[float, float] = field(default_factory=dict)
     missing: float | None = np.nan
     texts: dict[str, float] | None = None
+    fills: dict[str | None, str] = field(default_factory=dict)
     dtype: np.dtype[Any] = field(default=np.dtype(np.float64))
     sparse: bool = False
 
@@ -118,7 +121,7 @@ def fold(forest: Forest, columns: Sequence[Column], width: int, names: Sequence[
         raise ModelError(f"the steps make {len(columns)} columns, the model takes {forest.columns}", where=where)
     sources = sorted({columns[f.column].source for f in forest.features if columns[f.column].source >= 0})
     place = {source: index for index, source in enumerate(sources)}
-    images = [columns[f.column] for f in forest.features]
+    images = _with_one_vocabulary([columns[f.column] for f in forest.features], where)
     features = []
     for source in sources:
         readers = [(f, c) for f, c in zip(forest.features, images, strict=True) if c.source == source]
@@ -132,6 +135,23 @@ def fold(forest: Forest, columns: Sequence[Column], width: int, names: Sequence[
         features = [Feature("x0", FLOAT64, 0, raw=FLOAT64, named=False)]
     trees = tuple(_placed(tree, rewritten, moved, features) for tree in forest.trees)
     return changed(forest, features=tuple(features), columns=width, trees=trees)
+
+
+def _with_one_vocabulary(images: list[Column], where: str) -> list[Column]:
+    """Where several read one column of text, all with the names that any of them knows."""
+    if any(image.fills for image in images):
+        raise ModelError("text is filled in, and no encoder takes it", where=where, do="encode it after the imputer")
+    known: dict[int, dict[str, None]] = {}
+    for image in images:
+        if image.texts is not None:
+            known.setdefault(image.source, {}).update(dict.fromkeys(image.texts))
+    result = []
+    for image in images:
+        if (texts := image.texts) is not None:
+            other = float(image.function(np.zeros(1))[0])
+            image = replace(image, texts={name: texts.get(name, other) for name in known[image.source]})
+        result.append(image)
+    return result
 
 
 def _raw_feature(

@@ -24,6 +24,7 @@ class Merged:
     trees: list[Tree]
     parts: list[Part]
     bias: NDArray[np.float64]
+    notes: tuple[str, ...] = ()
 
     def forest(
         self,
@@ -47,7 +48,7 @@ class Merged:
             link=link or Link(),
             decision=decision or Decision("none"),
             classes=classes,
-            provenance=first.provenance,
+            provenance=replace(first.provenance, notes=self.notes),
             parts=self.parts,
             combine=combine,
         )
@@ -86,7 +87,8 @@ def side_by_side(forests: Sequence[Forest], where: str) -> Merged:
         trees += [_moved(forest, tree, moved, targets, start) for tree in forest.trees]
         parts.append(replace(forest.whole, start=start, stop=start + forest.n_outputs))
         start += forest.n_outputs
-    return Merged(features, columns, trees, parts, np.concatenate([forest.bias for forest in forests]))
+    notes = tuple(dict.fromkeys(note for forest in forests for note in forest.provenance.notes))
+    return Merged(features, columns, trees, parts, np.concatenate([forest.bias for forest in forests]), notes)
 
 
 def _both(a: Feature, b: Feature, where: str) -> Feature:

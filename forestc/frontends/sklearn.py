@@ -9,7 +9,7 @@ from typing import Any
 
 from forestc.errors import ForestcError, MissingExtraError, ModelError
 from forestc.forest.ir import Forest
-from forestc.frontends import sklearn_hist, sklearn_meta, sklearn_pipeline, sklearn_trees
+from forestc.frontends import sklearn_hist, sklearn_meta, sklearn_pipeline, sklearn_thresholds, sklearn_trees
 
 # Class of an estimator -> its reader.
 READERS: dict[str, Callable[[Any, str], Forest]] = {
@@ -32,6 +32,10 @@ READERS: dict[str, Callable[[Any, str], Forest]] = {
     "MultiOutputClassifier": sklearn_meta.read_multi_output,
     "MultiOutputRegressor": sklearn_meta.read_multi_output,
     "OneVsRestClassifier": sklearn_meta.read_one_vs_rest,
+    "TunedThresholdClassifierCV": sklearn_thresholds.read_threshold,
+    "FixedThresholdClassifier": sklearn_thresholds.read_threshold,
+    "CalibratedClassifierCV": sklearn_thresholds.read_calibrated,
+    **dict.fromkeys(sklearn_meta.SEARCHES, sklearn_meta.read_search),
     "Pipeline": sklearn_pipeline.read_pipeline,
 }
 
@@ -49,6 +53,35 @@ TRUSTED = frozenset(
         *(
             f"sklearn.feature_selection._univariate_selection.{name}"
             for name in ("f_classif", "f_regression", "chi2", "r_regression")
+        ),
+        # of these, attributes are read and numbers looked up
+        *(f"sklearn.calibration.{name}" for name in ("_CalibratedClassifier", "_SigmoidCalibration")),
+        # what a search holds beside its best estimator
+        *(f"sklearn.model_selection._search_successive_halving.{name}" for name in sklearn_meta.SEARCHES),
+        *(f"sklearn.metrics._scorer.{name}" for name in ("_PassthroughScorer", "_Scorer", "_CurveScorer")),
+        *(
+            f"sklearn.model_selection._split.{name}"
+            for name in (
+                *("KFold", "GroupKFold", "StratifiedKFold", "StratifiedGroupKFold", "TimeSeriesSplit"),
+                *("RepeatedKFold", "RepeatedStratifiedKFold", "LeaveOneOut", "PredefinedSplit"),
+                *("ShuffleSplit", "GroupShuffleSplit", "StratifiedShuffleSplit"),
+            )
+        ),
+        *(
+            f"sklearn.metrics.{name}"
+            for name in (
+                *(f"_classification.{of}_score" for of in ("accuracy", "balanced_accuracy", "f1", "fbeta", "jaccard")),
+                *(
+                    f"_classification.{of}"
+                    for of in ("precision_score", "recall_score", "log_loss", "brier_score_loss")
+                ),
+                *("_classification.matthews_corrcoef", "_classification.cohen_kappa_score"),
+                *("_ranking.roc_auc_score", "_ranking.average_precision_score", "_ranking.top_k_accuracy_score"),
+                *(f"_regression.mean_{of}_error" for of in ("squared", "absolute", "squared_log", "poisson_deviance")),
+                *("_regression.root_mean_squared_error", "_regression.median_absolute_error", "_regression.max_error"),
+                *("_regression.mean_absolute_percentage_error", "_regression.r2_score"),
+                *("_regression.explained_variance_score",),
+            )
         ),
     }
 )
@@ -108,7 +141,10 @@ def read_live(model: Any, where: str = "") -> Forest:
     reader = READERS.get(kind)
     if reader is None or not type(model).__module__.startswith("sklearn."):
         raise ModelError(f"{kind} is not read", where=where, do="known: " + ", ".join(sorted(READERS)))
-    if not any(name.endswith("_") and not name.startswith("_") for name in vars(model)) and kind != "Pipeline":
+    if not any(name.endswith("_") and not name.startswith("_") for name in vars(model)) and kind not in (
+        "Pipeline",
+        "FixedThresholdClassifier",
+    ):
         raise ModelError("the estimator is not fitted", where=where, do="call fit first")
     try:
         return reader(model, where)

@@ -17,21 +17,57 @@ from forestc.frontends.exact import labels_of
 from forestc.frontends.merge import side_by_side
 from forestc.frontends.sklearn_trees import sklearn_version
 
+SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
+MOST_NOTED = 120  # characters of a search's parameters in a note
+
+
+def read_search(model: Any, where: str) -> Forest:
+    """A search over parameters: the estimator it chose and predicts with. Provenance.notes says which."""
+    from forestc.frontends import load_object
+
+    best = getattr(model, "best_estimator_", None)
+    if best is None:
+        raise ModelError("holds no best estimator", where=where, do="search with refit=True, or pass the estimator")
+    forest = load_object(best)
+    said = chosen_note(model)
+    return replace(forest, provenance=replace(forest.provenance, notes=(said, *forest.provenance.notes)))
+
+
+def chosen_note(model: Any) -> str:
+    """What a search chose, for Provenance.notes."""
+    chosen = ", ".join(f"{name}={value!r}" for name, value in (getattr(model, "best_params_", None) or {}).items())
+    shown = chosen if len(chosen) <= MOST_NOTED else chosen[: MOST_NOTED - 3] + "..."
+    kind = type(model.best_estimator_).__name__
+    return f"{type(model).__name__}: its best estimator is read, a {kind}{f' with {shown}' * bool(shown)}"
+
 
 def _members(models: Any, where: str) -> list[Forest]:
     """The members' own forests."""
+    return [read_member(model, f"{where}, member {index}") for index, model in enumerate(models)]
+
+
+def read_member(model: Any, where: str) -> Forest:
+    """The forest of a model within a model. Raises ModelError, naming `where`."""
     from forestc.frontends import load_object
 
-    found = []
-    for index, model in enumerate(models):
-        try:
-            found.append(load_object(model))
-        except ModelError as error:
-            raise ModelError(error.what, where=f"{where}, member {index}, {error.where}", do=error.do) from None
-    return found
+    try:
+        return load_object(model)
+    except ModelError as error:
+        raise ModelError(error.what, where=f"{where}, {error.where}", do=error.do) from None
 
 
-def _named(forest: Forest, model: Any) -> Forest:
+def _refuse_order(forests: list[Forest], where: str) -> None:
+    """For what takes members' probabilities: raises ModelError where a member's score shows only their order."""
+    for index, forest in enumerate(forests):
+        if any(part.link.kind == "order" for part in forest.parts or (forest.whole,)):
+            raise ModelError(
+                "takes the probabilities of a calibrated model, of which only the decision is read",
+                where=f"{where}, member {index}",
+                do="vote with voting='hard', or calibrate the whole",
+            )
+
+
+def as_outer(forest: Forest, model: Any) -> Forest:
     """The forest with the outer model's column names and version: members may have been trained without."""
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
@@ -49,11 +85,13 @@ def read_voting(model: Any, where: str) -> Forest:
     merged = side_by_side(members, where)
     first = members[0]
     if not hasattr(model, "classes_"):
-        return _named(merged.forest(first, Combine("average", told), where), model)
+        return as_outer(merged.forest(first, Combine("average", told), where), model)
     classes = labels_of(model.classes_)
     kind = "vote" if model.voting == "hard" else "average"
+    if kind == "average":
+        _refuse_order(members, where)
     forest = merged.forest(first, Combine(kind, told), where, Decision("argmax"), classes)  # type: ignore[arg-type]
-    return _named(forest, model)
+    return as_outer(forest, model)
 
 
 def read_multi_output(model: Any, where: str) -> Forest:
@@ -63,17 +101,17 @@ def read_multi_output(model: Any, where: str) -> Forest:
     first = members[0]
     plain = all((m.aggregate, m.link, m.decision) == (first.aggregate, first.link, Decision("none")) for m in members)
     if plain:  # regressions alike are one forest of several outputs
-        return _named(replace(merged, parts=[]).forest(first, Combine(), where, link=first.link), model)
-    return _named(merged.forest(first, Combine("each"), where), model)
+        return as_outer(replace(merged, parts=[]).forest(first, Combine(), where, link=first.link), model)
+    return as_outer(merged.forest(first, Combine("each"), where), model)
 
 
 def read_one_vs_rest(model: Any, where: str) -> Forest:
     """OneVsRestClassifier of several classes, of two, or of several labels at once."""
+    found = _members(model.estimators_, where)
+    _refuse_order(found, where)
     members = [
         _score_of_class_1(forest, hasattr(estimator, "decision_function"), f"{where}, member {index}")
-        for index, (forest, estimator) in enumerate(
-            zip(_members(model.estimators_, where), model.estimators_, strict=True)
-        )
+        for index, (forest, estimator) in enumerate(zip(found, model.estimators_, strict=True))
     ]
     merged = side_by_side(members, where)
     if model.label_binarizer_.y_type_ != "multiclass":
@@ -81,14 +119,14 @@ def read_one_vs_rest(model: Any, where: str) -> Forest:
         classes: tuple[Label, ...] = (0, 1) if model.multilabel_ else labels_of(model.classes_)
         parts = [replace(part, decision=_above(part.link.kind, above, where), classes=classes) for part in merged.parts]
         forest = replace(merged, parts=parts).forest(members[0], Combine("each"), where)
-        return _named(forest if model.multilabel_ else _alone(forest), model)
+        return as_outer(forest if model.multilabel_ else _alone(forest), model)
     first = members[0]
     if any((m.aggregate, m.link) != (first.aggregate, first.link) for m in members):
         raise ModelError("the members add up in different ways", where=where, do="train them with the same options")
     forest = replace(merged, parts=[]).forest(
         first, Combine(), where, Decision("argmax", 0, "values", _ties()), labels_of(model.classes_), first.link
     )
-    return _named(forest, model)
+    return as_outer(forest, model)
 
 
 def _ties() -> Any:

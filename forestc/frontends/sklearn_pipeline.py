@@ -18,6 +18,7 @@ from forestc.errors import ModelError
 from forestc.forest.ir import Forest
 from forestc.frontends.fold import Column, constant, fold, identity
 from forestc.frontends.lightgbm import ZERO
+from forestc.frontends.sklearn_meta import chosen_note
 from forestc.frontends.sklearn_trees import width_of
 
 # Class of a monotone step -> its fitted attributes that hold a value a column, and the axis the columns lie on.
@@ -38,10 +39,18 @@ def read_pipeline(model: Any, where: str) -> Forest:
     """A Pipeline whose last step is a model that is read, and whose other steps can be folded."""
     from forestc.frontends import load_object
 
-    *steps, (_, last) = model.steps
-    while type(last).__name__ == "Pipeline":
-        steps, last = [*steps, *last.steps[:-1]], last.steps[-1][1]
+    steps: list[Any] = []
+    last, notes = model, []
+    while True:
+        if type(last).__name__ == "Pipeline":
+            steps, last = [*steps, *last.steps[:-1]], last.steps[-1][1]
+        elif getattr(last, "best_estimator_", None) is not None:
+            notes.append(chosen_note(last))
+            last = last.best_estimator_
+        else:
+            break
     forest = load_object(last)
+    forest = replace(forest, provenance=replace(forest.provenance, notes=(*notes, *forest.provenance.notes)))
     fitted = [step for _, step in steps if hasattr(step, "n_features_in_")]
     first = (fitted or [last])[0]  # what comes before it leaves the rows as they are
     width, names = width_of(first), getattr(first, "feature_names_in_", None)
@@ -57,7 +66,10 @@ def _shown(last: Any, columns: list[Column], where: str) -> list[Column]:
     value, and LightGBM takes no small value for zero."""
     plain = all(column.dtype == np.float64 and not column.sparse for column in columns)
     sparse = any(column.sparse for column in columns)
-    library, members = _library(last), list(getattr(last, "estimators_", []))
+    library, members = (
+        _library(last),
+        [getattr(member, "best_estimator_", member) for member in getattr(last, "estimators_", [])],
+    )
     dense = "use sparse_output=False and sparse_threshold=0"
     if not plain and any(type(member).__name__ == "Pipeline" for member in members):
         raise ModelError("pipelines within a model, of sparse columns or those of another type", where=where, do=dense)
@@ -119,7 +131,8 @@ def _takes_missing(step: Any) -> bool:
     from sklearn.utils import get_tags
 
     tags = get_tags(step)
-    return bool(tags.no_validation or tags.input_tags.allow_nan)
+    # None as an imputer's marker is what forestc's rows hold of a missing text
+    return bool(tags.no_validation or tags.input_tags.allow_nan or getattr(step, "missing_values", np.nan) is None)
 
 
 def _promoted(columns: list[Column]) -> list[Column]:
@@ -139,7 +152,8 @@ def _joined(step: Any, columns: list[Column]) -> list[Column]:
 
 def _refusing_missing(column: Column) -> Column:
     """The column before something that refuses NaN."""
-    return column if column.missing is None or column.missing == column.missing else replace(column, missing=None)
+    none_left = column.missing is None or column.missing == column.missing or None in column.fills
+    return column if none_left else replace(column, missing=None)
 
 
 def _monotone(step: Any, kind: str, j: int, column: Column, where: str) -> Column:
@@ -205,11 +219,14 @@ def _imputed(step: Any, columns: list[Column], where: str) -> list[Column]:
     marker = step.missing_values
     marked = isinstance(marker, float | int | np.number) and marker == marker
     dtype = columns[0].dtype if columns else np.dtype(np.float64)
-    here = np.array([marker]).astype(dtype) if marked else np.zeros(0)  # the library compares in the columns' type
-    values = here[here == marker].astype(np.float64).tolist()
+    values: list[float] = []
+    if marked:
+        here = np.array([marker]).astype(dtype)  # the library compares in the columns' type
+        values = here[here == marker].astype(np.float64).tolist()
     for column, fill in zip(columns, statistics.tolist(), strict=True):
         if isinstance(fill, str):
-            raise ModelError(f"SimpleImputer fills in text ({fill[:20]!r})", where=where, do="impute after encoding")
+            filled.append(_filled_text(column, marker, fill, where))
+            continue
         if isinstance(fill, float) and np.isnan(fill) and not getattr(step, "keep_empty_features", False):
             continue  # a column that was all missing is dropped
         if fill == fill:
@@ -218,9 +235,24 @@ def _imputed(step: Any, columns: list[Column], where: str) -> list[Column]:
         filled.append(column.then(identity, np.nan if marked else float(fill), points))
     if step.add_indicator:
         for j in step.indicator_.features_:
-            missing = 0.0 if marked else 1.0
-            filled.append(columns[int(j)].then(_zero, missing, dict.fromkeys(values, 1.0)))
+            missing = 0.0 if marked or isinstance(marker, str) else 1.0
+            if columns[int(j)].fills:
+                raise ModelError("indicators of text that was filled in before", where=where, do="use one imputer")
+            if isinstance(statistics.tolist()[int(j)], str):
+                texts = {marker: 1.0} if isinstance(marker, str) else {}
+                filled.append(replace(columns[int(j)], function=_zero, missing=missing, texts=texts))
+            else:
+                filled.append(columns[int(j)].then(_zero, missing, dict.fromkeys(values, 1.0)))
     return filled
+
+
+def _filled_text(column: Column, marker: Any, fill: str, where: str) -> Column:
+    """A column of text after an imputer, whose marker of missing values may be a text itself."""
+    if column != Column(column.source, missing=column.missing, fills=column.fills, dtype=column.dtype):
+        raise ModelError(f"SimpleImputer fills text into a column that was changed before ({fill[:20]!r})", where=where)
+    seen = marker if isinstance(marker, str) else None
+    fills = {raw: fill if text == seen else text for raw, text in column.fills.items()}
+    return replace(column, fills={seen: fill} | fills, missing=np.nan if seen is None else column.missing)
 
 
 def _zero(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -286,7 +318,19 @@ def _by_category(
         if column.source < 0 or column.points or column.texts is not None:
             raise ModelError("text categories of a column that was changed before", where=where)
         names = {str(value): image for value, image in known}
-        return Column(column.source, lambda x: np.full(len(x), unknown), {}, of_missing, names)
+        if None in column.fills and absent:
+            raise ModelError(
+                "an imputer fills in some missing texts, and the encoder knows others",
+                where=where,
+                do="train on rows whose missing texts are all None, or all NaN",
+            )
+        filled = {raw: names.get(text, unknown) for raw, text in column.fills.items()}
+        of_missing = filled.get(None, of_missing)
+        names |= {raw: image for raw, image in filled.items() if raw is not None}
+        refused = column.missing is None
+        return Column(column.source, lambda x: np.full(len(x), unknown), {}, None if refused else of_missing, names)
+    if column.fills:
+        raise ModelError("text is filled in, and the encoder knows no text", where=where)
     try:
         points = {float(value): image for value, image in known}
     except (TypeError, ValueError):

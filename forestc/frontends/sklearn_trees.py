@@ -30,13 +30,12 @@ from forestc.forest.ir import (
     Provenance,
     Tree,
 )
-from forestc.forest.numbers import FLOAT32, key_value, order_key
+from forestc.forest.numbers import FLOAT32
 from forestc.forest.verify import MAX_COLUMNS
-from forestc.frontends.exact import labels_of, least_float, next_above
+from forestc.frontends.exact import labels_of, least_score, next_above
 
 TREES = {"DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"}
 JUST_ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
-POWER_WINDOW = 64  # scores to either side of an isolation forest's threshold that are asked one by one
 
 
 def finished(
@@ -357,7 +356,13 @@ def read_isolation(model: Any, where: str) -> Forest:
     if expected == 0.0:  # one sample a tree: the library takes 1 for every row's score
         trees = [read_tree(e.tree_, where, (0,), np.zeros((e.tree_.node_count, 1))) for e in model.estimators_]
         expected, bias = 1.0, 1.0
-    least = _least_inlier(offset, where)
+
+    def inlier(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.asarray(-(2.0**-scores) - offset >= 0)
+
+    # The offset is a percentile of the training rows' own values, so that many rows lie on it, and NumPy's power of an
+    # array, which the library takes, is not always that of a single number: the array's is asked.
+    least = least_score(inlier, where)
     return finished(
         model,
         where,
@@ -370,21 +375,3 @@ def read_isolation(model: Any, where: str) -> Forest:
         decision=Decision("threshold", min(max(least, -1e300), 1e300)),
         classes=(-1, 1),
     )
-
-
-def _least_inlier(offset: float, where: str) -> float:
-    """The least score that the library takes for an inlier. Its offset is a percentile of the training rows' own
-    values, so that many rows lie on it, and NumPy's power of an array is not always that of a single number: the
-    array's, which the library takes, is asked."""
-
-    def inlier(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
-        return np.asarray(-(2.0**-scores) - offset >= 0)
-
-    least = least_float(lambda score: bool(inlier(np.array([score]))[0]), 64)
-    if np.isfinite(least):
-        near = key_value(order_key(np.array([least]), 64) + np.arange(-POWER_WINDOW, POWER_WINDOW), 64)
-        if not np.array_equal(inlier(near), near >= least):
-            raise ModelError(
-                "rows near the offset are no inliers from one score on", where=where, do="change the offset_"
-            )
-    return least

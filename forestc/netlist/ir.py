@@ -130,6 +130,10 @@ class Netlist:
     outputs: tuple[tuple[str, Net], ...]
     latency: int
 
+    def __repr__(self) -> str:
+        ports = f"{len(self.inputs):,} inputs, {len(self.outputs):,} outputs"
+        return f"<Netlist {self.name!r:.80}: {len(self.cells):,} cells, {ports}, {self.latency} cycles>"
+
     @property
     def inputs(self) -> tuple[tuple[Net, Input], ...]:
         """(net, cell) of the input ports, in port order."""

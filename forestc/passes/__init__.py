@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from forestc.passes.base import Pass, parse_passes
 from forestc.passes.prune_splits import PruneSplits
@@ -16,9 +17,10 @@ DEFAULT = "simplify,quantize,simplify"
 NOTHING_BUT_NEEDED = "quantize"
 
 
-def passes_from(named: str | Sequence[Pass] | None) -> list[Pass]:
+def passes_from(named: str | Sequence[Pass] | None, scores: float | None = None) -> list[Pass]:
     """The pipeline a `-p` option or a list of passes means: None the default, `none` only what every target needs,
-    which is also added where a list leaves it out. Raises OptionError."""
+    which is also added where a list leaves it out. scores: what `quantize` keeps scores within, where it does not say.
+    Raises OptionError."""
     if named is None:
         named = DEFAULT
     if isinstance(named, str):
@@ -26,4 +28,7 @@ def passes_from(named: str | Sequence[Pass] | None) -> list[Pass]:
     passes = list(named)
     if not any(isinstance(step, Quantize) for step in passes):
         passes.append(Quantize())
+    if scores is not None:
+        open_ = [isinstance(step, Quantize) and step.scores is None for step in passes]
+        passes = [replace(s, scores=scores) if o else s for s, o in zip(passes, open_, strict=True)]  # type: ignore[type-var]
     return passes

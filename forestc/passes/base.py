@@ -25,7 +25,8 @@ class PassResult:
     with `drawn` (trees, rows) only the paths of the rows that each tree was shown.
     tolerance: for an approximate pass the largest change it was allowed. measure: of what: decisions (the share of
     them that changes on the rows; of a regression the largest error over the range of scores) or accuracy (what is
-    lost of it, or of R squared, on rows held out).
+    lost of it, or of R squared, on rows held out). scores: the largest error on the rows, as `LargestError` measures
+    it, that it allows the values after the link; None where it says nothing of them.
     """
 
     forest: Forest
@@ -35,6 +36,7 @@ class PassResult:
     keeps: Literal["decisions", "paths"] = "decisions"
     drawn: NDArray[np.uint8] | None = None
     measure: Literal["decisions", "accuracy"] = "decisions"
+    scores: float | None = None
 
 
 @runtime_checkable
@@ -44,6 +46,14 @@ class Pass(Protocol):
     name: ClassVar[str]
 
     def run(self, forest: Forest, rows: Rows | None) -> PassResult: ...
+
+
+@runtime_checkable
+class Refusing(Protocol):
+    """A pass that can tell before any pass has run that it won't take a model, or its rows."""
+
+    def refuse(self, source: Forest, rows: Rows | None) -> None:
+        """Raises what `run` would raise. source: the model, before all passes."""
 
 
 def print_pass(step: Pass) -> str:

@@ -43,7 +43,7 @@ def lesson(source: Forest, shaped: Forest, rows: Rows) -> Lesson:
         words = encode(shaped, batch.X[chosen])
         nodes = [tree.leaf[leaf_nodes(shaped, tree, words)] for tree in shaped.trees]
         leaves.append(np.stack(nodes).astype(np.int32))
-        truth = truth_of_batch(source, batch, np.full(len(batch.X), -1))[chosen]
+        truth = truth_of_batch(batch, np.full(len(batch.X), -1))[chosen]
         unknown = truth < 0  # no labels, or one of none of the model's classes
         if unknown.any():
             truth = np.where(unknown, answers_of(source, evaluate(source, batch.X[chosen])), truth)

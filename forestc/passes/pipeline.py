@@ -6,6 +6,7 @@
 | exact-on-data | decisions before and after, on the rows; or leaf by leaf, where paths are kept |
 | approximate   | the change measured on the rows, or accuracy on rows held out; refused past the |
 |               | pass's tolerance                                                              |
+| scores within | with any of these: values after the link before and after, on the rows        |
 
 What a pass that may change decisions does to accuracy on held-out rows is measured too.
 """
@@ -21,13 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import CheckError, OptionError
-from forestc.forest.accuracy import Accuracy, answers_of, judges, truth_of_batch
+from forestc.forest.accuracy import Accuracy, LargestError, answers_of, truth_of_batch
 from forestc.forest.boundary import boundary_inputs
-from forestc.forest.evaluate import Evaluation, encode, evaluate, evaluate_words, score_range
+from forestc.forest.evaluate import Evaluation, encode, score_range
 from forestc.forest.ir import Forest
 from forestc.forest.rows import Judged, Rows
 from forestc.forest.verify import verify
-from forestc.passes.base import Guarantee, Pass, PassResult, print_pass
+from forestc.passes.base import Guarantee, Pass, PassResult, Refusing, print_pass
+from forestc.passes.quick_evaluation import evaluate_quickly
 
 MOST_BOUNDARY_INPUTS = 20_000
 
@@ -39,7 +41,8 @@ class Step:
     keeps: what of the rows an exact-on-data pass leaves alone, in words. change: share of decisions (of a regression
     error over the range of scores) that changed on the rows. held_out: {rows, measure, before, after, lost} on the
     rows held out, where there are some; measure is accuracy, R squared, or agreement with the model where there are no
-    labels.
+    labels. scores: the largest error of values after the link that was allowed on the rows, and None where that was
+    left open.
     """
 
     name: str
@@ -49,11 +52,13 @@ class Step:
     change: float
     keeps: str = ""
     held_out: dict[str, Any] | None = None
+    scores: float | None = None
 
     @property
     def promise(self) -> str:
-        """The guarantee, and where it is not that of decisions, of what."""
-        return f"{self.guarantee} ({self.keeps})" if self.keeps not in ("", "decisions") else self.guarantee
+        """The guarantee, where it is not that of decisions of what, and what is promised of scores."""
+        told = f"{self.guarantee} ({self.keeps})" if self.keeps not in ("", "decisions") else self.guarantee
+        return told if self.scores is None else f"{told}, scores within {self.scores:g} on the rows"
 
 
 def run_passes(
@@ -63,6 +68,9 @@ def run_passes(
     progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[Forest, list[Step]]:
     """The forest after all passes, and what each did. Raises CheckError for a broken promise."""
+    for step in passes:
+        if isinstance(step, Refusing):
+            step.refuse(forest, rows)
     names = [print_pass(step) for step in passes]
     forests, results = [forest], []
     for name, step in zip(names, passes, strict=True):
@@ -77,7 +85,8 @@ def run_passes(
     watches = [_Watch(n, *pair, r) for n, pair, r in zip(names, pairwise(forests), results, strict=True)]
     for batch in rows.batches() if rows is not None else ():
         # one evaluation of each forest serves the pass before it and the pass after it
-        for watch, pair in zip(watches, pairwise([evaluate(f, batch.X) for f in forests]), strict=True):
+        said = [evaluate_quickly(forest, encode(forest, batch.X)) for forest in forests]
+        for watch, pair in zip(watches, pairwise(said), strict=True):
             watch.on_rows(*pair)
     for watch in watches:
         watch.on_boundary(rows)
@@ -95,9 +104,9 @@ def _held_out(forests: Sequence[Forest], rows: Rows) -> tuple[list[Accuracy], st
     accuracy = [Accuracy(forest.decides) for forest in forests]
     labelled = False
     for batch in rows.batches():
-        labelled |= batch.truth is not None and judges(forests[0])
-        answers = [answers_of(forest, evaluate(forest, batch.X)) for forest in forests]
-        truth = truth_of_batch(forests[0], batch, answers[0])
+        labelled |= batch.truth is not None
+        answers = [answers_of(forest, evaluate_quickly(forest, encode(forest, batch.X))) for forest in forests]
+        truth = truth_of_batch(batch, answers[0])
         for measured, said in zip(accuracy, answers, strict=True):
             measured.add(said, truth)
     if not accuracy[0].rows:
@@ -120,6 +129,7 @@ class _Watch:
         self.error, self.low, self.high = 0.0, np.inf, -np.inf
         self.held_out: dict[str, Any] | None = None
         self.loss = 0.0
+        self.values = LargestError(before, after)
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
         if self.paths:
@@ -128,6 +138,8 @@ class _Watch:
         if self.exact:
             _compare_exactly(self.name, old, new)
         self.changed += int(_different(old, new).sum())
+        if self.result.scores is not None:
+            self.values.add(old.values, new.values)
         if not self.before.decides:
             old_scores = old.scores * (self.before.scale or 1.0)
             error = np.abs(new.scores * (self.after.scale or 1.0) - old_scores)
@@ -143,7 +155,7 @@ class _Watch:
         for inputs in boundary_inputs(self.before, base, most=MOST_BOUNDARY_INPUTS):
             self.inputs += len(inputs)
             _compare_exactly(
-                self.name, evaluate_words(self.before, inputs), evaluate_words(self.after, inputs[:, kept])
+                self.name, evaluate_quickly(self.before, inputs), evaluate_quickly(self.after, inputs[:, kept])
             )
 
     def _compare_paths(self, old: Evaluation, new: Evaluation) -> None:
@@ -176,7 +188,16 @@ class _Watch:
         conditions = [self.before.distinct_conditions(), self.after.distinct_conditions()]
         report = {"distinct_conditions": conditions, **self.result.report}
         change = self.verdict()
-        return Step(self.name, self.result.guarantee, report, self.inputs, change, keeps, self.held_out)
+        if self.result.scores is not None:
+            report["scores_error"] = self.values.share
+            if self.values.share > self.result.scores:
+                raise CheckError(
+                    f"{self.name} changes scores by {self.values.share:.3g} at worst; allowed are "
+                    f"{self.result.scores:g}",
+                    do="allow more, or give it more leaf_bits, or input=ordered, which keeps all paths",
+                )
+        told = (self.name, self.result.guarantee, report, self.inputs, change, keeps, self.held_out)
+        return Step(*told, self.result.scores)
 
     def verdict(self) -> float:
         """The change on the rows: share of decisions, or error over the range of scores. Raises CheckError where it, or

@@ -41,15 +41,18 @@ GIVE_UP = 4  # prices in a row that cost too much
 
 @dataclass(frozen=True)
 class PruneSplits:
-    """Options, on top of what rows are held out.
+    """Makes leaves of splits that rows hardly need, and fits what is left to the rows: fewer LUTs. After quantize.
+
+    Promises: approximate: judged on rows held out, and refused past the tolerance. With keep=decisions exact-on-data.
 
     keep: accuracy (on rows held out, within the tolerance) or decisions (of all rows, exact-on-data).
     tolerance: the accuracy that may be lost on rows held out.
     price: auto (the highest that keep allows), or how much loss a LUT is worth, in units of one row's.
     leaf_bits: same (as many as leaves have), or a number of bits.
     rewire: whether splits may compare what other splits of the forest compare.
-    copies: of each row with values mixed; mix: share of its values that comes from other rows of its class. seed: of
-    the mixing.
+    copies: of each row with values mixed.
+    mix: share of a copy's values that comes from other rows of its class.
+    seed: of the mixing.
     """
 
     keep: str = "accuracy"
@@ -80,18 +83,22 @@ class PruneSplits:
         if not _whole(self.seed) or self.seed < 0:
             raise OptionError(f"prune-splits: seed={self.seed}", do="use a whole number from 0 on")
 
+    def refuse(self, source: Forest, rows: Rows | None) -> None:
+        if source.parts or not source.decides:
+            raise OptionError("prune-splits is for models that decide on one class", do="leave it out")
+        if rows is None or (self.keep == "accuracy" and not isinstance(rows, Judged)):
+            missing = "rows" if rows is None else "rows held out"
+            raise OptionError(f"prune-splits needs {missing}", do="give --held-out FILE or 0.2, or keep=decisions")
+
     def run(self, forest: Forest, rows: Rows | None) -> PassResult:
         """Approximate, or with keep=decisions exact-on-data. Raises OptionError, or ModelError for a forest that is not
         quantised."""
         if not forest.quantised:
             raise ModelError("prune-splits works on integer forests", do="put quantize before it")
-        if forest.parts or not forest.decides:
-            raise OptionError("prune-splits is for models that decide on one class", do="leave it away")
+        self.refuse(forest, rows)
         if any(tree.outputs != tuple(range(tree.outputs[0], tree.outputs[-1] + 1)) for tree in forest.trees):
-            raise OptionError("prune-splits: a tree's outputs do not follow one another", do="leave it away")
-        if rows is None or (self.keep == "accuracy" and not isinstance(rows, Judged)):
-            missing = "rows" if rows is None else "rows held out"
-            raise OptionError(f"prune-splits needs {missing}", do="give --held-out FILE or 0.2, or keep=decisions")
+            raise OptionError("prune-splits: a tree's outputs do not follow one another", do="leave it out")
+        assert rows is not None
         ensemble = _Ensemble(forest, self, rows.rows if isinstance(rows, Judged) else rows)
         if self.keep == "decisions":
             best, tried = self._keeping_decisions(forest, ensemble, rows)
@@ -178,7 +185,7 @@ def _lost(before: Forest, after: Forest, rows: Rows) -> tuple[float, float]:
     moved = 0
     for batch in rows.batches():
         old, new = (answers_of(forest, evaluate(forest, batch.X)) for forest in (before, after))
-        truth = truth_of_batch(before, batch, old)
+        truth = truth_of_batch(batch, old)
         was.add(old, truth)
         now.add(new, truth)
         moved += int(((old == truth) != (new == truth)).sum())
@@ -360,7 +367,7 @@ def _lesson(
     for batch in rows.batches():
         own = encode(forest, batch.X)
         said = evaluate_words(forest, own).index
-        truth = said if options.keep == "decisions" else truth_of_batch(forest, batch, said)
+        truth = said if options.keep == "decisions" else truth_of_batch(batch, said)
         words.append(own)
         labels.append(np.where(truth < 0, said, truth).astype(np.int64))
     if not words or not sum(map(len, words)):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import ModelError, OptionError
-from forestc.forest.accuracy import Accuracy, answers_of, truth_of_batch
+from forestc.forest.accuracy import Accuracy, LargestError, answers_of, truth_of_batch
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.evaluate import decide, encode, evaluate, judged, leaf_nodes, score_range
 from forestc.forest.ir import NO_SET, Aggregate, Combine, Decision, Forest, Link, Member, Part, Tree
@@ -31,6 +31,7 @@ from forestc.passes.observation import observe
 
 MOST_LEAF_BITS = 32
 SEARCHED_LEAF_BITS = 16
+SEARCHED_SCORE_BITS = 24
 MOST_FITTED_BITS = 4
 MOST_SCORE_BITS = 60
 MOST_VOTES = 1 << 20
@@ -39,7 +40,10 @@ NEGLIGIBLE = 2.0**-30  # of a score: float32, which most libraries add in, loses
 
 @dataclass(frozen=True)
 class Quantize:
-    """Options.
+    """From floats to integers: features, thresholds and leaves. Everything that is written equals its result.
+
+    Promises: exact-on-data where no decision of the given rows changes; else approximate: measured, and refused past
+    the tolerance.
 
     input: auto (integers as they are; else fixed point with the fewest bits that change no row's path;
     else ordered), fixed, or ordered (the float's order-preserving key: always exact, widest).
@@ -52,6 +56,9 @@ class Quantize:
     scores on the rows, that may change; with fit the accuracy that may be lost on rows held out.
     fit: leaves are fitted together on the rows, for their right classes, instead of rounded one by one: one or two
     bits are often enough. leaf_bits=auto are then the fewest, up to 4, within the tolerance.
+    scores: largest error on the rows of the values after the link: of a probability as it is (0.001), of anything else
+    as a share of the range of the model's own values on the rows. leaf_bits=auto are then the fewest that keep this,
+    too. By default leaf bits are chosen for decisions alone, and probabilities may move far.
     """
 
     input: str = "auto"
@@ -61,6 +68,7 @@ class Quantize:
     tolerance: float = 0.01
     fit: bool = False
     formats: Mapping[str, str] | None = None
+    scores: float | None = None
     name: ClassVar[str] = "quantize"
 
     def __post_init__(self) -> None:
@@ -76,6 +84,13 @@ class Quantize:
             raise OptionError(f"quantize: fit={self.fit}", do="use true or false")
         if not isinstance(self.tolerance, int | float) or not 0 <= self.tolerance <= 1:
             raise OptionError(f"quantize: tolerance={self.tolerance}", do="use a share from 0 to 1")
+        given = isinstance(self.scores, int | float) and not isinstance(self.scores, bool)
+        if self.scores is not None and not (given and 0 < self.scores <= 1):
+            raise OptionError(f"quantize: scores={self.scores}", do="use an error above 0 and up to 1, such as 0.001")
+        if self.scores is not None and self.fit:
+            raise OptionError(
+                "quantize: leaves that are fitted for classes keep no scores", do="leave fit or scores out"
+            )
 
     def run(self, forest: Forest, rows: Rows | None) -> PassResult:
         """The integer forest. Without rows, inputs are ordered and leaf_bits must be a number.
@@ -85,7 +100,7 @@ class Quantize:
         if forest.quantised:
             raise ModelError("the forest is quantised already")
         source, forest = forest, _one_sum(forest)
-        if rows is None and (self.leaf_bits == "auto" or self.input != "ordered"):
+        if rows is None and (self.leaf_bits == "auto" or self.input != "ordered" or self.scores is not None):
             raise OptionError("quantize needs rows", do="give rows, or input=ordered and a number of leaf_bits")
         if self.fit and not isinstance(rows, Judged):
             raise OptionError(
@@ -103,13 +118,18 @@ class Quantize:
             else:
                 formats.append(choose(feature.number, feature.raw, missing[-1], freedom, self.input, most))
         shaped = _with_words(forest, formats, missing)
-        bits = range(1, SEARCHED_LEAF_BITS + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
+        searched = SEARCHED_LEAF_BITS if self.scores is None else SEARCHED_SCORE_BITS
+        bits = range(1, searched + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
         rounded = _round_parts if forest.parts else lambda f, b: _round_leaves(_one_output(f), b)
         if self.fit and isinstance(rows, Judged):
             return self._fitted(source, forest, shaped, rows, formats)
         candidates = [rounded(forest, b) for b in bits]
-        measured = _measure(source, shaped, candidates, rows)
-        best = min(range(len(candidates)), key=lambda c: (max(measured.change[c], self._goal(forest)), bits[c]))
+        measured = _measure(source, shaped, candidates, rows, values=self.scores is not None)
+        fine = list(range(len(candidates)))
+        if self.scores is not None and measured.rows:
+            allowed = max(self.scores, min(measured.values))  # the pipeline refuses what is past the first
+            fine = [c for c in fine if measured.values[c] <= allowed]
+        best = min(fine, key=lambda c: (max(measured.change[c], self._goal(forest)), bits[c]))
         result = _with_leaves(shaped, candidates[best])
         change, kept = measured.change[best], measured.rows > 0
         report = {
@@ -126,8 +146,8 @@ class Quantize:
             ),
         }
         if forest.decides and kept and change == 0:
-            return PassResult(result, "exact-on-data", report)
-        return PassResult(result, "approximate", report, tolerance=float(self.tolerance))
+            return PassResult(result, "exact-on-data", report, scores=self.scores)
+        return PassResult(result, "approximate", report, tolerance=float(self.tolerance), scores=self.scores)
 
     def _fitted(
         self, source: Forest, forest: Forest, shaped: Forest, rows: Judged, formats: list[Format]
@@ -154,8 +174,9 @@ class Quantize:
         return PassResult(found[best], "approximate", report, tolerance=float(self.tolerance), measure="accuracy")
 
     def _goal(self, forest: Forest) -> float:
-        """A change not worth more leaf bits: none for decisions, a tenth of the tolerance for values."""
-        return 0.0 if forest.decides else self.tolerance / 10
+        """A change not worth more leaf bits: none for decisions, a tenth of the tolerance for values; all of it where
+        `scores` says how near they are to be."""
+        return 0.0 if forest.decides else self.tolerance / (10 if self.scores is None else 1)
 
 
 def _held_out_accuracy(source: Forest, forest: Forest, rows: Rows) -> float:
@@ -163,7 +184,7 @@ def _held_out_accuracy(source: Forest, forest: Forest, rows: Rows) -> float:
     for batch in rows.batches():
         model = answers_of(source, evaluate(source, batch.X))
         said = model if forest is source else answers_of(forest, evaluate(forest, batch.X))
-        accuracy.add(said, truth_of_batch(source, batch, model))
+        accuracy.add(said, truth_of_batch(batch, model))
     return accuracy.share or 0.0
 
 
@@ -220,12 +241,13 @@ class _Leaves:
 @dataclass(frozen=True)
 class _Measured:
     """change[c]: share of rows whose decision candidate c changes, or its largest error over the range
-    of scores; changed[c]: the same in rows."""
+    of scores; changed[c]: the same in rows. values[c]: its `LargestError` after the link, where that was asked for."""
 
     change: list[float]
     changed: list[int]
     paths_changed: int
     rows: int
+    values: list[float]
 
 
 def _one_output(forest: Forest) -> Forest:
@@ -412,13 +434,16 @@ def _with_leaves(shaped: Forest, leaves: _Leaves) -> Forest:
     )
 
 
-def _measure(forest: Forest, shaped: Forest, candidates: list[_Leaves], rows: Rows | None) -> _Measured:
-    """What each candidate changes on the rows: one pass over them for all candidates."""
+def _measure(
+    forest: Forest, shaped: Forest, candidates: list[_Leaves], rows: Rows | None, *, values: bool
+) -> _Measured:
+    """What each candidate changes on the rows: one pass over them for all candidates. values: after the link, too."""
     changed_rows = [0] * len(candidates)
     errors = [0.0] * len(candidates)
     paths = total_rows = 0
     low, high = math.inf, -math.inf
-    finished = [_with_leaves(shaped, leaves) for leaves in candidates] if forest.parts else []
+    finished = [_with_leaves(shaped, leaves) for leaves in candidates] if forest.parts or values else []
+    moved = [LargestError(forest, one) for one in finished]
     for batch in rows.batches() if rows is not None else ():
         truth = evaluate(forest, batch.X)
         words = encode(shaped, batch.X)
@@ -430,8 +455,10 @@ def _measure(forest: Forest, shaped: Forest, candidates: list[_Leaves], rows: Ro
         low, high = min(low, float(truth.scores.min())), max(high, float(truth.scores.max()))
         for place, leaves in enumerate(candidates):
             scores = np.tile(leaves.bias, (len(words), 1))
-            for values, outputs, leaf in zip(leaves.values, leaves.outputs, reached, strict=True):
-                scores[:, list(outputs)] += values[leaf]
+            for own, outputs, leaf in zip(leaves.values, leaves.outputs, reached, strict=True):
+                scores[:, list(outputs)] += own[leaf]
+            if values:
+                moved[place].add(truth.values, judged(finished[place], ids, scores).values)
             if not forest.decides:
                 error = np.abs(scores * leaves.scale - truth.scores).max()
                 errors[place] = max(errors[place], float(error))
@@ -443,7 +470,7 @@ def _measure(forest: Forest, shaped: Forest, candidates: list[_Leaves], rows: Ro
                 index = decide(leaves.decision, scores, scores)
                 changed_rows[place] += int((index != truth.index).sum())
     if not total_rows:
-        return _Measured([math.nan] * len(candidates), changed_rows, 0, 0)
+        return _Measured([math.nan] * len(candidates), changed_rows, 0, 0, [])
     spread = score_range(low, high)
     change = [count / total_rows for count in changed_rows] if forest.decides else [e / spread for e in errors]
-    return _Measured(change, changed_rows, paths, total_rows)
+    return _Measured(change, changed_rows, paths, total_rows, [one.share for one in moved])

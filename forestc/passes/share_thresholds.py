@@ -37,7 +37,10 @@ DEFAULT_TOLERANCE = 0.01
 
 @dataclass(frozen=True)
 class ShareThresholds:
-    """Options.
+    """Moves thresholds of one feature together, so that comparators get fewer and narrower.
+
+    Promises: exact-on-data: no path of a given row changes. With path_change, exceptions, kmeans, budget or tolerance
+    approximate: judged on rows held out, and refused past the tolerance.
 
     rows: all, or per-tree: each tree keeps the paths of the rows it was trained on, drawn again as scikit-learn drew
     them (problem 3); the rows must be the training rows in their order.

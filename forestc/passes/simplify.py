@@ -20,6 +20,11 @@ from forestc.passes.base import PassResult
 
 @dataclass(frozen=True)
 class Simplify:
+    """Removes conditions that no input can tell, and features that no condition reads.
+
+    Promises: exact: the same scores and decisions for every input.
+    """
+
     name: ClassVar[str] = "simplify"
 
     def run(self, forest: Forest, rows: Rows | None) -> PassResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -96,7 +96,7 @@ class Search:
                 batch = Batch(batch.X[:room], None if batch.truth is None else batch.truth[:room])
             columns = columns_of(forest, batch)
             answers = _answers(forest, columns, task)
-            truth = truth_of_batch(forest, batch, answers)
+            truth = truth_of_batch(batch, answers)
             kept.append((columns, truth, errors(forest, answers, truth)))
             rows += len(batch.X)
             if rows >= MOST_JUDGED:
@@ -198,7 +198,7 @@ def _answers(
 ) -> NDArray[Any]:
     """What the forest, with other thresholds if some are given, answers: as the evaluator, but compiled down to the
     leaves."""
-    trees = task.trees if thresholds is None else replace(task.trees, threshold=thresholds)
+    trees = task.trees if thresholds is None else task.trees._replace(threshold=thresholds)
     leaves = reached(columns, trees)
     total = start_scores(forest, columns.shape[1])
     for tree, root, nodes in zip(forest.trees, trees.roots.tolist(), leaves, strict=True):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
 from forestc.passes.pipeline import Step
-from forestc.report.tables import estimate_tables, pass_tables
+from forestc.report.tables import estimate_tables, filled, pass_tables, synth_tables, visible
+
+LONGEST = 80
+_SPECIAL = re.compile(r"[\\`*_\[\]<>&|~$@:#]")  # what may open or close markup, or make a link of plain text
+_WEB = re.compile(r"(www)\.", re.IGNORECASE)
 
 _PROMISES = {
     "exact": "same scores and decisions for every input",
@@ -23,18 +28,11 @@ def compile_report(
     netlist: Netlist,
     steps: Sequence[Step],
     figures: Mapping[str, Any],
+    made: Mapping[str, Any],
     files: Mapping[str, str],
 ) -> str:
-    """Markdown tables. Deterministic: no times in it."""
-    quality = "accuracy" if forest.decides else "R squared"
-    before, after = figures["accuracy"]["model"], figures["accuracy"]["compiled"]
-    told = source.provenance
-    summary = [
-        ("source", f"{told.source} {told.version}".strip()),
-        ("rows measured on", f"{figures['rows']}"),
-        (f"{quality} of the model", _share(before)),
-        (f"{quality} of the compiled forest", _share(after)),
-        ("agreement", _share(figures["agreement"])),
+    """Markdown tables. made: the manifest's field. Deterministic: no times in it."""
+    sizes = [
         ("trees", f"{len(forest.trees)}"),
         ("nodes, before and after the passes", f"{source.n_nodes}, {forest.n_nodes}"),
         ("conditions of all nodes", f"{figures['conditions']}"),
@@ -42,42 +40,98 @@ def compile_report(
         ("comparator bits", f"{figures['comparator_bits']}"),
         ("latency", f"{netlist.latency} cycles"),
     ]
-    promises = [(f"`{step.name}`", step.promise, _PROMISES[step.guarantee], f"{step.inputs_checked}") for step in steps]
+    promises = [(_code(step.name), step.promise, _PROMISES[step.guarantee], f"{step.inputs_checked}") for step in steps]
 
-    def made(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-        return [title, *_table(head, rows)]
+    def section(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+        cells = [[_escaped(cell) for cell in row] for row in rows]
+        return [f"## {_escaped(title)}", "", *_table(head, cells), ""]
 
-    passes = [
-        line
-        for title, *lines in [
-            *pass_tables(figures["passes"], made),
-            *estimate_tables(figures.get("estimate", []), made),
-        ]
-        for line in (f"## {title}", "", *lines, "")
+    later = [
+        *pass_tables(figures["passes"], section),
+        *estimate_tables(figures.get("estimate", []), section),
+        *(synth_tables("synthesis", made["synthesis"], section) if "synthesis" in made else []),
     ]
     ports = [
         (_cell(feature.name), f"`{feature.number}`", f"{feature.column}", "yes" if feature.missing else "no")
         for feature in forest.features
     ]
-    sizes = [(f"`{path}`", f"{len(text.encode())}") for path, text in sorted(files.items())]
+    bytes_of = [(_code(path), f"{len(text.encode())}") for path, text in sorted(files.items())]
     return "\n".join(
         [
             f"# {_cell(forest.name)}",
             "",
-            *_table(("what", "figure"), summary),
+            *_accuracy(made["accuracy"]),
+            "",
+            *_table(("what", "figure"), sizes),
             "",
             "Everything written equals the quantised forest (`quantised.forest`) on every input word, bit for bit:",
             "`forestc check` shows it. How the quantised forest relates to the model is what the passes promise:",
             "",
             *_table(("pass", "guarantee", "meaning", "inputs checked"), promises),
             "",
-            *passes,
+            *(line for lines in later for line in lines),
+            "## features",
+            "",
             *_table(("feature", "words", "column of the rows", "may be missing"), ports),
             "",
-            *_table(("file", "bytes"), sizes),
+            *_made(made),
+            "## files",
+            "",
+            *_table(("file", "bytes"), bytes_of),
             "",
         ]
     )
+
+
+def _accuracy(told: Mapping[str, Any]) -> list[str]:
+    """What was measured, with held-out rows beside the given ones, and which rows these are."""
+    given, held_out = told["given"], told["held_out"]
+    both = [given] if held_out is None else [given, held_out]
+    rows = [
+        ("rows", *(f"{on['rows']}" for on in both)),
+        (f"{told['measure']} of the model", *(_share(on["model"]) for on in both)),
+        (f"{told['measure']} of the compiled forest", *(_share(on["compiled"]) for on in both)),
+        ("agreement with the model", *(_share(on["agreement"]) for on in both)),
+    ]
+    if given["largest_error"] is not None:
+        rows.append(("largest error of a score", *(f"{on['largest_error']:.4g}" for on in both)))
+    head = ("what", "on the given rows", *(["on the rows held out"] if held_out else []))
+    note = [
+        f"The given rows: measured on {told['measured_on']}. On other rows accuracy and agreement may be lower:",
+        "`forestc check` measures them on rows that neither the model nor the passes have seen.",
+    ]
+    return [*_table(head, rows), "", *note]
+
+
+def _made(made: Mapping[str, Any]) -> list[str]:
+    """How the folder was made: the command, options, versions, the model and the rows."""
+    command = ["", f"    {visible(made['command'])}", ""] if made["command"] else [""]
+    options = [(_code(key), _option(value)) for key, value in made["options"].items() if value not in (None, False, [])]
+    sources = [
+        (what, _cell(told.get("file") or told.get("class") or _of_array(told)), told.get("sha256", ""))
+        for what, told in (("model", made["model"]), ("rows", made["rows"]), ("rows held out", made["held_out"]))
+        if told is not None
+    ]
+    return [
+        "## how it was made",
+        *command,
+        *_table(("option", "value"), options),
+        "",
+        *_table(("input", "what", "SHA-256"), sources),
+        "",
+        *_table(("library", "version"), [(_cell(name), _cell(version)) for name, version in made["versions"].items()]),
+        "",
+    ]
+
+
+def _of_array(told: Mapping[str, Any]) -> str:
+    if "share" in told:
+        return f"{told['share']:g} of the given rows, set aside"
+    return f"array of shape ({', '.join(map(str, told['shape']))})"
+
+
+def _option(value: Any) -> str:
+    return _code(", ".join(map(str, value)) if isinstance(value, list) else "yes" if value is True else str(value))
 
 
 def _share(value: float | None) -> str:
@@ -85,10 +139,23 @@ def _share(value: float | None) -> str:
 
 
 def _cell(text: str) -> str:
-    safe = "".join(c if c.isprintable() and c not in "|<>&`*_[]\\" else " " for c in text)
-    return safe[:80]
+    """A name from a model file: as it is, unless it is very long."""
+    return _escaped(text if len(text) <= LONGEST else text[: LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}")
+
+
+def _escaped(text: str) -> str:
+    """The text so that Markdown shows it as it is, on one line: no markup, no links, no end of a table's cell."""
+    return _WEB.sub(r"\1\\.", _SPECIAL.sub(r"\\\g<0>", visible(text)))
+
+
+def _code(text: str) -> str:
+    """The text as a code span of a table's cell."""
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    pad = " " if text[:1] in ("`", " ", "") or text[-1:] in ("`", " ") else ""
+    return fence + pad + visible(text).replace("|", "\\|") + pad + fence
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    head, rows = filled(head, rows)
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return lines + ["| " + " | ".join(row) + " |" for row in rows]

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
 
 from rich.table import Table
 from rich.text import Text
 
 from forestc.checks.run import CheckResult
-from forestc.forest.ir import Forest
-from forestc.forest.numbers import Category
+from forestc.forest.summary import shown
 
 T = TypeVar("T")
 
 
-def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A plain table; every column but the first is aligned right. Cell texts are shown as they are."""
+def table(
+    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], justify: Literal["left", "right"] = "right"
+) -> Table:
+    """A plain table; every column but the first is aligned right, or as `justify` says. Cell texts are shown as they
+    are, columns that say nothing are left out."""
+    head, rows = filled(head, rows)
     result = Table(title=Text(title), title_justify="left")
     for index, name in enumerate(head):
-        result.add_column(name, justify="left" if index == 0 else "right", overflow="fold")
+        result.add_column(name, justify="left" if index == 0 else justify, overflow="fold")
     for row in rows:
-        result.add_row(*(Text(_visible(cell)) for cell in row))
+        result.add_row(*(Text(visible(cell)) for cell in row))
     return result
 
 
-def _visible(text: str) -> str:
-    # names come from model files: no escape sequence of theirs reaches the terminal
+def filled(head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[Sequence[str], list[Sequence[str]]]:
+    """Heads and rows without the columns that hold nothing, or only dashes, in every row. The first one stays."""
+    kept = [c for c in range(len(head)) if not c or not rows or any(row[c] not in ("", "-") for row in rows)]
+    return [head[c] for c in kept], [[row[c] for c in kept] for row in rows]
+
+
+def visible(text: str) -> str:
+    """The text without control characters: names come from model files, and no escape sequence of theirs reaches the
+    terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
@@ -35,59 +46,53 @@ def share(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.2f} %"
 
 
-def inspect_figures(forest: Forest) -> dict[str, Any]:
-    """The keys of `forestc inspect --json`."""
-    used = forest.features_used()
-    return {
-        "name": forest.name,
-        "source": f"{forest.provenance.source} {forest.provenance.version}".strip(),
-        "trees": len(forest.trees),
-        "nodes": forest.n_nodes,
-        "leaves": forest.n_leaves,
-        "depth": forest.depth,
-        "features": forest.columns,
-        "features_used": len(used),
-        "distinct_conditions": forest.distinct_conditions(),
-        "outputs": forest.n_outputs,
-        "classes": [list(part.classes) for part in forest.targets] if len(forest.targets) > 1 else list(forest.classes),
-        "missing": any(forest.features[i].missing for i in used),
-        "categorical": any(isinstance(forest.features[i].number, Category) for i in used),
-        "parts": len(forest.parts),
-        "combine": forest.combine.kind if forest.parts else "none",
-        "aggregate": _kinds(part.aggregate.kind for part in forest.parts or (forest.whole,)),
-        "link": _kinds(part.link.kind for part in forest.parts or (forest.whole,)),
-        "decision": _kinds(part.decision.kind for part in forest.parts or (forest.whole,)),
-        "quantised": forest.quantised,
-    }
-
-
-def _kinds(kinds: Iterable[str]) -> str:
-    """Different kinds, in order of appearance."""
-    return ", ".join(dict.fromkeys(kinds))
-
-
 def figures_table(title: str, figures: Mapping[str, Any]) -> Table:
     """Two columns: what, figure."""
-
-    def shown(value: Any) -> str:
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        if isinstance(value, list):
-            return ", ".join(map(str, value[:12])) + (f" and {len(value) - 12} more" if len(value) > 12 else "")
-        return f"{value:,}" if isinstance(value, int) else str(value)
-
     rows = [(key.replace("_", " "), shown(value)) for key, value in figures.items()]
     return table(title, ("what", "figure"), [(key, value or "none") for key, value in rows])
 
 
-def compile_tables(figures: Mapping[str, Any], regression: bool) -> list[Table]:
-    """What `forestc compile` prints."""
-    quality = "R squared" if regression else "accuracy"
+def inspect_tables(title: str, figures: Mapping[str, Any]) -> list[Table]:
+    """What `forestc inspect` prints."""
+    apart = ("compiled", "per_feature")
+    tables = [figures_table(title, {key: value for key, value in figures.items() if key not in apart})]
+    if "compiled" in figures:
+        tables.append(figures_table("what was written", figures["compiled"]))
+
+    def number(value: float | None) -> str:
+        return "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+
     rows = [
-        (f"{quality}, model", share(figures["accuracy"]["model"])),
-        (f"{quality}, compiled", share(figures["accuracy"]["compiled"])),
-        ("agreement with the model", share(figures["agreement"])),
-        ("rows measured on", f"{figures['rows']:,}"),
+        (
+            told["name"],
+            f"{told['column']}",
+            told["type"],
+            "yes" if told["missing"] else "no",
+            "-" if told["words"] is None else "{:,} to {:,}".format(*told["words"]),
+            f"{told['uses']:,}",
+            f"{told['conditions']:,}",
+            number(told["lowest"]),
+            number(told["highest"]),
+        )
+        for told in sorted(figures["per_feature"], key=lambda told: -told["uses"])
+        if told["uses"]
+    ]
+    heads = ("feature", "column", "type", "missing", "words", "nodes", "conditions", "lowest threshold", "highest")
+    return [*tables, table("features that are read, the most used first", heads, rows)]
+
+
+def compile_tables(figures: Mapping[str, Any]) -> list[Table]:
+    """What `forestc compile` prints."""
+    measured = figures["measured"]
+    given, held_out, quality = measured["given"], measured["held_out"], measured["measure"]
+    both = [given] if held_out is None else [given, held_out]
+    quality_rows = [
+        (f"{quality}, model", *(share(on["model"]) for on in both)),
+        (f"{quality}, compiled", *(share(on["compiled"]) for on in both)),
+        ("agreement with the model", *(share(on["agreement"]) for on in both)),
+        ("rows measured on", *(f"{on['rows']:,}" for on in both)),
+    ]
+    rows = [
         ("conditions of all nodes", f"{figures['conditions']:,}"),
         ("comparators: distinct conditions", f"{figures['distinct_conditions']:,}"),
         ("comparator bits", f"{figures['comparator_bits']:,}"),
@@ -95,9 +100,11 @@ def compile_tables(figures: Mapping[str, Any], regression: bool) -> list[Table]:
     ]
     seconds = [(stage, f"{took:.1f}") for stage, took in figures["seconds"].items()]
     seconds.append(("all", f"{sum(figures['seconds'].values()):.1f}"))
-    device = synth_tables(figures["name"], figures["synthesis"]) if "synthesis" in figures else []
+    device = synth_tables(figures["name"], figures["synthesis"], table) if "synthesis" in figures else []
+    heads = ("what", "given rows", "held-out rows")[: 1 + len(both)]
     return [
         table(f"{figures['name']}: {', '.join(figures['targets'])} in {figures['out']}", ("what", "figure"), rows),
+        table(f"the given rows are {measured['measured_on']}", heads, quality_rows),
         *pass_tables(figures["passes"], table),
         *estimate_tables(figures.get("estimate", []), table),
         *device,
@@ -176,8 +183,29 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> 
     return tables
 
 
-def synth_tables(name: str, figures: Mapping[str, Any]) -> list[Table]:
-    """What `forestc synth` prints."""
+def passes_tables(figures: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """What `forestc passes` prints."""
+    return [
+        table("passes", ("pass", "promises", "for"), [(f["name"], f["promises"], f["for"]) for f in figures], "left")
+    ]
+
+
+def pass_guide_tables(figures: Mapping[str, Any]) -> list[Table]:
+    """What `forestc passes NAME` prints."""
+
+    def spelt(value: Any) -> str:
+        return value if isinstance(value, str) else json.dumps(value)
+
+    about = [("for", figures["for"]), ("promises", figures["promises"])]
+    rows = [(told["name"], told["type"], spelt(told["default"]), told["meaning"]) for told in figures["options"]]
+    heads = ("option", "type", "default", "meaning")
+    name = figures["name"]
+    options = [table(f"{name}{{option=value,...}}", heads, rows, "left")] if rows else []
+    return [table(name, ("what", ""), about, "left"), *options]
+
+
+def synth_tables(name: str, figures: Mapping[str, Any], made: Callable[..., T]) -> list[T]:
+    """What `forestc synth` prints. made: a table from title, heads, rows."""
     told = figures.get("estimate")
 
     def beside(shown: str, key: str) -> str:
@@ -199,9 +227,9 @@ def synth_tables(name: str, figures: Mapping[str, Any]) -> list[Table]:
         rows.append(("logic cells placed", f"{placed['used']:,} of {placed['available']:,}"))
         filled = round(20 * part)
         rows.append(("of the device", f"{'█' * filled}{'░' * (20 - filled)} {100 * part:.1f} %"))
-    rows += [(f"time, {stage}", f"{took:.1f} s") for stage, took in figures["seconds"].items()]
+    rows += [(f"time, {stage}", f"{took:.1f} s") for stage, took in figures.get("seconds", {}).items()]
     rows.append(("tools", ", ".join(figures["tools"])))
-    return [table(f"{name} on {figures['device']}", ("what", "figure"), rows)]
+    return [made(f"{name} on {figures['device']}", ("what", "figure"), rows)]
 
 
 def _judged(value: float | None) -> str:

@@ -22,6 +22,8 @@ DEVICES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "ecp5-45k": ("ecp5", ("--45k", "--out-of-context")),
     "ecp5-85k": ("ecp5", ("--85k", "--out-of-context")),
 }
+CAPACITY = {"ice40-hx8k": 7680, "ice40-up5k": 5280, "ecp5-25k": 24288, "ecp5-45k": 43848, "ecp5-85k": 83640}
+_TOO_LARGE = re.compile(r"no BELs remaining|[Uu]nable to (place|find)|[Ff]ailed to (place|expand)|too large|no more")
 LOGIC = {"ice40": "ICESTORM_LC", "ecp5": "TRELLIS_COMB"}
 
 
@@ -45,16 +47,28 @@ def find_nextpnr(family: str, native: bool = False) -> tuple[str, ...] | None:
     return (on_path or packaged) if native else (packaged or on_path)
 
 
-def place(netlist: Path, device: str, *, native: bool = False, seed: int = 1, seconds: float = 3600) -> Placed:
-    """Places and routes what yosys wrote (`synthesise`, netlist=). Raises ToolError, also where it does not fit."""
-    family, options = DEVICES[device]
+def need_nextpnr(device: str, native: bool = False) -> tuple[str, ...]:
+    """The command for a device. Raises MissingToolError."""
+    family = DEVICES[device][0]
     command = find_nextpnr(family, native)
     if command is None:
         raise MissingToolError(f"there is no nextpnr-{family}", do='pip install "forestc[synth]", or install nextpnr')
+    return command
+
+
+def place(netlist: Path, device: str, *, native: bool = False, seed: int = 1, seconds: float = 3600) -> Placed:
+    """Places and routes what yosys wrote (`synthesise`, netlist=). Raises ToolError, also where it does not fit."""
+    family, options = DEVICES[device]
+    command = need_nextpnr(device, native)
     report = netlist.with_suffix(".report.json")
     wanted = ["--json", netlist.name, "--report", report.name, "--seed", str(seed), "--freq", "500"]
     wanted += ["--timing-allow-fail", "--quiet"]
-    run_tool([*command, *options, *wanted], netlist.parent, seconds=seconds)
+    try:
+        run_tool([*command, *options, *wanted], netlist.parent, seconds=seconds)
+    except ToolError as error:
+        if not _TOO_LARGE.search(error.where):
+            raise
+        raise ToolError(f"does not fit on {device}", do="prune it, or take a larger device") from None
     try:
         told = json.loads(report.read_text())
         logic = told["utilization"][LOGIC[family]]

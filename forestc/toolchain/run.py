@@ -10,14 +10,19 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Lock
+from typing import TypeVar
 
 from forestc.errors import ToolError
+
+T = TypeVar("T")
 
 TAIL_LINES = 12
 GRACE_SECONDS = 2
@@ -66,6 +71,32 @@ class _Batch:
                 _kill(process)
 
 
+# What `together` runs: a thread's programs are ended with those of its siblings.
+_SHARED: ContextVar[_Batch | None] = ContextVar("_SHARED", default=None)
+
+
+def together(tasks: Sequence[Callable[[], T]]) -> list[T]:
+    """What the tasks return, as many of them running at once as there are cores.
+
+    If one fails, or the caller is interrupted, the outside programs of all are ended. Raises what the first of them
+    raised.
+    """
+    batch = _SHARED.get() or _Batch()
+
+    def run(task: Callable[[], T]) -> T:
+        _SHARED.set(batch)
+        return task()
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        waiting = [pool.submit(copy_context().run, run, task) for task in tasks]
+        try:
+            return [done.result() for done in waiting]
+        except BaseException:  # an interrupt too, which reaches this thread alone
+            batch.end()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """Ends a program and its children: asked first, as compilers then remove their temporary files."""
     if process.returncode is not None:  # waited for: its number may be another's by now
@@ -90,21 +121,12 @@ def run_tool(
 
     Raises ToolError with the log's tail if it fails or takes longer than `seconds`.
     """
-    return _run(_Batch(), command, cwd, seconds, env, data, errors)
+    return _run(_SHARED.get() or _Batch(), command, cwd, seconds, env, data, errors)
 
 
 def run_tools(commands: Sequence[Sequence[str]], cwd: Path, *, seconds: float = 600) -> None:
     """Runs several programs, as many at once as there are cores; if one fails, all are ended. Raises ToolError."""
-    batch = _Batch()
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        waiting = [pool.submit(_run, batch, command, cwd, seconds) for command in commands]
-        try:
-            for done in waiting:
-                done.result()
-        except BaseException:  # an interrupt too, which reaches this thread alone
-            batch.end()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    together([partial(run_tool, command, cwd, seconds=seconds) for command in commands])
 
 
 def _run(

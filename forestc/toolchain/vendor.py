@@ -39,17 +39,23 @@ def known_part(tool: str, part: str) -> None:
         raise OptionError(f"{tool}: {part!r} is no part", do=f"write --device {tool}:PART")
 
 
+def need_vendor(tool: str) -> str:
+    """The program. Raises MissingToolError."""
+    program = find(PROGRAMS[tool])
+    if program is None:
+        raise MissingToolError(
+            f"{PROGRAMS[tool]} is not on the PATH", do=f"install {tool.capitalize()}, or take another device"
+        )
+    return program
+
+
 def run_vendor(tool: str, part: str, script: Path, top: str, *, period_ns: float, seconds: float = 7200) -> Reported:
     """Runs a tool of `PROGRAMS` on its script, in the script's folder, where its reports and project stay.
 
     top: the module that is placed. Raises OptionError for a part that is no name, ToolError.
     """
     known_part(tool, part)
-    program = find(PROGRAMS[tool])
-    if program is None:
-        raise MissingToolError(
-            f"{PROGRAMS[tool]} is not on the PATH", do=f"install {tool.capitalize()}, or take another device"
-        )
+    program = need_vendor(tool)
     arguments = [part, f"{period_ns:.3f}", FOLDER]
     if tool == "vivado":
         command = [program, "-mode", "batch", "-nojournal", "-nolog", "-notrace", "-source", script.name]

@@ -10,13 +10,22 @@ import importlib.metadata
 import os
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from forestc.errors import MissingToolError
 from forestc.toolchain.compilers import cxx_compiler, version
-from forestc.toolchain.run import find, run_tool, run_tools
+from forestc.toolchain.kept import kept
+from forestc.toolchain.run import find, run_tool, together
 
-_SHIM = "forestc_main.cpp"
+LEAST_BYTES, MOST_BYTES = 400_000, 4 << 20  # of generated C++ in one file
+_MAIN = "forestc_main.cpp"
+_LIBRARY = ("verilated.cpp", "verilated_threads.cpp")
+_VERILATE = (
+    "--cc", "--prefix", "Vtop", "--Mdir", "obj", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert",
+    "--output-split", "20000", "--output-split-cfuncs", "2000", "-Wno-fatal",
+)  # fmt: skip
+_COMPILE = ("-std=c++17", "-DVL_TIME_CONTEXT", "-DVM_TRACE=0", "-DVM_COVERAGE=0", "-DVM_SC=0", "-pthread")
 
 
 @dataclass(frozen=True)
@@ -73,41 +82,72 @@ def build(
     optimise: str = "-O1",
     seconds: float = 1800,
 ) -> Path:
-    """Compiles Verilog sources (names in `folder`) and a C++ `main` into a program.
+    """Compiles Verilog sources (names in `folder`) and a C++ `main` into a program, or takes one that was kept.
 
     Raises ToolError if there is no C++ compiler or a step fails. The program's path is returned.
     """
     compiler = cxx_compiler()
     if compiler is None:
         raise MissingToolError("no C++ compiler was found", do="install g++ or clang++, or set CXX")
-    env = {**os.environ, "VERILATOR_ROOT": str(verilator.root)}
-    run_tool(
-        [
-            verilator.binary, "--cc", "--top-module", top, "--prefix", "Vtop", "--Mdir", "obj", "-O3",
-            "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "--output-split", "20000",
-            "--output-split-cfuncs", "2000", "-Wno-fatal", *sources,
-        ],
-        folder,
-        seconds=seconds,
-        env=env,
-    )  # fmt: skip
-    (folder / "obj" / _SHIM).write_text(main)
-    include = verilator.root / "include"
-    flags = ["-std=c++20", "-DVL_TIME_CONTEXT", "-DVM_TRACE=0", "-DVM_COVERAGE=0", "-DVM_SC=0"]
-    flags += ["-I.", f"-I{include}", f"-I{include / 'vltstd'}", "-pthread"]
-    units = [path.name for path in sorted((folder / "obj").glob("*.cpp"))]
-    units += [str(include / name) for name in ("verilated.cpp", "verilated_threads.cpp")]
+    made_from: list[str | bytes] = [verilator.version, version(compiler), *_VERILATE, *_COMPILE, optimise, top, main]
+    made_from += [part for name in sources for part in (name, (folder / name).read_bytes())]
+    tools = _Tools(verilator, compiler, folder, seconds)
+    return kept(made_from, folder / "program", lambda: tools.program(sources, top, main, optimise))
 
-    # The run-time library is not where the time goes: it is compiled fast, the design well.
-    levels = ["-O0" if Path(unit).is_absolute() else optimise for unit in units]
-    objects = [f"{Path(unit).stem}.o" for unit in units]
-    run_tools(
-        [
-            [compiler, level, *flags, "-c", unit, "-o", target]
-            for level, unit, target in zip(levels, units, objects, strict=True)
-        ],
-        folder / "obj",
-        seconds=seconds,
-    )
-    run_tool([compiler, *objects, "-o", "program", "-pthread"], folder / "obj", seconds=seconds)
-    return folder / "obj" / "program"
+
+@dataclass(frozen=True)
+class _Tools:
+    verilator: Verilator
+    compiler: str
+    folder: Path
+    seconds: float
+
+    def program(self, sources: list[str], top: str, main: str, optimise: str) -> Path:
+        env = {**os.environ, "VERILATOR_ROOT": str(self.verilator.root)}
+        made = [self.verilator.binary, *_VERILATE, "--top-module", top, *sources]
+        run_tool(made, self.folder, seconds=self.seconds, env=env)
+        here = self.folder / "obj"
+        (here / _MAIN).write_text(main)
+        include = self.verilator.root / "include"
+        paths = ["-I.", f"-I{include}", f"-I{include / 'vltstd'}"]
+
+        def compiled(unit: str) -> str:
+            target = f"{Path(unit).stem}.o"
+            command = [self.compiler, optimise, *_COMPILE, *paths, "-c", unit, "-o", target]
+            run_tool(command, here, seconds=self.seconds)
+            return target
+
+        objects = together([*(partial(compiled, unit) for unit in _joined(here)), partial(self.library, paths)])
+        run_tool([self.compiler, *objects, "-o", "program", "-pthread"], here, seconds=self.seconds)
+        return here / "program"
+
+    def library(self, paths: list[str]) -> str:
+        """The object of the run-time library. It is not where time goes, so it is compiled fast."""
+        source, target = self.folder / "library.cpp", self.folder / "library.o"
+        source.write_text("".join(f'#include "{name}"\n' for name in _LIBRARY))
+
+        def make() -> Path:
+            command = [self.compiler, "-O0", *_COMPILE, *paths, "-c", source.name, "-o", target.name]
+            run_tool(command, self.folder, seconds=self.seconds)
+            return target
+
+        made_from: list[str | bytes] = [self.verilator.version, version(self.compiler), *_COMPILE]
+        made_from += [(self.verilator.root / "include" / name).read_bytes() for name in _LIBRARY]
+        return str(kept(made_from, target, make))
+
+
+def _joined(folder: Path) -> list[str]:
+    """The generated C++ as a few files: every one more reads the library's headers again, which takes seconds."""
+    units = sorted(folder.glob("Vtop*.cpp"), key=lambda path: -path.stat().st_size)
+    sizes = [unit.stat().st_size for unit in units]
+    cores, total = os.cpu_count() or 1, sum(sizes)
+    groups: list[list[Path]] = [[] for _ in range(max(1, min(cores, total // LEAST_BYTES), -(-total // MOST_BYTES)))]
+    filled = [0] * len(groups)
+    for unit, size in zip(units, sizes, strict=True):
+        least = filled.index(min(filled))
+        groups[least].append(unit)
+        filled[least] += size
+    for index, group in enumerate(groups):
+        names = [*sorted(unit.name for unit in group), *([] if index else [_MAIN])]
+        (folder / f"part{index}.cpp").write_text("".join(f'#include "{name}"\n' for name in names))
+    return [f"part{index}.cpp" for index, group in enumerate(groups) if group]

@@ -50,6 +50,14 @@ def find_yosys(native: bool = False) -> tuple[str, ...] | None:
     return (on_path or packaged) if native else (packaged or on_path)
 
 
+def need_yosys(native: bool = False) -> tuple[str, ...]:
+    """The command. Raises MissingToolError."""
+    command = find_yosys(native)
+    if command is None:
+        raise MissingToolError("there is no yosys", do='pip install "forestc[synth]", or install yosys')
+    return command
+
+
 def yosys_version(command: tuple[str, ...], folder: Path) -> str:
     """Such as "Yosys 0.70 (pip)"."""
     told = run_tool([*command, "-V"], folder).decode("utf-8", "replace").split()
@@ -58,9 +66,7 @@ def yosys_version(command: tuple[str, ...], folder: Path) -> str:
 
 def run_yosys(script: str, folder: Path, *, native: bool = False, seconds: float = 3600) -> None:
     """Runs a script, a command a line, on files of one folder. Raises ToolError."""
-    command = find_yosys(native)
-    if command is None:
-        raise MissingToolError("there is no yosys", do='pip install "forestc[synth]", or install yosys')
+    command = need_yosys(native)
     (folder / "script.ys").write_text(script)
     run_tool([*command, "-q", "script.ys"], folder, seconds=seconds)
 
@@ -73,9 +79,7 @@ def synthesise(
     netlist: a file name in that folder for the netlist that nextpnr reads. Raises ToolError. The first call of the
     PyPI package compiles it, which takes a minute.
     """
-    command = find_yosys(native)
-    if command is None:
-        raise MissingToolError("there is no yosys", do='pip install "forestc[synth]", or install yosys')
+    command = need_yosys(native)
     folder = files[0].parent  # the packaged program sees its working directory alone
     result, paths = (folder / f"{top}.{target}.{name}" for name in ("stat.json", "ltp.txt"))
 

@@ -18,11 +18,12 @@ from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
 import forestc
-from forestc.backends import axi_stream, verilog
+from forestc.backends import axi_stream, quantiser, verilog
 from forestc.backends.axi_stream import StreamOptions, register_map, stream_of
 from forestc.backends.manifest import design_hash
 from forestc.backends.ports import input_fields, output_fields, pack
 from forestc.checks.vectors import expected
+from forestc.compiler import _raw_rows
 from forestc.errors import OptionError
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.toolchain.run import run_tool
@@ -53,6 +54,8 @@ def written(folder, latency, outputs, options, count=VECTORS):
     (folder / "vectors.txt").write_text(lines)
     for path, text in verilog.emit(FOREST, netlist).items():
         (folder / path).write_text(text)
+    (folder / f"{quantiser.file_name(netlist)}.py").write_text(quantiser.emit(FOREST, netlist))
+    (folder / "rows.txt").write_text(_raw_rows(FOREST, netlist))
     parts = axi_stream.emit(netlist, options, design_hash(FOREST, {}))
     for path, text in parts.values():
         (folder / path).write_text(text)
@@ -80,13 +83,14 @@ def test_no_row_is_lost_repeated_or_out_of_order(need_tool, tmp_path, latency, o
     _, parts = written(tmp_path, latency, outputs, options)
     status, log, figures = bench(tmp_path, parts)
     assert status == 0, log
-    assert f"TESTS={3 + options.registers} PASS={3 + options.registers}" in log
+    assert f"TESTS={4 + options.registers} PASS={4 + options.registers}" in log
     assert figures["sent"] == figures["received"] == VECTORS
     assert figures["lost"] == figures["repeated"] == figures["out_of_order"] == figures["wrong"] == 0
     assert (figures["short_rows"] > 0) == (0 < options.tdata_bits < 42)
     assert figures["stalls_out"] > 0 and figures["stalls_in"] > 0
     assert {p.name for p in tmp_path.iterdir()} == {  # nothing is left behind that compile would not know
-        *(path for path, _ in parts.values()), "vectors.txt", "random5.v", "random5_tb.v", "result.json"
+        *(path for path, _ in parts.values()), "vectors.txt", "random5.v", "random5_tb.v", "result.json",
+        "rows.txt", "random5_words.py",
     }  # fmt: skip
 
 
@@ -97,7 +101,7 @@ def test_the_same_under_verilator(need_tool, tmp_path):
     seed = {"AXIS_SEED": "7", "MAKEFLAGS": "OPT_FAST=-O0 OPT_SLOW=-O0 OPT_GLOBAL=-O0"}
     status, log, figures = bench(tmp_path, parts, "verilator", **seed)
     assert status == 0, log
-    assert "TESTS=4 PASS=4" in log
+    assert "TESTS=5 PASS=5" in log
     assert figures["sent"] == figures["received"] == VECTORS
 
 

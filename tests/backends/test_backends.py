@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -21,19 +22,30 @@ from forestc.checks.vectors import Vectors, vectors
 from forestc.design import Design
 from forestc.errors import OptionError
 from forestc.forest.evaluate import evaluate_words
-from forestc.forest.numbers import FLOAT64, Fixed, Float, Ordered
+from forestc.forest.numbers import (
+    FLOAT32,
+    FLOAT64,
+    Category,
+    Fixed,
+    Float,
+    Ordered,
+    round_to,
+    to_words,
+    word_range,
+    word_value,
+)
 from forestc.forest.rows import ArrayRows
 from forestc.forest.text import parse_forest, print_forest
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.toolchain import verilator as verilator_tool
-from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler
+from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler, sanitizers
 from forestc.toolchain.verilator import find_verilator
 
 CASES = Path(__file__).parents[1] / "cases"
 SMALL = parse_forest((CASES / "small.forest").read_text())
 
 
-def design(forest, folder, latency=0, outputs="auto", c_inputs="words", targets=("verilog", "c")):
+def design(forest, folder, latency=0, outputs="auto", c_inputs="words", targets=("verilog", "c"), **c_more):
     """A design as compile would write it, without a model behind it."""
     netlist = lower(forest, LoweringOptions(latency=latency, outputs=outputs))
     files, roles = {}, {}
@@ -41,9 +53,9 @@ def design(forest, folder, latency=0, outputs="auto", c_inputs="words", targets=
         for role, (path, text) in zip(("verilog", "testbench"), verilog.emit(forest, netlist).items(), strict=True):
             files[path], roles[role] = text, path
     if "c" in targets:
-        for path, text in c.emit(forest, COptions(inputs=c_inputs)).items():
+        for path, text in c.emit(forest, COptions(inputs=c_inputs, **c_more)).items():
             files[path], roles["c"] = text, path
-    options = {"targets": list(targets), "latency": latency, "outputs": outputs, "c": {"inputs": c_inputs}}
+    options = {"targets": list(targets), "latency": latency, "outputs": outputs, "c": {"inputs": c_inputs, **c_more}}
     for path, text in files.items():
         (folder / path).write_text(text)
     return Design(folder, manifest(forest, netlist, roles, options, {}), forest, forest)
@@ -112,6 +124,131 @@ def test_c_on_raw_floats_equals_the_evaluator(tmp_path_factory, seed, bits):
     assert differences(CEngine, made, folder, seed).count == 0
 
 
+@settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(["words", "struct"]),
+    st.sampled_from(["float", "double"]),
+    st.sampled_from([FLOAT32, FLOAT64]),
+)
+def test_c_quantises_hard_rows_as_the_encoder_does(tmp_path_factory, seed, inputs, row, raw):
+    folder = tmp_path_factory.mktemp("c")
+    forest = random_forest(seed, True, types=QUANTISED_TYPES)
+    forest = replace(forest, features=tuple(replace(f, raw=raw) for f in forest.features))
+    made = design(forest, folder, c_inputs=inputs, targets=("c",), quantiser=row)
+    assert differences(CEngine, made, folder, seed, 2000).count == 0
+
+
+QUANTISED_TYPES = [
+    Fixed(1), Fixed(8), Fixed(7, 3), Fixed(5, -2), Fixed(6, 0, True), Fixed(9, 4, True), Fixed(17, 6, True), Fixed(32),
+    Fixed(40, 10, True), Fixed(62), Fixed(63, 50, True), Fixed(12, 1100), Fixed(12, -1100, True), Fixed(10, 140, True),
+    Fixed(31, 149), Fixed(32, -100, True), Ordered(32), Ordered(64), Category(1), Category(3), Category(11, "floor"),
+    Category(4, "trunc"),
+]  # fmt: skip
+
+
+def values_of_a_type(number, bits):
+    """Values about every word's edge of a type, and the floats that are hard to take apart."""
+    kind = np.float32 if bits == 32 else np.float64
+    span = word_range(number, True)
+    words = np.unique(np.clip([span.low, span.low + 1, -2, -1, 0, 1, 2, 7, span.high, span.top], span.low, span.top))
+    edges = np.array([word_value(int(word), number) for word in words])
+    edges = np.concatenate([edges, edges * 2, edges * 4, edges / 2, edges + 0.5, edges - 0.5]).astype(np.float64)
+    extremes = [np.finfo(t) for t in (np.float32, np.float64)]
+    special = [v for e in extremes for v in (e.max, e.tiny, e.smallest_subnormal, 1.5 * e.smallest_subnormal)]
+    special += [np.inf, 3.4028235677973366e38, 2.0**-150, 3 * 2.0**-150, 1 + 2.0**-24, 1 + 3 * 2.0**-24, 0.0, 2.0**63]
+    random = np.random.default_rng(number.bits if hasattr(number, "bits") else 0)
+    patterns = random.integers(0, 1 << 32, 2000, dtype=np.uint32).view(np.float32).astype(np.float64)
+    wide = random.integers(0, 1 << 64, 2000, dtype=np.uint64).view(np.float64)
+    near = np.ldexp(random.normal(size=4000), random.integers(-160, 140, 4000))
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.concatenate([edges, special, patterns, wide, near]).astype(kind)
+        values = np.concatenate([values, np.nextafter(values, kind(np.inf)), np.nextafter(values, kind(-np.inf))])
+    return np.concatenate([values, -values, [kind(np.nan), kind(-np.nan)]]).astype(kind)
+
+
+@pytest.mark.parametrize("row", ["float", "double"])
+@pytest.mark.parametrize("raw", [FLOAT32, FLOAT64], ids=str)
+def test_the_quantiser_in_c_is_the_encoder_on_every_kind_of_float(tmp_path, row, raw):
+    """Every number type, with and without a word for missing, on edges, denormals, infinities, ties and random bits."""
+    from forestc.forest.builder import make_forest, make_tree
+    from forestc.forest.ir import Aggregate, Decision, Feature, Link
+
+    leaf = make_tree(where="t", feature=[-1], threshold=[0], left=[-1], right=[-1], values=[[1]], outputs=[0],
+                     quantised=True)  # fmt: skip
+    kind = np.dtype(np.float32 if row == "float" else np.float64)
+    numbers = [
+        (n, m)
+        for n in (*QUANTISED_TYPES, Category(1 << 16))
+        for m in (False, True)
+        if word_range(n, False).top > 2 or not m
+    ]
+    forest = make_forest(
+        name="kinds", features=[Feature(f"f{k}", n, k, m, raw) for k, (n, m) in enumerate(numbers)],
+        columns=len(numbers), trees=[leaf], n_outputs=1, bias=[0], aggregate=Aggregate(), link=Link(),
+        decision=Decision("none"), scale=1.0,
+    )  # fmt: skip
+    rows = np.stack([np.resize(values_of_a_type(n, kind.itemsize * 8), 60_000) for n, _ in numbers], axis=1)
+    wanted = np.stack([to_words(round_to(rows[:, k], raw), n, m) for k, (n, m) in enumerate(numbers)], axis=1)
+    ((name, text),) = c.emit(forest, COptions("words", row)).items()
+    (tmp_path / name).write_text(text)
+    (tmp_path / "main.c").write_text(
+        f"""#include <stdio.h>
+#include "{name}"
+int main(void) {{
+    static {row} row[KINDS_COLUMNS]; static {c.word_type(forest)} x[KINDS_INPUTS];
+    while (fread(row, sizeof row[0], KINDS_COLUMNS, stdin) == KINDS_COLUMNS) {{
+        kinds_quantise(row, x);
+        fwrite(x, sizeof x[0], KINDS_INPUTS, stdout);
+    }}
+    return 0;
+}}
+"""
+    )
+    compiler = c_compiler()
+    flags = [*STRICT, *sanitizers(compiler), "-Ofast"]  # no promise of floating point is needed
+    subprocess.run([compiler, *flags, "main.c", "-o", "m"], cwd=tmp_path, check=True)
+    out = subprocess.run([tmp_path / "m"], input=rows.tobytes(), capture_output=True, check=True).stdout
+    got = np.frombuffer(out, np.dtype(c.word_type(forest).removesuffix("_t"))).reshape(wanted.shape)
+    wrong = [(numbers[k], rows[r, k], got[r, k], wanted[r, k]) for r, k in np.argwhere(got != wanted)[:5].tolist()]
+    assert not wrong
+
+
+@pytest.mark.parametrize("row", ["float", "double"])
+def test_the_quantiser_needs_no_floating_point_unit(tmp_path, row):
+    """x86's GCC refuses any floating-point instruction with this option."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("the option is that of x86")
+    compiler = c_compiler()
+    for seed in range(3):
+        forest = random_forest(seed, True, types=QUANTISED_TYPES)
+        ((name, text),) = c.emit(forest, COptions("struct", row)).items()
+        (tmp_path / name).write_text(text)
+        (tmp_path / "main.c").write_text(
+            f'#include "{name}"\n'
+            + f"""
+void words(const {row} *row, {forest.name}_features *x);
+void words(const {row} *row, {forest.name}_features *x) {{ {forest.name}_quantise(row, x); }}
+"""
+        )
+        flags = [*STRICT, "-O2", "-mgeneral-regs-only", "-c"]
+        subprocess.run([compiler, *flags, "main.c", "-o", "m.o"], cwd=tmp_path, check=True)
+        needed = subprocess.run(["nm", "-u", "m.o"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+        assert not needed.strip()  # and nothing of any library
+
+
+def test_words_that_nobody_quantises_cost_nothing(tmp_path):
+    for quantiser, name in (("none", "without"), ("double", "with")):
+        ((header, text),) = c.emit(SMALL, COptions("words", quantiser)).items()
+        (tmp_path / header).write_text(text)
+        (tmp_path / "main.c").write_text(
+            f'#include "{header}"\nint class_of(const int16_t *x);\n'
+            "int class_of(const int16_t *x) { return small_model_predict(x); }\n"
+        )
+        subprocess.run([c_compiler(), *STRICT, "-Os", "-c", "main.c", "-o", f"{name}.o"], cwd=tmp_path, check=True)
+    assert (tmp_path / "with.o").read_bytes() == (tmp_path / "without.o").read_bytes()
+
+
 def test_verilog_is_clean_under_lint(need_tool, tmp_path):
     need_tool("iverilog")
     for latency in (0, 2):
@@ -147,11 +284,11 @@ def test_raw_floats_stop_a_compiler_whose_floats_are_others(tmp_path, language):
     assert compiler is not None
     flags = [flag for flag in STRICT if not flag.startswith("-std")]
 
-    def compiled(bits, inputs, macros, more):
+    def compiled(bits, inputs, macros, more, quantiser="auto", body=""):
         forest = replace(base, features=tuple(replace(f, raw=Float(bits)) for f in base.features))
-        ((name, text),) = c.emit(forest, COptions(inputs=inputs)).items()
+        ((name, text),) = c.emit(forest, COptions(inputs, quantiser)).items()
         (tmp_path / name).write_text(text)
-        (tmp_path / "main.c").write_text(f'#include "{name}"\nint main(void) {{ return 0; }}\n')
+        (tmp_path / "main.c").write_text(f'#include "{name}"\nint main(void) {{ {body} return 0; }}\n')
         told = "".join(f"#undef {macro}\n#define {macro} ({value})\n" for macro, value in macros.items())
         (tmp_path / "float.h").write_text(f"#include_next <float.h>\n{told}")
         kind = "c" if language == "-std=c99" else "c++"
@@ -165,7 +302,17 @@ def test_raw_floats_stop_a_compiler_whose_floats_are_others(tmp_path, language):
         done = compiled(bits, "float", macros, more)
         assert done.returncode and wanted in done.stderr, done.stderr
         assert "words" in done.stderr  # the way out, which holds there
-        assert compiled(bits, "words", macros, more).returncode == 0
+        assert compiled(bits, "words", macros, more, "none").returncode == 0
+        done = compiled(bits, "words", macros, more)
+        if macros or "4321" in str(more):  # what <float.h> tells only leaves the quantiser out
+            assert (done.returncode, done.stderr) == (0, "")
+            name = {32: "float", 64: "double"}[bits]
+            call = f"static {name} row[9]; {base.name}_quantise(row, {{}});".replace("{}", "0")
+            done = compiled(bits, "words", macros, more, body=call)
+            wanted = f"{base.name}_has_no_quantise_as_{name}_is_not_{bits}_bits_wide_here"
+        else:
+            wanted = "else_use_c_quantiser_none"
+        assert done.returncode and wanted in done.stderr, done.stderr
 
 
 def test_c_is_clean_under_two_language_standards(tmp_path):
@@ -212,7 +359,7 @@ def test_no_name_breaks_or_injects_code(need_tool, tmp_path, name):
 
 
 def test_what_a_backend_can_not_do_is_refused_by_name():
-    with pytest.raises(OptionError, match="c: inputs=bytes; use words or float"):
+    with pytest.raises(OptionError, match="c: inputs=bytes; use words, struct, float"):
         COptions(inputs="bytes")
     with pytest.raises(OptionError, match="c: inputs=float can't take the category '1st'; use inputs=words"):
         c.emit(SMALL, COptions(inputs="float"))

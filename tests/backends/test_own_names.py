@@ -123,7 +123,7 @@ def test_headers_of_any_name_compile(tmp_path):
     headers.mkdir()
     stems = set()
     for name in [*NAMES, *includes, "complex", "limits"]:
-        for inputs in ("words", "float"):
+        for inputs in ("words", "struct", "float"):
             forest = replace(SMALL, name=f"{name}{inputs}" if name == NEUTRAL else name)
             try:
                 ((path, text),) = c.emit(forest, c.COptions(inputs=inputs)).items()

@@ -141,7 +141,7 @@ def test_fusesoc_runs_the_test_bench(need_tool, tmp_path, latency):
     folder = written(tmp_path, latency).path("fusesoc").parent
     run = "import sys; from fusesoc.main import main; sys.exit(main())"
     done = subprocess.run(
-        [sys.executable, "-c", run, "--cores-root", str(folder), "run", "--target=sim", "forestc:compiled:m:0"],
+        [sys.executable, "-c", run, "--cores-root", str(folder), "run", "--target=sim", "forestc:compiled:m"],
         cwd=tmp_path, capture_output=True, text=True, check=False, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
     )  # fmt: skip
     assert "PASS" in done.stdout + done.stderr, done.stdout + done.stderr
@@ -181,7 +181,10 @@ def test_compile_puts_the_clock_and_the_device_into_the_manifest_and_the_constra
 
     from forestc.errors import OptionError
 
-    monkeypatch.setattr("forestc.compiler.synth", lambda *_, **__: {"seconds": {}})
+    counts = dict.fromkeys(("lut", "ff", "carry", "bram", "depth", "latency_cycles"), 1)
+    figures = {"device": "any", **counts, "fmax_mhz": None, "tools": ["none"], "seconds": {}}
+    monkeypatch.setattr("forestc.compiler.synth", lambda *_, **__: dict(figures))
+    monkeypatch.setattr("forestc.compiler.need_tools", lambda *_: None)
     model, X, y = trained("tree-binary")
     made = {}
     for clock in (None, 50.0, 60.0):
@@ -204,3 +207,35 @@ def test_compile_puts_the_clock_and_the_device_into_the_manifest_and_the_constra
     with pytest.raises(OptionError, match="is no part"):
         forestc.compile(model, X, tmp_path / "no", label=y, targets=["verilog"], device="vivado:a b")
     assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize("target", ["lint", "axis", "cocotb"])
+def test_fusesoc_knows_the_stream_and_its_bench(need_tool, tmp_path, target):
+    need_tool("iverilog")
+    if target == "lint":
+        need_tool("verilator_bin")
+    import os
+    import sys
+
+    from models import trained
+
+    from forestc.backends.axi_stream import StreamOptions
+
+    model, X, y = trained("tree-multi")
+    stream = StreamOptions(tdata_bits=32)
+    out = tmp_path / "out"
+    done = forestc.compile(model, X, out, label=y, targets="verilog", stream=stream, latency=1, name="m")
+    folder = done.design.path("fusesoc").parent
+    run = "import sys; from fusesoc.main import main; sys.exit(main())"
+    core = f"forestc:compiled:m:{forestc.__version__}"
+    setup = ["--setup"] if target == "axis" else []  # the wrapper alone is for other cores to take
+    here = str(Path(sys.executable).parent)
+    env = {**os.environ, "HOME": str(tmp_path), "PATH": f"{here}:/usr/bin:/bin"}
+    ran = subprocess.run(
+        [sys.executable, "-c", run, "--cores-root", str(folder), "run", *setup, f"--target={target}", core],
+        cwd=tmp_path, capture_output=True, text=True, check=False, env=env,
+    )  # fmt: skip
+    said = ran.stdout + ran.stderr
+    assert ran.returncode == 0, said
+    if target == "cocotb":
+        assert "PASS=4 FAIL=0" in said, said

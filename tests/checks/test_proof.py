@@ -16,7 +16,7 @@ import forestc
 from forestc.backends import verilog
 from forestc.checks.proof import prove, prove_netlist, prove_verilog
 from forestc.checks.run import check
-from forestc.errors import MissingExtraError, OptionError
+from forestc.errors import MissingToolError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.evaluate import evaluate_words
 from forestc.lowering.trees import LoweringOptions, lower_with_witness
@@ -217,7 +217,7 @@ def test_without_the_solver_there_is_one_clear_error(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "bitwuzla", None)
-    with pytest.raises(MissingExtraError, match="forestc\\[prove\\]"):
+    with pytest.raises(MissingToolError, match="forestc\\[prove\\]"):
         prove_netlist(quantised("xgboost-binary"), *lower_with_witness(quantised("xgboost-binary")))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contract import (
     kinds_catboost,
     kinds_lightgbm,
+    kinds_meta,
     kinds_onnx,
     kinds_pipeline,
     kinds_sklearn,
@@ -18,6 +19,7 @@ from contract.kind import Trained
 KINDS: dict[str, Callable[[], Trained]] = {}
 KINDS |= kinds_sklearn.KINDS
 KINDS |= kinds_pipeline.KINDS
+KINDS |= kinds_meta.KINDS
 KINDS |= kinds_lightgbm.KINDS
 KINDS |= kinds_xgboost.KINDS
 KINDS |= kinds_onnx.KINDS

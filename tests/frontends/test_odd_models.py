@@ -19,7 +19,6 @@ from sklearn.ensemble import (
     VotingClassifier,
     VotingRegressor,
 )
-from sklearn.impute import SimpleImputer
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, StandardScaler
@@ -153,11 +152,7 @@ def test_scaled_codes_of_text():
     assert np.array_equal(evaluate(load(model), rows).decision, model.predict(rows))
 
 
-def test_steps_on_text_are_refused_by_name():
-    frame = pd.DataFrame({"c": RANDOM.choice(["x", "y"], 300)})
-    for imputer in (SimpleImputer(strategy="most_frequent"), SimpleImputer(strategy="constant", fill_value="x")):
-        with pytest.raises(ModelError, match="SimpleImputer fills in text"):
-            load(make_pipeline(imputer, OrdinalEncoder(), DecisionTreeClassifier()).fit(frame, CLASSES))
+def test_dense_columns_of_bins_are_refused_by_name():
     with pytest.raises(ModelError, match="KBinsDiscretizer with encode='onehot-dense'"):
         bins = KBinsDiscretizer(3, encode="onehot-dense")
         load(make_pipeline(bins, DecisionTreeClassifier()).fit(X, CLASSES))

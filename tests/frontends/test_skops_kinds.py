@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import skops.io
-from contract import kinds_pipeline, kinds_sklearn
+from contract import kinds_meta, kinds_pipeline, kinds_sklearn
 
 from forestc import load
 from forestc.forest.text import print_forest
 
-KINDS = {**kinds_sklearn.KINDS, **kinds_pipeline.KINDS}
+KINDS = {**kinds_sklearn.KINDS, **kinds_pipeline.KINDS, **kinds_meta.KINDS}
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS)[::3])

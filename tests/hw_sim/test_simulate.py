@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from random import Random
 
 import numpy as np
@@ -15,6 +16,7 @@ from forestc.errors import CheckError, InternalError, RowsError
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, Input, Less, Net, Netlist, Origin, Register, WordType, evaluate, reads
 from hw_sim import Clocked, Simulator, clock_rows
+from hw_sim import evaluate as evaluate_netlist
 from hw_sim.kernel import compiled
 
 QUICK = settings(
@@ -502,3 +504,33 @@ def test_kernel_without_a_folder_for_compiled_code() -> None:
     names: dict[str, Callable[[int], int]] = {}
     exec("def double(x): return 2 * x", names)
     assert compiled(names["double"])(21) == 42
+
+
+# --- cell by cell -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_cell_by_cell_is_the_same(seed):
+    random = Random(seed)
+    netlist = random_netlist(random, latency=seed % 3)
+    words = random_words(netlist, random, 70)
+    if any(word.width > 64 or word == WordType(64, False) for word in netlist.types):
+        with pytest.raises(InternalError, match="use the Simulator"):
+            evaluate_netlist(netlist, words)
+        return
+    assert np.array_equal(evaluate_netlist(netlist, words), Simulator(netlist).run(words))
+
+
+def test_cell_by_cell_refuses_what_the_simulator_refuses():
+    b = NetlistBuilder("narrow")
+    total = b.add([b.input("x", WordType(4, False)), b.input("y", WordType(4, False))], WordType(4, False))
+    b.output("z", total)
+    netlist = b.build()
+    for run in (partial(evaluate_netlist, netlist), Simulator(netlist).run):
+        with pytest.raises(RowsError, match="port 'x' holds 16, outside 0 to 15; vector 1"):
+            run(np.array([[1, 1], [16, 0]]))
+        with pytest.raises(InternalError, match="a sum does not fit its word; netlist narrow, vector 1"):
+            run(np.array([[1, 1], [15, 2]]))
+    with pytest.raises(RowsError, match="shape"):
+        evaluate_netlist(netlist, np.zeros((3, 1), np.int64))
+    assert evaluate_netlist(netlist, np.zeros((0, 2), np.int64)).shape == (0, 1)

@@ -33,7 +33,7 @@ def test_netlists_equal_the_evaluator_on_any_words(seed, latency, outputs):
     netlist = lower(forest, LoweringOptions(latency=latency, outputs=outputs))
     assert netlist.latency == latency
     words = all_words(forest, seed)
-    assert np.array_equal(simulated(Simulator(netlist), netlist, words), expected(forest, netlist, words))
+    assert np.array_equal(simulated(Simulator(netlist).run, netlist, words), expected(forest, netlist, words))
 
 
 def test_comparators_are_shared_and_trees_are_muxes():

@@ -258,3 +258,80 @@ def test_what_can_not_be_fitted(tmp_path):
     numbers, X, y = trained("xgboost-regression")
     with pytest.raises(OptionError, match="fit=true is for models that decide on one class"):
         Quantize(fit=True).run(load(numbers), Judged.every(ArrayRows(X, y), 5))
+
+
+def value_error(before, after, X):
+    """Of class 1's probability where there are two classes; else of every value, of regressions as a share."""
+    wanted, got = evaluate(before, X).values.astype(float), evaluate(after, X).values
+    wanted = wanted[:, -1:] if got.shape[1] == 1 else wanted
+    error = np.abs(wanted - got).max()
+    return error if before.decides else error / np.ptp(wanted)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["xgboost-binary", "xgboost-multi", "shallow-binary", "shallow-multi", "boosting-multi", "boosting-regression"],
+)
+def test_scores_are_kept_with_the_fewest_bits(kind):
+    model, X, y = trained(kind.replace("shallow", "forest"))
+    if kind.startswith("shallow"):  # leaves of shares: a full tree's are 0 and 1
+        model = clone(model).set_params(max_depth=4).fit(X, y)
+    forest = load(model)
+    free, _ = quantised(forest, X)
+    moved = value_error(forest, free, X)  # by default, which keeps decisions alone
+    assert moved > (0.02 if kind.startswith("xgboost") else 0)
+    scores = float(f"{moved / 5:.1g}")
+    result, step = quantised(forest, X, scores=scores)
+    error = value_error(forest, result, X)
+    assert 0 < error <= scores
+    assert step.scores == scores and step.report["scores_error"] == pytest.approx(error, rel=1e-6)
+    assert step.promise.endswith(f"scores within {scores:g} on the rows")
+    assert step.report.get("decisions_changed", 0) == 0
+    bits = step.report["leaf_bits"]
+    try:  # a bit less moves scores too far, or a decision
+        fewer, _ = quantised(forest, X, scores=scores, leaf_bits=bits - 1, tolerance=1.0)
+    except CheckError as error:
+        assert f"at worst; allowed are {scores:g}" in str(error)
+    else:
+        assert forest.decides and (evaluate(fewer, X).index != evaluate(forest, X).index).any()
+
+
+def test_scores_of_votes_and_of_a_link_with_exp_are_kept():
+    from sklearn.ensemble import HistGradientBoostingRegressor, VotingClassifier
+
+    _, X, y = trained("xgboost-regression")
+    poisson = HistGradientBoostingRegressor(loss="poisson", max_iter=20).fit(X, y)
+    for scores in (0.01, 0.0001):
+        result, step = quantised(load(poisson), X, scores=scores)
+        assert step.report["scores_error"] == pytest.approx(value_error(load(poisson), result, X), rel=1e-6)
+        assert step.report["scores_error"] <= scores
+    _, X, y = trained("forest-multi")
+    members = [(f"m{k}", clone(trained("tree-multi")[0]).set_params(random_state=k)) for k in range(3)]
+    votes = VotingClassifier(members).fit(X, y)
+    _, step = quantised(load(votes), X, scores=0.01)
+    assert step.report["scores_error"] == 0
+
+
+def test_scores_out_of_reach_or_range_are_refused():
+    model, X, _ = trained("xgboost-binary")
+    with pytest.raises(CheckError, match=r"changes scores by .* at worst; allowed are 1e-12; allow more"):
+        quantised(load(model), X, scores=1e-12)
+    for options, said in (
+        ({"scores": 0}, "scores=0; use an error above 0"),
+        ({"scores": "no"}, "scores=no; use an error above 0"),
+        ({"scores": 0.1, "fit": True}, "keep no scores; leave fit or scores out"),
+    ):
+        with pytest.raises(OptionError, match=said):
+            Quantize(**options)
+    with pytest.raises(OptionError, match="quantize needs rows"):
+        Quantize(input="ordered", leaf_bits=8, scores=0.1).run(load(model), None)
+
+
+def test_scores_are_asked_of_compile_and_told_in_the_manifest(tmp_path):
+    model, X, y = trained("xgboost-binary")
+    done = forestc.compile(model, X, tmp_path / "d", label=y, scores=0.01, name="m")
+    told = next(entry for entry in done.figures["passes"] if "scores_error" in entry)
+    assert 0 < told["scores_error"] <= 0.01
+    promised = next(iter(text for name, text in done.design.manifest["guarantees"].items() if "quantize" in name))
+    assert promised == "exact-on-data, scores within 0.01 on the rows"
+    assert "quantize{scores=0.01}" in done.design.manifest["passes"]

@@ -108,7 +108,7 @@ def test_compile_to_a_placed_design(tmp_path, capfd):
     told = json.loads(capfd.readouterr().out)
     assert caught.value.code == 0
     assert told["synthesis"]["device"] == "ecp5-25k" and told["synthesis"]["fmax_mhz"] > 10
-    stages = ["load", "passes", "lower", "emit", "check", "write", "synthesis", "place and route"]
+    stages = ["load", "passes", "lower", "emit", "check", "estimate", "write", "synthesis", "place and route"]
     assert list(told["seconds"]) == stages and min(told["seconds"].values()) >= 0
     with pytest.raises(SystemExit):
         main(command)

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 
 from forestc.checks.proof.netlist import prove_netlist
 from forestc.checks.proof.parts import Proof
 from forestc.checks.proof.verilog import prove_verilog
 from forestc.design import Design
+from forestc.errors import MissingToolError
+from forestc.toolchain.yosys import need_yosys
+
+
+def need_provers(design: Design, native: bool = False) -> None:
+    """Raises MissingToolError where the solver or, for a design in Verilog, yosys is not installed."""
+    if importlib.util.find_spec("bitwuzla") is None:
+        raise MissingToolError("bitwuzla is not installed", do='pip install "forestc[prove]"')
+    if "verilog" in design.targets:
+        need_yosys(native)
 
 
 def prove(design: Design, progress: Callable[[str], None] = lambda _: None, *, native: bool = False) -> Proof:
     """Proves what a compiled folder holds equal to its quantised forest: netlist, and Verilog where it is a target.
 
-    Raises MissingExtraError without bitwuzla, ToolError where yosys can't run.
+    Raises MissingToolError without bitwuzla or yosys, before anything is done, and ToolError where yosys fails.
     """
+    need_provers(design, native)
     proof = prove_netlist(design.forest, design.netlist, design.witness, progress=progress)
     if "verilog" in design.targets:
         prove_verilog(design.forest, design.netlist, design.path("verilog").read_bytes(), proof, progress, native)

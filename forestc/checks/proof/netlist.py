@@ -43,7 +43,7 @@ def prove_netlist(
     proof: Proof | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Proof:
-    """Proves a netlist equal to its quantised forest; witness: what lowering says of it. Raises MissingExtraError
+    """Proves a netlist equal to its quantised forest; witness: what lowering says of it. Raises MissingToolError
     without bitwuzla."""
     proof = proof or Proof()
     return _NetlistProof(forest, netlist, witness, proof, progress).run()

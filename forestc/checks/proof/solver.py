@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias, assert_never
 
-from forestc.errors import MissingExtraError
+from forestc.errors import MissingToolError
 from forestc.forest.ir import LEAF, NO_SET, Decision, Forest, Tree
 from forestc.forest.numbers import Category, word_range
 from forestc.netlist.ir import (
@@ -43,7 +43,7 @@ class Solver:
         try:
             import bitwuzla
         except ImportError:
-            raise MissingExtraError("bitwuzla", "prove") from None
+            raise MissingToolError("bitwuzla is not installed", do='pip install "forestc[prove]"') from None
         self.lib: Any = bitwuzla
         self.kind: Any = bitwuzla.Kind
         self.terms: Any = bitwuzla.TermManager()

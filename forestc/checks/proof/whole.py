@@ -77,7 +77,7 @@ def equal_everywhere(forest: Forest, netlist: Netlist, seconds: float) -> str | 
 
 
 def _difference(forest: Forest, netlist: Netlist, simulator: Simulator, words: NDArray[np.int64]) -> str | None:
-    got, wanted = simulated(simulator, netlist, words), expected(forest, netlist, words)
+    got, wanted = simulated(simulator.run, netlist, words), expected(forest, netlist, words)
     wrong = np.flatnonzero((got != wanted).any(axis=1))
     if not len(wrong):
         return None

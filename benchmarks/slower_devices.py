@@ -1,0 +1,57 @@
+"""How much slower a device of a family is than the one its delays were fitted on, placed and routed on both.
+
+The median of the ratios is what `forestc.estimate.SLOWER` holds.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+)
+from tools import arguments, show
+
+import forestc
+
+PAIRS = (("ice40-hx8k", "ice40-up5k"),)
+DESIGNS: tuple[tuple[Any, Any, int], ...] = (  # data, model, latency
+    (load_iris, RandomForestClassifier(4, max_depth=4, random_state=0), 2),
+    (load_wine, RandomForestClassifier(8, max_depth=5, random_state=0), 3),
+    (load_breast_cancer, GradientBoostingClassifier(n_estimators=10, max_depth=3, random_state=0), 2),
+    (load_breast_cancer, RandomForestClassifier(10, max_depth=5, random_state=0), 4),
+    (load_digits, ExtraTreesClassifier(5, max_depth=5, random_state=0), 3),
+    (load_diabetes, GradientBoostingRegressor(n_estimators=10, max_depth=3, random_state=0), 2),
+    (load_wine, GradientBoostingClassifier(n_estimators=6, max_depth=3, random_state=0), 4),
+    (load_iris, ExtraTreesClassifier(10, max_depth=4, random_state=0), 1),
+)
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--native", action="store_true", help="tools on the PATH before those from pip")
+    options = parser.parse_args()
+    for fast, slow in PAIRS:
+        rows = []
+        for load, model, latency in DESIGNS:
+            X, y = load(return_X_y=True)
+            with tempfile.TemporaryDirectory() as folder:
+                out = Path(folder) / "out"
+                done = forestc.compile(model.fit(X, y), X, out, label=y, latency=latency, targets="verilog", name="m")
+                told = [forestc.synth(done.design, device, native=options.native) for device in (fast, slow)]
+            row = {"data": load.__name__, "model": type(model).__name__, "latency": latency, "lut": told[0]["lut"]}
+            row |= {fast: told[0]["fmax_mhz"], slow: told[1]["fmax_mhz"]}
+            rows.append(row | {"ratio": round(told[0]["fmax_mhz"] / told[1]["fmax_mhz"], 2)})
+        ratio = float(np.median([row["ratio"] for row in rows]))
+        show(f"{slow}: MHz beside {fast}", rows, options.json, median_ratio=ratio)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""The C that makes words of raw rows, from the bit patterns of their floats: integer arithmetic alone.
+
+It equals `forestc.forest.numbers.to_words` after `round_to`, for every bit pattern. One way for every target: it
+needs no floating-point unit and no library for want of one, and no compiler flag (-ffast-math, denormals flushed
+to zero) changes what it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, assert_never
+
+from forestc.backends.c_types import FLOATS, FloatType, constant
+from forestc.backends.names import c_string, feature_name
+from forestc.errors import OptionError
+from forestc.forest.ir import Feature, Forest
+from forestc.forest.numbers import FLOAT32, Category, Fixed, Float, Ordered, word_range
+
+
+def row_type(forest: Forest, asked: str) -> FloatType:
+    """The floats of raw rows: auto is double where the model reads any column in float64, else float."""
+    if asked == "auto":
+        asked = "float" if all(feature.raw == FLOAT32 for feature in forest.features) else "double"
+    return FLOATS[asked]
+
+
+def quantiser(
+    forest: Forest, prefix: str, row: FloatType, place: Callable[[int], str], kind: Callable[[int], str]
+) -> dict[str, Any]:
+    """What the template needs. place, kind: where a feature's word goes, and its C type."""
+    made = _Quantiser(forest, prefix, row)
+    lines = [f"{place(k)} = ({kind(k)}){made.word(f)};" for k, f in enumerate(forest.features)]
+    halves = f" && !({row.halves_turned})" if row.halves_turned else ""
+    return {
+        "row": row,
+        "wide": made.wide,
+        "fits": f"{row.fits}{halves}",
+        "has_size": row.has_size(prefix, "use_c_quantiser_none_or_float" if row.bits == 64 else "use_c_quantiser_none"),
+        "used": made.used,
+        "mantissa": (1 << (row.digits - 1)) - 1,
+        "hidden": 1 << (row.digits - 1),
+        "infinity": _infinity(row.bits),
+        "sign": 1 << (row.bits - 1),
+        "bias": row.exponent + row.digits - 2,
+        "lines": lines or ["(void)row;", f"{place(0)} = 0;"],
+    }
+
+
+def code_functions(forest: Forest, prefix: str) -> list[dict[str, Any]]:
+    """For each category whose codes have names, what the template needs to look one up."""
+    found = []
+    for index, feature in enumerate(forest.features):
+        if not feature.labels or not isinstance(feature.number, Category):
+            continue
+        span = word_range(feature.number, feature.missing)
+        codes = {label: code for code, label in enumerate(feature.labels)}
+        known = feature.labels[: feature.number.count]
+        names = [_name(label) if codes[label] == code else "0" for code, label in enumerate(known)]
+        found.append(
+            {
+                "name": f"{prefix}_{feature_name(index, feature.name)}_code",
+                "names": names,
+                "unknown": span.high,
+                "absent": span.top,
+                "missing": feature.missing,
+                "index": index,
+            }
+        )
+    return found
+
+
+def _name(label: str) -> str:
+    """A category's name as a C string; no name where C has none: a string ends at its first NUL."""
+    try:
+        label.encode("utf-8")
+    except UnicodeEncodeError:
+        return "0"
+    return "0" if "\0" in label else c_string(label)
+
+
+def _infinity(bits: int) -> int:
+    return 0x7F800000 if bits == 32 else 0x7FF0000000000000
+
+
+class _Quantiser:
+    """The expressions of the features' words, and which helpers they use."""
+
+    def __init__(self, forest: Forest, prefix: str, row: FloatType) -> None:
+        self.prefix = prefix
+        self.row = row
+        spans = [word_range(f.number, f.missing) for f in forest.features]
+        small = all(span.low >= -(1 << 31) and span.top < 1 << 31 for span in spans)
+        self.wide = 32 if small and row.bits == 32 else 64
+        self.used: set[str] = set()
+
+    def word(self, feature: Feature) -> str:
+        number, narrow = feature.number, feature.raw == FLOAT32
+        span = word_range(number, feature.missing)
+        match number:
+            case Fixed(_, fraction):
+                limits = f"{fraction}, {self._size(-span.low)}, {self._size(span.high)}, {constant(span.top)}"
+                return self._call("fixed", self._bits(feature, self.row.bits, narrow), limits)
+            case Category(count, rounding):
+                which = {"none": "code", "floor": "code_floor", "trunc": "code_trunc"}[rounding]
+                self.used.add("fixed")
+                limits = f"{self._size(count)}, {constant(span.top)}"
+                return self._call(which, self._bits(feature, self.row.bits, narrow), limits)
+            case Ordered(bits):
+                return self._call(f"key{bits}", self._bits(feature, bits, narrow), "")
+            case Float():
+                raise OptionError(f"{number} has no words", do="quantize the forest first")
+            case _:
+                assert_never(number)
+
+    def _bits(self, feature: Feature, wanted: int, narrow: bool) -> str:
+        """The bit pattern, in `wanted` bits, of a value rounded as the model rounds it."""
+        text, bits = f"{self.prefix}_row_bits(&row[{feature.column}])", self.row.bits
+        if bits == 64 and (narrow or wanted == 32):
+            text, bits = self._call("narrowed", text, ""), 32
+        return self._call("widened", text, "") if bits < wanted else text
+
+    def _size(self, value: int) -> str:
+        return f"UINT{self.wide}_C({value})"
+
+    def _call(self, name: str, bits: str, more: str) -> str:
+        self.used.add(name)
+        return f"{self.prefix}_{name}({bits}{', ' if more else ''}{more})"

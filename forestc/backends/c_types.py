@@ -1,0 +1,119 @@
+"""What C calls the numbers of a forest: its integer types, constants, and floats whose bits are looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forestc.backends.names import feature_name
+from forestc.errors import OptionError
+from forestc.forest.ir import Forest
+from forestc.forest.numbers import Category, Float, word_range
+
+_SIZES = (8, 16, 32, 64)
+
+
+def int_type(low: int, high: int) -> str:
+    """The smallest stdint type for low..high."""
+    for size in _SIZES:
+        if low >= 0 and high < 1 << size:
+            return f"uint{size}_t"
+        if low < 0 and -(1 << (size - 1)) <= low and high < 1 << (size - 1):
+            return f"int{size}_t"
+    raise OptionError(f"no C integer holds {low}..{high}")
+
+
+def word_type(forest: Forest) -> str:
+    """The C type that holds every feature's words."""
+    spans = [word_range(f.number, f.missing) for f in forest.features]
+    return int_type(min((s.low for s in spans), default=0), max((s.top for s in spans), default=1))
+
+
+def members(forest: Forest) -> list[tuple[str, str]]:
+    """Names and types of the struct's members; C has no empty struct."""
+    found = []
+    for index, feature in enumerate(forest.features):
+        span = word_range(feature.number, feature.missing)
+        found.append((feature_name(index, feature.name), int_type(span.low, span.top)))
+    return found or [("none", "uint8_t")]
+
+
+def score_type(forest: Forest) -> str:
+    """The C type of scores: signed, at least 16 bits, wide enough for every partial sum."""
+    reach = int(np.abs(forest.bias).max())
+    for tree in forest.trees:
+        reach += int(np.abs(tree.values).max(initial=0))
+    if forest.parts and forest.combine.kind == "vote":
+        reach = max(reach, int(sum(forest.combine.weights)), len(forest.parts))
+    return int_type(-max(reach, 1 << 14), reach)
+
+
+def label_type(forest: Forest) -> str:
+    """The C type of a class index: holds the number of any target's classes, as a loop over them counts up to it."""
+    return int_type(0, max(len(part.classes) for part in forest.targets))
+
+
+def constant(value: int) -> str:
+    """An integer constant whose type fits its value on every target, 16-bit ints included."""
+    if -(1 << 15) < value < 1 << 15:
+        return str(value)
+    if -(1 << 31) < value < 1 << 31:
+        return f"INT32_C({value})"
+    if 0 <= value < 1 << 32:
+        return f"UINT32_C({value})"
+    return f"(INT64_C({value + 1}) - 1)" if value == -(1 << 63) else f"INT64_C({value})"
+
+
+def compared(value: int, kind: str) -> str:
+    """A constant to compare with a word of this type: a wide unsigned word and a signed constant would warn."""
+    return f"{kind[:-2].upper()}_C({value})" if kind in ("uint32_t", "uint64_t") else constant(value)
+
+
+@dataclass(frozen=True)
+class FloatType:
+    """A float of C whose bit pattern is that of IEEE 754, where `fits` holds."""
+
+    name: str
+    bits: int
+    digits: int
+    exponent: int
+    macro: str
+
+    @property
+    def fits(self) -> str:
+        """The preprocessor's condition that it is that float: avr-gcc gives a double 32 bits."""
+        m = self.macro
+        return (
+            f"FLT_RADIX == 2 && {m}_MANT_DIG == {self.digits} && {m}_MIN_EXP == {3 - self.exponent} && "
+            f"{m}_MAX_EXP == {self.exponent}"
+        )
+
+    @property
+    def halves_turned(self) -> str:
+        """The condition that its halves lie the other way round than those of integers; "" if it has none."""
+        turned = "defined(__FLOAT_WORD_ORDER__) && __FLOAT_WORD_ORDER__ != __BYTE_ORDER__"
+        return turned if self.bits == 64 else ""
+
+    def has_size(self, prefix: str, way_out: str) -> str:
+        """A declaration that stops a compiler whose macros of <float.h> say other than what it does."""
+        size = f"sizeof({self.name}) == sizeof(int{self.bits}_t)"
+        return f"typedef char {prefix}_{self.name}_has_{self.bits}_bits_else_{way_out}[{size} ? 1 : -1];"
+
+
+FLOATS = {
+    "float": FloatType("float", 32, 24, 128, "FLT"),
+    "double": FloatType("double", 64, 53, 1024, "DBL"),
+}
+
+
+def float_inputs(forest: Forest) -> FloatType:
+    """The float type of all the features' raw values. Raises OptionError where they differ, and for categories, which
+    have codes."""
+    for feature in (forest.features[index] for index in forest.features_used()):
+        if isinstance(feature.number, Category):
+            raise OptionError(f"c: inputs=float can't take the category {feature.name!r}", do="use inputs=words")
+    kinds = {f.raw for f in forest.features}
+    if len(kinds) > 1 or not all(isinstance(kind, Float) for kind in kinds):
+        raise OptionError("c: inputs=float needs features of one float type", do="use inputs=words")
+    return FLOATS["double"] if Float(64) in kinds else FLOATS["float"]

@@ -1,0 +1,321 @@
+"""The C that turns scores into probabilities and values: links in fixed point, each with a bound on its error.
+
+Powers are 2^-t: t in whole and fraction, the fraction's first five bits from a table, the rest by a polynomial, all in
+64-bit integers. The bounds are against the exact value of the link at the integer scores, for every score.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from forestc.errors import OptionError
+from forestc.forest.ir import Forest, Part
+
+ValueKind: TypeAlias = Literal["none", "q15", "q31", "float"]
+VALUES: tuple[ValueKind, ...] = ("none", "q15", "q31", "float")
+ONE = 1 << 31  # what a probability of 1 is inside
+UNIT = 2.0**-31
+POWER_ERROR = 3 * UNIT  # table, polynomial and roundings; at most 2.6 by their sums
+TABLE = tuple(round(2.0 ** (31 - place / 32)) for place in range(32))
+MOST_EXPONENT = 500  # of 2, in the largest value of a link exp
+_FLOAT = 2.0**-24
+
+
+@dataclass
+class Shown:
+    """What a header tells beside scores. probabilities: whether these are they, else values of a regression. count: how
+    many. kind: the C type of each. step: what a unit is worth. bound: the largest error against the exact link of the
+    integer scores. lines: C statements from `scores` to `out`."""
+
+    probabilities: bool
+    count: int
+    kind: str
+    step: float
+    bound: float
+    lines: list[str]
+
+    @property
+    def power(self) -> bool:
+        """Whether the statements need powers of 2."""
+        return "_power(" in "".join(self.lines)
+
+    @property
+    def capped(self) -> bool:
+        """Whether they need a cap at 1."""
+        return "_capped(" in "".join(self.lines)
+
+    @property
+    def declared(self) -> list[str]:
+        """What they use."""
+        used = {"k": "int k;", "best": "int best;", "total": "uint64_t total;", "p": "uint32_t p;"}
+        return [told for name, told in used.items() if re.search(rf"\b{name} = ", "\n".join(self.lines))]
+
+    @property
+    def single(self) -> bool:
+        """Whether it is a function that returns one value."""
+        return not self.probabilities and self.count == 1
+
+
+def shown(forest: Forest, prefix: str, kind: str) -> Shown | None:
+    """Probabilities of a classifier, or the value of a regression; None where there is no function for its link: then
+    scores are all there is. Raises OptionError for an unknown kind."""
+    if kind not in VALUES:
+        raise OptionError(f"c: values={kind}", do=f"use {', '.join(VALUES)}")
+    if kind == "none" or (forest.parts and forest.combine.kind != "each"):
+        return None
+    made = [_Target(forest, part, prefix, kind) for part in forest.targets]
+    if forest.decides:
+        lines: list[str] = []
+        bounds = []
+        for target in made:
+            bound = target.probabilities(lines)
+            if bound is None:
+                return None
+            bounds.append(bound)
+        step = {"q15": 2.0**-15, "q31": 2.0**-31, "float": 1.0}[kind]
+        rounding = {"q15": 2.0**-16, "q31": 0.0, "float": _FLOAT}[kind]
+        count = sum(max(len(t.part.classes), t.part.stop - t.part.start) for t in made)
+        c_type = {"q15": "uint16_t", "q31": "uint32_t", "float": "float"}[kind]
+        return Shown(True, count, c_type, step, _upwards(max(bounds) + rounding), lines)
+    return made[0].values()
+
+
+def _upwards(bound: float) -> float:
+    """Two digits of a bound, not below it, and room for the evaluator's own roundings in float64."""
+    digits = math.floor(math.log10(bound)) - 1
+    return float(f"{math.ceil(bound * (1 + 1e-6) / 10.0**digits)}e{digits}")
+
+
+def _reach(forest: Forest, output: int) -> tuple[int, int]:
+    """The smallest and largest sum of an output."""
+    low = high = int(forest.bias[output])
+    for tree in forest.trees:
+        if output in tree.outputs:
+            column = tree.values[:, tree.outputs.index(output)]
+            low += int(column.min())
+            high += int(column.max())
+    return low, high
+
+
+@dataclass(frozen=True)
+class _Rate:
+    """c as rate / 2^shift, for 2^-(c * distance); past limit that is 0."""
+
+    rate: int
+    shift: int
+    limit: int
+    error: float
+
+    @staticmethod
+    def of(c: float) -> _Rate | None:
+        if not 2.0**-40 < c < 2.0**30:
+            return None
+        shift = min(58, 39 - math.frexp(c)[1])
+        rate = round(math.ldexp(c, shift))
+        # t * 2^-t is at most 1 / (e ln 2)
+        return _Rate(rate, shift, ((32 << shift) - 1) // rate, POWER_ERROR + 0.5 / rate / math.e)
+
+    def power(self, prefix: str, distance: str) -> str:
+        return f"{prefix}_power({distance}, UINT64_C({self.rate}), {self.shift}, UINT64_C({self.limit}))"
+
+
+class _Target:
+    """The statements for one target; `out` starts at `first`."""
+
+    def __init__(self, forest: Forest, part: Part, prefix: str, kind: str) -> None:
+        self.forest, self.part, self.prefix, self.kind = forest, part, prefix, kind
+        self.scale = part.link.slope * (part.scale if forest.parts else float(forest.scale or 1.0))
+        self.first = 0
+        for other in forest.targets:
+            if other.start < part.start:
+                self.first += max(len(other.classes), other.stop - other.start)
+        self.reaches = [_reach(forest, output) for output in range(part.start, part.stop)]
+
+    def store(self, place: str, value: str) -> str:
+        """A probability in steps of 2^-31, as it is shown."""
+        text = {
+            "q15": f"(uint16_t)(({value} + UINT32_C(0x8000)) >> 16)",
+            "q31": value,
+            "float": f"(float){value} * 4.656612873077392578125e-10f",
+        }[self.kind]
+        return f"out[{place}] = {text};"
+
+    def probabilities(self, lines: list[str]) -> float | None:
+        """Adds the statements; the bound of the error, or None where there is no such function."""
+        part = self.part
+        width = part.stop - part.start
+        if part.link.shift or (len(part.classes) > 2 and width != len(part.classes)):
+            return None
+        match part.link.kind:
+            case "softmax":
+                return self._softmax(lines, width)
+            case "sigmoid" | "logistic":
+                return self._each(lines, self._sigmoid())
+            case "identity":
+                return self._each(lines, self._share())
+        return None
+
+    def _each(self, lines: list[str], made: tuple[list[str], float] | None) -> float | None:
+        """One probability after the other; of two classes with one output the first is what the second lacks to 1."""
+        if made is None:
+            return None
+        part, first = self.part, self.first
+        width = part.stop - part.start
+        score = f"scores[{part.start}]" if width == 1 else f"scores[{part.start} + k]"
+        body = [line.replace("SCORE", score) for line in made[0]]
+        if width == 1 and len(part.classes) == 2:
+            lines += [*body, self.store(f"{first}", f"(UINT32_C({ONE}) - p)"), self.store(f"{first + 1}", "p")]
+        elif width == 1:
+            lines += [*body, self.store(f"{first}", "p")]
+        else:
+            inside = [f"    {line}" for line in [*body, self.store(f"{first} + k", "p")]]
+            lines += [f"for (k = 0; k < {width}; k++) {{", *inside, "}"]
+        return made[1]
+
+    def _sigmoid(self) -> tuple[list[str], float] | None:
+        rate = _Rate.of(abs(self.scale) / math.log(2))
+        if rate is None:
+            return None
+        power = rate.power(self.prefix, f"{self.prefix}_distance(SCORE, 0)")
+        sign = "<" if self.scale > 0 else ">"
+        body = [
+            f"p = {power};",
+            f"p = (uint32_t)((UINT64_C({1 << 62}) + ((UINT64_C({ONE}) + p) >> 1)) / (UINT64_C({ONE}) + p));",
+            f"p = SCORE {sign} 0 ? UINT32_C({ONE}) - p : p;",
+        ]
+        return body, rate.error + UNIT / 2
+
+    def _share(self) -> tuple[list[str], float] | None:
+        """Means of probabilities: the scores themselves."""
+        decision, least = self.part.decision, 0.5 * abs(self.scale) * (len(self.forest.trees) + 1)
+        low = min(self.scale * reach[0] for reach in self.reaches)
+        high = max(self.scale * reach[1] for reach in self.reaches)
+        past = max(0.0, -low, high - 1.0)
+        about_half = decision.kind != "threshold" or 0.25 < float(decision.threshold) * self.scale < 0.75
+        if self.scale <= 0 or past > least or not about_half:
+            return None
+        most = max(1, *(abs(end) for reach in self.reaches for end in reach))
+        drop = min(40, 62 - math.frexp(most * self.scale * ONE)[1])
+        factor = round(math.ldexp(self.scale * ONE, drop))
+        if drop < 1 or factor < 1:
+            return None
+        product = f"((uint64_t)(SCORE < 0 ? 0 : SCORE) * UINT64_C({factor}) + UINT64_C({1 << (drop - 1)})) >> {drop}"
+        body = [f"p = {self.prefix}_capped({product});"]
+        return body, past + UNIT * (0.5 + most * 0.5 / 2.0**drop)
+
+    def _softmax(self, lines: list[str], width: int) -> float | None:
+        rate = _Rate.of(self.scale / math.log(2))
+        if rate is None or width < 2:
+            return None
+        start = self.part.start
+        power = rate.power(self.prefix, f"{self.prefix}_distance(scores[best], scores[{start} + k])")
+        lines += [
+            f"best = {start};",
+            f"for (k = 1; k < {width}; k++) {{",
+            f"    best = scores[{start} + k] > scores[best] ? {start} + k : best;",
+            "}",
+            "total = 0u;",
+            f"for (k = 0; k < {width}; k++) {{",
+            f"    total += {power};",
+            "}",
+            f"for (k = 0; k < {width}; k++) {{",
+            f"    p = {power};",
+            "    p = (uint32_t)((((uint64_t)p << 31) + (total >> 1)) / total);",
+            f"    {self.store(f'{self.first} + k', 'p')}",
+            "}",
+        ]
+        return width * rate.error + UNIT / 2
+
+    def values(self) -> Shown | None:
+        """The values of a regression."""
+        part = self.part
+        match part.link.kind:
+            case "identity":
+                return self._linear()
+            case "exp" | "exp2" | "isolation":
+                return self._exponential()
+            case "sigmoid" | "logistic" if not part.link.shift:
+                lines: list[str] = []
+                bound = self._each(lines, self._sigmoid())
+                if bound is None:
+                    return None
+                bits = 15 if self.kind == "q15" else 31
+                step = 1.0 if self.kind == "float" else 2.0**-bits
+                c_type = {"q15": "uint16_t", "q31": "uint32_t", "float": "float"}[self.kind]
+                rounding = {"q15": 2.0**-16, "q31": 0.0, "float": _FLOAT}[self.kind]
+                count = part.stop - part.start
+                return Shown(False, count, c_type, step, _upwards(bound + rounding), lines)
+        return None
+
+    def _linear(self) -> Shown | None:
+        shift, count = self.part.link.shift, self.part.stop - self.part.start
+        most = max(1, *(abs(end) for reach in self.reaches for end in reach))
+        reach = most * abs(self.scale) + abs(shift)
+        if not 2.0**-MOST_EXPONENT < reach < 2.0**MOST_EXPONENT:
+            return None
+        if self.kind == "float":
+            if not 2.0**-100 < reach < 2.0**100:
+                return None
+            text = f"(float)SCORE * {_float(self.scale)}" + (f" - {_float(shift)}" if shift else "")
+            return Shown(False, count, "float", 1.0, _upwards(5 * _FLOAT * reach), self._stored(text, count))
+        bits = 15 if self.kind == "q15" else 31
+        fraction, drop = _fraction(reach, bits), 61 - bits
+        factor = round(math.ldexp(self.scale, fraction + drop))
+        # made positive before it is shifted right, as C leaves open what becomes of negative numbers there
+        start = (1 << 62) + (1 << (drop - 1)) - round(math.ldexp(shift, fraction + drop))
+        total = f"(uint64_t)((int64_t)SCORE * INT64_C({factor}) + INT64_C({start})) >> {drop}"
+        c_type = f"int{bits + 1}_t"
+        text = f"({c_type})((int64_t)({total}) - INT64_C({1 << (62 - drop)}))"
+        bound = 2.0**-fraction * (0.5 + (most + 1) * 0.5 / 2.0**drop)
+        return Shown(False, count, c_type, 2.0**-fraction, _upwards(bound), self._stored(text, count))
+
+    def _stored(self, text: str, count: int) -> list[str]:
+        """Of each output; the regressions of several outputs in a loop."""
+        if count == 1:
+            return [f"out[0] = {text.replace('SCORE', 'scores[0]')};"]
+        return [f"for (k = 0; k < {count}; k++) {{", f"    out[k] = {text.replace('SCORE', 'scores[k]')};", "}"]
+
+    def _exponential(self) -> Shown | None:
+        """2^(c * score), as the largest there can be times a power of 2 that falls with the distance from it."""
+        link, count = self.part.link, self.part.stop - self.part.start
+        c = {"exp": self.scale / math.log(2), "exp2": self.scale, "isolation": -self.scale}[link.kind]
+        rate = _Rate.of(abs(c))
+        low, high = min(r[0] for r in self.reaches), max(r[1] for r in self.reaches)
+        top = high if c > 0 else low
+        if rate is None or not abs(c * top) < MOST_EXPONENT:
+            return None
+        largest, shift = 2.0 ** (c * top), link.shift
+        sign = -1 if link.kind == "isolation" else 1
+        ends = (str(top), "SCORE") if c > 0 else ("SCORE", str(top))
+        power = rate.power(self.prefix, f"{self.prefix}_distance({', '.join(ends)})")
+        reach = largest + abs(shift)
+        error = largest * (rate.error + 1e-14)
+        if self.kind == "float":
+            if not 2.0**-60 < reach < 2.0**100:
+                return None
+            text = f"(float){power} * {_float(sign * largest * UNIT)}" + (f" - {_float(shift)}" if shift else "")
+            return Shown(False, count, "float", 1.0, _upwards(error + 5 * _FLOAT * reach), self._stored(text, count))
+        bits = 15 if self.kind == "q15" else 31
+        fraction = _fraction(reach, bits)
+        drop = 61 - bits
+        factor = sign * round(math.ldexp(largest, fraction + drop - 31))
+        start = (1 << 62) + (1 << (drop - 1)) - round(math.ldexp(shift, fraction + drop))
+        c_type = f"int{bits + 1}_t"
+        total = f"(uint64_t)((int64_t){power} * INT64_C({factor}) + INT64_C({start})) >> {drop}"
+        text = f"({c_type})((int64_t)({total}) - INT64_C({1 << (62 - drop)}))"
+        bound = error + 2.0**-fraction * (0.5 + 2.0 ** (31 - drop) * 0.5 + 2.0**-drop)
+        return Shown(False, count, c_type, 2.0**-fraction, _upwards(bound), self._stored(text, count))
+
+
+def _fraction(reach: float, bits: int) -> int:
+    """Fraction bits with which numbers up to `reach` stay below 2^bits, their rounding included."""
+    fraction = bits - math.frexp(reach)[1]
+    return fraction if math.ldexp(reach, fraction) < (1 << bits) - 2 else fraction - 1
+
+
+def _float(value: float) -> str:
+    """A float constant of C."""
+    return f"{float(value)!r}f"

@@ -1,0 +1,93 @@
+"""scikit-learn estimators that train a model and answer as its compiled form does.
+
+`cross_val_score` over one of them says how well the hardware will do on rows it has not seen: in each fold the model is
+trained, and its formats and leaves are chosen, on the other folds alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from forestc.compiler import quantize
+from forestc.errors import MissingExtraError, ModelError
+from forestc.forest.ir import Forest
+from forestc.frontends import load
+from forestc.predictor import QuantisedModel
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+    from sklearn.utils.metaestimators import available_if
+    from sklearn.utils.validation import check_is_fitted
+except ImportError:
+    raise MissingExtraError("scikit-learn", "sklearn") from None
+
+
+def _has(name: str) -> Any:
+    """Whether a fitted estimator has a method: available if its model does; before that if the estimator does."""
+
+    def check(self: Any) -> bool:
+        return hasattr(getattr(self, "quantised_", self.estimator), name)
+
+    return available_if(check)
+
+
+class _Compiled(BaseEstimator):  # type: ignore[misc]
+    """estimator: what is trained, anything that `forestc.load` reads. passes: as for `forestc.compile`."""
+
+    def __init__(self, estimator: Any, *, passes: str | None = None) -> None:
+        self.estimator = estimator
+        self.passes = passes
+
+    def fit(self, X: Any, y: Any, **options: Any) -> Self:
+        """Trains a clone of the estimator (options go to its `fit`), then quantises it on the same rows.
+
+        Raises ForestcError for models that forestc does not compile.
+        """
+        self.estimator_ = clone(self.estimator).fit(X, y, **options)
+        model = load(self.estimator_)
+        if model.decides != isinstance(self, ClassifierMixin):
+            right = "CompiledClassifier" if model.decides else "CompiledRegressor"
+            raise ModelError(f"{type(self).__name__} of another kind of model", do=f"use {right}")
+        self.quantised_ = QuantisedModel(model, quantize(model, X, y, self.passes))
+        self.n_features_in_ = model.columns
+        return self
+
+    @property
+    def forest_(self) -> Forest:
+        """The quantised forest."""
+        check_is_fitted(self)
+        return self.quantised_.forest
+
+    def predict(self, X: Any) -> Any:
+        """As the compiled model does; see `Design.predict`."""
+        check_is_fitted(self)
+        return self.quantised_.predict(X)
+
+
+class CompiledClassifier(ClassifierMixin, _Compiled):  # type: ignore[misc]
+    """A classifier as its hardware decides.
+
+    estimator: an unfitted classifier that `forestc.load` reads when it is fitted. passes: as for `forestc.compile`; the
+    default passes if None. After `fit`: estimator_ (the trained model), forest_ (the quantised forest), classes_.
+    """
+
+    @property
+    def classes_(self) -> Any:
+        check_is_fitted(self, "quantised_")
+        return self.quantised_.classes_
+
+    @_has("predict_proba")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """See `Design.predict_proba`."""
+        check_is_fitted(self)
+        return self.quantised_.predict_proba(X)
+
+    @_has("decision_function")  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Any:
+        """See `Design.decision_function`."""
+        check_is_fitted(self)
+        return self.quantised_.decision_function(X)
+
+
+class CompiledRegressor(RegressorMixin, _Compiled):  # type: ignore[misc]
+    """A regressor as its hardware answers; see `CompiledClassifier`."""

@@ -1,0 +1,43 @@
+"""How the command line tells that something went wrong: one line for people, or one JSON object."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+
+from forestc.errors import ForestcError
+
+
+@dataclass(frozen=True)
+class Failure:
+    """kind: the name of the error's class, UsageError or Interrupted. what, where, do: as in ForestcError. status: the
+    exit status."""
+
+    kind: str
+    what: str
+    where: str = ""
+    do: str = ""
+    status: int = 1
+
+    @staticmethod
+    def of(error: ForestcError) -> Failure:
+        return Failure(type(error).__name__, error.what, error.where, error.do, error.exit_status)
+
+    def tell(self, as_json: bool) -> None:
+        """On standard error, as a line: standard output is for results."""
+        if as_json:
+            sys.stderr.write(json.dumps({"error": asdict(self)}) + "\n")
+        else:
+            parts = (one_line(part) for part in (self.what, self.where, self.do))
+            sys.stderr.write(f"forestc: {'; '.join(part for part in parts if part)}\n")
+
+
+def interrupted(status: int) -> Failure:
+    """A signal ended the program. status: 128 and the signal's number."""
+    return Failure("Interrupted", "interrupted", status=status)
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks and control characters."""
+    return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))

@@ -1,0 +1,105 @@
+"""A forest in figures: what `inspect` tells and what notebooks show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from forestc.forest.ir import LEAF, NO_SET, Forest
+from forestc.forest.numbers import Category, Float, word_range
+
+
+def forest_figures(forest: Forest) -> dict[str, Any]:
+    """The keys of `forestc inspect --json`, without the features one by one."""
+    used = forest.features_used()
+    return {
+        "name": forest.name,
+        "source": f"{forest.provenance.source} {forest.provenance.version}".strip(),
+        "trees": len(forest.trees),
+        "nodes": forest.n_nodes,
+        "leaves": forest.n_leaves,
+        "depth": forest.depth,
+        "features": forest.columns,
+        "features_used": len(used),
+        "distinct_conditions": forest.distinct_conditions(),
+        "outputs": forest.n_outputs,
+        "classes": [list(part.classes) for part in forest.targets] if len(forest.targets) > 1 else list(forest.classes),
+        "missing": any(forest.features[i].missing for i in used),
+        "categorical": any(isinstance(forest.features[i].number, Category) for i in used),
+        "parts": len(forest.parts),
+        "combine": forest.combine.kind if forest.parts else "none",
+        "aggregate": _kinds(part.aggregate.kind for part in forest.parts or (forest.whole,)),
+        "link": _kinds(part.link.kind for part in forest.parts or (forest.whole,)),
+        "decision": _kinds(part.decision.kind for part in forest.parts or (forest.whole,)),
+        "quantised": forest.quantised,
+        "notes": list(forest.provenance.notes),
+    }
+
+
+def feature_figures(forest: Forest) -> list[dict[str, Any]]:
+    """One entry for each feature that is declared, in their order.
+
+    name, column, type, missing; uses: nodes that read it; conditions: different ones among these; lowest, highest:
+    thresholds, in the units of `type` (None where it has none); words: the lowest and highest word of a quantised one.
+    """
+    uses = np.zeros(len(forest.features), dtype=np.int64)
+    sets: list[set[tuple[Any, ...]]] = [set() for _ in forest.features]
+    for tree in forest.trees:
+        np.add.at(uses, tree.feature[tree.left != LEAF], 1)
+        for node in np.flatnonzero(tree.set_index != NO_SET).tolist():
+            sets[int(tree.feature[node])].add(tree.sets[tree.set_index[node]])
+    found = []
+    for index, feature in enumerate(forest.features):
+        thresholds = forest.thresholds_of(index)
+        word = None if isinstance(feature.number, Float) else word_range(feature.number, feature.missing)
+        cuts = {cut for members in sets[index] for cut in members}
+        plain = sum(value not in cuts for value in thresholds.tolist())
+        found.append(
+            {
+                "name": feature.name,
+                "column": feature.column,
+                "type": str(feature.number),
+                "missing": feature.missing,
+                "uses": int(uses[index]),
+                "conditions": plain + len(sets[index]),
+                "lowest": thresholds[0].item() if len(thresholds) else None,
+                "highest": thresholds[-1].item() if len(thresholds) else None,
+                "words": None if word is None else [word.low, word.top],
+            }
+        )
+    return found
+
+
+def _kinds(kinds: Iterable[str]) -> str:
+    """Different kinds, in order of appearance."""
+    return ", ".join(dict.fromkeys(kinds))
+
+
+def shown(value: Any, most: int = 12) -> str:
+    """A figure as people read it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "none"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{str(key).replace('_', ' ')}: {shown(inner)}" for key, inner in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value[:most])) + (f" and {len(value) - most} more" if len(value) > most else "")
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def html_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table as notebooks show it. Texts come from model files: none of them is taken for markup."""
+    heads = "".join(f'<th scope="col" style="text-align:left">{escape(name)}</th>' for name in head)
+    cells = "".join(
+        "<tr>" + "".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><caption>{escape(title)}</caption><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>"
+
+
+def html_figures(title: str, figures: Mapping[str, Any]) -> str:
+    """Two columns: what, figure."""
+    return html_table(title, ("what", "figure"), ((key.replace("_", " "), shown(v)) for key, v in figures.items()))

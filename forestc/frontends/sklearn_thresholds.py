@@ -1,0 +1,138 @@
+"""scikit-learn models that judge another model's score anew: thresholds of one's own, calibrated probabilities.
+
+What lies between a score and its class only goes up, or only down, with the score: the class changes at one score. It
+is found by asking the library's own functions, and the forest decides by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError
+from forestc.forest.builder import changed, changed_tree
+from forestc.forest.ir import Decision, Forest, Link
+from forestc.frontends.exact import least_score
+from forestc.frontends.sklearn_meta import as_outer, read_member
+
+Values: TypeAlias = NDArray[np.float64]
+FARTHEST = 1e300  # instead of infinity, for a decision that no score changes
+
+
+def read_threshold(model: Any, where: str) -> Forest:
+    """TunedThresholdClassifierCV and FixedThresholdClassifier."""
+    estimator = getattr(model, "estimator_", model.estimator)  # a FixedThresholdClassifier may be given a fitted one
+    wanted = model._get_response_method()
+    method = _method_of(estimator, [wanted] if isinstance(wanted, str) else wanted)
+    if hasattr(model, "best_threshold_"):
+        threshold, positive = model.best_threshold_, model._curve_scorer._get_pos_label()
+    else:
+        threshold, positive = model.threshold, model.pos_label
+        if isinstance(threshold, str):  # "auto"
+            threshold = 0.5 if method == "predict_proba" else 0.0
+    classes = np.asarray(model.classes_).tolist()
+    if positive is not None and positive not in classes:
+        raise ModelError(f"the positive class {positive!r} is none of the model's", where=where, do="train it again")
+    column = 1 if positive is None else classes.index(positive)
+    forest, response = _response(estimator, method, column, f"{where}, estimator")
+
+    def above(scores: Values) -> NDArray[np.bool_]:
+        return np.asarray((response(scores) >= threshold) == bool(column))
+
+    return as_outer(_decided_by(forest, above, where), model)
+
+
+def read_calibrated(model: Any, where: str) -> Forest:
+    """CalibratedClassifierCV of two classes with one calibrated model (ensemble=False, or a frozen estimator)."""
+    if len(model.classes_) != 2 or len(model.calibrated_classifiers_) != 1 or model.method == "temperature":
+        raise ModelError(
+            f"calibrates {len(model.calibrated_classifiers_)} models of {len(model.classes_)} classes"
+            f" by {model.method}",
+            where=where,
+            do="of two classes, use ensemble=False and method='sigmoid' or 'isotonic'",
+        )
+    (calibrated,) = model.calibrated_classifiers_
+    (calibrator,) = calibrated.calibrators
+    method = _method_of(calibrated.estimator, ["decision_function", "predict_proba"])
+    forest, response = _response(calibrated.estimator, method, 1, f"{where}, estimator")
+    falls = calibrator.a_ > 0 if calibrated.method == "sigmoid" else not calibrator.increasing_
+    sign = -1.0 if falls else 1.0
+
+    def above(scores: Values) -> NDArray[np.bool_]:
+        with np.errstate(over="ignore"):
+            shown = calibrator.predict(response(sign * scores))
+        return np.asarray(shown > 1.0 - shown)
+
+    # the calibrated probabilities themselves are no link's: of the score they keep the order
+    judged = changed(_negated(forest) if falls else forest, link=Link("order"))
+    return as_outer(_decided_by(judged, above, where), model)
+
+
+def _method_of(estimator: Any, methods: list[str]) -> str:
+    return next(name for name in methods if hasattr(estimator, name))
+
+
+def _response(estimator: Any, method: str, column: int, where: str) -> tuple[Forest, Callable[[Values], Values]]:
+    """The forest of an estimator of two classes with a single score that class 1 has more of, and what the library
+    makes of such scores (n,) before it judges them: the method's answer for the class `column`."""
+    forest = read_member(estimator, where)
+    if forest.parts or len(forest.classes) != 2 or forest.decision.kind == "none":
+        raise ModelError(
+            f"is made of {len(forest.parts)} parts and has {len(forest.classes)} classes",
+            where=where,
+            do="use a single model of two classes",
+        )
+    if forest.n_outputs == 2:  # the probabilities themselves
+        if forest.link != Link():
+            raise ModelError(f"has two scores and a {forest.link.kind}", where=where, do="use a model with one score")
+        trees = tuple(
+            changed_tree(tree, values=tree.values[:, [tree.outputs.index(column)]], outputs=(0,))
+            for tree in forest.trees
+        )
+        alone = changed(
+            forest, trees=trees, n_outputs=1, bias=forest.bias[[column]], decision=Decision("threshold", 0.5)
+        )
+        if column:
+            return alone, lambda scores: scores
+        # the score is the negative probability of class 0, the value what that leaves for class 1
+        return changed(_negated(alone), link=Link(shift=-1.0)), lambda scores: -scores
+    if method == "decision_function":
+        return forest, (lambda scores: scores) if column else (lambda scores: -scores)
+    probabilities = _probabilities(estimator, where)
+    return forest, lambda scores: probabilities(scores)[:, column]
+
+
+def _probabilities(estimator: Any, where: str) -> Callable[[Values], Values]:
+    """The library's own way from the scores (n,) of two classes to probabilities (n, 2)."""
+    while (best := getattr(estimator, "best_estimator_", None)) is not None or type(estimator).__name__ == "Pipeline":
+        estimator = estimator.steps[-1][1] if best is None else best
+    kind = type(estimator).__name__
+    if kind in ("GradientBoostingClassifier", "HistGradientBoostingClassifier"):
+        loss = estimator._loss
+        return lambda scores: np.asarray(loss.predict_proba(np.array(scores)))
+    if kind == "AdaBoostClassifier":
+        return lambda scores: np.asarray(estimator._compute_proba_from_decision(np.array(scores), 2))
+    raise ModelError(
+        f"judges probabilities that a {kind} makes of a score",
+        where=where,
+        do="use a model of scikit-learn's, or a decision function",
+    )
+
+
+def _negated(forest: Forest) -> Forest:
+    """The forest whose score is the negative one, exactly."""
+    trees = tuple(changed_tree(tree, values=-tree.values) for tree in forest.trees)
+    return changed(forest, trees=trees, bias=-forest.bias)
+
+
+def _decided_by(forest: Forest, above: Callable[[Values], NDArray[np.bool_]], where: str) -> Forest:
+    """The forest that says class 1 where `above` does, which holds from some score on. Raises ModelError."""
+
+    def holds(scores: Values) -> NDArray[np.bool_]:
+        return above(np.clip(scores, -FARTHEST, FARTHEST))
+
+    least = float(np.clip(least_score(holds, where), -FARTHEST, FARTHEST))
+    return changed(forest, decision=Decision("threshold", least))

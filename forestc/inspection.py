@@ -1,0 +1,94 @@
+"""inspect: what is in a model, or in a compiled folder; a tree of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from forestc.design import Design, open_design
+from forestc.errors import OptionError
+from forestc.forest.ir import LEAF, NO_SET, Forest, Tree
+from forestc.forest.numbers import Category, word_value
+from forestc.forest.summary import feature_figures, forest_figures
+from forestc.frontends import load
+
+
+def inspect(source: Any, *, trust_pickle: bool = False) -> dict[str, Any]:
+    """The figures of `forestc inspect --json`.
+
+    source: whatever `load` takes, a compiled folder, or an open Design. Of a compiled one the forest is the quantised
+    one, and `compiled` says what was written. `per_feature` lists the features. Raises ForestcError.
+    """
+    if isinstance(source, str | Path) and Path(source).is_dir():
+        source = open_design(source)
+    if not isinstance(source, Design):
+        forest = load(source, trust_pickle=trust_pickle)
+        return {**forest_figures(forest), "per_feature": feature_figures(forest)}
+    figures = forest_figures(source.forest)
+    return {**figures, "compiled": source.figures(), "per_feature": feature_figures(source.forest)}
+
+
+def tree_figures(source: Any, tree: int, depth: int = 6, *, trust_pickle: bool = False) -> dict[str, Any]:
+    """One tree as nested nodes, of whatever `inspect` takes: the figures of `forestc inspect --tree N --json`.
+
+    A node has `condition` and what follows where it holds (`yes`) or not (`no`), or `leaf`, its values; `cover`: the
+    training rows that reached it, None where the source does not tell. Past `depth` levels a node has in place of what
+    follows the number of nodes `below`. Raises OptionError for a tree that is not there, ForestcError.
+    """
+    if isinstance(source, str | Path) and Path(source).is_dir():
+        source = open_design(source)
+    forest = source.forest if isinstance(source, Design) else load(source, trust_pickle=trust_pickle)
+    if not 0 <= tree < len(forest.trees):
+        raise OptionError(f"there is no tree {tree}", do=f"the forest has trees 0 to {len(forest.trees) - 1}")
+    return _node_figures(forest, forest.trees[tree], 0, depth)
+
+
+def _node_figures(forest: Forest, tree: Tree, node: int, depth: int) -> dict[str, Any]:
+    cover = None if tree.cover is None else float(tree.cover[node])
+    if tree.left[node] == LEAF:
+        return {"leaf": _leaf_text(forest, tree, node), "cover": cover}
+    told = {"condition": _condition_text(forest, tree, node), "cover": cover}
+    if depth <= 0:
+        return {**told, "below": _nodes_below(tree, node)}
+    sides = {"yes": int(tree.left[node]), "no": int(tree.right[node])}
+    return {**told, **{side: _node_figures(forest, tree, child, depth - 1) for side, child in sides.items()}}
+
+
+def _leaf_text(forest: Forest, tree: Tree, node: int) -> str:
+    values = tree.values[tree.leaf[node]].tolist()
+    numbers = ", ".join(f"{value:.6g}" for value in values)
+    if len(values) > 1 and len(values) == len(forest.classes) and not forest.parts:
+        return f"{forest.classes[values.index(max(values))]}: {numbers}"
+    return numbers
+
+
+def _condition_text(forest: Forest, tree: Tree, node: int) -> str:
+    """As people read it, words of a quantised forest with the value they stand for."""
+    feature = forest.features[int(tree.feature[node])]
+    missing = " or missing" if feature.missing and tree.missing_left[node] else ""
+
+    def number(value: Any) -> str:
+        if not forest.quantised:
+            return f"{value:.9g}"
+        real = word_value(int(value), feature.number)
+        return f"{value}" if real == value else f"{value} ({real:.6g})"
+
+    if tree.set_index[node] == NO_SET:
+        return f"{feature.name} < {number(tree.threshold[node].item())}{missing}"
+    members = tree.sets[tree.set_index[node]]
+    if isinstance(feature.number, Category):
+        names = [feature.labels[int(m)] if int(m) < len(feature.labels) else str(m) for m in members]
+        return f"{feature.name} is one of {', '.join(names)}{missing}"
+    ends = [*map(number, members), *(["inf"] if len(members) % 2 else [])]
+    spans = [f"[{low}, {high})" for low, high in zip(ends[::2], ends[1::2], strict=True)]
+    return f"{feature.name} in {' or '.join(spans)}{missing}"
+
+
+def _nodes_below(tree: Tree, node: int) -> int:
+    count, waiting = 0, [node]
+    while waiting:
+        here = waiting.pop()
+        if tree.left[here] != LEAF:
+            waiting += [int(tree.left[here]), int(tree.right[here])]
+            count += 2
+    return count

@@ -1,0 +1,183 @@
+"""Quantised forests as scikit-learn estimators: what the hardware answers, in scikit-learn's conventions.
+
+Results are those of `evaluate` on the quantised forest, bit for bit, computed by compiled code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.evaluate import Evaluation, encode
+from forestc.forest.ir import Forest, Part
+
+ROWS_AT_ONCE = 65536
+_PROBABILITIES = ("sigmoid", "logistic", "softmax", "softmax-zero", "step")  # links whose values are probabilities
+
+
+class Predictor:
+    """What a fitted estimator has, over a model and its quantised forest.
+
+    For scikit-learn it is a fitted classifier or regressor that `fit` leaves as it is and that is its own clone:
+    metrics, displays and `cross_val_score` take it like the model. X, everywhere: rows (rows, columns) as an array,
+    nested lists or a data frame, in the model's columns. Raises RowsError for rows that do not fit the model.
+    """
+
+    model: Forest
+    forest: Forest
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """(rows,) class labels or values; (rows, targets) of several targets."""
+        return self._said(X).decision
+
+    @property
+    def predict_proba(self) -> Callable[[Any], Any]:
+        """(rows, classes): probabilities, in the order of `classes_`; of several targets a list of these.
+
+        As exact as the leaf bits are: where few bits keep every decision, probabilities may be coarse. AttributeError
+        for models whose scores are no probabilities.
+        """
+        if not has_probabilities(self.model):
+            raise AttributeError("the model has no probabilities")
+        return self._probabilities
+
+    @property
+    def decision_function(self) -> Callable[[Any], NDArray[np.float64]]:
+        """(rows,) of two classes: how far the scores are on the side of class 1, at least 0 where it is decided for
+        (at 0 of two scores the rule for ties decides); of several classes the scores, (rows, classes), in the model's
+        units. AttributeError for regressions and several targets."""
+        if not self.model.decides or len(self.model.targets) > 1:
+            raise AttributeError("the model has no decision function")
+        return self._decision_function
+
+    @property
+    def classes_(self) -> Any:
+        """Class labels (classes,); of several targets a list of these."""
+        if not self.model.decides:
+            raise AttributeError("a regression has no classes")
+        found = [np.asarray(part.classes) for part in self.model.targets]
+        return found[0] if len(found) == 1 else found
+
+    @property
+    def n_features_in_(self) -> int:
+        return self.model.columns
+
+    def score(self, X: Any, y: Any) -> float:
+        """Accuracy, or R squared of a regression."""
+        from sklearn.metrics import accuracy_score, r2_score
+
+        return float((accuracy_score if self.model.decides else r2_score)(y, self.predict(X)))
+
+    def fit(self, X: Any = None, y: Any = None) -> Self:
+        """Does nothing: what was compiled stays as it is."""
+        return self
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {}
+
+    def set_params(self, **params: Any) -> Self:
+        if params:
+            raise ValueError(f"a compiled design has no parameters; got {', '.join(params)}")
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
+
+        several = len(self.model.targets) > 1 or (not self.model.decides and self.model.n_scores > 1)
+        target = TargetTags(required=False, multi_output=several, single_output=not several)
+        inputs = InputTags(allow_nan=any(feature.missing for feature in self.forest.features))
+        if self.model.decides:
+            classes = max(len(part.classes) for part in self.model.targets)
+            tags = ClassifierTags(multi_class=classes > 2)
+            return Tags("classifier", target, classifier_tags=tags, input_tags=inputs)
+        return Tags("regressor", target, regressor_tags=RegressorTags(), input_tags=inputs)
+
+    def _said(self, X: Any) -> Evaluation:
+        from forestc.passes.quick_evaluation import evaluate_quickly
+
+        words = encode(self.forest, X)
+        starts = range(0, len(words), ROWS_AT_ONCE) or [0]
+        parts = [evaluate_quickly(self.forest, words[start : start + ROWS_AT_ONCE], self._flat) for start in starts]
+        return Evaluation(*(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS))
+
+    @cached_property
+    def _flat(self) -> Any:
+        from forestc.passes.observation import flat_trees
+
+        return flat_trees(self.forest)
+
+    def _probabilities(self, X: Any) -> Any:
+        said = self._said(X)
+        found, start = [], 0
+        for part in self.forest.targets:
+            width = part.stop - part.start if len(self.forest.targets) > 1 else said.values.shape[1]
+            found.append(_normalised(said.values[:, start : start + width].astype(np.float64)))
+            start += width
+        return found[0] if len(found) == 1 else found
+
+    def _decision_function(self, X: Any) -> NDArray[np.float64]:
+        said, scale = self._said(X), float(self.forest.scale or 1.0)
+        scores = said.scores.astype(np.float64)
+        if scores.shape[1] > 2:
+            return scores * scale
+        if scores.shape[1] == 2:
+            return (scores[:, 1] - scores[:, 0]) * scale
+        return (scores[:, 0] - float(self.forest.decision.threshold)) * scale
+
+
+@dataclass(frozen=True, eq=False)
+class QuantisedModel(Predictor):
+    """A model and its quantised forest, without a compiled folder."""
+
+    model: Forest
+    forest: Forest
+
+
+_FIELDS = ("leaves", "scores", "values", "decision", "index")
+
+
+def has_probabilities(model: Forest) -> bool:
+    """Whether the values of a model, a float forest, are probabilities of its classes, or in their proportion."""
+    if not model.decides:
+        return False
+    if model.parts and model.combine.kind != "each":
+        return model.combine.kind == "vote" or all(_is_probability(model, part) for part in model.parts)
+    return all(_is_probability(model, part) for part in model.targets)
+
+
+def _is_probability(model: Forest, part: Part) -> bool:
+    """By its link, or as its scores stay within 0 and 1."""
+    if part.link.kind in _PROBABILITIES:
+        return True
+    if part.link.kind != "identity" or part.aggregate.kind != "sum":
+        return False
+    low, high = np.zeros((2, part.stop - part.start))
+    for tree in (model.trees[index] for index in model.trees_of(part)):
+        for place, output in enumerate(tree.outputs):
+            if part.start <= output < part.stop:
+                low[output - part.start] += tree.values[:, place].min()
+                high[output - part.start] += tree.values[:, place].max()
+    bias = model.bias[part.start : part.stop]
+    low, high = low / part.aggregate.divisor + bias, high / part.aggregate.divisor + bias
+    return bool((low >= -1e-6).all() and (high <= 1 + 1e-6).all())
+
+
+def _normalised(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values (rows, classes), or (rows, 1) of class 1, as probabilities: none below 0, and of each row 1 in all."""
+    if values.shape[1] == 1:
+        one = np.clip(values, 0.0, 1.0)
+        return np.concatenate([1 - one, one], axis=1)
+    values = np.maximum(values, 0.0)
+    total = values.sum(axis=1, keepdims=True)
+    return np.where(total > 0, values / np.where(total > 0, total, 1.0), 1 / values.shape[1])

@@ -1,0 +1,191 @@
+"""check.json: what the last check found, and whether the content is still that one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from models import trained
+
+import forestc
+from forestc.checks.run import check
+from forestc.cli import main
+from forestc.errors import ForestcError
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    model, X, y = trained("xgboost-binary")
+    out = tmp_path_factory.mktemp("compiled") / "design"
+    forestc.compile(model, X[:400], out, label=y[:400], name="ill")
+    np.savez(out.parent / "rows.npz", X=X, y=y)
+    return out
+
+
+@pytest.fixture
+def folder(compiled, tmp_path):
+    shutil.copy(compiled.parent / "rows.npz", tmp_path)
+    return shutil.copytree(compiled, tmp_path / "design")
+
+
+def run(folder, **more):
+    rows = folder.parent / "rows.npz"
+    return check(folder, rows, label="y", **{"engines": ["netlist", "c"], "random_rows": 100, **more})
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_check_is_kept_with_what_it_ran_and_found(folder):
+    assert forestc.open_design(folder).last_check() is None
+    result = run(folder, seed=3)
+    record = json.loads((folder / "check.json").read_text())
+    assert abs(datetime.fromisoformat(record["date"]) - datetime.now(UTC)) < timedelta(minutes=10)
+    assert record["forestc"] == forestc.__version__
+    assert (record["result"], record["problem"], record["proof"], record["changed"]) == ("ok", None, None, [])
+    assert record["asked"] == {"engines": ["netlist", "c"], "all": False, "random": 100, "seed": 3, "prove": False}
+    for name, engine in result.engines.items():
+        told = record["engines"][name]
+        assert (told["differences"], told["vectors"], told["tool"]) == (0, engine.vectors, engine.tool)
+    assert record["vectors"] == result.vectors and record["vectors"]["rows"] == 569
+    wanted = hashlib.sha256((folder.parent / "rows.npz").read_bytes()).hexdigest()
+    assert record["rows"] == {"file": "rows.npz", "sha256": wanted}
+    assert record["agreement"]["compiled"] == result.agreement.compiled
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert (record["hash"], record["files"]) == (manifest["hash"], manifest["sha256"]["files"])
+    assert str(folder) not in (folder / "check.json").read_text()
+    told = forestc.inspect(folder)["compiled"]["last_check"]
+    assert (told["result"], told["of_this_content"], told["date"]) == ("ok", True, record["date"])
+    assert told["differences"] == {"netlist": 0, "c": 0} and told["agreement"] == result.agreement.agreement
+    assert forestc.open_design(folder).changed_files() == () and result.notes == ()
+
+
+def test_a_proof_without_rows_is_kept(folder):
+    result = check(folder, prove=True, engines=["netlist"], random_rows=10)
+    record = json.loads((folder / "check.json").read_text())
+    assert (record["rows"], record["agreement"]) == (None, None)
+    assert record["proof"]["verdict"] == result.proof.verdict == "proved"
+    assert [part["name"] for part in record["proof"]["parts"]] == [part.name for part in result.proof.parts]
+    assert forestc.open_design(folder).last_check()["proof"] == "proved"
+
+
+def test_another_content_is_told(folder, capfd):
+    run(folder)
+    header = folder / "c/ill.h"
+    text = header.read_text()
+    header.write_text(text.replace("return 1;", "return 2;"))
+    assert forestc.open_design(folder).last_check()["of_this_content"] is False
+    with pytest.raises(SystemExit):
+        main(["inspect", str(folder)])
+    shown = " ".join(capfd.readouterr().out.replace("│", " ").split())
+    assert "of this content: no" in shown
+    assert not run(folder).ok
+    told = forestc.open_design(folder).last_check()
+    assert (told["result"], told["of_this_content"]) == ("failed", True) and told["differences"]["c"] > 0
+    problem = json.loads((folder / "check.json").read_text())["problem"]
+    assert problem.startswith("c differs from the quantised forest")
+    header.write_text(text)
+    assert forestc.open_design(folder).last_check()["of_this_content"] is False
+    # a record of another design
+    run(folder)
+    model, X, y = trained("xgboost-binary")
+    other = forestc.compile(model, X, folder.parent / "other", label=y, name="ill", latency=1).design
+    shutil.copy(folder / "check.json", other.folder)
+    assert other.last_check()["of_this_content"] is False
+
+
+def test_what_changes_while_it_is_checked_is_no_longer_that_content(folder):
+    def edit(text):
+        if text.startswith("agreement"):
+            (folder / "c/ill.h").write_text("/* edited */")
+
+    run(folder, progress=edit)
+    assert forestc.open_design(folder).last_check()["of_this_content"] is False
+
+
+def test_compiling_again_removes_it_and_a_file_of_the_user_s_stays(folder):
+    model, X, y = trained("xgboost-binary")
+    run(folder)
+    (folder / ".check.json.killed").write_text("{")  # of a check that was killed while it wrote
+    forestc.compile(model, X, folder, label=y, name="ill", latency=1)
+    assert not {name for name in names(folder) if "check" in name}
+    (folder / "check.json").write_text('{"mine": 1}')
+    assert forestc.open_design(folder).last_check() is None
+    with pytest.raises(ForestcError, match=r"holds 'check\.json', which forestc did not write"):
+        forestc.compile(model, X, folder, label=y, name="ill")
+
+
+def test_it_can_be_left_out(folder):
+    before = names(folder)
+    assert run(folder, record=False).ok
+    assert names(folder) == before
+
+
+def test_a_folder_that_can_t_be_written_to_gets_a_note(folder, capfd):
+    (folder / "check.json").mkdir()
+    before = names(folder)
+    result = run(folder)
+    assert result.ok and names(folder) == before
+    assert len(result.notes) == 1 and "check.json was not written" in result.notes[0]
+    assert result.figures["notes"] == list(result.notes)
+    with pytest.raises(SystemExit) as ended:
+        main(["check", str(folder), "--rows", str(folder.parent / "rows.npz"), "--engines", "netlist"])
+    assert ended.value.code == 0 and "check.json was not written" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("place", ["write", "replace"])
+def test_an_interrupted_check_keeps_the_old_record(folder, monkeypatch, place):
+    run(folder)
+    before, there = (folder / "check.json").read_bytes(), names(folder)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    if place == "write":
+        monkeypatch.setattr("forestc.checks.record.json.dumps", interrupted)
+    else:
+        monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(folder)
+    monkeypatch.undo()
+    assert (folder / "check.json").read_bytes() == before and names(folder) == there
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda told: None,
+        lambda told: [],
+        lambda told: told | {"format": 99},
+        lambda told: told | {"engines": {"c": "x"}},
+        lambda told: told | {"engines": [1]},
+        lambda told: told | {"proof": "verdict"},
+        lambda told: told | {"rows": 3},
+        lambda told: {key: value for key, value in told.items() if key != "agreement"},
+        lambda told: told | {"files": None},
+        lambda told: told | {"date": {"a": 1}},
+    ],
+)
+def test_a_damaged_record_is_none(folder, damage):
+    run(folder, engines=["netlist"], random_rows=1)
+    path = folder / "check.json"
+    path.write_text(json.dumps(damage(json.loads(path.read_text()))))
+    assert forestc.open_design(folder).last_check() is None
+    path.write_text(path.read_text()[:-5])
+    assert forestc.inspect(folder)["compiled"]["last_check"] is None
+
+
+def test_others_may_read_it_as_far_as_the_mask_lets_them(folder):
+    before = os.umask(0o022)
+    try:
+        run(folder, engines=["netlist"], random_rows=1)
+    finally:
+        os.umask(before)
+    assert (folder / "check.json").stat().st_mode & 0o777 == 0o644

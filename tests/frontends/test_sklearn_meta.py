@@ -1,0 +1,123 @@
+"""Searches, thresholds of one's own and calibrated models: what is said of them, kept in files, and refused."""
+
+from __future__ import annotations
+
+import joblib
+import numpy as np
+import pytest
+import skops.io
+from contract.kinds_meta import BASES, BINARY, KINDS, NAMES
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import RandomForestClassifier, VotingClassifier
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from typer.testing import CliRunner
+from xgboost import XGBClassifier
+
+import forestc
+from forestc import load
+from forestc.cli import app
+from forestc.errors import ModelError
+from forestc.forest.evaluate import evaluate
+from forestc.forest.text import parse_forest, print_forest
+
+
+def _search(model=None, **more):
+    return GridSearchCV(model or RandomForestClassifier(5, random_state=0), {"max_depth": [2, 4]}, cv=2, **more)
+
+
+def test_what_a_search_chose_is_said_and_kept(tmp_path):
+    X, y = BINARY
+    search = _search().fit(X, y)
+    depth = search.best_params_["max_depth"]
+    wanted = f"GridSearchCV: its best estimator is read, a RandomForestClassifier with max_depth={depth}"
+    forest = load(search)
+    assert forest.provenance.notes == (wanted,)
+    assert parse_forest(print_forest(forest)).provenance.notes == (wanted,)
+    done = forestc.compile(search, X, tmp_path / "out", label=y, targets=["c"])
+    assert done.figures["notes"] == [wanted]
+    assert forestc.check(done.design, X, label=y, engines=("netlist", "c")).ok
+    skops.io.dump(search, tmp_path / "m.skops")
+    told = CliRunner().invoke(app, ["inspect", str(tmp_path / "m.skops")], env={"COLUMNS": "300"})
+    assert wanted in told.stdout
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS)[::4])
+def test_files_hold_the_live_model(kind, tmp_path):
+    model = KINDS[kind]()
+    skops.io.dump(model.source, tmp_path / "m.skops")
+    joblib.dump(model.source, tmp_path / "m.joblib")
+    for source in (model.source, tmp_path / "m.skops", tmp_path / "m.joblib"):
+        said = evaluate(load(source, trust_pickle=True), model.X)
+        assert np.array_equal(said.decision, model.decision(model.X))
+
+
+def test_a_search_of_another_librarys_models_is_read():
+    X, y = BINARY
+    search = _search(XGBClassifier(n_estimators=3)).fit(X, y)
+    assert np.array_equal(evaluate(load(search), X).decision, search.predict(X))
+
+
+def test_a_search_without_a_best_estimator_is_refused():
+    with pytest.raises(ModelError, match=r"no best estimator.*refit=True"):
+        load(_search(refit=False).fit(*BINARY))
+
+
+def test_probabilities_that_the_library_alone_can_make_are_refused():
+    model = FixedThresholdClassifier(XGBClassifier(n_estimators=3), threshold=0.3).fit(*BINARY)
+    with pytest.raises(ModelError, match=r"probabilities that a XGBClassifier makes of a score.*scikit-learn's"):
+        load(model)
+
+
+def test_calibration_of_several_classes_is_refused_by_name():
+    from sklearn.datasets import load_iris
+
+    model = CalibratedClassifierCV(RandomForestClassifier(3, random_state=0), ensemble=False, cv=3)
+    with pytest.raises(ModelError, match="of 3 classes by sigmoid"):
+        load(model.fit(*load_iris(return_X_y=True)))
+
+
+@pytest.mark.parametrize("kind", ["threshold-boosting-first", "calibrated-sigmoid-forest", "calibrated-isotonic-ada"])
+def test_they_are_compiled_and_proved(kind, tmp_path):
+    model = KINDS[kind]()
+    X, y = NAMES if "first" in kind or "isotonic" in kind else BINARY
+    done = forestc.compile(model.source, X, tmp_path / "out", label=y)
+    result = forestc.check(done.design, X, label=y, engines=("netlist", "c"), prove=True)
+    assert result.ok and result.agreement.agreement == 1.0
+
+
+@pytest.mark.parametrize("outer", [lambda m: VotingClassifier([("a", m)], voting="soft"), OneVsRestClassifier])
+def test_probabilities_of_a_calibrated_model_are_refused_and_its_vote_is_read(outer, tmp_path):
+    X, y = BINARY
+    model = CalibratedClassifierCV(BASES["forest"](), ensemble=False, cv=3)
+    with pytest.raises(ModelError, match=r"probabilities of a calibrated model, of which only the decision.*'hard'"):
+        load(outer(model).fit(X, y))
+    vote = VotingClassifier([("a", model), ("b", BASES["tree"]())]).fit(X, y)
+    assert np.array_equal(evaluate(load(vote), X).decision, vote.predict(X))
+
+
+def test_a_compiled_calibrated_model_shows_no_probabilities(tmp_path):
+    X, y = BINARY
+    model = CalibratedClassifierCV(BASES["forest"](), ensemble=False, cv=3).fit(X, y)
+    done = forestc.compile(model, X, tmp_path / "out", label=y, targets=["c"])
+    assert not hasattr(done.design, "predict_proba")
+    assert np.array_equal(done.design.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("base", ["forest", "boosting"])
+def test_members_of_a_soft_vote_may_have_thresholds(base):
+    X, y = BINARY
+    own = FixedThresholdClassifier(BASES[base](), threshold=0.6, pos_label=0)
+    vote = VotingClassifier([("a", own), ("b", BASES["tree"]())], voting="soft").fit(X, y)
+    said = evaluate(load(vote), X)
+    assert np.allclose(said.values, vote.predict_proba(X), rtol=0, atol=1e-12)
+    assert np.array_equal(said.decision, vote.predict(X))
+
+
+def test_a_threshold_moves_the_decision():
+    X, y = BINARY
+    plain = BASES["forest"]().fit(X, y)
+    model = FixedThresholdClassifier(BASES["forest"](), threshold=0.9).fit(X, y)
+    said = evaluate(load(model), X).decision
+    assert np.array_equal(said, (plain.predict_proba(X)[:, 1] >= 0.9).astype(int))
+    assert not np.array_equal(said, plain.predict(X))

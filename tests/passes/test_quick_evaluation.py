@@ -1,0 +1,41 @@
+"""Compiled code answers as the evaluator does: of floats and quantised, on thresholds, with missing values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from models import KINDS, rows_near_thresholds, trained
+from random_forests import random_forest
+
+import forestc
+from forestc.checks.vectors import random_words
+from forestc.forest.evaluate import encode, evaluate_words
+from forestc.passes import quick_evaluation
+from forestc.passes.quick_evaluation import evaluate_quickly
+
+
+@pytest.fixture(autouse=True)
+def always_compiled(monkeypatch):
+    monkeypatch.setattr(quick_evaluation, "FEW", 0)
+
+
+def same(forest, words):
+    quick, told = evaluate_quickly(forest, words), evaluate_words(forest, words)
+    for name in ("leaves", "scores", "values", "decision", "index"):
+        a, b = getattr(quick, name), getattr(told, name)
+        assert a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_float_forests(kind):
+    model, X, _ = trained(kind)
+    forest = forestc.load(model)
+    same(forest, encode(forest, rows_near_thresholds(forest, X, 1000)))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_quantised_forests_with_sets_categories_and_missing_words(seed):
+    forest = random_forest(seed, True)
+    base = np.zeros((1, len(forest.features)), dtype=np.int64)
+    same(forest, random_words(forest, base, 500, np.random.default_rng(seed)))
+    same(forest, base[:0])

@@ -1,0 +1,125 @@
+"""What can be known at the start is refused at the start, before any pass, synthesis or proof has run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lightgbm import LGBMClassifier
+from models import trained
+from sklearn.ensemble import RandomForestClassifier
+
+import forestc
+import forestc.checks.run as check_module
+import forestc.compiler as compiler_module
+import forestc.synthesis as synthesis_module
+from forestc.errors import CheckError, ForestcError, MissingToolError, OptionError, ToolError
+from forestc.toolchain import nextpnr
+
+
+@pytest.fixture
+def no_passes(monkeypatch):
+    def run(*_, **__):
+        raise AssertionError("a pass has run")
+
+    monkeypatch.setattr(compiler_module, "run_passes", run)
+
+
+def compile_iris(out, **more):
+    model, X, y = trained("forest-text-labels")
+    return forestc.compile(model, X, out, label=y, name="m", **more)
+
+
+def test_a_folder_that_is_not_ours(tmp_path, no_passes):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ForestcError, match=r"holds 'notes.txt', which forestc did not write"):
+        compile_iris(tmp_path)
+    with pytest.raises(ForestcError, match="is a file"):
+        compile_iris(tmp_path / "notes.txt")
+    with pytest.raises(ForestcError, match="can't be written"):
+        compile_iris(tmp_path / "notes.txt" / "out")
+
+
+@pytest.mark.parametrize("tool", ["yosys", "nextpnr"])
+def test_missing_tools_of_a_device(tmp_path, no_passes, monkeypatch, tool):
+    def missing(*_):
+        raise MissingToolError(f"there is no {tool}", do="install it")
+
+    monkeypatch.setattr(synthesis_module, f"need_{tool}", missing)
+    with pytest.raises(MissingToolError, match=f"there is no {tool}"):
+        compile_iris(tmp_path / "out", device="ice40-hx8k")
+
+
+def test_categories_and_float_inputs(tmp_path, no_passes):
+    random = np.random.default_rng(0)
+    X = np.column_stack([random.integers(0, 5, 200), random.normal(size=200)])
+    y = ((X[:, 0] % 2 == 0) ^ (X[:, 1] > 0)).astype(int)
+    model = LGBMClassifier(n_estimators=5, min_data_per_group=2, cat_smooth=0, verbose=-1).fit(
+        X, y, categorical_feature=[0]
+    )
+    with pytest.raises(OptionError, match="can't take the category"):
+        forestc.compile(model, X, tmp_path / "out", label=y, c_inputs="float")
+
+
+def test_passes_that_will_refuse_the_model_or_its_rows(tmp_path, monkeypatch):
+    model, X, y = trained("forest-multi")
+    ran = []
+    monkeypatch.setattr("forestc.passes.simplify.Simplify.run", lambda *_: ran.append(1))
+    with pytest.raises(OptionError, match="needs rows held out"):
+        forestc.compile(model, X, tmp_path / "out", label=y, passes="simplify,quantize,prune-splits")
+    model, X, y = trained("forest-regression")
+    with pytest.raises(OptionError, match="decide on one class"):
+        forestc.compile(model, X, tmp_path / "out", label=y, held_out=0.2, passes="simplify,quantize,prune-splits")
+    assert not ran
+
+
+def test_a_proof_without_its_solver_or_yosys_ends_before_the_engines_run(tmp_path, monkeypatch):
+    design = compile_iris(tmp_path / "out").design
+    ran = []
+    monkeypatch.setattr(check_module, "vectors", lambda *_: ran.append(1) or iter(()))
+    for place in ("importlib.util.find_spec", "forestc.toolchain.yosys.find_yosys"):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, lambda *_, **__: None)
+            with pytest.raises(MissingToolError) as caught:
+                forestc.check(design, trained("forest-text-labels")[1], prove=True)
+        assert caught.value.exit_status == 4
+    assert not ran
+
+
+def test_a_design_too_large_for_its_device(tmp_path, monkeypatch):
+    monkeypatch.setitem(synthesis_module.CAPACITY, "ice40-hx8k", 20)
+    ran = []
+    monkeypatch.setattr(synthesis_module, "synthesise", lambda *_, **__: ran.append(1) or 1 / 0)
+    what = r"takes about \d+ LUTs, and ice40-hx8k has 20; .*--try"
+    with pytest.raises(ForestcError, match=what) as caught:
+        compile_iris(tmp_path / "out", device="ice40-hx8k")
+    assert caught.value.exit_status == 1 and not (tmp_path / "out").exists()
+    design = compile_iris(tmp_path / "out").design
+    with pytest.raises(ForestcError, match=what):
+        forestc.synth(design, "ice40-hx8k")
+    assert not ran
+    with pytest.raises(ZeroDivisionError):
+        forestc.synth(design, "ice40-hx8k", try_anyway=True)
+
+
+def test_what_does_not_fit_after_all_is_one_line(tmp_path, need_tool, monkeypatch):
+    need_tool("nextpnr-ice40")
+    small = ("ice40", ("--lp384", "--package", "qn32"))
+    monkeypatch.setattr(nextpnr, "DEVICES", {**nextpnr.DEVICES, "ice40-lp384": small})
+    monkeypatch.setattr(synthesis_module, "DEVICES", nextpnr.DEVICES)
+    monkeypatch.setitem(synthesis_module.CAPACITY, "ice40-lp384", 384)
+    model, X, y = trained("forest-multi")
+    model = RandomForestClassifier(4, max_depth=6, random_state=0).fit(X, y)
+    design = forestc.compile(model, X, tmp_path / "out", label=y, latency=1, targets="verilog").design
+    with pytest.raises(ToolError) as caught:
+        forestc.synth(design, "ice40-lp384", native=True, try_anyway=True)
+    told = str(caught.value)
+    assert told.startswith("the design does not fit on ice40-lp384, where it takes ") and "of 384 logic cells" in told
+    assert "ERROR" not in told and not isinstance(caught.value, CheckError)
+
+
+def test_the_up5k_has_a_clock_of_its_own(tmp_path):
+    from forestc.estimate import estimate
+
+    netlist = compile_iris(tmp_path / "out", latency=2).design.netlist
+    fast, slow = (estimate(netlist, device)["fmax_mhz"] for device in ("ice40-hx8k", "ice40-up5k"))
+    assert 2.7 < fast / slow < 3.0

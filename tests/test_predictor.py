@@ -1,0 +1,143 @@
+"""A compiled design in scikit-learn's hands: the evaluator's answers in scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from models import KINDS, rows_near_thresholds, trained
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, VotingClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import ConfusionMatrixDisplay
+from sklearn.model_selection import cross_val_predict, cross_val_score
+from sklearn.utils.validation import check_is_fitted
+
+import forestc
+from forestc.errors import ModelError, RowsError
+from forestc.predictor import QuantisedModel
+
+
+def compiled(model, X, y, folder, **options):
+    return forestc.compile(model, X, folder / "out", label=y, name="m", targets=["c"], **options).design
+
+
+def quantised(model, X, y, passes=None):
+    return QuantisedModel(forestc.load(model), forestc.quantize(model, X, y, passes))
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_predicts_what_the_evaluator_says(kind):
+    model, X, y = trained(kind)
+    design = quantised(model, X, y)
+    rows = rows_near_thresholds(forestc.load(model), X, 2000)
+    said = forestc.evaluate(design.forest, rows)
+    assert np.array_equal(design.predict(rows), said.decision)
+    assert design.predict(rows).dtype == said.decision.dtype
+    found = design._said(rows)
+    assert np.array_equal(found.leaves, said.leaves) and np.array_equal(found.scores, said.scores)
+    assert design.score(X, y) == pytest.approx(model.score(X, y), abs=0.01)
+    assert is_classifier(design) == is_classifier(model) and is_regressor(design) == is_regressor(model)
+    check_is_fitted(design)
+
+
+@pytest.mark.parametrize(
+    "kind", ["forest-multi", "forest-binary", "boosting-binary", "xgboost-multi", "forest-missing"]
+)
+def test_probabilities_are_those_of_the_model(kind):
+    model, X, y = trained(kind)
+    design = quantised(model, X, y, "simplify,quantize{input=ordered,leaf_bits=16}")
+    found, wanted = design.predict_proba(X), model.predict_proba(X)
+    assert found.shape == wanted.shape and np.allclose(found.sum(axis=1), 1)
+    assert np.abs(found - wanted).max() < 1e-3
+    assert np.array_equal(design.classes_, model.classes_)
+    side = design.decision_function(X)
+    if len(model.classes_) == 2:
+        assert side.shape == (len(X),) and np.array_equal(design.classes_[(side >= 0).astype(int)], design.predict(X))
+    else:
+        assert side.shape == wanted.shape
+
+
+def test_votes_are_probabilities_and_a_regression_has_none():
+    X, y = load_iris(return_X_y=True)
+    members = [(str(seed), RandomForestClassifier(3, random_state=seed)) for seed in range(3)]
+    design = quantised(VotingClassifier(members).fit(X, y), X, y)
+    assert np.allclose(design.predict_proba(X).sum(axis=1), 1)
+    assert np.array_equal(design.classes_[design.predict_proba(X).argmax(axis=1)], design.predict(X))
+    model, X, y = trained("forest-regression")
+    design = quantised(model, X, y)
+    for name in ("predict_proba", "decision_function", "classes_"):
+        assert not hasattr(design, name)
+
+
+def test_scikit_learn_takes_it_like_the_model(tmp_path):
+    model, X, y = trained("forest-text-labels")
+    design = compiled(model, X, y, tmp_path)
+    assert clone(design) is design and design.fit(X, y) is design and design.get_params() == {}
+    scores = cross_val_score(design, X, y, cv=3)
+    assert len(scores) == 3 and scores.mean() == pytest.approx(design.score(X, y))
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matrix = ConfusionMatrixDisplay.from_estimator(design, X, y).confusion_matrix
+    assert matrix.sum() == len(X) and np.trace(matrix) == (design.predict(X) == y).sum()
+    with pytest.raises(ValueError, match="no parameters"):
+        design.set_params(depth=3)
+
+
+def test_words_and_bits_are_those_of_the_written_vectors(tmp_path):
+    """What quantise and pack make of a row is what the test bench feeds, and unpack reads what it expects."""
+    model, X, y = trained("xgboost-missing")
+    design = forestc.compile(model, X, tmp_path / "out", label=y, targets=["verilog"], outputs="both").design
+    lines = [line.split() for line in design.path("vectors").read_text().split("\n") if line][:200]
+    data = design.pack(design.quantise(X[: len(lines)]))
+    assert [int.from_bytes(row.tobytes(), "little") for row in data] == [int(x, 16) for x, _ in lines]
+    width = -(-sum(field["bits"] for field in design.manifest["outputs"]) // 8)
+    results = np.array([list(int(expected, 16).to_bytes(width, "little")) for _, expected in lines], dtype=np.uint8)
+    said = forestc.evaluate(design.forest, X[: len(lines)])
+    assert np.array_equal(design.unpack(results), np.concatenate([said.index[:, np.newaxis], said.scores], axis=1))
+
+
+def test_rows_and_words_that_do_not_fit_are_refused(tmp_path):
+    model, X, y = trained("forest-multi")
+    design = compiled(model, X, y, tmp_path)
+    with pytest.raises(RowsError, match="the model takes rows of"):
+        design.predict(X[:, :3])
+    words = design.quantise(X[:2])
+    with pytest.raises(RowsError, match="shape"):
+        design.pack(words[:, :3])
+    with pytest.raises(RowsError, match="integers"):
+        design.pack(words.astype(float))
+    words[1, 0] = 1 << 40
+    with pytest.raises(RowsError, match="row 1"):
+        design.pack(words)
+    with pytest.raises(RowsError, match="bytes"):
+        design.unpack(np.zeros((3, 0), dtype=np.uint8))
+    assert design.predict(X[:0]).shape == (0,)
+
+
+def test_cross_validation_of_the_compiled_form():
+    """Trained and quantised in each fold; not the same figures as the frozen design's."""
+    X, y = load_iris(return_X_y=True)
+    hardware = forestc.CompiledClassifier(
+        RandomForestClassifier(10, random_state=0), passes="simplify,quantize{leaf_bits=2}"
+    )
+    scores = cross_val_score(hardware, X, y, cv=5)
+    assert scores.mean() > 0.9
+    probabilities = cross_val_predict(hardware, X, y, cv=5, method="predict_proba")
+    assert probabilities.shape == (150, 3)
+    fitted = clone(hardware).fit(X, y)
+    assert np.array_equal(fitted.predict(X), forestc.evaluate(fitted.forest_, X).decision)
+    assert list(fitted.classes_) == [0, 1, 2] and fitted.forest_.quantised
+    assert repr(hardware).startswith("CompiledClassifier(")
+    with pytest.raises(NotFittedError):
+        hardware.predict(X)
+
+
+def test_a_regressor_is_no_classifier():
+    X, y = load_diabetes(return_X_y=True)
+    hardware = forestc.CompiledRegressor(RandomForestRegressor(10, max_depth=4, random_state=0))
+    assert hardware.fit(X, y).score(X, y) == pytest.approx(hardware.estimator_.score(X, y), abs=0.05)
+    assert not hasattr(hardware, "predict_proba")
+    with pytest.raises(ModelError, match="use CompiledRegressor"):
+        forestc.CompiledClassifier(RandomForestRegressor(2)).fit(X, y)
