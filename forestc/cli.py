@@ -192,7 +192,7 @@ def compile_(
             classes=[name.strip() for name in classes.split(",")] if classes is not None else (),
             held_out=held_out,
             scheduler=scheduler,
-            targets=[part.strip() for part in target.split(",") if part.strip()],
+            targets=target,
             passes=passes,
             scores=scores,
             latency=latency,

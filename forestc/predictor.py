@@ -113,9 +113,9 @@ class Predictor:
 
     @cached_property
     def _flat(self) -> Any:
-        from forestc.passes.observation import flat_trees
+        from forestc.passes.quick_evaluation import walked_trees
 
-        return flat_trees(self.forest)
+        return walked_trees(self.forest)
 
     def _probabilities(self, X: Any) -> Any:
         said = self._said(X)

@@ -293,6 +293,9 @@ def test_as_a_program():
 def test_a_folder_with_anything_of_the_user_s_is_left_alone(run, work):
     assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "mine")[0] == 0
     assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "mine", "--latency", "1")[0] == 0
+    manifest = work / "mine" / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format": 2}))  # of a forestc of before
+    assert run("compile", "ill.json", "--rows", "rows.csv", "-o", "mine")[0] == 0
     (work / "mine" / "notes.txt").write_text("keep me")
     (work / "app").mkdir()
     (work / "app" / "manifest.json").write_text("{}")

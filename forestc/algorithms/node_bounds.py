@@ -13,7 +13,7 @@ depth), all cores. The order that leaves behind, an `Arrangement`, answers whate
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,24 +23,24 @@ from forestc.algorithms.compiled import compiled, share_out
 Columns: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 
 
-class FlatTrees(NamedTuple):
+@dataclass(frozen=True)
+class FlatTrees:
     """Trees laid one after another; children are indices into the whole, -1 at a leaf.
 
     A node whose `set_start` is not -1 sends a row left if its value is one of the members[set_start :
     set_end], or where `cuts` says so, if an odd number of them is not above it; any other node if its value
-    is below the threshold. threshold, members: float64, or int64 of a quantised forest. deepest: conditions on the
-    longest path.
+    is below the threshold. deepest: conditions on the longest path.
     """
 
     roots: NDArray[np.int64]
     feature: NDArray[np.int32]
-    threshold: NDArray[Any]
+    threshold: NDArray[np.float64]
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     missing_left: NDArray[np.bool_]
     set_start: NDArray[np.int64]
     set_end: NDArray[np.int64]
-    members: NDArray[Any]
+    members: NDArray[np.float64]
     cuts: NDArray[np.bool_]
     deepest: int
 

@@ -2,49 +2,68 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled, share_out
-from forestc.algorithms.node_bounds import FlatTrees
 
 
-def leaves_reached(
-    trees: FlatTrees, words: NDArray[Any], takes_missing: NDArray[np.bool_], missing_word: NDArray[np.int64]
-) -> NDArray[np.int64]:
+class WalkedTrees(NamedTuple):
+    """Trees laid one after another, (nodes,) but for what is said otherwise; children count from a tree's own root.
+
+    roots: (trees,) where each tree begins. left, right: -1 at a leaf. set_start: where a node's members begin in
+    `members`, -1 of a node that compares with its threshold. odd: whether a set's members are cuts, of which an odd
+    number lies at or below a word that goes left; else they are codes.
+    takes_missing, missing_word: (features,) whether a word means missing, and which; NaN always does.
+    """
+
+    roots: NDArray[np.int64]
+    feature: NDArray[np.int64]
+    threshold: NDArray[Any]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    missing_left: NDArray[np.bool_]
+    set_start: NDArray[np.int64]
+    set_end: NDArray[np.int64]
+    odd: NDArray[np.bool_]
+    members: NDArray[Any]
+    takes_missing: NDArray[np.bool_]
+    missing_word: NDArray[np.int64]
+
+
+def leaves_reached(trees: WalkedTrees, words: NDArray[Any]) -> NDArray[np.int64]:
     """(rows, trees): the node, counted from the tree's own root.
 
-    words: (rows, features), int64 of a quantised forest, else float64 with NaN for a missing value. takes_missing,
-    missing_word: for each feature whether a word means missing, and which.
+    words: (rows, features), int64 of a quantised forest, else float64.
     Time O(rows * trees * depth), on all cores.
     """
     leaves = np.empty((len(words), len(trees.roots)), dtype=np.int64)
-    whole = (trees, np.ascontiguousarray(words), takes_missing, missing_word, leaves)
+    whole = (trees, np.ascontiguousarray(words), leaves)
     share_out(len(words), lambda first, last: _walk(*whole, first, last))
     return leaves
 
 
 @compiled()
-def _walk(trees: Any, words: Any, takes_missing: Any, missing_word: Any, leaves: Any, first: int, last: int) -> None:
+def _walk(trees: Any, words: Any, leaves: Any, first: int, last: int) -> None:
     for row in range(first, last):
         for tree in range(len(trees.roots)):
-            root = trees.roots[tree]
-            node = root
-            while trees.left[node] >= 0:
+            root, at = trees.roots[tree], 0
+            while trees.left[root + at] >= 0:
+                node = root + at
                 feature = trees.feature[node]
                 word = words[row, feature]
-                if word != word or (takes_missing[feature] and word == missing_word[feature]):
+                if word != word or (trees.takes_missing[feature] and word == trees.missing_word[feature]):
                     left = trees.missing_left[node]
                 elif trees.set_start[node] < 0:
                     left = word < trees.threshold[node]
                 else:
                     left = False
                     for place in range(trees.set_start[node], trees.set_end[node]):
-                        if trees.cuts[node]:
+                        if trees.odd[node]:
                             left ^= trees.members[place] <= word
                         else:
                             left |= trees.members[place] == word
-                node = trees.left[node] if left else trees.right[node]
-            leaves[row, tree] = node - root
+                at = trees.left[node] if left else trees.right[node]
+            leaves[row, tree] = at

@@ -40,7 +40,7 @@ _USED = frozenset(
     """
     Cat ClockDomain Const EnableInserter Fragment In LATENCY Module Mux Out Path Signal X Y backend clock convert core
     data done elaborate fragment held held_valid i m name o os packaged platform port ports reset_less run self shape
-    shutil signed stream sys unsigned value verilog wiring word
+    shutil signed str stream sys unsigned value verilog wiring word
     """.split()  # noqa: SIM905  read as words
 )
 

@@ -165,7 +165,7 @@ class _Target:
         part, first = self.part, self.first
         width = part.stop - part.start
         score = f"scores[{part.start}]" if width == 1 else f"scores[{part.start} + k]"
-        body = [line.replace("SCORE", score) for line in made[0]]
+        body = [line.replace("@", score) for line in made[0]]
         if width == 1 and len(part.classes) == 2:
             lines += [*body, self.store(f"{first}", f"(UINT32_C({ONE}) - p)"), self.store(f"{first + 1}", "p")]
         elif width == 1:
@@ -179,12 +179,12 @@ class _Target:
         rate = _Rate.of(abs(self.scale) / math.log(2))
         if rate is None:
             return None
-        power = rate.power(self.prefix, f"{self.prefix}_distance(SCORE, 0)")
+        power = rate.power(self.prefix, f"{self.prefix}_distance(@, 0)")
         sign = "<" if self.scale > 0 else ">"
         body = [
             f"p = {power};",
             f"p = (uint32_t)((UINT64_C({1 << 62}) + ((UINT64_C({ONE}) + p) >> 1)) / (UINT64_C({ONE}) + p));",
-            f"p = SCORE {sign} 0 ? UINT32_C({ONE}) - p : p;",
+            f"p = @ {sign} 0 ? UINT32_C({ONE}) - p : p;",
         ]
         return body, rate.error + UNIT / 2
 
@@ -202,7 +202,7 @@ class _Target:
         factor = round(math.ldexp(self.scale * ONE, drop))
         if drop < 1 or factor < 1:
             return None
-        product = f"((uint64_t)(SCORE < 0 ? 0 : SCORE) * UINT64_C({factor}) + UINT64_C({1 << (drop - 1)})) >> {drop}"
+        product = f"((uint64_t)(@ < 0 ? 0 : @) * UINT64_C({factor}) + UINT64_C({1 << (drop - 1)})) >> {drop}"
         body = [f"p = {self.prefix}_capped({product});"]
         return body, past + UNIT * (0.5 + most * 0.5 / 2.0**drop)
 
@@ -259,14 +259,14 @@ class _Target:
         if self.kind == "float":
             if not 2.0**-100 < reach < 2.0**100:
                 return None
-            text = f"(float)SCORE * {_float(self.scale)}" + (f" - {_float(shift)}" if shift else "")
+            text = f"(float)@ * {_float(self.scale)}" + (f" - {_float(shift)}" if shift else "")
             return Shown(False, count, "float", 1.0, _upwards(5 * _FLOAT * reach), self._stored(text, count))
         bits = 15 if self.kind == "q15" else 31
         fraction, drop = _fraction(reach, bits), 61 - bits
         factor = round(math.ldexp(self.scale, fraction + drop))
         # made positive before it is shifted right, as C leaves open what becomes of negative numbers there
         start = (1 << 62) + (1 << (drop - 1)) - round(math.ldexp(shift, fraction + drop))
-        total = f"(uint64_t)((int64_t)SCORE * INT64_C({factor}) + INT64_C({start})) >> {drop}"
+        total = f"(uint64_t)((int64_t)@ * INT64_C({factor}) + INT64_C({start})) >> {drop}"
         c_type = f"int{bits + 1}_t"
         text = f"({c_type})((int64_t)({total}) - INT64_C({1 << (62 - drop)}))"
         bound = 2.0**-fraction * (0.5 + (most + 1) * 0.5 / 2.0**drop)
@@ -275,8 +275,8 @@ class _Target:
     def _stored(self, text: str, count: int) -> list[str]:
         """Of each output; the regressions of several outputs in a loop."""
         if count == 1:
-            return [f"out[0] = {text.replace('SCORE', 'scores[0]')};"]
-        return [f"for (k = 0; k < {count}; k++) {{", f"    out[k] = {text.replace('SCORE', 'scores[k]')};", "}"]
+            return [f"out[0] = {text.replace('@', 'scores[0]')};"]
+        return [f"for (k = 0; k < {count}; k++) {{", f"    out[k] = {text.replace('@', 'scores[k]')};", "}"]
 
     def _exponential(self) -> Shown | None:
         """2^(c * score), as the largest there can be times a power of 2 that falls with the distance from it."""
@@ -289,7 +289,7 @@ class _Target:
             return None
         largest, shift = 2.0 ** (c * top), link.shift
         sign = -1 if link.kind == "isolation" else 1
-        ends = (str(top), "SCORE") if c > 0 else ("SCORE", str(top))
+        ends = (str(top), "@") if c > 0 else ("@", str(top))
         power = rate.power(self.prefix, f"{self.prefix}_distance({', '.join(ends)})")
         reach = largest + abs(shift)
         error = largest * (rate.error + 1e-14)

@@ -70,9 +70,9 @@ class Engine(Protocol):
     """
 
     name: ClassVar[str]
-    role: ClassVar[str]
-    sample: ClassVar[int]
-    stands_in_for: ClassVar[str]
+    role: ClassVar[str] = ""
+    sample: ClassVar[int] = 0
+    stands_in_for: ClassVar[str] = ""
     tool: str
 
     def __init__(self, design: Design, folder: Path) -> None:
@@ -105,13 +105,10 @@ def simulated(run: Callable[[IntMatrix], IntMatrix], netlist: Netlist, words: In
     return np.asarray(run(netlist_words(netlist, words))[:, places], dtype=np.int64)
 
 
-class NetlistEngine:
+class NetlistEngine(Engine):
     """hw_sim on the netlist: cell by cell for few vectors of small ones, else compiled and bit-parallel."""
 
     name: ClassVar[str] = "netlist"
-    role: ClassVar[str] = ""
-    sample: ClassVar[int] = 0
-    stands_in_for: ClassVar[str] = ""
 
     def __init__(self, design: Design, folder: Path) -> None:
         self.tool = "hw_sim"
@@ -126,13 +123,11 @@ class NetlistEngine:
         return difference(simulated(run, self.netlist, vectors.words), results(self.netlist, evaluation))
 
 
-class VerilatorEngine:
+class VerilatorEngine(Engine):
     """The written Verilog, compiled by Verilator and the host's C++ compiler."""
 
     name: ClassVar[str] = "verilator"
     role: ClassVar[str] = "verilog"
-    sample: ClassVar[int] = 0
-    stands_in_for: ClassVar[str] = ""
 
     def __init__(self, design: Design, folder: Path) -> None:
         tool = verilator.find_verilator()
@@ -168,7 +163,7 @@ class VerilatorEngine:
         return difference(unpacked(self.outputs, lanes), results(self.netlist, evaluation))
 
 
-class IcarusEngine:
+class IcarusEngine(Engine):
     """The written Verilog and its own self-checking test bench under Icarus Verilog."""
 
     name: ClassVar[str] = "icarus"
@@ -208,7 +203,7 @@ class IcarusEngine:
         return Difference(max(1, count), place, (), tuple(wanted[place].tolist()))
 
 
-class CEngine:
+class CEngine(Engine):
     """The written C header, compiled by the host with all warnings and sanitizers.
 
     Words go in and scores come out; a quantiser gets raw rows beside them, and its words are compared with those that
@@ -217,8 +212,6 @@ class CEngine:
 
     name: ClassVar[str] = "c"
     role: ClassVar[str] = "c"
-    sample: ClassVar[int] = 0
-    stands_in_for: ClassVar[str] = ""
 
     def __init__(self, design: Design, folder: Path) -> None:
         compiler = c_compiler()
@@ -294,7 +287,9 @@ class CEngine:
             floats = self.shown.kind == "float"
             values = told.astype(np.uint32).view(np.float32).astype(np.float64) if floats else told * self.shown.step
             near = np.abs(values - exact) <= self.shown.bound
-            joined[:common, place] = np.where(near, told, np.rint(exact / self.shown.step))
+            steps = exact.astype(np.float32).view(np.uint32) if floats else np.rint(exact / self.shown.step)
+            nearest = steps.astype(np.int64)
+            joined[:common, place] = np.where(near, told, np.where(nearest == told, ~told, nearest))
         return difference(got, joined)
 
 
@@ -325,13 +320,11 @@ def _named_codes(forest: Forest, prefix: str) -> list[tuple[str, str, int]]:
     return found
 
 
-class HlsEngine:
+class HlsEngine(Engine):
     """The written HLS C++, simulated with the open ap_types headers that hls4ml ships and the host's compiler."""
 
     name: ClassVar[str] = "hls"
     role: ClassVar[str] = "hls"
-    sample: ClassVar[int] = 0
-    stands_in_for: ClassVar[str] = ""
     # one function of a whole forest, which inlining would make of the parts, takes minutes
     flags: ClassVar[tuple[str, ...]] = ("-std=c++14", "-O1", "-fno-inline-functions-called-once")
 
@@ -388,13 +381,12 @@ class AmaranthEngine(VerilatorEngine):
         return "core.v"
 
 
-class WordsEngine:
+class WordsEngine(Engine):
     """The written Python module that makes words of rows, in a Python process of its own."""
 
     name: ClassVar[str] = "words"
     role: ClassVar[str] = "words"
     sample: ClassVar[int] = 2000
-    stands_in_for: ClassVar[str] = ""
 
     def __init__(self, design: Design, folder: Path) -> None:
         source = design.path("words")

@@ -211,7 +211,8 @@ class _Build:
 
     def engines(self, names: Sequence[str]) -> dict[str, Engine]:
         """Those that can run; of the others `found` says why they can't."""
-        self.progress(f"building {', '.join(names)}")
+        if names:
+            self.progress(f"building {', '.join(names)}")
         _ = self.design.netlist  # lowered once, before several read it
         made = together([partial(self._engine, name) for name in names])
         return {name: engine for name, engine in zip(names, made, strict=True) if engine is not None}

@@ -109,7 +109,9 @@ def truth_of(columns: Sequence[Sequence[Any]], targets: Targets, where: str, sta
     """Labels, a list a column, as class indices (-1: none of the model's), or as values where there are no classes:
     (rows,), or (rows, targets) of several targets. start: the number of the first row. Raises RowsError."""
     if len(targets) > 1 and len({bool(classes) for classes in targets}) > 1:
-        raise RowsError("some targets of the model are classes and others values", where=where, do="leave labels away")
+        raise RowsError(
+            "some targets of the model are classes and others values", where=where, do="leave the labels out"
+        )
     if len(columns) == len(targets):
         found = [_one_target(own, classes, where, start) for own, classes in zip(columns, targets, strict=True)]
         return found[0] if len(found) == 1 else np.stack(found, axis=1)

@@ -78,7 +78,7 @@ def name_classes(forest: Forest, names: Sequence[str]) -> Forest:
         return forest
     if len(forest.targets) > 1 or not forest.classes:
         what = f"{len(forest.targets)} targets" if forest.decides else "no classes"
-        raise OptionError(f"classes are named, and the model has {what}", do="leave the names away")
+        raise OptionError(f"classes are named, and the model has {what}", do="leave the names out")
     known = ", ".join(map(str, forest.classes[:8]))
     if len(names) != len(forest.classes):
         raise OptionError(

@@ -196,7 +196,8 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
 def missing_words(forest: Forest) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """For each feature whether it has a word for "missing", and which. A float forest has NaN instead."""
     words = [None if isinstance(f.number, Float) else word_range(f.number, f.missing).missing for f in forest.features]
-    return np.array([word is not None for word in words]), np.array([word or 0 for word in words], dtype=np.int64)
+    taken = np.array([word is not None for word in words], dtype=np.bool_)
+    return taken, np.array([word or 0 for word in words], dtype=np.int64)
 
 
 def leaf_nodes(

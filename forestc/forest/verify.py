@@ -37,6 +37,9 @@ def verify(forest: Forest) -> None:
         if feature.column in columns:
             raise ModelError(f"column {feature.column} is read twice", where=f"feature {index}")
         columns.add(feature.column)
+        if len(set(feature.labels)) != len(feature.labels):
+            twice = next(label for label in feature.labels if feature.labels.count(label) > 1)
+            raise ModelError(f"two categories are called {twice!r}", where=f"feature {feature.name!r}")
         if not isinstance(feature.number, Category) and forest.quantised == isinstance(feature.number, Float):
             state = "quantised" if forest.quantised else "float"
             raise ModelError(f"a {state} forest has a feature of type {feature.number}", where=f"feature {index}")

@@ -29,7 +29,7 @@ def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
         raise OptionError(
             "rows=per-tree: the model does not tell which rows a tree was trained on",
             where=f"tree {untold or 0}",
-            do="use it on scikit-learn's forests with bootstrap, trained without weights, or leave it away",
+            do="use it on scikit-learn's forests with bootstrap, trained without weights, or leave it out",
         )
     count = count_rows(rows)
     result = np.zeros((len(draws), count), dtype=np.uint8)
@@ -43,7 +43,7 @@ def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
             )
         times = np.bincount(draw.indices(), minlength=draw.rows)
         if times.max(initial=0) > MOST_TIMES:
-            raise OptionError(f"tree {index} was shown a row {times.max()} times", do="leave rows=per-tree away")
+            raise OptionError(f"tree {index} was shown a row {times.max()} times", do="leave rows=per-tree out")
         result[index] = times
     _check(forest, reduce_rows(rows, Observe.of(forest, result)).nodes.bounds, result)
     return result

@@ -31,10 +31,10 @@ def lesson(source: Forest, shaped: Forest, rows: Rows) -> Lesson:
     integer thresholds. Raises OptionError for a forest that decides nothing, or several things."""
     if source.parts or not source.decides:
         raise OptionError(
-            "quantize: fit=true is for models that decide on one class", do="leave it away, and give more leaf_bits"
+            "quantize: fit=true is for models that decide on one class", do="leave it out, and give more leaf_bits"
         )
     if any(tree.outputs != tuple(range(tree.outputs[0], tree.outputs[-1] + 1)) for tree in shaped.trees):
-        raise OptionError("quantize: fit=true needs trees whose outputs follow one another", do="leave it away")
+        raise OptionError("quantize: fit=true needs trees whose outputs follow one another", do="leave it out")
     stride = max(1, -(-count_rows(rows) * len(shaped.trees) // MOST_LEAVES))
     leaves, labels, first = [], [], 0
     for batch in rows.batches():

@@ -159,7 +159,7 @@ def plain_nodes(forest: Forest, trees: FlatTrees) -> tuple[NDArray[np.int64], ..
 def finite_nodes(task: Observe, index: int) -> NDArray[np.int64]:
     """Of those the ones whose threshold is a number: `x < inf` is a question of its own, and its threshold stays."""
     here = task.plain[index]
-    return np.asarray(here[np.isfinite(task.trees.threshold[here])])
+    return here[np.isfinite(task.trees.threshold[here])]
 
 
 def _cuts_of(forest: Forest, index: int) -> NDArray[np.float64]:
@@ -178,15 +178,15 @@ def _cuts_of(forest: Forest, index: int) -> NDArray[np.float64]:
 
 
 def flat_trees(forest: Forest) -> FlatTrees:
-    """All trees in one piece, for the compiled passes over rows."""
+    """All trees of a float forest in one piece, for the compiled passes over rows."""
     sizes = [tree.size for tree in forest.trees]
     roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     offset = np.repeat(roots, sizes)
-    members: list[Any] = []
+    members: list[float] = []
     spans = []
     for tree in forest.trees:
         ends = len(members) + np.cumsum([0, *map(len, tree.sets)])
-        members += [member for chosen in tree.sets for member in chosen]
+        members += [float(member) for chosen in tree.sets for member in chosen]
         chosen = tree.set_index
         spans.append(np.where(chosen == NO_SET, NO_SET, [ends[chosen], ends[np.minimum(chosen + 1, len(tree.sets))]]))
     set_start, set_end = np.concatenate(spans, axis=1).astype(np.int64)
@@ -205,7 +205,7 @@ def flat_trees(forest: Forest) -> FlatTrees:
         missing_left=joined("missing_left"),
         set_start=set_start,
         set_end=set_end,
-        members=np.array(members, dtype=np.int64 if forest.quantised else np.float64),
+        members=np.array(members, dtype=np.float64),
         cuts=(set_start != NO_SET) & ordered[joined("feature")],
         deepest=forest.depth,
     )

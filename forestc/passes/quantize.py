@@ -92,20 +92,24 @@ class Quantize:
                 "quantize: leaves that are fitted for classes keep no scores", do="leave fit or scores out"
             )
 
-    def run(self, forest: Forest, rows: Rows | None) -> PassResult:
-        """The integer forest. Without rows, inputs are ordered and leaf_bits must be a number.
-
-        Raises OptionError, or ModelError for a forest that is quantised already.
-        """
-        if forest.quantised:
-            raise ModelError("the forest is quantised already")
-        source, forest = forest, _one_sum(forest)
+    def refuse(self, source: Forest, rows: Rows | None) -> None:
+        if source.quantised:
+            raise ModelError("the forest is quantised already", do="leave quantize out")
+        _refuse_sums(source)
         if rows is None and (self.leaf_bits == "auto" or self.input != "ordered" or self.scores is not None):
             raise OptionError("quantize needs rows", do="give rows, or input=ordered and a number of leaf_bits")
         if self.fit and not isinstance(rows, Judged):
             raise OptionError(
                 "quantize{fit=true} is judged on rows held out, and there are none", do="give --held-out FILE, or 0.2"
             )
+
+    def run(self, forest: Forest, rows: Rows | None) -> PassResult:
+        """The integer forest. Without rows, inputs are ordered and leaf_bits must be a number.
+
+        Raises OptionError, or ModelError for a forest that is quantised already.
+        """
+        self.refuse(forest, rows)
+        source, forest = forest, _mean_of_parts(forest) if forest.parts and forest.combine.kind == "average" else forest
         freedoms = observe(forest, rows)
         asked = parse_formats(self.formats, forest)
         most = None if self.input_bits == "auto" else int(self.input_bits)
@@ -188,28 +192,26 @@ def _held_out_accuracy(source: Forest, forest: Forest, rows: Rows) -> float:
     return accuracy.share or 0.0
 
 
-def _one_sum(forest: Forest) -> Forest:
-    """The forest as sums of leaves that are compared. A mean of parts whose values are their scores is one sum, its
-    leaves weighted by their part's share. Raises ModelError for what no sum decides."""
-    if forest.combine.kind == "average" and forest.parts:
+def _refuse_sums(forest: Forest) -> None:
+    """Raises ModelError for what no sum of leaves decides."""
+    if forest.parts and forest.combine.kind == "average":
         if any(part.link != Link() or part.decision.kind == "threshold" for part in forest.parts):
             raise ModelError(
                 "a mean of probabilities after a link is read but not compiled yet", do="vote with voting='hard'"
             )
-        forest = _mean_of_parts(forest)
-    elif forest.combine.kind == "median" and forest.parts:
+    elif forest.parts and forest.combine.kind == "median":
         raise ModelError("a weighted median is read but not compiled yet", do="compile its trees one by one")
-    if not all(part.classes for part in forest.parts):
+    elif not all(part.classes for part in forest.parts):
         raise ModelError("parts that are numbers are read but not compiled yet", do="train them apart")
     for part in forest.parts or (forest.whole,):
         if part.aggregate.kind != "sum":
             raise ModelError(
                 f"the aggregate {part.aggregate.kind} is read but not compiled yet", do="use a sum or mean"
             )
-    return forest
 
 
 def _mean_of_parts(forest: Forest) -> Forest:
+    """A mean of parts whose values are their scores as one sum, its leaves weighted by their part's share."""
     weights = forest.combine.weights or (1.0,) * len(forest.parts)
     width = forest.parts[0].stop - forest.parts[0].start
     bias = np.zeros(width)

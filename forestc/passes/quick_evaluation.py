@@ -1,4 +1,7 @@
-"""`evaluate_words` by compiled code: the same answers, bit for bit, for many rows and trees."""
+"""`evaluate_words` by compiled code: the same answers, bit for bit, for many rows and trees.
+
+Promises of passes are checked by it, so it shares neither kernel nor layout with the passes.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +10,54 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.node_bounds import FlatTrees
-from forestc.algorithms.walk import leaves_reached
+from forestc.algorithms.walk import WalkedTrees, leaves_reached
 from forestc.forest.evaluate import Evaluation, add_tree, evaluate_words, judged, missing_words, start_scores
-from forestc.forest.ir import Forest
-from forestc.passes.observation import flat_trees
+from forestc.forest.ir import NO_SET, Forest
+from forestc.forest.numbers import Category
 
 FEW = 300_000  # rows times trees that the evaluator goes through in the time that code takes to compile
 
 
-def evaluate_quickly(forest: Forest, words: NDArray[Any], trees: FlatTrees | None = None) -> Evaluation:
+def evaluate_quickly(forest: Forest, words: NDArray[Any], trees: WalkedTrees | None = None) -> Evaluation:
     """What `evaluate_words` says of encoded rows (rows, features), a tree at a time added up as it does.
 
     trees: the forest's, if they are at hand.
     """
     if len(words) * len(forest.trees) < FEW:
         return evaluate_words(forest, words)
-    nodes = leaves_reached(trees or flat_trees(forest), words, *missing_words(forest))
+    nodes = leaves_reached(trees or walked_trees(forest), words)
     total = start_scores(forest, len(words))
     ids = np.empty(nodes.shape, dtype=np.int32)
     for index, tree in enumerate(forest.trees):
         ids[:, index] = tree.ids[nodes[:, index]]
         add_tree(forest, total, tree, nodes[:, index])
     return judged(forest, ids, total)
+
+
+def walked_trees(forest: Forest) -> WalkedTrees:
+    """All trees of a forest, quantised or not, as compiled code walks them."""
+    dtype = np.int64 if forest.quantised else np.float64
+    sizes = np.array([tree.size for tree in forest.trees])
+    sets = [members for tree in forest.trees for members in tree.sets]
+    ends = np.concatenate([[0], np.cumsum([len(members) for members in sets])]).astype(np.int64)
+    before = np.cumsum([0, *(len(tree.sets) for tree in forest.trees)])[:-1]
+    chosen = np.concatenate([tree.set_index for tree in forest.trees])
+    has_set = chosen != NO_SET
+    place = np.where(has_set, chosen + np.repeat(before, sizes), 0)
+    feature = np.concatenate([tree.feature for tree in forest.trees]).astype(np.int64)
+    codes = np.array([isinstance(each.number, Category) for each in forest.features] + [False])
+    takes_missing, missing_word = missing_words(forest)
+    return WalkedTrees(
+        roots=np.cumsum(sizes) - sizes,
+        feature=feature,
+        threshold=np.concatenate([tree.threshold for tree in forest.trees]).astype(dtype),
+        left=np.concatenate([tree.left for tree in forest.trees]).astype(np.int64),
+        right=np.concatenate([tree.right for tree in forest.trees]).astype(np.int64),
+        missing_left=np.concatenate([tree.missing_left for tree in forest.trees]),
+        set_start=np.where(has_set, ends[place], NO_SET),
+        set_end=np.where(has_set, ends[np.minimum(place + 1, len(sets))], NO_SET),
+        odd=has_set & ~codes[feature],
+        members=np.array([member for members in sets for member in members], dtype=dtype),
+        takes_missing=takes_missing & forest.quantised,  # among floats NaN alone is missing
+        missing_word=missing_word,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -198,7 +198,7 @@ def _answers(
 ) -> NDArray[Any]:
     """What the forest, with other thresholds if some are given, answers: as the evaluator, but compiled down to the
     leaves."""
-    trees = task.trees if thresholds is None else task.trees._replace(threshold=thresholds)
+    trees = task.trees if thresholds is None else replace(task.trees, threshold=thresholds)
     leaves = reached(columns, trees)
     total = start_scores(forest, columns.shape[1])
     for tree, root, nodes in zip(forest.trees, trees.roots.tolist(), leaves, strict=True):

@@ -112,19 +112,22 @@ def whole(tmp_path_factory):
     return out, frame
 
 
-@pytest.mark.parametrize("mutant", range(len(MUTANTS)))
-def test_planted_errors_in_a_quantiser_are_found(whole, mutant):
-    folder, frame = whole
-    header = folder / "c" / "cats.h"
+def assert_found(header, pattern, change, rows):
+    """The check of the folder finds a change of its header."""
     good = header.read_text()
-    pattern, change = MUTANTS[mutant]
     assert re.search(pattern, good)
     try:
         header.write_text(re.sub(pattern, change, good, count=1))
-        result = check(folder, frame, engines=["c"], random_rows=100)
+        result = check(header.parents[1], rows, engines=["c"], random_rows=100)
     finally:
         header.write_text(good)
     assert result.engines["c"].differences > 0 and not result.ok
+
+
+@pytest.mark.parametrize("mutant", range(len(MUTANTS)))
+def test_planted_errors_in_a_quantiser_are_found(whole, mutant):
+    folder, frame = whole
+    assert_found(folder / "c" / "cats.h", *MUTANTS[mutant], frame)
 
 
 @pytest.mark.parametrize("kind", ["forest-missing", "forest-regression", "boosting-multi"])
@@ -170,16 +173,19 @@ def softmax(tmp_path_factory):
 @pytest.mark.parametrize("mutant", range(len(VALUE_MUTANTS)))
 def test_planted_errors_in_probabilities_are_found(softmax, mutant):
     folder, X = softmax
-    header = folder / "c" / "m.h"
-    good = header.read_text()
-    pattern, change = VALUE_MUTANTS[mutant]
-    assert re.search(pattern, good)
-    try:
-        header.write_text(re.sub(pattern, change, good, count=1))
-        result = check(folder, X[:300], engines=["c"], random_rows=100)
-    finally:
-        header.write_text(good)
-    assert result.engines["c"].differences > 0 and not result.ok
+    assert_found(folder / "c" / "m.h", *VALUE_MUTANTS[mutant], X[:300])
+
+
+@pytest.mark.parametrize("values", ["q15", "q31", "float"])
+def test_probabilities_that_are_all_zero_are_found(values, tmp_path):
+    """A zero is what some probabilities are rounded to: it must not pass for the others."""
+    model, X, y = trained("forest-multi")
+    forestc.compile(model, X, tmp_path / "d", label=y, targets=("c",), name="SCORE_m", c_values=values)
+    change = (r"(_probabilities\([^)]*\)\n\{)(.*?)\n\}\n", r"\1 memset(out, 0, sizeof out[0] * 3); (void)x; }\n")
+    header = tmp_path / "d" / "c" / "SCORE_m.h"
+    assert check(tmp_path / "d", X[:50], engines=["c"], random_rows=10).ok
+    header.write_text(header.read_text().replace("#include <stdint.h>", "#include <stdint.h>\n#include <string.h>"))
+    assert_found(header, f"(?s){change[0]}", change[1], X[:50])
 
 
 @pytest.mark.parametrize("values", ["q15", "q31", "float"])

@@ -6,8 +6,10 @@ import numpy as np
 from contract.kind import Rows, Trained, hard_rows, ulps_between
 
 from forestc import load
-from forestc.forest.evaluate import evaluate
+from forestc.algorithms.walk import leaves_reached
+from forestc.forest.evaluate import encode, evaluate, leaf_nodes
 from forestc.forest.ir import Forest
+from forestc.passes.quick_evaluation import walked_trees
 
 
 def _apart(ours: Rows, theirs: Rows) -> float:
@@ -23,6 +25,10 @@ def assert_agrees(model: Trained, count: int, seed: int = 0) -> Forest:
     forest = load(model.source)
     rows = hard_rows(forest, model, count, seed)
     found = evaluate(forest, rows)
+    words = encode(forest, rows)
+    walked = leaves_reached(walked_trees(forest), words)
+    for index, tree in enumerate(forest.trees):
+        assert np.array_equal(walked[:, index], leaf_nodes(forest, tree, words)), f"tree {index} by compiled code"
     if model.leaves is not None:
         assert np.array_equal(found.leaves, model.leaves(rows).reshape(count, -1))
     if model.scores is not None:

@@ -6,7 +6,7 @@ import pytest
 from forestc.errors import ModelError
 from forestc.forest.builder import MAX_DEPTH, make_forest, make_tree
 from forestc.forest.ir import Aggregate, Decision, Feature, Link
-from forestc.forest.numbers import FLOAT32
+from forestc.forest.numbers import FLOAT32, Category
 
 GOOD = {
     "feature": [0, -1, 1, -1, -1],
@@ -104,6 +104,16 @@ def test_decisions_must_fit_the_outputs():
         forest_of(tree, decision=Decision("argmax"), classes=["a", "b"])
     with pytest.raises(ModelError, match="a bias is not finite"):
         forest_of(tree, bias=[np.nan])
+
+
+def test_categories_of_one_name_are_refused():
+    leaf = {"feature": [-1], "threshold": [0], "left": [-1], "right": [-1], "values": [[0.0]], "outputs": [0]}
+    feature = Feature("colour", Category(3), 0, labels=("red", "blue", "red"))
+    with pytest.raises(ModelError, match="two categories are called 'red'; feature 'colour'"):
+        make_forest(
+            name="t", features=[feature], columns=1, trees=[make_tree(where="t", **leaf)], n_outputs=1, bias=[0.0],
+            aggregate=Aggregate(), link=Link(), decision=Decision("none"),
+        )  # fmt: skip
 
 
 def test_depth_is_bounded():
