@@ -159,6 +159,10 @@ def compile_(
     ] = None,
     tuser: Annotated[int | None, typer.Option("--tuser", metavar="N", help="with --stream: bits of tuser (1)")] = None,
     axi_lite: Annotated[bool, typer.Option("--axi-lite", help="with --stream: a block of registers")] = False,
+    align: Annotated[
+        int | None,
+        typer.Option("--align", metavar="N", help="with --stream: words in lanes of at least 8, 16, 32 or 64 bits"),
+    ] = None,
     device: Annotated[
         str | None, typer.Option("--device", help="synthesise for it, place and route as well; see forestc synth")
     ] = None,
@@ -180,9 +184,10 @@ def compile_(
     from forestc.errors import OptionError
     from forestc.report.tables import compile_tables
 
-    if not stream and (tdata is not None or tuser is not None or axi_lite):
-        raise OptionError("--tdata, --tuser and --axi-lite are for a stream", do="add --stream")
-    wrapper = StreamOptions(0 if tdata is None else tdata, 1 if tuser is None else tuser, axi_lite) if stream else None
+    given = [option for option in (tdata, tuser, align) if option is not None]
+    if not stream and (given or axi_lite):
+        raise OptionError("--tdata, --tuser, --align and --axi-lite are for a stream", do="add --stream")
+    wrapper = StreamOptions(tdata or 0, 1 if tuser is None else tuser, axi_lite, align or 0) if stream else None
     with _progress(json_) as say:
         done = compile_model(
             model,

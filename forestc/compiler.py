@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from forestc.backends import amaranth, axi_stream, c, c_types, hls, project, quantiser, verilog
+from forestc.backends import amaranth, axi_stream, c, c_types, hls, project, verilog
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.c import COptions
 from forestc.backends.manifest import design_hash, manifest, sealed
@@ -193,11 +193,10 @@ def compile(
         }
         files, roles = _emit(forest, netlist, opened, targets, c_options)
         if stream is not None:
-            for role, (path, text) in axi_stream.emit(netlist, stream, design_hash(forest, options)).items():
+            for role, (path, text) in axi_stream.emit(forest, netlist, stream, design_hash(forest, options)).items():
                 roles[role] = f"verilog/{path}"
                 files[roles[role]] = text
-            roles |= {"words": f"verilog/{quantiser.file_name(netlist)}.py", "raw_rows": "verilog/rows.txt"}
-            files[roles["words"]] = quantiser.emit(forest, netlist)
+            roles["raw_rows"] = "verilog/rows.txt"
             files[roles["raw_rows"]] = _raw_rows(forest, netlist)
         if "verilog" in targets:
             asked = project.ProjectOptions(device or "", clock_mhz)

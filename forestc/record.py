@@ -39,6 +39,7 @@ _FLAGS = {
     "tdata": ("--tdata", 0),
     "tuser": ("--tuser", 1),
     "axi_lite": ("--axi-lite", False),
+    "align": ("--align", 0),
     "device": ("--device", None),
     "clock": ("--clock", None),
     "try_anyway": ("--try", False),
@@ -69,6 +70,7 @@ def told_options(
         "tdata": wrapper.tdata_bits,
         "tuser": wrapper.user_bits,
         "axi_lite": wrapper.registers,
+        "align": wrapper.align,
     }
 
 

