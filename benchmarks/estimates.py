@@ -4,7 +4,8 @@ Different small and medium designs (2, 5 and 10 classes, regression; forests, ex
 XGBoost; depth 2 to 8, 2 to 100 trees, leaves of 1 to 8 bits, latency 0 to 6) are synthesised for every target, and the
 smaller ones placed and routed. --cache FILE keeps what was measured, by the SHA-256 of the Verilog, so that a run goes
 on where the last one ended (`--minutes N` ends it early). Then the estimates are fitted; the errors printed are those
-of ten-fold cross-validation: of each design with coefficients fitted on others. --write puts the table into
+of ten-fold cross-validation: of each design with coefficients fitted on others, and so are the ends between which nine
+of ten designs lie, as shares of their estimates. --write puts the table into
 forestc/estimate.py.
 """
 
@@ -189,26 +190,28 @@ def folds(count: int) -> Iterator[tuple[list[int], list[int]]]:
 
 def fit(measured: list[tuple[Netlist, dict[str, Any]]]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The table of forestc/estimate.py, and a line of errors for each target."""
-    lut_costs, path_costs, errors, lines = {}, {}, {}, []
+    lut_costs, path_costs, ranges, lines = {}, {}, {}, []
 
-    def line(target: str, figure: str, error: np.ndarray) -> None:
-        middle, most = 100 * np.quantile(error, (0.5, 0.9))
-        told = {"designs": len(error), "median_error_%": float(middle), "90th_percentile_%": float(most)}
-        lines.append({"target": target, "figure": figure, **told})
+    def line(target: str, figure: str, estimated: np.ndarray, real: np.ndarray) -> None:
+        middle, most = 100 * np.quantile(np.abs(estimated / real - 1), (0.5, 0.9))
+        ends = tuple(round(float(end), 3) for end in np.quantile(real / estimated, (0.05, 0.95)))
+        told = {"designs": len(real), "median_error_%": float(middle), "90th_percentile_%": float(most)}
+        lines.append({"target": target, "figure": figure, **told, "nine_of_ten": f"{ends[0]} to {ends[1]}"})
+        if figure != "FF":
+            ranges[target] = ends
 
     for family in COUNTED:
         known = [(netlist, told[family]) for netlist, told in measured if family in told]
         found = [lut_features(netlist, family) for netlist, _ in known]
         features = np.array([[cells[name] for name in LUT_FEATURES] for cells in found])
         luts = np.array([float(told["lut"]) for _, told in known])
-        error = np.zeros(len(luts))
+        estimated = np.zeros(len(luts))
         for on, judged in folds(len(luts)):
-            error[judged] = np.abs(features[judged] @ fitted(features[on], luts[on]) / luts[judged] - 1)
+            estimated[judged] = features[judged] @ fitted(features[on], luts[on])
         lut_costs[family] = dict(zip(LUT_FEATURES, fitted(features, luts).tolist(), strict=True))
-        errors[family] = round(float(np.median(error)), 3)
-        line(family, "LUT", error)
+        line(family, "LUT", estimated, luts)
         flip_flops = [(cells["ff"], told["ff"]) for cells, (_, told) in zip(found, known, strict=True) if told["ff"]]
-        line(family, "FF", np.array([abs(told / real - 1) for told, real in flip_flops]))
+        line(family, "FF", *np.array(flip_flops, dtype=float).T)
     for device in PLACED:
         family = device.split("-")[0]
         known = [(netlist, told) for netlist, told in measured if told.get(device) and family in told]
@@ -218,23 +221,22 @@ def fit(measured: list[tuple[Netlist, dict[str, Any]]]) -> tuple[dict[str, Any],
         luts = np.array([sum(cost * own[name] for name, cost in lut_costs[family].items()) for own in cells])
         levels = np.array([own["levels"] for own in cells])
         periods = np.array([1000 / told[device] for _, told in known])
-        error = np.zeros(len(periods))
+        estimated = np.zeros(len(periods))
         for on, judged in folds(len(periods)):
             costs = fitted_path([netlists[i] for i in on], luts[on], levels[on], periods[on])
             for i in judged:
                 path = path_features(netlists[i], costs, luts[i], levels[i])
-                error[i] = abs(periods[i] / sum(costs[name] * path[name] for name in PATH_FEATURES) - 1)
+                estimated[i] = sum(costs[name] * path[name] for name in PATH_FEATURES)
         path_costs[device] = fitted_path(netlists, luts, levels, periods)
-        errors[device] = round(float(np.median(error)), 3)
-        line(device, "Fmax", error)
-    return {"LUT_COSTS": lut_costs, "PATH_COSTS_NS": path_costs, "ERRORS": errors}, lines
+        line(device, "Fmax", 1000 / estimated, 1000 / periods)
+    return {"LUT_COSTS": lut_costs, "PATH_COSTS_NS": path_costs, "NINE_OF_TEN": ranges}, lines
 
 
 def write(table: dict[str, Any]) -> None:
     """Puts the table between its marks in forestc/estimate.py."""
     text = SOURCE.read_text()
     begin, end = (text.index(mark) for mark in ("# begin of what it writes\n", "# end of what it writes\n"))
-    kinds = {"ERRORS": "Mapping[str, float]"}
+    kinds = {"NINE_OF_TEN": "Mapping[str, tuple[float, float]]"}
     lines = [
         f"{name}: {kinds.get(name, 'Mapping[str, Mapping[str, float]]')} = {costs!r}\n" for name, costs in table.items()
     ]

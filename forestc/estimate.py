@@ -37,9 +37,9 @@ SHOWN = ("xcup", "ecp5-85k", "ice40-hx8k")
 MOST_CELLS = 60_000
 MOST_STAGES = 24  # tried for a wanted clock
 FASTEST_NS = 1.5  # of a design that is wires alone
-# Devices of a family that are slower than the one its delays were fitted on. UP5K: 2.5 to 2.9 times, median 2.79, on
-# eight designs placed and routed on both.
-SLOWER: Mapping[str, float] = {"ice40-up5k": 2.79}
+# Devices of a family that are slower than the one its delays were fitted on: how many times, and between which ends, on
+# eight designs placed and routed on both (benchmarks/slower_devices.py).
+SLOWER: Mapping[str, tuple[float, float, float]] = {"ice40-up5k": (2.79, 2.5, 2.9)}
 WIDE, LATE, JOINED = ("ecp5",), 5, 6  # where LUTs are joined to larger ones for speed, behind so many; of what inputs
 INPUTS = {"lut6": 6, "xcup": 6, "ecp5": 4, "ice40": 4}  # of a LUT
 CHAINED = {  # what goes on carry chains, where it is wider than two bits
@@ -173,13 +173,13 @@ PATH_COSTS_NS: Mapping[str, Mapping[str, float]] = {
         "levels": 0.0052,
     },
 }
-ERRORS: Mapping[str, float] = {
-    "lut6": 0.06,
-    "xcup": 0.039,
-    "ecp5": 0.088,
-    "ice40": 0.028,
-    "ecp5-85k": 0.074,
-    "ice40-hx8k": 0.104,
+NINE_OF_TEN: Mapping[str, tuple[float, float]] = {
+    "lut6": (0.8, 1.2),
+    "xcup": (0.8, 1.2),
+    "ecp5": (0.8, 1.2),
+    "ice40": (0.8, 1.2),
+    "ecp5-85k": (0.8, 1.2),
+    "ice40-hx8k": (0.8, 1.2),
 }
 # end of what it writes
 
@@ -195,8 +195,8 @@ def family_of(device: str) -> str:
 def estimate(design: Design | Netlist, device: str) -> dict[str, Any]:
     """lut, ff, latency_cycles, and fmax_mhz (None where nothing is placed) of a design on a device of `forestc synth`.
 
-    lut_error, fmax_error: the median error of such an estimate, as a share, measured on designs that were not fitted
-    on. Between registers on all ports, as `synth` tells Fmax. Time is linear in the netlist. Raises OptionError.
+    lut_range, fmax_range: (least, most) between which nine of ten designs lie that were not fitted on. Between
+    registers on all ports, as `synth` tells Fmax. Time is linear in the netlist. Raises OptionError.
     """
     netlist = design.netlist if isinstance(design, Design) else design
     family = family_of(device)
@@ -204,19 +204,22 @@ def estimate(design: Design | Netlist, device: str) -> dict[str, Any]:
     cells = lut_features(netlist, family, [name for name in LUT_FEATURES if costs[name]])
     lut = sum(costs[name] * cells[name] for name in LUT_FEATURES if costs[name])
     placed = next((name for name in PATH_COSTS_NS if name.partition("-")[0] == family and device != family), None)
-    fmax = None
+    fmax = fmax_range = None
     if placed is not None:
         path = path_features(netlist, PATH_COSTS_NS[placed], lut, cells["levels"])
         period = sum(PATH_COSTS_NS[placed][name] * path[name] for name in PATH_FEATURES)
-        fmax = round(1000 / max(period, FASTEST_NS) / SLOWER.get(device, 1.0), 1)
+        slower, least, most = SLOWER.get(device, (1.0, 1.0, 1.0))
+        fmax = round(1000 / max(period, FASTEST_NS) / slower, 1)
+        low, high = NINE_OF_TEN[placed]
+        fmax_range = (round(fmax * low * slower / most, 1), round(fmax * high * slower / least, 1))
     return {
         "device": device,
         "lut": round(lut),
         "ff": round(cells["ff"]),
         "latency_cycles": netlist.latency,
         "fmax_mhz": fmax,
-        "lut_error": ERRORS[family],
-        "fmax_error": None if placed is None else ERRORS[placed],
+        "lut_range": tuple(round(lut * share) for share in NINE_OF_TEN[family]),
+        "fmax_range": fmax_range,
     }
 
 

@@ -20,7 +20,6 @@ from forestc.toolchain.yosys import SYNTHESIS, find_yosys, need_yosys, synthesis
 from hdl_templates import render
 
 COUNTED = ("lut6", "xcup")  # synthesised, not placed
-ESTIMATES_OFF = 1 / 3  # nine of ten estimates of LUTs are off by less, on any device
 
 
 def synth(
@@ -121,8 +120,9 @@ def check_fits(netlist: Netlist, device: str) -> None:
     most = CAPACITY.get(device)
     if most is None:
         return
-    lut = estimate(netlist, device)["lut"]
-    if lut * (1 - ESTIMATES_OFF) > most:
+    told = estimate(netlist, device)
+    lut, least = told["lut"], told["lut_range"][0]
+    if least > most:
         raise ForestcError(
             f"the design takes about {lut:,} LUTs, and {device} has {most:,}",
             do="prune it, take fewer bits or trees or a larger device, or add --try to synthesise it all the same",

@@ -115,19 +115,19 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table]:
 def estimate_tables(estimates: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> list[T]:
     """What synthesis is expected to find, device by device; none if there are no estimates."""
 
-    def about(value: float | None, error: float | None, unit: str = "") -> str:
-        return "-" if value is None or error is None else f"{value:,.0f}{unit} ± {100 * error:.0f} %"
+    def about(value: float | None, ends: Sequence[float] | None, unit: str = "") -> str:
+        return "-" if value is None or ends is None else f"{value:,.0f}{unit} ({ends[0]:,.0f} to {ends[1]:,.0f})"
 
     rows = [
         (
             told["device"],
-            about(told["lut"], told["lut_error"]),
+            about(told["lut"], told["lut_range"]),
             f"{told['ff']:,}",
-            about(told["fmax_mhz"], told["fmax_error"], " MHz"),
+            about(told["fmax_mhz"], told["fmax_range"], " MHz"),
         )
         for told in estimates
     ]
-    title = "estimated before synthesis, with the median error of such estimates"
+    title = "estimated before synthesis, and between what nine of ten designs lie"
     return [made(title, ("device", "LUTs", "flip-flops", "Fmax"), rows)] if rows else []
 
 
