@@ -109,7 +109,8 @@ class _Header:
             if not len(tree.inner):
                 for place, output in enumerate(tree.outputs):
                     starts[output] += int(tree.values[tree.leaf[0], place])
-        vote = bool(forest.parts) and forest.combine.kind == "vote"
+        combined = {"vote": self._votes, "average": self._averages, "median": self._median}.get(forest.combine.kind)
+        combined = combined if forest.parts else None
         return {
             "prefix": self.prefix,
             "macro": macro,
@@ -125,10 +126,10 @@ class _Header:
             "input_map": [self._input_note(i, f) for i, f in enumerate(forest.features)] or ["none"],
             "n_inputs": max(1, forest.columns if self.raw else len(forest.features)),
             "n_outputs": forest.n_scores,
-            "n_sums": forest.n_outputs if vote else 0,
+            "n_sums": forest.n_outputs if combined else 0,
             "targets": [self._target(index) for index, part in enumerate(forest.targets) if part.classes],
             "several": len(forest.targets) > 1,
-            "largest": self._largest() if forest.parts else [],
+            "largest": self._largest() if forest.parts and forest.combine.kind in ("each", "vote") else [],
             "scale": repr(float(forest.scale or 1.0)),
             "places": [
                 (f"{macro}_{feature_name(i, f.name).upper()}", f.column if self.raw else i)
@@ -151,8 +152,9 @@ class _Header:
             "helpers": self._helpers() if varying else [],
             "trees": [self.tree(index) for index in varying],
             "score_type": self.score,
-            "sums_body": self._sums("sums" if vote else "scores", varying, starts),
-            "votes_body": self._votes() if vote else [],
+            "sums_body": self._sums("sums" if combined else "scores", varying, starts),
+            "combined_body": combined() if combined else [],
+            "curves": forest.combine.kind == "average" and bool(forest.parts),
             "label_type": label_type(self.forest),
             "predict_body": self._predict_each() if len(forest.targets) > 1 else self._predict(),
         }
@@ -201,10 +203,50 @@ class _Header:
         forest = self.forest
         lines = [f"{self.score} sums[{forest.n_outputs}];", f"{self.prefix}_sums(x, sums);"]
         lines += [f"scores[{k}] = 0;" for k in range(len(forest.classes))]
-        for part, weight in zip(forest.parts, forest.combine.weights or [1.0] * len(forest.parts), strict=True):
+        for part, weight in zip(forest.parts, self._weights(), strict=True):
             place = f"scores[{self._decided(part, 'sums')}]"
-            lines.append(f"{place} = ({self.score})({place} + {constant(int(weight))});")
+            lines.append(f"{place} = ({self.score})({place} + {constant(weight)});")
         return lines
+
+    def _averages(self) -> list[str]:
+        forest, steps = self.forest, len(self.forest.parts[0].curve)
+        lines, sums = [], []
+        for index, part in enumerate(forest.parts):
+            cuts = ", ".join(map(constant, part.curve))
+            lines.append(f"static const {self.score} curve_{index}[{steps}] = {{{cuts}}};")
+        for index, weight in enumerate(self._weights()):
+            level = f"{self.prefix}_level(sums[{forest.parts[index].start}], curve_{index}, {steps})"
+            sums.append(f"scores[1] = ({self.score})(scores[1] + {constant(weight)} * {level});")
+        lines += [f"{self.score} sums[{forest.n_outputs}];", f"{self.prefix}_sums(x, sums);", "scores[1] = 0;", *sums]
+        total = steps * sum(self._weights())
+        return [*lines, f"scores[0] = ({self.score})({constant(total)} - scores[1]);"]
+
+    def _median(self) -> list[str]:
+        """The smallest sum such that parts with sums up to it have half of all weight."""
+        weights = self._weights()
+        count, needed = len(weights), -(-sum(weights) // 2)
+        return [
+            f"static const int32_t weights[{count}] = {{{', '.join(map(constant, weights))}}};",
+            f"{self.score} sums[{count}];",
+            "int best = -1;",
+            "int i;",
+            "int j;",
+            f"{self.prefix}_sums(x, sums);",
+            f"for (i = 0; i < {count}; i++) {{",
+            "    int32_t weight = 0;",
+            "    if (best >= 0 && sums[i] >= sums[best]) {",
+            "        continue;",
+            "    }",
+            f"    for (j = 0; j < {count}; j++) {{",
+            "        weight += sums[j] <= sums[i] ? weights[j] : 0;",
+            "    }",
+            f"    best = weight >= {constant(needed)} ? i : best;",
+            "}",
+            "scores[0] = sums[best];",
+        ]
+
+    def _weights(self) -> list[int]:
+        return [int(weight) for weight in self.forest.combine.weights or [1.0] * len(self.forest.parts)]
 
     def _predict_each(self) -> list[str]:
         lines = [f"{self.score} scores[{self.forest.n_outputs}];", f"{self.prefix}_scores(x, scores);"]

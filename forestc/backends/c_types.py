@@ -46,6 +46,9 @@ def score_type(forest: Forest) -> str:
         reach += int(np.abs(tree.values).max(initial=0))
     if forest.parts and forest.combine.kind == "vote":
         reach = max(reach, int(sum(forest.combine.weights)), len(forest.parts))
+    elif forest.parts and forest.combine.kind == "average":  # and a cut may lie one beyond all scores
+        weight = int(sum(forest.combine.weights)) or len(forest.parts)
+        reach = max(reach + 1, weight * len(forest.parts[0].curve))
     return int_type(-max(reach, 1 << 14), reach)
 
 

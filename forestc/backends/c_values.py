@@ -66,6 +66,8 @@ def shown(forest: Forest, prefix: str, kind: str) -> Shown | None:
         raise OptionError(f"c: values={kind}", do=f"use {', '.join(VALUES)}")
     if kind == "none" or (forest.parts and forest.combine.kind != "each"):
         return None
+    if any(part.link.intercept or part.link.points for part in forest.targets):
+        return None
     made = [_Target(forest, part, prefix, kind) for part in forest.targets]
     if forest.decides:
         lines: list[str] = []

@@ -173,6 +173,12 @@ def _labels(answer: _Answer) -> NDArray[Any]:
 def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
     """The scores of a vote, average or median over the parts (see `Combine`)."""
     weights = np.array(forest.combine.weights or [1.0] * len(answers))
+    if forest.quantised and forest.combine.kind == "average":
+        total = np.zeros((len(answers[0].index), 2), dtype=np.int64)
+        for weight, answer in zip(weights.astype(np.int64), answers, strict=True):
+            level = np.searchsorted(np.array(answer.part.curve), answer.scores[:, 0], side="right")
+            total += weight * np.stack([len(answer.part.curve) - level, level], axis=1)
+        return total
     if forest.combine.kind == "vote":
         votes = np.zeros((len(answers[0].index), len(forest.classes)))
         for weight, answer in zip(weights, answers, strict=True):
@@ -182,6 +188,8 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
     for answer in answers:
         two = answer.part.decision.kind == "threshold" and answer.values.shape[1] == 1
         values.append(np.concatenate([1 - answer.values, answer.values], axis=1) if two else answer.values)
+    if forest.quantised:
+        values = [answer.scores for answer in answers]
     stacked = np.asarray(values)  # float32 where all members are, as the library stacks them
     if forest.combine.kind == "average":
         return np.asarray(np.average(stacked, axis=0, weights=weights if forest.combine.weights else None))
@@ -302,8 +310,10 @@ def link_values(scores: NDArray[Any], link: Link) -> NDArray[Any]:
     dtype = scores.dtype
     if link.slope != 1.0:
         scores = scores * dtype.type(link.slope)
+    if link.intercept:
+        scores = scores + dtype.type(link.intercept)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        values = np.asarray(_linked(scores, link.kind))
+        values = np.asarray(_interpolated(scores, link.points) if link.points else _linked(scores, link.kind))
     return values - dtype.type(link.shift) if link.shift else values
 
 
@@ -312,7 +322,7 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
     wide: FloatArray = scores.astype(np.float64)
     one = dtype.type(1)
     match kind:
-        case "identity" | "order":
+        case "identity" | "order" | "interpolated":
             return scores
         case "exp":
             return np.exp(wide).astype(dtype)
@@ -343,6 +353,11 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
                 little = np.abs(scores) <= dtype.type(1e-7)
                 powers = np.where(little, scores * np.exp(-scores.max(axis=1, keepdims=True)), powers)
             return np.asarray(powers / powers.astype(np.float64).sum(axis=1, keepdims=True).astype(dtype))
+
+
+def _interpolated(scores: NDArray[Any], points: tuple[tuple[float, float], ...]) -> NDArray[Any]:
+    x, y = np.array(points).T
+    return np.asarray(np.interp(scores, x, y), dtype=scores.dtype)
 
 
 def _normal_quantile(p: NDArray[Any]) -> NDArray[Any]:

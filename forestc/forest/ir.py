@@ -40,6 +40,7 @@ LinkKind: TypeAlias = Literal[
     "sorted",
     "probit",
     "isolation",
+    "interpolated",
 ]
 Member: TypeAlias = int | float
 IntArray: TypeAlias = NDArray[np.int32]
@@ -163,7 +164,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Link:
-    """How scores become values: value = f(slope * score) - shift.
+    """How scores become values: value = f(slope * score + intercept) - shift.
 
     | kind         | f(s)                                    |
     |--------------|-----------------------------------------|
@@ -180,11 +181,14 @@ class Link:
     | sorted       | the outputs' scores, ascending        |
     | probit       | the standard normal quantile of s as Winitzki approximates it (ONNX) |
     | isolation    | -(2 ** -s)                              |
+    | interpolated | on straight lines between `points` (s, f(s)), s ascending; the ends' value outside |
     """
 
     kind: LinkKind = "identity"
     slope: float = 1.0
     shift: float = 0.0
+    intercept: float = 0.0
+    points: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -207,6 +211,8 @@ class Part:
     """A model within the model: the outputs start .. stop - 1, aggregated, linked and decided by themselves.
 
     classes: this part's own labels. scale: as Forest.scale, of this part's scores, once quantised.
+    curve: of a part of an average, once quantised: integers, ascending. Its value, a step function of its one score in
+    place of the link, is the number of them that are not above the score; what is left of all of them is class 0's.
     """
 
     start: int
@@ -216,6 +222,7 @@ class Part:
     decision: Decision
     classes: tuple[Label, ...] = ()
     scale: float = 1.0
+    curve: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -228,6 +235,9 @@ class Combine:
     | vote    | for each class the weights of the parts that decided for it, added in order (float64) |
     | average | the weighted mean of the parts' values; a part with a threshold decision says (1 - v, v) |
     | median  | the weighted median of the parts' single values (AdaBoost.R2)                         |
+
+    Once quantised an average is the weighted sum of what the parts' curves say, v of all cuts as (all - v, v), and a
+    median is that of the parts' scores, all of one scale.
 
     After vote, average and median the forest's own link and decision are applied to these scores.
     weights: one a part; empty means equal weights.

@@ -19,8 +19,8 @@ Behind the source may stand lines such as `pass "simplify"` and `note "..."`. A 
 ? left : right`, `feature in {codes}` or `feature in [cuts]`, or `node: leaf values`; `id` where the source numbers the
 node otherwise. Floats are printed with as many digits as bring them back exactly. Behind a feature may stand `missing`,
 `labels ["a", "b"]` and, where its name is made up, `unnamed`; behind an aggregate `/ divisor`, behind a link `slope
-2.0` and `shift 0.5`, behind a decision `ties last`, and behind a tree's outputs `drawn 120 of 120 seed 7`. Parts
-follow one another, each with lines of its own:
+2.0`, `intercept 0.1`, `through 0.0:0.1,2.5:0.9` and `shift 0.5`, behind a decision `ties last`, and behind a tree's
+outputs `drawn 120 of 120 seed 7`. Parts follow one another, each with lines of its own:
 
     part 0 3
     part-aggregate sum float64 bias-first / 20.0
@@ -28,6 +28,7 @@ follow one another, each with lines of its own:
     part-decision argmax on scores
     part-classes [0, 1, 2]
     part-scale 1.0
+    part-curve 3 8 12    (only in a quantised average)
     combine vote 1.0 2.0
 """
 
@@ -87,6 +88,8 @@ def _lines(forest: Forest) -> Iterator[str]:
         yield f"part {part.start} {part.stop}"
         yield from _judgement(part, "part-")
         yield f"part-scale {part.scale!r}"
+        if part.curve:
+            yield " ".join(["part-curve", *map(str, part.curve)])
     if forest.parts:
         yield " ".join(["combine", forest.combine.kind, *map(repr, forest.combine.weights)])
     if forest.scale is not None:
@@ -107,7 +110,9 @@ def _judgement(part: Part, prefix: str) -> Iterator[str]:
     yield f"{prefix}aggregate {aggregate.kind} {aggregate.precision} {order}{divisor}"
     slope = f" slope {link.slope!r}" if link.slope != 1.0 else ""
     shift = f" shift {link.shift!r}" if link.shift else ""
-    yield f"{prefix}link {link.kind}{slope}{shift}"
+    intercept = f" intercept {link.intercept!r}" if link.intercept else ""
+    points = ",".join(f"{x!r}:{y!r}" for x, y in link.points)
+    yield f"{prefix}link {link.kind}{slope}{intercept}{f' through {points}' * bool(points)}{shift}"
     at = f" {decision.threshold!r}" if decision.kind == "threshold" else ""
     yield f"{prefix}decision {decision.kind}{at} on {decision.on}{' ties last' * (decision.ties == 'last')}"
     yield f"{prefix}classes {json.dumps(list(part.classes))}"
@@ -135,7 +140,7 @@ def _tree_lines(tree: Tree, categories: Sequence[bool]) -> Iterator[str]:
 
 
 _JUDGEMENT = ("aggregate", "link", "decision", "classes")
-_PART = ("part", *(f"part-{word}" for word in _JUDGEMENT), "part-scale")
+_PART = ("part", *(f"part-{word}" for word in _JUDGEMENT), "part-scale", "part-curve")
 _HEADER = frozenset(
     ("forest", "source", "pass", "note", "columns", "feature", "bias", "scale", "combine", *_JUDGEMENT, *_PART)
 )
@@ -145,7 +150,11 @@ _FEATURE = re.compile(
     rf"feature ({_STRING}) (\S+) column (\d{{1,9}}) raw (\S+)( missing)?(?: labels (\[.*\]))?( unnamed)?"
 )
 _AGGREGATE = re.compile(rf"(sum|min|max) (float32|float64) bias-(first|last)(?: / ({_FLOAT}))?")
-_LINK = re.compile(rf"({'|'.join(get_args(LinkKind))})(?: slope ({_FLOAT}))?(?: shift ({_FLOAT}))?")
+_POINTS = rf"{_FLOAT}:{_FLOAT}(?:,{_FLOAT}:{_FLOAT})*"
+_LINK = re.compile(
+    rf"({'|'.join(get_args(LinkKind))})(?: slope ({_FLOAT}))?(?: intercept ({_FLOAT}))?(?: through ({_POINTS}))?"
+    rf"(?: shift ({_FLOAT}))?"
+)
 _DECISION = re.compile(rf"(none|threshold|argmax)(?: ({_FLOAT}))? on (scores|values)(?: ties (last))?")
 _COMBINE = re.compile(rf"(each|vote|average|median)((?: {_FLOAT})*)")
 _SOURCE = re.compile(rf"source ({_STRING}) ({_STRING}) ({_STRING})")
@@ -217,7 +226,9 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantised: bo
     for index, line in enumerate(header.get("part", [])):
         start, stop = map(int, line.split(" ")[1:])
         scale = float(header["part-scale"][index].split(" ")[1])
-        parts.append(Part(start, stop, *_parse_judgement(header, "part-", index), scale))
+        curves = header.get("part-curve")
+        curve = tuple(map(int, curves[index].split(" ")[1:])) if curves else ()
+        parts.append(Part(start, stop, *_parse_judgement(header, "part-", index), scale, curve))
     combine = Combine()
     if parts:
         match = _COMBINE.fullmatch(_one(header, "combine"))
@@ -264,13 +275,20 @@ def _parse_judgement(
         if not match:
             raise ModelError(f"can't read {text[:60]!r}")
     assert aggregate and link and decision
+    points = link[4].split(",") if link[4] else []
     classes = json.loads(found[3])
     if not isinstance(classes, list) or not all(isinstance(c, str | int | float | bool) for c in classes):
         raise ModelError("classes are not a list of labels")
     threshold = (int if re.fullmatch(r"-?\d+", decision[2] or "0") else float)(decision[2] or 0)
     return (
         Aggregate(aggregate[1], aggregate[2], aggregate[3] == "first", float(aggregate[4] or 1.0)),  # type: ignore[arg-type]
-        Link(link[1], float(link[2] or 1.0), float(link[3] or 0.0)),  # type: ignore[arg-type]
+        Link(
+            link[1],  # type: ignore[arg-type]
+            slope=float(link[2] or 1.0),
+            intercept=float(link[3] or 0.0),
+            points=tuple((float(x), float(y)) for x, y in (point.split(":") for point in points)),
+            shift=float(link[5] or 0.0),
+        ),
         Decision(decision[1], threshold, decision[3], decision[4] or "first"),  # type: ignore[arg-type]
         tuple(classes),
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
 from forestc.errors import ModelError
-from forestc.forest.ir import LEAF, NO_SET, Decision, Forest, Tree
+from forestc.forest.ir import LEAF, NO_SET, Decision, Forest, Part, Tree
 from forestc.forest.numbers import Category, Float, check_type, word_range
 
 MAX_SCORE_BITS = 62
@@ -62,7 +63,9 @@ def _verify_parts(forest: Forest) -> None:
         if part.start != before or outputs < 1 or part.stop > forest.n_outputs:
             raise ModelError(f"outputs {part.start} to {part.stop} do not follow output {before}", where=where)
         _verify_decision(part.decision, len(part.classes), outputs, where)
-        numbers = (part.link.slope, part.link.shift, part.aggregate.divisor, part.scale)
+        _verify_curve(forest, part, where)
+        link = part.link
+        numbers = (link.slope, link.shift, link.intercept, part.aggregate.divisor, part.scale)
         if not all(math.isfinite(number) for number in numbers) or part.aggregate.divisor == 0 or part.scale <= 0:
             raise ModelError("a link, divisor or scale is not a finite number", where=where)
     if not forest.parts:
@@ -79,13 +82,29 @@ def _verify_parts(forest: Forest) -> None:
         fine = {
             "each": not classes,
             "vote": len(part.classes) == classes,
-            "average": width == max(1, classes),
+            "average": width == max(1, classes) and len(part.curve) == len(forest.parts[0].curve),
             "median": width == 1 and part.decision.kind == "none",
         }[kind]
         if not fine:
             raise ModelError(f"does not fit a {kind} over {classes} classes", where=f"part {index}")
     if kind != "each":
         _verify_decision(forest.decision, classes, max(1, classes), "")
+
+
+def _verify_curve(forest: Forest, part: Part, where: str) -> None:
+    """Points of a link ascend; a quantised average's parts have curves, and no others."""
+    points = part.link.points
+    if (part.link.kind == "interpolated") != bool(points):
+        raise ModelError(f"a link {part.link.kind} of {len(points)} points", where=where)
+    numbers = [number for point in points for number in point]
+    ascending = all(a[0] < b[0] for a, b in pairwise(points))
+    if not all(math.isfinite(number) for number in numbers) or not ascending:
+        raise ModelError("the points of a link do not ascend, or are not finite", where=where)
+    wanted = forest.quantised and bool(forest.parts) and forest.combine.kind == "average"
+    if bool(part.curve) != wanted or list(part.curve) != sorted(part.curve):
+        raise ModelError(f"a curve of {len(part.curve)} cuts, ascending: {part.curve[:4]}...", where=where)
+    if wanted and (part.decision.kind != "threshold" or part.stop - part.start != 1):
+        raise ModelError("a curve of a part with more than one score", where=where)
 
 
 def _verify_decision(decision: Decision, classes: int, outputs: int, where: str) -> None:

@@ -8,6 +8,7 @@ one constant at the end, and where only the class is wanted into the decision's 
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -51,7 +52,8 @@ class Witness:
 
     trees: (tree, output) to what the tree adds to the output, counted from its smallest leaf.
     labels: of each part that votes, the index of its class.
-    ballots: (part, class) to the part's weight where it decides for the class, else 0.
+    ballots: (part, class) to the part's weight where it decides for the class, else 0; of an average to what the part's
+    curve says for the class, times the weight.
     """
 
     trees: Mapping[tuple[int, int], Place]
@@ -91,14 +93,14 @@ def lower_with_witness(forest: Forest, options: LoweringOptions | None = None) -
     lowering = _Lowering(forest)
     sums = [lowering.sum_of(output) for output in range(forest.n_outputs)]
     offsets = lowering.offsets
-    if forest.parts and forest.combine.kind == "vote":
-        sums = lowering.votes(sums)
+    if forest.parts and forest.combine.kind != "each":
+        sums = _COMBINED[forest.combine.kind](lowering, sums)
         offsets = [0] * len(sums)
     if wanted in ("label", "both"):
         targets = forest.targets
         for index, part in enumerate(targets):
             here = slice(part.start, part.stop) if len(targets) > 1 else slice(None)
-            label = lowering.label(part.decision, sums[here], offsets[here])
+            label = lowering.label(*_of_one(forest, part.decision, sums[here], offsets[here]))
             lowering.builder.output(f"{LABEL}{index}" if len(targets) > 1 else LABEL, label)
     if wanted in ("scores", "both"):
         for output, (net, low, high) in enumerate(sums):
@@ -259,6 +261,64 @@ class _Lowering:
                 ballot.append((vote, int(weight)))
         return [self.added(ballot) for ballot in ballots]
 
+    def averages(self, sums: Sequence[tuple[Net, int, int]]) -> list[tuple[Net, int, int]]:
+        """Of both classes what the parts' curves say, weighted and added."""
+        forest = self.forest
+        words: tuple[list[tuple[Net, int]], list[tuple[Net, int]]] = ([], [])
+        weights = forest.combine.weights or [1.0] * len(forest.parts)
+        for place, (part, weight) in enumerate(zip(forest.parts, weights, strict=True)):
+            net, low, high = sums[part.start]
+            cuts = [cut - self.offsets[part.start] for cut in part.curve]
+            levels = [bisect_right(cuts, low), *(level for level, cut in enumerate(cuts, 1) if low < cut <= high)]
+            at = [cut for cut in cuts if low < cut <= high]
+            for index, own in enumerate(words):
+                values = [int(weight) * (level if index else len(cuts) - level) for level in levels]
+                stepped = self.stepped(net, at, values, width_for(0, max(values)))
+                self.ballots[place, index] = self.place(stepped)
+                own.append((stepped, max(values)))
+        return [self.added(own) for own in words]
+
+    def stepped(self, net: Net, cuts: Sequence[int], values: Sequence[int], word: WordType) -> Net:
+        """values[k] where k of the cuts, ascending, are not above the word: a balanced tree of multiplexers."""
+        if not cuts or len(set(values)) == 1:
+            return self.builder.const(values[-1], word)
+        middle = len(cuts) // 2
+        below = self.stepped(net, cuts[:middle], values[: middle + 1], word)
+        above = self.stepped(net, cuts[middle + 1 :], values[middle + 1 :], word)
+        return self.builder.mux(self.builder.less(net, cuts[middle]), below, above)
+
+    def median(self, sums: Sequence[tuple[Net, int, int]]) -> list[tuple[Net, int, int]]:
+        """The smallest score such that the parts with scores up to it have half of all weight."""
+        builder, forest = self.builder, self.forest
+        weights = [int(weight) for weight in forest.combine.weights or [1.0] * len(forest.parts)]
+        least = min(offset + low for offset, (_, low, _) in zip(self.offsets, sums, strict=True))
+        raised = [self.plus(*one, offset - least) for one, offset in zip(sums, self.offsets, strict=True)]
+        largest = max(high for _, _, high in raised)
+        word = width_for(0, largest)
+        scores = [self.widened(net, word) for net, _, _ in raised]
+        above = {  # (i, j): score i is above score j
+            (i, j): builder.compare(scores[j], scores[i])
+            for i in range(len(scores))
+            for j in range(len(scores))
+            if i != j
+        }
+        best: Net | None = None
+        for i, score in enumerate(scores):
+            heard = [
+                (builder.mux(above[j, i], builder.const(0, width_for(0, w)), builder.const(w, width_for(0, w))), w)
+                for j, w in enumerate(weights)
+                if j != i
+            ]
+            weight, _, most = self.added([*heard, (builder.const(weights[i], width_for(0, weights[i])), weights[i])])
+            needed = -(-sum(weights) // 2)
+            enough = builder.not_(builder.less(weight, needed)) if most >= needed else FALSE
+            never = builder.const(largest, word)  # no score is above it
+            own = builder.mux(enough, score, never)
+            best = own if best is None else builder.mux(builder.compare(best, own), best, own)
+        assert best is not None
+        net, low, high = self.plus(best, 0, largest, least)
+        return [(net, low, high)]
+
     def label(self, decision: Decision, sums: Sequence[tuple[Net, int, int]], offsets: Sequence[int]) -> Net:
         """The class index that some sums, each with its offset still to be added, decide."""
         if decision.kind == "threshold":
@@ -296,3 +356,17 @@ class _Lowering:
                 paired.append((self.builder.mux(second, b, a), self.builder.mux(second, j, i)))
             best = paired + best[len(best) & ~1 :]
         return best[0][1]
+
+
+def _of_one(
+    forest: Forest, decision: Decision, sums: Sequence[tuple[Net, int, int]], offsets: Sequence[int]
+) -> tuple[Decision, Sequence[tuple[Net, int, int]], Sequence[int]]:
+    """A decision and its sums; of an average class 1's alone, as the other has what that lacks to all of it."""
+    if not forest.parts or forest.combine.kind != "average":
+        return decision, sums, offsets
+    total = int(sum(forest.combine.weights) or len(forest.parts)) * len(forest.parts[0].curve)
+    needed = -(-total // 2) if decision.ties == "last" else total // 2 + 1
+    return Decision("threshold", needed), sums[1:], offsets[1:]
+
+
+_COMBINED = {"vote": _Lowering.votes, "average": _Lowering.averages, "median": _Lowering.median}

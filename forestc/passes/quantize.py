@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from forestc.errors import ModelError, OptionError
 from forestc.forest.accuracy import Accuracy, LargestError, answers_of, truth_of_batch
 from forestc.forest.builder import changed, changed_tree
-from forestc.forest.evaluate import decide, encode, evaluate, judged, leaf_nodes, score_range
+from forestc.forest.evaluate import decide, encode, evaluate, judged, leaf_nodes, link_values, score_range
 from forestc.forest.ir import NO_SET, Aggregate, Combine, Decision, Forest, Link, Member, Part, Tree
 from forestc.forest.numbers import Category, parse_number_type
 from forestc.forest.rows import Judged, Rows
@@ -35,6 +35,8 @@ SEARCHED_SCORE_BITS = 24
 MOST_FITTED_BITS = 4
 MOST_SCORE_BITS = 60
 MOST_VOTES = 1 << 20
+CURVED = ("identity", "sigmoid", "logistic", "interpolated")  # links that one score's curve may stand in for
+MORE_CURVE_BITS, MOST_CURVE_BITS = 2, 10  # steps of a curve, beside leaf bits
 NEGLIGIBLE = 2.0**-30  # of a score: float32, which most libraries add in, loses less than 2^-24 of it
 
 
@@ -109,7 +111,10 @@ class Quantize:
         Raises OptionError, or ModelError for a forest that is quantised already.
         """
         self.refuse(forest, rows)
-        source, forest = forest, _mean_of_parts(forest) if forest.parts and forest.combine.kind == "average" else forest
+        source, forest = (
+            forest,
+            _mean_of_parts(forest) if forest.combine.kind == "average" and _one_mean(forest) else forest,
+        )
         freedoms = observe(forest, rows)
         asked = parse_formats(self.formats, forest)
         most = None if self.input_bits == "auto" else int(self.input_bits)
@@ -124,7 +129,9 @@ class Quantize:
         shaped = _with_words(forest, formats, missing)
         searched = SEARCHED_LEAF_BITS if self.scores is None else SEARCHED_SCORE_BITS
         bits = range(1, searched + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
-        rounded = _round_parts if forest.parts else lambda f, b: _round_leaves(_one_output(f), b)
+        rounded = {"average": _round_curves, "median": _round_together}.get(forest.combine.kind, _round_parts)
+        if not forest.parts:
+            rounded = _round_one
         if self.fit and isinstance(rows, Judged):
             return self._fitted(source, forest, shaped, rows, formats)
         candidates = [rounded(forest, b) for b in bits]
@@ -195,19 +202,28 @@ def _held_out_accuracy(source: Forest, forest: Forest, rows: Rows) -> float:
 def _refuse_sums(forest: Forest) -> None:
     """Raises ModelError for what no sum of leaves decides."""
     if forest.parts and forest.combine.kind == "average":
-        if any(part.link != Link() or part.decision.kind == "threshold" for part in forest.parts):
+        if not _one_mean(forest) and not all(part.link.kind in CURVED and _two_classes(part) for part in forest.parts):
             raise ModelError(
-                "a mean of probabilities after a link is read but not compiled yet", do="vote with voting='hard'"
+                "a mean of probabilities after a softmax is read but not compiled",
+                do="vote with voting='hard'",
             )
-    elif forest.parts and forest.combine.kind == "median":
-        raise ModelError("a weighted median is read but not compiled yet", do="compile its trees one by one")
-    elif not all(part.classes for part in forest.parts):
+    elif not all(part.classes for part in forest.parts) and forest.combine.kind != "median":
         raise ModelError("parts that are numbers are read but not compiled yet", do="train them apart")
     for part in forest.parts or (forest.whole,):
         if part.aggregate.kind != "sum":
             raise ModelError(
                 f"the aggregate {part.aggregate.kind} is read but not compiled yet", do="use a sum or mean"
             )
+
+
+def _one_mean(forest: Forest) -> bool:
+    """Whether a mean of parts is one of their scores, so that it is one sum."""
+    return all(part.link == Link() and part.decision.kind != "threshold" for part in forest.parts)
+
+
+def _two_classes(part: Part) -> bool:
+    """Whether a part has one score for two classes, or two that are probabilities."""
+    return part.decision.kind == "threshold" or (len(part.classes) == 2 and part.link == Link())
 
 
 def _mean_of_parts(forest: Forest) -> Forest:
@@ -358,6 +374,62 @@ def _round_leaves(forest: Forest, bits: int) -> _Leaves:
     return _Leaves(values, [tree.outputs for tree in forest.trees], bias, step / count, decision)
 
 
+def _round_one(forest: Forest, bits: int) -> _Leaves:
+    """Of a forest without parts."""
+    return _round_leaves(_one_output(forest), bits)
+
+
+def _round_together(forest: Forest, bits: int) -> _Leaves:
+    """Parts whose scores are compared with one another: one step for all of them."""
+    divisors = np.ones(forest.n_outputs)
+    for part in forest.parts:
+        divisors[part.start : part.stop] = part.aggregate.divisor
+    trees = tuple(changed_tree(tree, values=tree.values / divisors[list(tree.outputs)]) for tree in forest.trees)
+    bias = np.concatenate([
+        forest.bias[part.start : part.stop] / (part.aggregate.divisor if part.aggregate.bias_first else 1.0)
+        for part in forest.parts
+    ])  # fmt: skip
+    rounded = _round_leaves(replace(forest, trees=trees, bias=bias, parts=(), aggregate=Aggregate()), bits)
+    parts = [replace(part, aggregate=Aggregate(), scale=rounded.scale) for part in forest.parts]
+    return replace(rounded, parts=tuple(parts), decision=forest.decision)
+
+
+def _round_curves(forest: Forest, bits: int) -> _Leaves:
+    """Parts of two classes whose probabilities are averaged: leaves of so many bits, and for each part a curve of its
+    probability in as many steps as `bits` and a few more say."""
+    rounded = _round_parts(forest, bits)
+    steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
+    parts = tuple(replace(part, curve=_curve(rounded, part, steps), link=Link()) for part in rounded.parts)
+    weights, _ = _whole_weights(forest.combine.weights)
+    worth = 1.0 / (steps * (sum(weights) or len(parts)))
+    decision = Decision("argmax", 0, "scores", forest.decision.ties)
+    return replace(rounded, parts=parts, scale=worth, decision=decision)
+
+
+def _curve(leaves: _Leaves, part: Part, steps: int) -> tuple[int, ...]:
+    """For each step from 1 on the least score of the part whose probability is rounded to it, or one more than its
+    largest score. Raises ModelError for probabilities that fall."""
+    low = high = int(leaves.bias[part.start])
+    for values, outputs in zip(leaves.values, leaves.outputs, strict=True):
+        if part.start in outputs:
+            column = values[:, outputs.index(part.start)]
+            low, high = low + int(column.min()), high + int(column.max())
+
+    def step_of(scores: NDArray[np.int64]) -> NDArray[np.int64]:
+        shown = link_values(scores * part.scale, part.link)
+        return np.asarray(np.floor(np.clip(shown, 0.0, 1.0) * steps + 0.5), dtype=np.int64)
+
+    if step_of(np.array([high]))[0] < step_of(np.array([low]))[0]:
+        raise ModelError("a probability falls where its score rises", do="turn the score round")
+    wanted = np.arange(1, steps + 1)
+    below, above = np.full(steps, low - 1), np.full(steps, high + 1)  # step_of(below) < wanted <= step_of(above)
+    while (above - below > 1).any():
+        middle = below + (above - below) // 2
+        reached = step_of(middle) >= wanted
+        above, below = np.where(reached, middle, above), np.where(reached, below, middle)
+    return tuple(above.tolist())
+
+
 def _round_parts(forest: Forest, bits: int) -> _Leaves:
     """Each part rounded by itself: its own bias, scale and decision."""
     values: list[list[NDArray[np.int64]]] = [[] for _ in forest.trees]
@@ -417,7 +489,7 @@ def _low(tree: Tree) -> NDArray[np.float64]:
 
 def _with_leaves(shaped: Forest, leaves: _Leaves) -> Forest:
     vote = bool(leaves.parts) and shaped.combine.kind == "vote"
-    weights, worth = _whole_weights(shaped.combine.weights)
+    weights, worth = _whole_weights(shaped.combine.weights if leaves.parts else ())
     trees = tuple(
         changed_tree(tree, values=values, outputs=outputs)
         for tree, values, outputs in zip(shaped.trees, leaves.values, leaves.outputs, strict=True)
@@ -462,7 +534,8 @@ def _measure(
             if values:
                 moved[place].add(truth.values, judged(finished[place], ids, scores).values)
             if not forest.decides:
-                error = np.abs(scores * leaves.scale - truth.scores).max()
+                said = judged(finished[place], ids, scores).scores if leaves.parts else scores
+                error = np.abs(said * leaves.scale - truth.scores).max()
                 errors[place] = max(errors[place], float(error))
                 continue
             if leaves.parts:

@@ -18,14 +18,15 @@ pipelined netlist is its logic, later.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
 from forestc.checks.proof.decision import Form, is_argmax
 from forestc.checks.proof.parts import Part, Proof, Running, UnprovedError
 from forestc.checks.proof.solver import Counterexample, Solver, Term
-from forestc.checks.proof.whole import equal_everywhere, wrong_result
+from forestc.checks.proof.whole import Meaning, equal_everywhere, wrong_result
 from forestc.forest.ir import LEAF, Decision, Forest
 from forestc.forest.ir import Part as ForestPart
 from forestc.lowering.trees import LABEL, SCORE, VALID_IN, VALID_OUT, Place, Witness, feature_word
@@ -78,6 +79,20 @@ class _NetlistProof:
         labels = [outputs[name] for name in names if name in outputs]
         scores = {int(name[len(SCORE) :]): net for name, net in outputs.items() if name.startswith(SCORE)}
         expected = self.trees()
+        targets = self.forest.targets
+        if self.forest.parts and self.forest.combine.kind == "median":
+            self.medians(expected, {name: net for name, net in outputs.items() if name != VALID_OUT})
+            return
+        if self.forest.parts and self.forest.combine.kind == "average":
+            expected = self.averages(expected, range(2) if scores else [1])
+            # class 0 has what class 1 lacks to all of it
+            most = len(self.forest.parts[0].curve) * sum(self.weights())
+            least = -(-most // 2) if targets[0].decision.ties == "last" else most // 2 + 1
+            for net in labels:
+                with self.part("decision", 1) as part:
+                    self.decided(net, Decision("threshold", least), expected[1:])
+                    part.proved += 1
+            labels = []
         if self.forest.parts and self.forest.combine.kind == "vote":
             expected = self.votes(expected)
         if scores:
@@ -87,7 +102,6 @@ class _NetlistProof:
                         raise UnprovedError(f"score{index} is not the sum of its trees{self.told_absent()}")
                     part.proved += 1
         if labels:
-            targets = self.forest.targets
             with self.part("decision", len(labels)) as part:
                 for net, target in zip(labels, targets, strict=True):
                     here = expected if len(targets) == 1 else expected[target.start : target.stop]
@@ -211,7 +225,7 @@ class _NetlistProof:
     def votes(self, sums: list[Form]) -> list[Form]:
         """Each part decides a label, whose votes are added: proves the labels, then what each vote is worth."""
         forest = self.forest
-        weights = [int(weight) for weight in forest.combine.weights or [1.0] * len(forest.parts)]
+        weights = self.weights()
         totals: list[dict[Net, int]] = [{} for _ in forest.classes]
         fixed = [0] * len(forest.classes)
         with self.part("votes", len(forest.parts) * (1 + len(forest.classes))) as part:
@@ -228,6 +242,78 @@ class _NetlistProof:
                     part.proved += 1
         self.forms.clear()
         return [_form(term, more) for term, more in zip(totals, fixed, strict=True)]
+
+    def weights(self) -> list[int]:
+        return [int(weight) for weight in self.forest.combine.weights or [1.0] * len(self.forest.parts)]
+
+    def averages(self, sums: list[Form], classes: Iterable[int]) -> list[Form]:
+        """Each part's score goes through its curve: proves the net of each, for some classes. The forms of both
+        classes; where a class was not asked for, its is empty."""
+        totals: list[dict[Net, int]] = [{}, {}]
+        fixed = [0, 0]
+        classes = list(classes)
+        with self.part("curves", len(self.forest.parts) * len(classes)) as part:
+            for index, (one, weight) in enumerate(zip(self.forest.parts, self.weights(), strict=True)):
+                for kind in classes:
+                    place = self.stepped((index, kind), one.curve, weight, sums[one.start])
+                    if isinstance(place, Const):
+                        fixed[kind] += place.value
+                    else:
+                        self.largest[place] = weight * len(one.curve)
+                        totals[kind][place] = totals[kind].get(place, 0) + 1
+                    part.proved += 1
+        self.forms.clear()
+        return [_form(term, more) for term, more in zip(totals, fixed, strict=True)]
+
+    def stepped(self, ballot: tuple[int, int], curve: tuple[int, ...], weight: int, score: Form) -> Place:
+        """Where a part's curve lies for a class, shown to be right at each score there can be. Raises UnprovedError."""
+        found = self.witness.ballots.get(ballot, -1)
+        where = f"the curve of part {ballot[0]} for class {ballot[1]}"
+        if found == -1:
+            raise UnprovedError(f"no net holds {where}")
+        low, high = self.span(score)
+        solver = Solver(self.forest, self.netlist, seconds=TREES_SECONDS)
+        width = max(abs(low), abs(high), len(curve) * weight).bit_length() + 3
+        free = solver.word("score", WordType(width, True), low, high)
+        cuts = {} if isinstance(found, Const) else {
+            net: solver.low_bits(solver.plus(free, form[1] - score[1], width), self.netlist.types[net].width)
+            for form, net in self.sums_below(found, {score[0]})
+        }  # fmt: skip
+        said = solver.constant(0 if ballot[1] else weight * len(curve), width)
+        for cut, times in Counter(curve).items():
+            if cut > high:
+                continue
+            step = weight * times if ballot[1] else -weight * times
+            if cut > low:
+                below = solver.less(free, solver.constant(cut, width), True)
+                more = solver.choose(below, 0, step, WordType(width, True))
+            else:
+                more = solver.constant(step, width)
+            said = solver.make(solver.kind.BV_ADD, [said, more])
+        got = solver.resized(solver.place(found, cuts), self.type_of(found), width)
+        wrong = solver.differ(got, said)
+        if wrong is not None:
+            raise UnprovedError(f"{where} differs at {solver.told(wrong)}{self.told_absent()}")
+        return found
+
+    def medians(self, sums: list[Form], outputs: dict[str, Net]) -> None:
+        """Proves the median for whatever the trees say within their range. Raises UnprovedError."""
+        solver = Solver(self.forest, self.netlist, seconds=TREES_SECONDS)
+        nets = {net for form in sums for net, _ in form[0] if net >= 0}
+        cuts = {net: solver.word(f"tree{net}", self.netlist.types[net], 0, self.largest[net]) for net in sorted(nets)}
+
+        def added(width: int) -> list[Term]:
+            return [solver.plus(self.added(solver, form[0], width, cuts), form[1], width) for form in sums]
+
+        meaning = Meaning(self.forest, solver, added)
+        with self.part("decision", len(outputs)) as part:
+            for name, net in outputs.items():
+                width = max(meaning.width, self.netlist.types[net].width + 1)
+                got = solver.resized(solver.net(net, cuts), self.netlist.types[net], width)
+                wrong = solver.differ(got, solver.sign_extended(meaning.result(name), width))
+                if wrong is not None:
+                    raise UnprovedError(f"{name} differs if {solver.told(wrong)}{self.told_absent()}")
+                part.proved += 1
 
     def label_of(self, index: int, one: ForestPart, sums: list[Form]) -> Place:
         """What decides a part. Raises UnprovedError."""
@@ -363,8 +449,10 @@ class _NetlistProof:
             return None
         return solver.told(wrong), None if free else solver.feature_words(wrong)
 
-    def added(self, solver: Solver, terms: tuple[tuple[Net, int], ...], width: int) -> Term:
-        """The sum of what trees and votes say, of absent ones as the forest has it."""
+    def added(
+        self, solver: Solver, terms: tuple[tuple[Net, int], ...], width: int, cuts: Mapping[Net, Term] | None = None
+    ) -> Term:
+        """The sum of what trees and votes say, of absent ones as the forest has it. cuts: nets that are free words."""
         total = solver.constant(0, width)
         for net, times in terms:
             if net < 0:
@@ -374,7 +462,7 @@ class _NetlistProof:
                 values = tree.values[tree.leaf, column].astype(np.int64) - int(used.min())
                 one = solver.tree(tree, values, WordType(width, True))
             else:
-                one = solver.resized(solver.net(net, {}), self.netlist.types[net], width)
+                one = solver.resized(solver.net(net, cuts or {}), self.netlist.types[net], width)
             for _ in range(times):
                 total = solver.make(solver.kind.BV_ADD, [total, one])
         return total

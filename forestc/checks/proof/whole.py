@@ -6,7 +6,8 @@ same, or a netlist that is wrong, which only an input shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from itertools import islice, product
 
 import numpy as np
@@ -135,7 +136,7 @@ def _values_told_apart(forest: Forest, netlist: Netlist) -> list[NDArray[np.int6
 
 def _asked(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
     solver = Solver(forest, netlist, seconds=seconds)
-    meaning = _Meaning(forest, solver)
+    meaning = Meaning(forest, solver)
     outputs = dict(netlist.outputs)
     wrong: list[Term] = []
     for name, net in outputs.items():
@@ -154,10 +155,11 @@ def _unconfirmed(told: str) -> str:
     raise TimeoutError(f"the solver sees a difference at {told}, which simulation does not show")
 
 
-class _Meaning:
-    """What the forest says, as signed terms of one width."""
+class Meaning:
+    """What the forest says, as signed terms of one width. sums: what its trees add up to, made of a width; by default
+    of the features' words."""
 
-    def __init__(self, forest: Forest, solver: Solver) -> None:
+    def __init__(self, forest: Forest, solver: Solver, sums: Callable[[int], list[Term]] | None = None) -> None:
         self.forest, self.solver = forest, solver
         reach = np.abs(forest.bias.astype(object)).copy()
         for tree in forest.trees:
@@ -166,10 +168,15 @@ class _Meaning:
                 reach[output] += int(np.abs(used[:, column]).max())
         targets = [*forest.targets, *forest.parts]
         limits = [abs(int(part.decision.threshold)) for part in targets]
-        self.width = int(max([*reach, *limits, len(forest.classes), sum(self.weights())])).bit_length() + 3
+        cuts = [abs(cut) for part in forest.parts for cut in part.curve[:1] + part.curve[-1:]]
+        levels = max([1, *(len(part.curve) for part in forest.parts)])
+        most = max([*reach, *limits, *cuts, len(forest.classes), levels * sum(self.weights())])
+        self.width = int(most).bit_length() + 3
         self.word = WordType(self.width, True)
-        self.sums = self._sums()
-        self.votes = self._votes() if forest.parts and forest.combine.kind == "vote" else None
+        self.sums = self._sums() if sums is None else sums(self.width)
+        combined = {"vote": self._votes, "average": self._averages, "median": self._median}
+        together = bool(forest.parts) and forest.combine.kind != "each"
+        self.scores = combined[forest.combine.kind]() if together else self.sums
 
     def weights(self) -> list[int]:
         return [int(weight) for weight in self.forest.combine.weights or [1.0] * len(self.forest.parts)]
@@ -194,6 +201,35 @@ class _Meaning:
                 totals[kind] = solver.make(solver.kind.BV_ADD, [totals[kind], vote])
         return totals
 
+    def _averages(self) -> list[Term]:
+        """Of both classes what the curves say: a step up for each cut that is not above the score."""
+        solver, steps = self.solver, len(self.forest.parts[0].curve)
+        total = solver.constant(0, self.width)
+        for part, weight in zip(self.forest.parts, self.weights(), strict=True):
+            for cut, times in Counter(part.curve).items():
+                below = solver.less(self.sums[part.start], solver.constant(cut, self.width), True)
+                step = solver.choose(below, 0, weight * times, self.word)
+                total = solver.make(solver.kind.BV_ADD, [total, step])
+        whole = solver.constant(steps * sum(self.weights()), self.width)
+        return [solver.make(solver.kind.BV_SUB, [whole, total]), total]
+
+    def _median(self) -> list[Term]:
+        """A score that half of all weight is not above, while less than half is below it."""
+        solver, weights = self.solver, self.weights()
+        half = solver.constant(-(-sum(weights) // 2), self.width)
+        found = self.sums[0]
+        for score in self.sums:
+            upto = below = solver.constant(0, self.width)
+            for other, weight in zip(self.sums, weights, strict=True):
+                under = solver.choose(solver.less(other, score, True), weight, 0, self.word)
+                not_above = solver.choose(solver.less(score, other, True), 0, weight, self.word)
+                below = solver.make(solver.kind.BV_ADD, [below, under])
+                upto = solver.make(solver.kind.BV_ADD, [upto, not_above])
+            enough = solver.make(solver.kind.NOT, [solver.less(upto, half, True)])
+            chosen = solver.make(solver.kind.AND, [enough, solver.less(below, half, True)])
+            found = solver.make(solver.kind.ITE, [chosen, score, found])
+        return [found]
+
     def label(self, part: Part, scores: list[Term]) -> Term:
         """The index of the class that a part decides on."""
         solver, width = self.solver, self.width
@@ -213,7 +249,7 @@ class _Meaning:
 
     def result(self, name: str) -> Term:
         """What an output of the netlist must be."""
-        scores = self.votes or self.sums
+        scores = self.scores
         if name.startswith(SCORE):
             return scores[int(name[len(SCORE) :])]
         targets = self.forest.targets
