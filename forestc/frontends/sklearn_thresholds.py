@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.builder import changed, changed_tree
-from forestc.forest.ir import Decision, Forest, Link
-from forestc.frontends.exact import least_score
+from forestc.forest.ir import Combine, Decision, Forest, Link
+from forestc.frontends.exact import labels_of, least_score
+from forestc.frontends.merge import side_by_side
 from forestc.frontends.sklearn_meta import as_outer, read_member
 
 Values: TypeAlias = NDArray[np.float64]
@@ -46,14 +47,16 @@ def read_threshold(model: Any, where: str) -> Forest:
 
 
 def read_calibrated(model: Any, where: str) -> Forest:
-    """CalibratedClassifierCV of two classes with one calibrated model (ensemble=False, or a frozen estimator)."""
-    if len(model.classes_) != 2 or len(model.calibrated_classifiers_) != 1 or model.method == "temperature":
+    """CalibratedClassifierCV of two classes. One calibrated model (ensemble=False, or a frozen estimator) decides from
+    some score on; of several (ensemble=True) the calibrated probabilities are averaged."""
+    if len(model.classes_) != 2 or model.method == "temperature":
         raise ModelError(
-            f"calibrates {len(model.calibrated_classifiers_)} models of {len(model.classes_)} classes"
-            f" by {model.method}",
+            f"calibrates {len(model.classes_)} classes by {model.method}",
             where=where,
-            do="of two classes, use ensemble=False and method='sigmoid' or 'isotonic'",
+            do="calibrate two classes with method='sigmoid' or 'isotonic'",
         )
+    if len(model.calibrated_classifiers_) > 1:
+        return _mean_of_calibrated(model, where)
     (calibrated,) = model.calibrated_classifiers_
     (calibrator,) = calibrated.calibrators
     method = _method_of(calibrated.estimator, ["decision_function", "predict_proba"])
@@ -69,6 +72,36 @@ def read_calibrated(model: Any, where: str) -> Forest:
     # the calibrated probabilities themselves are no link's: of the score they keep the order
     judged = changed(_negated(forest) if falls else forest, link=Link("order"))
     return as_outer(_decided_by(judged, above, where), model)
+
+
+def _mean_of_calibrated(model: Any, where: str) -> Forest:
+    parts = []
+    for index, calibrated in enumerate(model.calibrated_classifiers_):
+        here = f"{where}, calibrated model {index}"
+        (calibrator,) = calibrated.calibrators
+        method = _method_of(calibrated.estimator, ["decision_function", "predict_proba"])
+        forest, response = _response(calibrated.estimator, method, 1, here)
+        probe = np.array([-1.5, 0.0, 0.25, 3.0])
+        if not np.array_equal(response(probe), probe):
+            raise ModelError(
+                "calibrates probabilities that are no sum of the trees", where=here, do="use ensemble=False"
+            )
+        link, falls = _calibration(calibrated.method, calibrator)
+        parts.append(changed(_negated(forest) if falls else forest, link=link))
+    merged = side_by_side(parts, where)
+    classes = labels_of(model.classes_)
+    return as_outer(merged.forest(parts[0], Combine("average"), where, Decision("argmax"), classes), model)
+
+
+def _calibration(method: str, calibrator: Any) -> tuple[Link, bool]:
+    """The link from a score to its calibrated probability, and whether it is of the negative score instead."""
+    if method == "sigmoid":
+        slope, intercept = -float(calibrator.a_), -float(calibrator.b_)
+        return Link("sigmoid", abs(slope), intercept=intercept), slope < 0
+    falls = not calibrator.increasing_
+    points = zip(calibrator.X_thresholds_.tolist(), calibrator.y_thresholds_.tolist(), strict=True)
+    ascending = sorted((-x, y) for x, y in points) if falls else list(points)
+    return Link("interpolated", points=tuple((float(x), float(y)) for x, y in ascending)), falls
 
 
 def _method_of(estimator: Any, methods: list[str]) -> str:

@@ -95,6 +95,16 @@ KINDS: dict[str, Callable[[], Trained]] = {
     ),
     "threshold-auto": kind(FixedThresholdClassifier(BASES["ada"]()), NAMES, **WIDE),
 }
+WITH_VALUES = WIDE | {"value_ulps": 2}
+for base, make in BASES.items():
+    KINDS |= {
+        f"calibrated-ensemble-sigmoid-{base}": kind(
+            CalibratedClassifierCV(make(), cv=3, ensemble=True), NAMES, **WITH_VALUES
+        ),
+        f"calibrated-ensemble-isotonic-{base}": kind(
+            CalibratedClassifierCV(make(), method="isotonic", cv=4, ensemble=True), BINARY, **WITH_VALUES
+        ),
+    }
 for base, make in BASES.items():
     KINDS |= {
         f"threshold-{base}": kind(FixedThresholdClassifier(make(), threshold=0.3), BINARY, **WIDE),
