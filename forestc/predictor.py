@@ -158,6 +158,8 @@ def has_probabilities(model: Forest) -> bool:
 
 def _is_probability(model: Forest, part: Part) -> bool:
     """By its link, or as its scores stay within 0 and 1."""
+    if part.link.points:
+        return all(0 <= value <= 1 for _, value in part.link.points)
     if part.link.kind in _PROBABILITIES:
         return True
     if part.link.kind != "identity" or part.aggregate.kind != "sum":

@@ -19,7 +19,8 @@ FLOAT_TYPES: list[NumberType] = [FLOAT32, FLOAT32, FLOAT64, Category(4)]
 
 
 def random_forest(seed: int, quantised: bool, kind: str = "any", types: list[NumberType] | None = None) -> Forest:
-    """kind: binary, argmax, regression, vector (leaves that feed all outputs), vote or each (parts), or any."""
+    """kind: binary, argmax, regression, vector (leaves that feed all outputs), vote or each (parts), or any of these;
+    or, quantised, average or median."""
     random = np.random.default_rng(seed)
     if kind == "any":
         kind = str(random.choice(["binary", "argmax", "regression", "vector", "vote", "each"]))
@@ -32,8 +33,9 @@ def random_forest(seed: int, quantised: bool, kind: str = "any", types: list[Num
         features.append(Feature(f"feature {index}", number, index, missing, raw))
     outputs = {"binary": 1, "argmax": int(random.integers(2, 5)), "regression": 1, "vector": 3}.get(kind, 0)
     parts, combine = [], Combine()
-    if kind in ("vote", "each"):
-        parts, combine = random_parts(random, kind, quantised)
+    if kind in ("vote", "each", "average", "median"):
+        make = random_parts if kind in ("vote", "each") else random_scores
+        parts, combine = make(random, kind, quantised)
         outputs = parts[-1].stop
     trees = []
     for index in range(int(random.integers(1, 7))):
@@ -44,6 +46,8 @@ def random_forest(seed: int, quantised: bool, kind: str = "any", types: list[Num
     if kind == "binary":
         decision = Decision("threshold", int(random.integers(-10, 30)) if quantised else float(random.normal()))
         classes, link = ["no", "yes"], "sigmoid"
+    elif kind == "average":
+        decision, classes = Decision("threshold", int(random.integers(0, 60))), ["no", "yes"]
     elif kind == "vote":
         decision, classes = Decision("argmax"), list(parts[0].classes)
     elif kind in ("argmax", "vector"):
@@ -86,6 +90,20 @@ def random_parts(random: np.random.Generator, kind: str, quantised: bool) -> tup
         scale = 0.5 * (index + 1) if quantised else 1.0
         parts.append(Part(start, start + width, Aggregate(), Link(), decision, names, scale))
     weights = tuple(float(w) for w in random.integers(1, 9, len(parts))) if kind == "vote" else ()
+    return parts, Combine(kind, weights if random.random() < 0.7 else ())  # type: ignore[arg-type]
+
+
+def random_scores(random: np.random.Generator, kind: str, quantised: bool) -> tuple[list[Part], Combine]:
+    """Parts of one score each, for an average of two classes by curves or for a median."""
+    assert quantised
+    count, steps = int(random.integers(2, 6)), int(random.integers(1, 20))
+    decision = Decision("threshold", 3) if kind == "average" else Decision("none")
+    parts = []
+    for index in range(count):
+        cuts = tuple(sorted(random.integers(-40, 60, steps).tolist())) if kind == "average" else ()
+        names = ("no", "yes") if kind == "average" else ()
+        parts.append(Part(index, index + 1, Aggregate(), Link(), decision, names, 0.25, cuts))
+    weights = (*map(float, random.integers(0, 9, count - 1)), 2.0)
     return parts, Combine(kind, weights if random.random() < 0.7 else ())  # type: ignore[arg-type]
 
 

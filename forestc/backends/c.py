@@ -335,7 +335,7 @@ class _Header:
             threshold = int(decision.threshold)
             if threshold <= lowest or threshold > highest:
                 return ["(void)x;", f"return {int(threshold <= lowest)}u;"]
-            lines.append(f"return ({label})(scores[0] >= {constant(threshold)});")
+            lines.append(f"return ({label})(scores[{outputs - 1}] >= {constant(threshold)});")
             return lines
         sign, who = (">=", "the highest") if decision.ties == "last" else (">", "strict: the lowest")
         return [
@@ -352,7 +352,9 @@ class _Header:
         ]
 
     def _reach(self, part: Part) -> tuple[int, int]:
-        """The smallest and largest sum of a part's one output."""
+        """The smallest and largest sum of a part's one output, or of an average's second."""
+        if part == self.forest.whole and self.forest.parts:
+            return 0, len(self.forest.parts[0].curve) * sum(self._weights())
         low = high = int(self.forest.bias[part.start])
         for tree in (self.forest.trees[index] for index in self.forest.trees_of(part)):
             column = tree.values[:, tree.outputs.index(part.start)]

@@ -103,6 +103,8 @@ def _verify_curve(forest: Forest, part: Part, where: str) -> None:
     wanted = forest.quantised and bool(forest.parts) and forest.combine.kind == "average"
     if bool(part.curve) != wanted or list(part.curve) != sorted(part.curve):
         raise ModelError(f"a curve of {len(part.curve)} cuts, ascending: {part.curve[:4]}...", where=where)
+    if wanted and forest.decision.kind != "threshold":
+        raise ModelError("an average of curves that is not decided by a threshold")
     if wanted and (part.decision.kind != "threshold" or part.stop - part.start != 1):
         raise ModelError("a curve of a part with more than one score", where=where)
 

@@ -100,7 +100,7 @@ def lower_with_witness(forest: Forest, options: LoweringOptions | None = None) -
         targets = forest.targets
         for index, part in enumerate(targets):
             here = slice(part.start, part.stop) if len(targets) > 1 else slice(None)
-            label = lowering.label(*_of_one(forest, part.decision, sums[here], offsets[here]))
+            label = lowering.label(part.decision, sums[here], offsets[here])
             lowering.builder.output(f"{LABEL}{index}" if len(targets) > 1 else LABEL, label)
     if wanted in ("scores", "both"):
         for output, (net, low, high) in enumerate(sums):
@@ -322,8 +322,8 @@ class _Lowering:
     def label(self, decision: Decision, sums: Sequence[tuple[Net, int, int]], offsets: Sequence[int]) -> Net:
         """The class index that some sums, each with its offset still to be added, decide."""
         if decision.kind == "threshold":
-            net, _, high = sums[0]
-            needed = int(decision.threshold) - offsets[0]
+            net, _, high = sums[-1]
+            needed = int(decision.threshold) - offsets[-1]
             if needed > high:
                 return FALSE
             return self.builder.not_(self.builder.less(net, needed))
@@ -356,17 +356,6 @@ class _Lowering:
                 paired.append((self.builder.mux(second, b, a), self.builder.mux(second, j, i)))
             best = paired + best[len(best) & ~1 :]
         return best[0][1]
-
-
-def _of_one(
-    forest: Forest, decision: Decision, sums: Sequence[tuple[Net, int, int]], offsets: Sequence[int]
-) -> tuple[Decision, Sequence[tuple[Net, int, int]], Sequence[int]]:
-    """A decision and its sums; of an average class 1's alone, as the other has what that lacks to all of it."""
-    if not forest.parts or forest.combine.kind != "average":
-        return decision, sums, offsets
-    total = int(sum(forest.combine.weights) or len(forest.parts)) * len(forest.parts[0].curve)
-    needed = -(-total // 2) if decision.ties == "last" else total // 2 + 1
-    return Decision("threshold", needed), sums[1:], offsets[1:]
 
 
 _COMBINED = {"vote": _Lowering.votes, "average": _Lowering.averages, "median": _Lowering.median}

@@ -129,12 +129,14 @@ class Quantize:
         shaped = _with_words(forest, formats, missing)
         searched = SEARCHED_LEAF_BITS if self.scores is None else SEARCHED_SCORE_BITS
         bits = range(1, searched + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
-        rounded = {"average": _round_curves, "median": _round_together}.get(forest.combine.kind, _round_parts)
+        rounded = {"average": _round_curves, "median": _round_together}.get(forest.combine.kind, _round_each)
         if not forest.parts:
             rounded = _round_one
         if self.fit and isinstance(rows, Judged):
             return self._fitted(source, forest, shaped, rows, formats)
-        candidates = [rounded(forest, b) for b in bits]
+        rounds = {b: rounded(forest, b) for b in bits}
+        bits = [b for b, found in rounds.items() for _ in found]
+        candidates = [one for found in rounds.values() for one in found]
         measured = _measure(source, shaped, candidates, rows, values=self.scores is not None)
         fine = list(range(len(candidates)))
         if self.scores is not None and measured.rows:
@@ -374,12 +376,17 @@ def _round_leaves(forest: Forest, bits: int) -> _Leaves:
     return _Leaves(values, [tree.outputs for tree in forest.trees], bias, step / count, decision)
 
 
-def _round_one(forest: Forest, bits: int) -> _Leaves:
+def _round_one(forest: Forest, bits: int) -> list[_Leaves]:
     """Of a forest without parts."""
-    return _round_leaves(_one_output(forest), bits)
+    return [_round_leaves(_one_output(forest), bits)]
 
 
-def _round_together(forest: Forest, bits: int) -> _Leaves:
+def _round_each(forest: Forest, bits: int) -> list[_Leaves]:
+    """Of parts that vote, or are targets of their own."""
+    return [_round_parts(forest, bits)]
+
+
+def _round_together(forest: Forest, bits: int) -> list[_Leaves]:
     """Parts whose scores are compared with one another: one step for all of them."""
     divisors = np.ones(forest.n_outputs)
     for part in forest.parts:
@@ -391,19 +398,28 @@ def _round_together(forest: Forest, bits: int) -> _Leaves:
     ])  # fmt: skip
     rounded = _round_leaves(replace(forest, trees=trees, bias=bias, parts=(), aggregate=Aggregate()), bits)
     parts = [replace(part, aggregate=Aggregate(), scale=rounded.scale) for part in forest.parts]
-    return replace(rounded, parts=tuple(parts), decision=forest.decision)
+    return [replace(rounded, parts=tuple(parts), decision=forest.decision)]
 
 
-def _round_curves(forest: Forest, bits: int) -> _Leaves:
+def _round_curves(forest: Forest, bits: int) -> list[_Leaves]:
     """Parts of two classes whose probabilities are averaged: leaves of so many bits, and for each part a curve of its
-    probability in as many steps as `bits` and a few more say."""
+    probability in as many steps as `bits` and a few more say.
+
+    Class 1 needs more than half of all steps; or, where probabilities that tie are rounded apart, as much more as
+    their rounding can make: one candidate for each.
+    """
     rounded = _round_parts(forest, bits)
     steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
     parts = tuple(replace(part, curve=_curve(rounded, part, steps), link=Link()) for part in rounded.parts)
     weights, _ = _whole_weights(forest.combine.weights)
-    worth = 1.0 / (steps * (sum(weights) or len(parts)))
-    decision = Decision("argmax", 0, "scores", forest.decision.ties)
-    return replace(rounded, parts=parts, scale=worth, decision=decision)
+    weight = int(sum(weights)) or len(parts)
+    half, last = steps * weight // 2, forest.decision.ties == "last"
+    least = -(-steps * weight // 2) if last else half + 1
+    apart = weight // 2 + 1 if not last else -(weight // 2 + 1)
+    return [
+        replace(rounded, parts=parts, scale=1.0 / (steps * weight), decision=Decision("threshold", least + more))
+        for more in (0, apart)
+    ]
 
 
 def _curve(leaves: _Leaves, part: Part, steps: int) -> tuple[int, ...]:

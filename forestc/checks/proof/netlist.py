@@ -85,12 +85,9 @@ class _NetlistProof:
             return
         if self.forest.parts and self.forest.combine.kind == "average":
             expected = self.averages(expected, range(2) if scores else [1])
-            # class 0 has what class 1 lacks to all of it
-            most = len(self.forest.parts[0].curve) * sum(self.weights())
-            least = -(-most // 2) if targets[0].decision.ties == "last" else most // 2 + 1
             for net in labels:
                 with self.part("decision", 1) as part:
-                    self.decided(net, Decision("threshold", least), expected[1:])
+                    self.decided(net, targets[0].decision, expected[1:])
                     part.proved += 1
             labels = []
         if self.forest.parts and self.forest.combine.kind == "vote":

@@ -234,7 +234,7 @@ class Meaning:
         """The index of the class that a part decides on."""
         solver, width = self.solver, self.width
         if part.decision.kind == "threshold":
-            below = solver.less(scores[0], solver.constant(int(part.decision.threshold), width), True)
+            below = solver.less(scores[-1], solver.constant(int(part.decision.threshold), width), True)
             return solver.choose(below, 0, 1, self.word)
         best, label = scores[0], solver.constant(0, width)
         for kind, score in enumerate(scores[1:], 1):

@@ -1,0 +1,163 @@
+"""Means of probabilities by curves and weighted medians: the same in evaluator, text, netlist, C, Verilog and proof."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from backends.test_backends import design, differences
+from contract.kinds_meta import KINDS
+from random_forests import random_forest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.ensemble import (
+    AdaBoostRegressor,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+)
+from sklearn.tree import DecisionTreeRegressor
+
+import forestc
+from forestc.checks.engines import CEngine, VerilatorEngine
+from forestc.checks.proof import prove_netlist
+from forestc.checks.vectors import expected, random_words
+from forestc.errors import ForestcError, ModelError
+from forestc.forest.builder import changed
+from forestc.forest.text import parse_forest, print_forest
+from forestc.lowering.trees import LoweringOptions, lower, lower_with_witness
+from forestc.netlist.ir import Less, Mux
+from hw_sim import evaluate as simulate
+
+X, Y = load_breast_cancer(return_X_y=True)
+COMBINED = ["average", "median"]
+
+
+def outputs_of(kind):
+    return "both" if kind == "average" else "scores"
+
+
+@pytest.mark.parametrize("kind", COMBINED)
+def test_random_forests_say_the_same_everywhere(kind, tmp_path):
+    for seed in range(12):
+        forest = random_forest(seed, True, kind)
+        assert print_forest(parse_forest(print_forest(forest))) == print_forest(forest)
+        options = LoweringOptions(latency=seed % 3, outputs=outputs_of(kind))
+        netlist, witness = lower_with_witness(forest, options)
+        words = random_words(forest, np.zeros((1, len(forest.features)), dtype=np.int64), 300, np.random.default_rng(0))
+        plain = lower(forest, LoweringOptions(outputs=outputs_of(kind)))
+        assert np.array_equal(simulate(plain, words), expected(forest, plain, words)), seed
+        proof = prove_netlist(forest, netlist, witness)
+        assert proof.proved and not proof.refuted, (seed, [part for part in proof.parts if part.why])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", COMBINED)
+def test_c_and_verilog_equal_the_evaluator(kind, seed, tmp_path, need_tool):
+    need_tool("verilator")
+    made = design(random_forest(seed, True, kind), tmp_path, latency=seed, outputs=outputs_of(kind))
+    assert differences(CEngine, made, tmp_path, seed).count == 0
+    if not seed:
+        assert differences(VerilatorEngine, made, tmp_path, seed).count == 0
+
+
+@pytest.mark.parametrize("kind", COMBINED)
+def test_no_planted_error_is_proved(kind):
+    """A threshold one off or the arms of a multiplexer exchanged, anywhere: refuted, or the results are the same."""
+    wrong = 0
+    for seed in range(4):
+        forest, random = random_forest(seed, True, kind), np.random.default_rng(seed)
+        netlist, witness = lower_with_witness(forest, LoweringOptions(outputs=outputs_of(kind)))
+        words = random_words(forest, np.zeros((1, len(forest.features)), dtype=np.int64), 3000, random)
+        places = [net for net, cell in enumerate(netlist.cells) if isinstance(cell, Less | Mux)]
+        for net in random.choice(places, min(12, len(places)), replace=False).tolist():
+            cell = netlist.cells[net]
+            other = Mux(cell.select, cell.b, cell.a) if isinstance(cell, Mux) else Less(cell.a, cell.threshold + 1)
+            broken = replace(netlist, cells=(*netlist.cells[:net], other, *netlist.cells[net + 1 :]))
+            try:
+                proof = prove_netlist(forest, broken, witness)
+            except ForestcError:
+                continue  # the verifier stops at it
+            same = np.array_equal(simulate(broken, words), expected(forest, netlist, words))
+            assert same if proof.proved else proof.parts
+            wrong += not same
+    assert wrong >= 10
+
+
+def soft(**more):
+    members = [
+        ("forest", RandomForestClassifier(8, max_depth=4, random_state=0)),
+        ("boosting", GradientBoostingClassifier(n_estimators=8, random_state=0)),
+        ("hist", HistGradientBoostingClassifier(max_iter=6, random_state=0)),
+    ]
+    return VotingClassifier(members, voting="soft", **more)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        soft(),
+        soft(weights=[2, 1, 0.3]),
+        CalibratedClassifierCV(RandomForestClassifier(6, max_depth=4, random_state=0), cv=3),
+        CalibratedClassifierCV(GradientBoostingClassifier(n_estimators=6, random_state=0), method="isotonic", cv=3),
+    ],
+    ids=["soft", "weighted", "sigmoid", "isotonic"],
+)
+def test_means_of_probabilities_compile_and_are_proved(model, tmp_path):
+    train, test = slice(0, None, 2), slice(1, None, 2)
+    model.fit(X[train], Y[train])
+    done = forestc.compile(model, X[train], tmp_path / "d", label=Y[train], targets="c", name="m")
+    assert done.agreement.agreement == 1.0
+    result = forestc.check(done.design, X[test], engines=["c", "netlist"], prove=True)
+    assert result.ok and result.agreement.agreement > 0.95
+    shown, wanted = done.design.predict_proba(X[train]), model.predict_proba(X[train])
+    leaf_bits = done.figures["passes"][1]["leaf_bits"]
+    assert np.abs(shown - wanted).max() < 2.0 ** (1 - leaf_bits)
+
+
+def test_scores_keeps_the_probabilities(tmp_path):
+    model = soft().fit(X, Y)
+    done = forestc.compile(model, X, tmp_path / "d", targets="c", name="m", scores=0.01)
+    assert np.abs(done.design.predict_proba(X) - model.predict_proba(X)).max() <= 0.01
+
+
+def test_weighted_medians_compile(tmp_path):
+    rows, truth = load_diabetes(return_X_y=True)
+    model = AdaBoostRegressor(DecisionTreeRegressor(max_depth=3), n_estimators=7, random_state=0).fit(rows, truth)
+    done = forestc.compile(model, rows, tmp_path / "d", label=truth, name="m")
+    assert forestc.check(done.design, rows, label=truth).ok
+    error = np.abs(done.design.predict(rows) - model.predict(rows)).max()
+    assert error <= 0.01 * np.ptp(model.predict(rows))
+
+
+@pytest.mark.parametrize("kind", ["calibrated-ensemble-sigmoid-ada", "calibrated-ensemble-isotonic-hist"])
+def test_calibrated_ensembles_of_other_bases_compile(kind, tmp_path):
+    model = KINDS[kind]()
+    done = forestc.compile(model.source, X, tmp_path / "d", targets="c")
+    assert forestc.check(done.design, X, engines=["c", "netlist"]).ok and done.agreement.agreement == 1.0
+
+
+def test_what_does_not_compile_is_refused_before_the_passes(tmp_path):
+    rows, truth = load_iris(return_X_y=True)
+    members = [("a", GradientBoostingClassifier(n_estimators=2)), ("b", RandomForestClassifier(3))]
+    model = VotingClassifier(members, voting="soft").fit(rows, truth)
+    with pytest.raises(ModelError, match="a mean of probabilities after a softmax is read but not compiled"):
+        forestc.compile(model, rows, tmp_path / "d")
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"curve": (5, 3)}, "a curve of 2 cuts, ascending"),
+        ({"curve": ()}, "a curve of 0 cuts"),
+        ({"curve": (1,) * 99}, "does not fit a average over 2 classes"),
+    ],
+)
+def test_damaged_curves_are_refused(change, said):
+    forest = random_forest(1, True, "average")
+    first, *rest = forest.parts
+    with pytest.raises(ModelError, match=said):
+        changed(forest, parts=(replace(first, **change), *rest))
