@@ -73,7 +73,7 @@ def test_calibration_of_several_classes_is_refused_by_name():
     from sklearn.datasets import load_iris
 
     model = CalibratedClassifierCV(RandomForestClassifier(3, random_state=0), ensemble=False, cv=3)
-    with pytest.raises(ModelError, match="of 3 classes by sigmoid"):
+    with pytest.raises(ModelError, match="calibrates 3 classes by sigmoid"):
         load(model.fit(*load_iris(return_X_y=True)))
 
 
