@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +22,20 @@ from forestc.forest.accuracy import Accuracy, LargestError, answers_of, truth_of
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.evaluate import decide, encode, evaluate, judged, leaf_nodes, score_range
 from forestc.forest.ir import NO_SET, Aggregate, Combine, Decision, Forest, Link, Member, Part, Tree
+from forestc.forest.made_rows import made_rows
 from forestc.forest.numbers import Category, parse_number_type
+from forestc.forest.ranges import Ranges
 from forestc.forest.rows import Judged, Rows
 from forestc.passes.base import PassResult
+from forestc.passes.exact_formats import choose_exact, given_exactly
+from forestc.passes.exact_leaves import leaf_grid, score_error, whole_votes
 from forestc.passes.fit_leaves import fitted, lesson
 from forestc.passes.formats import Format, choose, given, parse_formats, word_bits
 from forestc.passes.observation import observe
 
 MOST_LEAF_BITS = 32
 SEARCHED_LEAF_BITS = 16
+UNSEEN_LEAF_BITS = range(16, 25)
 SEARCHED_SCORE_BITS = 24
 MOST_FITTED_BITS = 4
 MOST_SCORE_BITS = 60
@@ -43,15 +48,19 @@ class Quantize:
     """From floats to integers: features, thresholds and leaves. Everything that is written equals its result.
 
     Promises: exact-on-data where no decision of the given rows changes; else approximate: measured, and refused past
-    the tolerance.
+    the tolerance. Without rows exact: every input in the ranges takes the model's own path, and where leaves can't be
+    kept as they are, scores stay within a bound that is told.
 
     input: auto (integers as they are; else fixed point with the fewest bits that change no row's path;
-    else ordered), fixed, or ordered (the float's order-preserving key: always exact, widest).
+    else ordered), fixed, or ordered (the float's order-preserving key: always exact, widest). Without rows auto and
+    fixed take the fewest bits that change no input's path.
     input_bits: auto, or at most so many bits a feature.
     formats: {feature name: type} given by hand, such as {"age": "uint8"}.
     leaf_bits: auto (the fewest that keep every decision on the rows; for regression, the error
-    within a tenth of the tolerance), or a number of bits a leaf.
-    missing: auto (a feature accepts missing values if the rows have some), always, or never.
+    within a tenth of the tolerance), or a number of bits a leaf. Without rows as many as keep all sums, up to 32; where
+    the library itself rounds its sums 16, or up to 24 if rows made about the thresholds are decided otherwise.
+    missing: auto (a feature accepts missing values if the rows have some; without rows, as ranges and model say),
+    always, or never.
     tolerance: largest share of decisions, or for regression largest error over the range of
     scores on the rows, that may change; with fit the accuracy that may be lost on rows held out.
     fit: leaves are fitted together on the rows, for their right classes, instead of rounded one by one: one or two
@@ -92,14 +101,26 @@ class Quantize:
                 "quantize: leaves that are fitted for classes keep no scores", do="leave fit or scores out"
             )
 
+    def refuse(self, source: Forest, rows: Rows | None) -> None:
+        if isinstance(rows, Ranges) and self.fit:
+            raise OptionError("quantize{fit=true} needs rows, which leaves are fitted to", do="give --rows, or no fit")
+        if isinstance(rows, Ranges) and self.scores is not None:
+            raise OptionError(
+                "leaf bits that keep scores are chosen on rows, and there are none",
+                do="give --rows, or quantize{leaf_bits=24} and the like: how far scores may be off is told",
+            )
+
     def run(self, forest: Forest, rows: Rows | None) -> PassResult:
-        """The integer forest. Without rows, inputs are ordered and leaf_bits must be a number.
+        """The integer forest. With `Ranges` in place of rows, one that is exact for every input in them; with None,
+        inputs are ordered and leaf_bits must be a number.
 
         Raises OptionError, or ModelError for a forest that is quantised already.
         """
         if forest.quantised:
             raise ModelError("the forest is quantised already")
         source, forest = forest, _one_sum(forest)
+        if isinstance(rows, Ranges):
+            return self._unseen(source, forest, rows)
         if rows is None and (self.leaf_bits == "auto" or self.input != "ordered" or self.scores is not None):
             raise OptionError("quantize needs rows", do="give rows, or input=ordered and a number of leaf_bits")
         if self.fit and not isinstance(rows, Judged):
@@ -120,7 +141,7 @@ class Quantize:
         shaped = _with_words(forest, formats, missing)
         searched = SEARCHED_LEAF_BITS if self.scores is None else SEARCHED_SCORE_BITS
         bits = range(1, searched + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
-        rounded = _round_parts if forest.parts else lambda f, b: _round_leaves(_one_output(f), b)
+        rounded = _round_parts if forest.parts else _round_whole
         if self.fit and isinstance(rows, Judged):
             return self._fitted(source, forest, shaped, rows, formats)
         candidates = [rounded(forest, b) for b in bits]
@@ -134,11 +155,7 @@ class Quantize:
         change, kept = measured.change[best], measured.rows > 0
         report = {
             "leaf_bits": bits[best],
-            "input_bits": sum(word_bits(form.number) for form in formats),
-            "inputs": {
-                f.name: f"{form.number}, {form.keeps}{', may be missing' * absent}"
-                for f, form, absent in zip(forest.features, formats, missing, strict=True)
-            },
+            **_inputs_told(forest, formats, missing),
             "rows": measured.rows,
             "paths_changed": measured.paths_changed,
             "decisions_changed" if forest.decides else "largest_error": (
@@ -148,6 +165,49 @@ class Quantize:
         if forest.decides and kept and change == 0:
             return PassResult(result, "exact-on-data", report, scores=self.scores)
         return PassResult(result, "approximate", report, tolerance=float(self.tolerance), scores=self.scores)
+
+    def _unseen(self, source: Forest, forest: Forest, ranges: Ranges) -> PassResult:
+        """Words that tell all thresholds apart for every value, and leaves as they are where that can be."""
+        self.refuse(source, ranges)
+        asked = parse_formats(self.formats, forest)
+        most = None if self.input_bits == "auto" else int(self.input_bits)
+        missing, formats = [], []
+        for index, feature in enumerate(forest.features):
+            t, values = forest.thresholds_of(index), ranges.of(feature)
+            takes = feature.missing if self.missing == "always" else values.takes_missing(feature)
+            missing.append(takes and self.missing != "never")
+            if feature.name in asked:
+                number = parse_number_type(asked[feature.name])
+                formats.append(given_exactly(feature, number, missing[-1], t, values))
+            else:
+                formats.append(choose_exact(feature, missing[-1], t, values, self.input, most))
+        shaped = _with_words(forest, formats, missing)
+        rounded = _round_parts_unseen if forest.parts else _round_unseen
+        bits = UNSEEN_LEAF_BITS[0] if self.leaf_bits == "auto" else int(self.leaf_bits)
+        leaves = rounded(forest, bits, MOST_LEAF_BITS if self.leaf_bits == "auto" else bits)
+        if (
+            self.leaf_bits == "auto" and forest.decides and not leaves.exact
+        ):  # more, if near ties are found that need it
+            candidates = [rounded(forest, b, b) for b in UNSEEN_LEAF_BITS]
+            made = made_rows(source, ranges, (shaped,))
+            changed = _measure(source, shaped, candidates, made, values=False).changed
+            leaves = candidates[changed.index(min(changed))]
+        result = _with_leaves(shaped, leaves)
+        exact, error = leaves.exact, leaves.error
+        if forest.parts and forest.combine.kind == "vote":
+            weights = forest.combine.weights
+            exact &= whole_votes(weights, result.scale or 1.0, result.combine.weights)
+            error = 0.0 if exact else math.inf  # a member's vote that changes sides changes the sum by its weight
+        spans = [int(values.max(initial=0)) for values in leaves.values]
+        report = {
+            "leaf_bits": max(1, max(spans, default=0).bit_length()),
+            "leaves": "exact" if exact else "rounded",
+            "score_bound": error if math.isfinite(error) else None,
+            "decides": forest.decides,
+            **_inputs_told(forest, formats, missing),
+        }
+        keeps = "decisions" if exact else "paths"
+        return PassResult(result, "exact", report, keeps=keeps, bound=error)  # type: ignore[arg-type]
 
     def _fitted(
         self, source: Forest, forest: Forest, shaped: Forest, rows: Judged, formats: list[Format]
@@ -177,6 +237,16 @@ class Quantize:
         """A change not worth more leaf bits: none for decisions, a tenth of the tolerance for values; all of it where
         `scores` says how near they are to be."""
         return 0.0 if forest.decides else self.tolerance / (10 if self.scores is None else 1)
+
+
+def _inputs_told(forest: Forest, formats: list[Format], missing: list[bool]) -> dict[str, Any]:
+    return {
+        "input_bits": sum(word_bits(form.number) for form in formats),
+        "inputs": {
+            f.name: f"{form.number}, {form.keeps}{', may be missing' * absent}"
+            for f, form, absent in zip(forest.features, formats, missing, strict=True)
+        },
+    }
 
 
 def _held_out_accuracy(source: Forest, forest: Forest, rows: Rows) -> float:
@@ -228,7 +298,8 @@ def _mean_of_parts(forest: Forest) -> Forest:
 
 @dataclass(frozen=True)
 class _Leaves:
-    """Integer leaves of every tree, with what they mean: score = (bias + sum) * scale."""
+    """Integer leaves of every tree, with what they mean: score = (bias + sum) * scale. exact, error: without rows,
+    whether every input is decided as before, and how far a score may be off."""
 
     values: list[NDArray[np.int64]]
     outputs: list[tuple[int, ...]]
@@ -236,6 +307,8 @@ class _Leaves:
     scale: float
     decision: Decision
     parts: tuple[Part, ...] = ()
+    exact: bool = False
+    error: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -316,10 +389,32 @@ def _with_words(forest: Forest, formats: list[Format], missing: list[bool]) -> F
     )
 
 
-def _round_leaves(forest: Forest, bits: int) -> _Leaves:
+def _round_whole(forest: Forest, bits: int) -> _Leaves:
+    return _round_leaves(_one_output(forest), bits)
+
+
+def _round_unseen(model: Forest, bits: int, most: int) -> _Leaves:
+    """Leaves as they are, in the fewest bits, where that is possible in at most so many; else rounded to `bits`."""
+    forest = _one_output(model)
+    grid = leaf_grid(model, forest)
+    exact = grid is not None and grid.bits <= most
+    if grid is not None and exact:
+        leaves = replace(_round_leaves(forest, grid.bits, grid.step), decision=grid.decision)
+    else:
+        leaves = _round_leaves(forest, bits)
+    error = score_error(model, forest, leaves.values, leaves.bias, leaves.scale * forest.aggregate.divisor, exact)
+    return replace(leaves, exact=exact, error=error)
+
+
+def _round_parts_unseen(forest: Forest, bits: int, most: int) -> _Leaves:
+    return _round_parts(forest, bits, lambda part, bits: _round_unseen(part, bits, most))
+
+
+def _round_leaves(forest: Forest, bits: int, step: float | None = None) -> _Leaves:
     """Leaves as integers of `bits` bits, counted from each tree's smallest; one step for the whole forest.
 
-    What the smallest leaves add up to goes into the bias. A mean becomes a sum by its scale.
+    What the smallest leaves add up to goes into the bias. A mean becomes a sum by its scale. step: that of leaves which
+    are multiples of one.
     """
     lows = [_low(tree) for tree in forest.trees]
     reaches = [float((tree.values - low).max(initial=0.0)) for tree, low in zip(forest.trees, lows, strict=True)]
@@ -328,13 +423,13 @@ def _round_leaves(forest: Forest, bits: int) -> _Leaves:
     for tree, low in zip(forest.trees, lows, strict=True):
         offset[list(tree.outputs)] += low
     count = forest.aggregate.divisor
-    start = offset + forest.bias * count
+    start = offset + forest.bias * (1.0 if forest.aggregate.bias_first else count)
     # Where every tree is a constant (or as good as one, beside the start), what there is to tell apart lies
     # in the outputs' starts, or is the start itself.
     reach = float(np.abs(start).max())
     ranges = (spread, float(start.max() - start.min()), reach)
     spread = next((r for r in ranges if r > reach * NEGLIGIBLE), 0.0)
-    step = spread / ((1 << bits) - 1) if spread > 0 else 1.0
+    step = step or (spread / ((1 << bits) - 1) if spread > 0 else 1.0)
     values = [
         np.rint((tree.values - low) / step).astype(np.int64) for tree, low in zip(forest.trees, lows, strict=True)
     ]
@@ -356,8 +451,9 @@ def _round_leaves(forest: Forest, bits: int) -> _Leaves:
     return _Leaves(values, [tree.outputs for tree in forest.trees], bias, step / count, decision)
 
 
-def _round_parts(forest: Forest, bits: int) -> _Leaves:
+def _round_parts(forest: Forest, bits: int, round_part: Callable[[Forest, int], _Leaves] = _round_whole) -> _Leaves:
     """Each part rounded by itself: its own bias, scale and decision."""
+    exact, error = True, 0.0
     values: list[list[NDArray[np.int64]]] = [[] for _ in forest.trees]
     outputs: list[list[int]] = [[] for _ in forest.trees]
     parts: list[Part] = []
@@ -381,7 +477,8 @@ def _round_parts(forest: Forest, bits: int) -> _Leaves:
             classes=part.classes,
             parts=(),
         )
-        rounded = _round_leaves(_one_output(alone), bits)
+        rounded = round_part(alone, bits)
+        exact, error = exact and rounded.exact, max(error, rounded.error)
         for index, own, fed in zip(chosen, rounded.values, rounded.outputs, strict=True):
             values[index].append(own)
             outputs[index] += [k + start for k in fed]
@@ -391,7 +488,8 @@ def _round_parts(forest: Forest, bits: int) -> _Leaves:
         biases.append(rounded.bias)
         start = stop
     joined = [np.concatenate(own, axis=1) for own in values]
-    return _Leaves(joined, list(map(tuple, outputs)), np.concatenate(biases), 1.0, forest.decision, tuple(parts))
+    fed_by = list(map(tuple, outputs))
+    return _Leaves(joined, fed_by, np.concatenate(biases), 1.0, forest.decision, tuple(parts), exact, error)
 
 
 def _whole_weights(weights: tuple[float, ...]) -> tuple[tuple[float, ...], float]:
