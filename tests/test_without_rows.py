@@ -26,7 +26,7 @@ from forestc.forest.ranges import Range, Ranges
 from forestc.passes.pipeline import run_passes
 from forestc.passes.quantize import Quantize
 
-FOUR = "feature,smallest,largest,step,missing\na,0,10,,no\nb,0,10,0.1,no\nc,0,10,,\nd,0,25,1,no\n"
+FOUR = "feature,smallest,largest,step,missing\na,0,10,,no\nb,0.1,10,0.1,no\nc,0,10,,\nd,0,25,1,no\n"
 
 
 @cache
@@ -100,7 +100,7 @@ def test_ranges_make_words_small_and_stay_exact(tmp_path):
         assert "in the ranges" in done.steps[1].promise
         random = np.random.default_rng(0)
         X = random.random((20000, 4)) * 10
-        X[:, 1], X[:, 3] = random.integers(0, 101, 20000) * 0.1, random.integers(0, 26, 20000)
+        X[:, 1], X[:, 3] = 0.1 + random.integers(0, 100, 20000) * 0.1, random.integers(0, 26, 20000)
         wanted, got = evaluate(done.design.model, X), evaluate(done.design.forest, X)
         assert (wanted.index == got.index).mean() > 0.9995 and forestc.check(done.design, engines=["c"]).ok
         assert done.design.forest.features[0].missing is False
@@ -152,7 +152,7 @@ def test_names_that_are_unknown_or_left_out(tmp_path):
     import pandas
 
     _, X, y = trained("forest-text-labels")
-    named = DecisionTreeClassifier().fit(pandas.DataFrame(X, columns=["age", "b", "c", "d"]), y)
+    named = RandomForestClassifier(10, random_state=0).fit(pandas.DataFrame(X, columns=["age", "b", "c", "d"]), y)
     model, some = forestc.load(named), {"b": (0, 1), "c": (0, 1), "d": (0, 1)}
     with pytest.raises(RowsError, match="the model reads no feature 'aeg'; the ranges; it has no range for: age"):
         ranges_from({**some, "aeg": (0, 1)}, model)
@@ -171,7 +171,7 @@ def test_names_that_are_unknown_or_left_out(tmp_path):
     boosted = forestc.load(trained("boosting-binary")[0])
     with pytest.raises(RowsError, match="takes no missing values of it"):
         ranges_from({str(i): {"missing": True} for i in range(30)}, boosted)
-    categories = KINDS["sklearn-hist-categories"]()
+    categories = KINDS["xgboost-categories"]()
     forest = forestc.load(categories.source)
     with pytest.raises(RowsError, match="is a category"):
         ranges_from({str(column): (0, 3) for column in range(forest.columns)}, forest)
@@ -228,6 +228,14 @@ def test_thresholds_of_stepped_values_keep_their_sides(raw):
     for t, below, above in zip(thresholds, low, high, strict=True):
         assert below < t and above > below
         assert grid[grid < t].max() <= below and grid[grid >= t].min(initial=np.inf) >= above
+
+
+def test_a_model_that_asks_nothing_and_one_of_huge_numbers():
+    X = 1.7e308 * np.linspace(-1, 1, 40)[:, np.newaxis]
+    assert evaluate(quantize(DecisionTreeClassifier().fit(np.zeros((4, 2)), [1, 1, 0, 1])), np.ones((3, 2))).index.all()
+    model = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=2).fit(X, np.arange(40) % 3 > 0)
+    rows = np.concatenate([X, [[np.inf], [-np.inf], [0.0], [np.nan], [5e-324]]])
+    assert (evaluate(quantize(model), rows).index == (model.predict(rows) == True)).all()  # noqa: E712
 
 
 def test_a_vote_of_a_regression_that_starts_from_a_bias():

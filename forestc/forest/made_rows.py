@@ -58,12 +58,15 @@ def _anywhere(model: Forest, index: int, ranges: Ranges, random: np.random.Gener
     thresholds = thresholds[np.isfinite(thresholds)]
     if not len(thresholds):
         thresholds = np.zeros(1)
+    most = float(np.finfo(np.float64).max) / 2
+    thresholds = np.clip(thresholds, -most, most)
     reach = float(np.ptp(thresholds)) or float(np.abs(thresholds).max()) or 1.0
     low = own.smallest if np.isfinite(own.smallest) else float(thresholds.min()) - reach
     high = own.largest if np.isfinite(own.largest) else max(low, float(thresholds.max())) + reach
-    beside = random.choice(thresholds, RANDOM)
+    low, high = np.clip([low, high], -most, most)
+    share, beside = random.random(RANDOM), random.choice(thresholds, RANDOM)
     ways = [
-        low + (high - low) * random.random(RANDOM),
+        low + share * high - share * low,
         beside,
         stepped(beside, feature.raw, -1),
         stepped(beside, feature.raw, 1),

@@ -40,11 +40,11 @@ def choose_exact(
         return Format(feature.number, np.zeros(0, dtype=np.int64), EXACT)
     if not len(thresholds):
         return Format(Fixed(1), np.zeros(0, dtype=np.int64), "not read")
-    own, inside = _asked(feature, thresholds, values)
+    _, inside = _asked(feature, thresholds, values)
     key = feature.raw.bits if isinstance(feature.raw, Float) else 64
     if way != "ordered":
         most = MAX_WORD_BITS if way == "fixed" else min(key - 1, MAX_WORD_BITS)
-        found = _fixed(thresholds, own, inside, feature, missing, min(most, input_bits or most))
+        found = _fixed(thresholds, values, inside, feature, missing, min(most, input_bits or most))
         if found is not None:
             return found
         if way == "fixed" or (input_bits or key) < key:
@@ -71,7 +71,7 @@ def given_exactly(
     own, inside = _asked(feature, thresholds, values)
     if not np.isfinite(thresholds[inside]).all():
         raise _not_exact(feature, number)
-    low, high = own.around(thresholds[inside], feature.raw)
+    low, high = values.around(thresholds[inside], feature.raw)
     words = np.floor(scaled_by(high, number.fraction))  # the highest word that may be the threshold's
     span = word_range(number, missing)
     if not ((words > scaled_by(low, number.fraction)) & (words > span.low) & (words <= span.high)).all():
@@ -94,21 +94,21 @@ def _asked(feature: Feature, thresholds: NDArray[np.float64], values: Range) -> 
 
 def _fixed(
     thresholds: NDArray[np.float64],
-    own: Range,
+    values: Range,
     inside: NDArray[np.bool_],
     feature: Feature,
     missing: bool,
     most: int,
 ) -> Format | None:
-    t = thresholds[inside]
+    t, own = thresholds[inside], values.rounded(feature.raw)  # steps are counted from the end as it was given
     if not np.isfinite(t).all():  # `x < inf` tells infinity from all numbers
         return None
     if not len(t):
         number = Fixed(1)
         return Format(number, _scattered(thresholds, own, inside, t, number, missing), "always on one side")
-    low, high = own.around(t, feature.raw)
-    freedom = Freedom(t, low, high, own.smallest, own.largest, own.whole, missing)
-    if own.whole and math.isfinite(own.smallest) and math.isfinite(own.largest):
+    low, high = values.around(t, feature.raw)
+    freedom = Freedom(t, low, high, own.smallest, own.largest, values.whole, missing)
+    if values.whole and math.isfinite(own.smallest) and math.isfinite(own.largest):
         wanted = integer_type(freedom, missing)
         if wanted is not None and wanted.bits <= most:
             return Format(wanted, _scattered(thresholds, own, inside, np.ceil(t), wanted, missing), WHOLE)
