@@ -112,8 +112,23 @@ def print_(model: Model, json_: Json = False, trust_pickle: Trust = False) -> No
 @app.command("compile")
 def compile_(
     model: Model,
-    rows: RowsFile,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="the folder to write")],
+    rows: Annotated[
+        Path | None,
+        typer.Option(
+            "--rows",
+            metavar="FILE",
+            help="CSV (gzip too), Parquet, Arrow or NumPy; left out: formats from the model's own thresholds, exact",
+        ),
+    ] = None,
+    ranges: Annotated[
+        Path | None,
+        typer.Option(
+            "--ranges",
+            metavar="FILE",
+            help="in place of rows: CSV (feature,smallest,largest,step,missing) or JSON; exact in these ranges",
+        ),
+    ] = None,
     label: Label = None,
     classes: Annotated[
         str | None,
@@ -193,6 +208,7 @@ def compile_(
             model,
             rows,
             out,
+            ranges=ranges,
             label=label,
             classes=[name.strip() for name in classes.split(",")] if classes is not None else (),
             held_out=held_out,
@@ -223,7 +239,11 @@ def check(
     folder: Folder,
     rows: Annotated[
         Path | None,
-        typer.Option("--rows", metavar="FILE", help="CSV (gzip too), Parquet, Arrow, NumPy; not needed with --prove"),
+        typer.Option(
+            "--rows",
+            metavar="FILE",
+            help="CSV (gzip too), Parquet, Arrow, NumPy; not needed with --prove, or if compiled without",
+        ),
     ] = None,
     label: Label = None,
     engines: Annotated[

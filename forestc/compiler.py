@@ -28,11 +28,14 @@ from forestc.data import rows_from
 from forestc.data.cluster import on_cluster
 from forestc.data.fingerprint import fingerprint
 from forestc.data.labels import label_columns
+from forestc.data.ranges import ranges_from, ranges_told
 from forestc.design import MANIFEST, MODEL, QUANTISED, REPORT, Design, check_writable, open_design, write_folder
 from forestc.errors import CheckError, OptionError
 from forestc.estimate import estimates, latency_for
 from forestc.forest.columns import adopt_names, name_classes, some_names
 from forestc.forest.ir import Forest
+from forestc.forest.made_rows import made_rows
+from forestc.forest.ranges import Ranges
 from forestc.forest.rows import ArrayRows, Judged, Rows
 from forestc.forest.summary import html_figures
 from forestc.forest.text import print_forest
@@ -44,7 +47,7 @@ from forestc.passes import passes_from
 from forestc.passes.base import Pass
 from forestc.passes.formats import comparator_bits
 from forestc.passes.pipeline import Step, run_passes
-from forestc.record import accuracy_told, command_line, model_told, synthesis_told, told_options, versions
+from forestc.record import accuracy_told, command_line, leaves_told, model_told, synthesis_told, told_options, versions
 from forestc.report.markdown import compile_report
 from forestc.synthesis import check_fits, known_device, need_tools, synth
 from hw_sim import evaluate as simulate_plainly
@@ -73,15 +76,22 @@ class Compiled:
 
 
 def quantize(
-    model: Any, rows: Any, truth: Any = None, passes: str | Sequence[Pass] | None = None, *, held_out: Any = None
+    model: Any,
+    rows: Any = None,
+    truth: Any = None,
+    passes: str | Sequence[Pass] | None = None,
+    *,
+    held_out: Any = None,
+    ranges: Any = None,
 ) -> Forest:
     """The integer forest of a model: the default passes, or those named.
 
-    model: whatever `load` takes. rows: a path, a 2-D array or a data frame. held_out: as for `compile`. Raises
+    model: whatever `load` takes. rows: a path, a 2-D array or a data frame. held_out, ranges: as for `compile`. Raises
     ForestcError.
     """
     forest = load(model)
-    opened, forest, _ = _open_rows(rows, forest, truth)
+    _refuse_without_rows(rows, ranges, labels=truth, held_out=held_out)
+    opened, forest, _ = _open_rows(rows, forest, truth, ranges)
     judged = opened if held_out is None else _judged(opened, held_out, forest, truth)
     return run_passes(forest, passes_from(passes), judged)[0]
 
@@ -91,6 +101,7 @@ def compile(
     rows: Any,
     out: str | Path,
     *,
+    ranges: Any = None,
     label: Any = None,
     classes: Sequence[str] = (),
     held_out: Any = None,
@@ -114,9 +125,11 @@ def compile(
 ) -> Compiled:
     """Writes a folder with the targets, their manifest and a report, all or nothing.
 
-    model: a path or a fitted model. rows: a path, a 2-D array or a data frame: what the input formats and
-    leaf bits are chosen on, and what is reported. label: for a path or a data frame the column with the truth (of
-    several targets a list of columns), else the labels themselves, (rows,) or (rows, targets). classes: names of the
+    model: a path or a fitted model. rows: a path, a 2-D array or a data frame: what the input formats and leaf bits are
+    chosen on, and what is reported; None: formats come from the model's own thresholds, and from `ranges` (a path, or
+    {name: (smallest, largest)}, see `forestc.data.ranges`), and are exact for every input in them. label: for a path or
+    a data frame the column with the truth (of several targets a list of columns), else the labels themselves, (rows,)
+    or (rows, targets). classes: names of the
     model's classes, in its order, for labels that have names where the model has numbers. held_out: what passes are
     judged on: rows, as a path (with the same label column), an array, a frame, or a pair (rows, labels); or a share of
     the given rows, set aside. scheduler: address of a Dask scheduler; what passes find out about rows they find out
@@ -133,6 +146,7 @@ def compile(
     clock = _Clock(progress)
     if isinstance(targets, str):
         targets = [name.strip() for name in targets.split(",") if name.strip()]
+    _refuse_without_rows(rows, ranges, label=label, held_out=held_out, scheduler=scheduler)
     if not targets:
         raise OptionError("no target", do=f"known: {', '.join(TARGETS)}")
     for target in targets:
@@ -152,8 +166,8 @@ def compile(
         if not 0 < clock_mhz < math.inf:
             raise OptionError(f"clock_mhz={clock_mhz:g}", do="give megahertz above 0")
     wanted = told_options(
-        rows, label=label, classes=list(classes), held_out=held_out, targets=list(targets), passes=passes,
-        scores=scores, latency=latency, outputs=outputs, c_inputs=c_inputs, c_quantiser=c_quantiser,
+        rows, ranges=ranges, label=label, classes=list(classes), held_out=held_out, targets=list(targets),
+        passes=passes, scores=scores, latency=latency, outputs=outputs, c_inputs=c_inputs, c_quantiser=c_quantiser,
         c_values=c_values, stream=stream, device=device, try_anyway=try_anyway,
         clock=None if clock_mhz is None else float(clock_mhz), native=native, name=name, trust_pickle=trust_pickle,
     )  # fmt: skip
@@ -164,8 +178,9 @@ def compile(
     with clock.measure("load"):
         source = load(model, trust_pickle=trust_pickle)
         source = name_classes(replace(source, name=name or source.name), classes)
-        opened, source, said = _open_rows(rows, source, label)
-        rows_told = fingerprint(rows, opened)
+        opened, source, said = _open_rows(rows, source, label, ranges)
+        unseen = opened if isinstance(opened, Ranges) else None
+        rows_told = fingerprint(rows, opened) if unseen is None else ranges_told(ranges, unseen, source)
         notes = (*source.provenance.notes, *said)
         for note in notes:
             progress(note)
@@ -174,6 +189,9 @@ def compile(
     with clock.measure("passes"), on_cluster(opened, scheduler) as placed:
         judged = placed if held_out is None else _judged(placed, held_out, source, label)
         forest, steps = run_passes(source, steps_wanted, judged, progress)
+    if unseen is not None:
+        opened = made_rows(source, unseen, (forest,))
+        notes = (*notes, *(leaves_told(step) for step in steps if "score_bound" in step.report))
     with clock.measure("lower"):
         if clock_mhz is not None and device is not None and not vendor:
             lowering = replace(lowering, latency=latency_for(forest, lowering, clock_mhz, device))
@@ -221,7 +239,7 @@ def compile(
         "model": model_told(model, source),
         "rows": {**rows_told, "rows": agreed.rows},
         "held_out": held_told,
-        "accuracy": accuracy_told(forest, agreed, held_agreed, _share(held_out) is not None),
+        "accuracy": accuracy_told(forest, agreed, held_agreed, _share(held_out) is not None, unseen is not None),
     }
     figures["measured"] = told["made"]["accuracy"]
     if "verilog" in targets:
@@ -246,8 +264,20 @@ def compile(
     return Compiled(design, tuple(steps), agreed, figures)
 
 
-def _open_rows(rows: Any, forest: Forest, label: Any) -> tuple[Rows, Forest, tuple[str, ...]]:
-    """The rows, the forest with their columns' names where it has none of its own, and what is to be said of that."""
+def _refuse_without_rows(rows: Any, ranges: Any, **others: Any) -> None:
+    """Raises OptionError for ranges beside rows, and without rows for what is said of them."""
+    if rows is not None and ranges is not None:
+        raise OptionError("both rows and ranges", do="give rows, or in their place ranges")
+    for name, value in others.items():
+        if rows is None and value is not None:
+            raise OptionError(f"{name} is for rows, and there are none", do="give rows, or leave it out")
+
+
+def _open_rows(rows: Any, forest: Forest, label: Any, ranges: Any = None) -> tuple[Rows, Forest, tuple[str, ...]]:
+    """The rows (or ranges in place of rows that are None), the forest with their columns' names where it has none of
+    its own, and what is to be said of that."""
+    if rows is None:
+        return ranges_from(ranges, forest)
     opened = rows_from(rows, forest, label)
     names: tuple[str, ...] = getattr(opened, "names", ())
     if not names:

@@ -189,7 +189,7 @@ class Design(Predictor):
             "forestc": record["forestc"],
             "differences": {name: engine["differences"] for name, engine in engines.items()},
             "proof": None if proof is None else proof["verdict"],
-            "rows": None if rows is None else rows.get("file", "an array"),
+            "rows": None if rows is None else rows.get("file", "made rows" if rows.get("made") else "an array"),
             "agreement": None if record["agreement"] is None else record["agreement"]["agreement"],
         }
 

@@ -19,11 +19,15 @@ from forestc.checks.agreement import Agreement
 from forestc.data.labels import label_columns
 from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, print_pass
+from forestc.passes.exact_leaves import bound_text
+from forestc.passes.pipeline import Step
 
 AN_OBJECT = "given in Python"
+MADE = "rows made on and beside the model's thresholds, and random ones, as none were given"
 
 # Options of the command line and what they are when nobody gives them. A list is spelt with commas, true as a flag.
 _FLAGS = {
+    "ranges": ("--ranges", None),
     "label": ("--label", None),
     "classes": ("--classes", []),
     "held_out": ("--held-out", None),
@@ -52,6 +56,7 @@ _FLAGS = {
 def told_options(
     rows: Any,
     *,
+    ranges: Any,
     label: Any,
     held_out: Any,
     passes: str | Sequence[Pass] | None,
@@ -61,7 +66,9 @@ def told_options(
     """The options of `compile` as JSON, named as on the command line: files by their names, and `given in Python` for
     what no command line can say. plain: those that are JSON as they are."""
     wrapper = StreamOptions() if stream is None else stream
+    named = Path(ranges).name if isinstance(ranges, str | Path) else AN_OBJECT
     return {
+        "ranges": None if ranges is None else named,
         "label": _label(label, rows),
         "held_out": _held_out(held_out),
         "passes": passes if passes is None or isinstance(passes, str) else ",".join(map(print_pass, passes)),
@@ -76,9 +83,9 @@ def told_options(
 
 def command_line(model: Any, rows: Any, options: Mapping[str, Any]) -> str | None:
     """The command that makes the same folder, with files by their names; None where objects of Python were given."""
-    if not isinstance(model, str | Path) or not isinstance(rows, str | Path) or AN_OBJECT in options.values():
+    if not isinstance(model, str | Path) or not isinstance(rows, str | Path | None) or AN_OBJECT in options.values():
         return None
-    words = ["forestc", "compile", Path(model).name, "--rows", Path(rows).name]
+    words = ["forestc", "compile", Path(model).name, *([] if rows is None else ["--rows", Path(rows).name])]
     for option, (flag, default) in _FLAGS.items():
         value = options[option]
         if value is True:
@@ -101,15 +108,29 @@ def model_told(model: Any, source: Forest) -> dict[str, str]:
     return (named or {"class": f"{kind.__module__}.{kind.__qualname__}"}) | {"sha256": source.provenance.model_hash}
 
 
-def accuracy_told(forest: Forest, given: Agreement, held_out: Agreement | None, shared: bool) -> dict[str, Any]:
-    """What was measured on which rows. shared: the held-out rows are some of those given."""
-    fitted = "the rows the passes were fitted on"
+def accuracy_told(
+    forest: Forest, given: Agreement, held_out: Agreement | None, shared: bool, made: bool
+) -> dict[str, Any]:
+    """What was measured on which rows. shared: the held-out rows are some of those given. made: none were given."""
+    fitted = MADE if made else "the rows the passes were fitted on"
     return {
         "measure": "accuracy" if forest.decides else "R squared",
         "measured_on": f"{fitted}, and those held out" if shared else fitted,
         "given": asdict(given),
         "held_out": None if held_out is None else asdict(held_out),
     }
+
+
+def leaves_told(step: Step) -> str:
+    """What a step that had no rows did to leaves, and so to decisions."""
+    leaves, decides = f"{step.report['leaf_bits']}-bit leaves", step.report["decides"]
+    kept = "every input takes the model's own path through every tree"
+    if step.report["leaves"] == "exact":
+        return f"{kept}, and {leaves} hold the model's own values: exact"
+    if step.bound is None:
+        return f"{kept}; {leaves} are rounded, which may change near ties within a member that votes"
+    near = f"; a decision may change only where two scores are nearer than {bound_text(2 * step.bound)}" * decides
+    return f"{kept}; {leaves} are rounded, so scores are within {bound_text(step.bound)} of the model's{near}"
 
 
 def synthesis_told(figures: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,9 +20,11 @@ from forestc.checks.record import check_record, write_record
 from forestc.checks.vectors import Vectors, vectors
 from forestc.data import rows_from
 from forestc.data.fingerprint import fingerprint
+from forestc.data.ranges import ranges_again
 from forestc.design import Design, open_design
 from forestc.errors import CheckError, MissingToolError, OptionError
 from forestc.forest.evaluate import Evaluation, evaluate_words
+from forestc.forest.made_rows import made_rows
 from forestc.forest.rows import ArrayRows
 from forestc.forest.summary import html_table, shown
 from forestc.toolchain.run import together
@@ -129,10 +131,11 @@ def check(
     By default one engine runs each written file, the simulator the netlist, and slow engines (Icarus, the Python
     module) get a sample. every: all engines that fit the design's targets, on all vectors. engines: those named, on all
     vectors. An engine whose tool is not installed is reported as not run, unless it was named or `require` is set: then
-    CheckError. prove: for every input, too (`forestc.checks.proof`), and then no rows are needed; native: by
-    a yosys on the PATH. record: what was run and found is kept as check.json in the folder, beside the manifest, with
-    the hashes of what was checked; `Design.last_check` reads it. Raises ForestcError for rows or folders that can't be
-    read.
+    CheckError. A folder that was compiled without rows is checked without, on rows made in its ranges as `compile` made
+    them (`forestc.forest.made_rows`). prove: for every input, too (`forestc.checks.proof`), and then no rows are
+    needed; native: by a yosys on the PATH. record: what was run and found is kept as check.json in the folder, beside
+    the manifest, with the hashes of what was checked; `Design.last_check` reads it. Raises ForestcError for rows or
+    folders that can't be read.
     """
     if not isinstance(design, Design):
         design = open_design(design)
@@ -141,11 +144,16 @@ def check(
             raise OptionError(f"unknown engine {name!r}", do=f"known: {', '.join(ENGINES)}")
     if prove:
         need_provers(design, native)
-    if rows is None and not prove:
+    unseen = ranges_again(design.manifest.get("made", {}).get("rows", {}), design.model) if rows is None else None
+    if rows is None and unseen is None and not prove:
         raise OptionError("there are no rows to check on", do="give --rows FILE, or --prove")
-    none = np.empty((0, design.model.columns))
-    opened = ArrayRows(none) if rows is None else rows_from(rows, design.model, label)
+    none = ArrayRows(np.empty((0, design.model.columns)))
+    opened = none if rows is None else rows_from(rows, design.model, label)
+    if unseen is not None:
+        rows = opened = made_rows(design.model, unseen, (design.forest,))
     digests, rows_told = design.digests(), None if rows is None else fingerprint(rows, opened)
+    if rows_told is not None and unseen is not None:
+        rows_told |= {"made": True}
     fitting = [name for name in ENGINES if not ROLES[name] or ROLES[name] in design.manifest["files"]]
     wanted = list(dict.fromkeys(engines or fitting))
     all_of_it = every or bool(engines)

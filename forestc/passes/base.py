@@ -26,7 +26,9 @@ class PassResult:
     tolerance: for an approximate pass the largest change it was allowed. measure: of what: decisions (the share of
     them that changes on the rows; of a regression the largest error over the range of scores) or accuracy (what is
     lost of it, or of R squared, on rows held out). scores: the largest error on the rows, as `LargestError` measures
-    it, that it allows the values after the link; None where it says nothing of them.
+    it, that it allows the values after the link; None where it says nothing of them. bound: of an exact pass that was
+    given ranges in place of rows: it keeps the paths (or decisions, see keeps) of every input in them, and scores may
+    be off by so much; None where scores stay the very numbers.
     """
 
     forest: Forest
@@ -37,6 +39,7 @@ class PassResult:
     drawn: NDArray[np.uint8] | None = None
     measure: Literal["decisions", "accuracy"] = "decisions"
     scores: float | None = None
+    bound: float | None = None
 
 
 @runtime_checkable

@@ -64,7 +64,7 @@ def choose(
         if wanted is not None and (input_bits is None or wanted.bits <= input_bits):
             return Format(wanted, _clipped(np.ceil(t), wanted, missing), "exact for whole numbers")
     if way != "ordered" and seen:
-        found = _fewest_bits(freedom, missing, input_bits or (MOST_INTEGER_BITS if way == "fixed" else MOST_FIXED_BITS))
+        found = fewest_bits(freedom, missing, input_bits or (MOST_INTEGER_BITS if way == "fixed" else MOST_FIXED_BITS))
         if found is not None:
             return found
         if input_bits is not None or way == "fixed":
@@ -126,7 +126,7 @@ def _clipped(words: NDArray[np.float64], number: NumberType, missing: bool) -> N
     return np.clip(inside, span.low, span.high + 1)
 
 
-def _fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
+def fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
     """Fixed-point with the fewest fraction bits that leave each row's path alone, in at most `most` bits."""
     t = freedom.thresholds
     finite = np.isfinite(t)

@@ -8,6 +8,8 @@
 |               | pass's tolerance                                                              |
 | scores within | with any of these: values after the link before and after, on the rows        |
 
+Where ranges stand in place of rows, rows are made in them: on the model's thresholds, beside them, and random ones.
+
 What a pass that may change decisions does to accuracy on held-out rows is measured too.
 """
 
@@ -26,9 +28,12 @@ from forestc.forest.accuracy import Accuracy, LargestError, answers_of, truth_of
 from forestc.forest.boundary import boundary_inputs
 from forestc.forest.evaluate import Evaluation, encode, score_range
 from forestc.forest.ir import Forest
+from forestc.forest.made_rows import made_rows
+from forestc.forest.ranges import Ranges
 from forestc.forest.rows import Judged, Rows
 from forestc.forest.verify import verify
 from forestc.passes.base import Guarantee, Pass, PassResult, Refusing, print_pass
+from forestc.passes.exact_leaves import bound_text
 from forestc.passes.quick_evaluation import evaluate_quickly
 
 MOST_BOUNDARY_INPUTS = 20_000
@@ -42,7 +47,7 @@ class Step:
     error over the range of scores) that changed on the rows. held_out: {rows, measure, before, after, lost} on the
     rows held out, where there are some; measure is accuracy, R squared, or agreement with the model where there are no
     labels. scores: the largest error of values after the link that was allowed on the rows, and None where that was
-    left open.
+    left open. bound: the largest error of a score for every input, where ranges stood in place of rows.
     """
 
     name: str
@@ -53,11 +58,14 @@ class Step:
     keeps: str = ""
     held_out: dict[str, Any] | None = None
     scores: float | None = None
+    bound: float | None = None
 
     @property
     def promise(self) -> str:
         """The guarantee, where it is not that of decisions of what, and what is promised of scores."""
         told = f"{self.guarantee} ({self.keeps})" if self.keeps not in ("", "decisions") else self.guarantee
+        if self.bound is not None and "paths" in self.keeps:
+            return f"{told}, scores within {bound_text(self.bound)}"
         return told if self.scores is None else f"{told}, scores within {self.scores:g} on the rows"
 
 
@@ -83,6 +91,9 @@ def run_passes(
         results.append(result)
     progress("checking what the passes promised")
     watches = [_Watch(n, *pair, r) for n, pair, r in zip(names, pairwise(forests), results, strict=True)]
+    ranges = rows if isinstance(rows, Ranges) else None
+    if ranges is not None:
+        rows = made_rows(forest, ranges, forests)
     for batch in rows.batches() if rows is not None else ():
         # one evaluation of each forest serves the pass before it and the pass after it
         said = [evaluate_quickly(forest, encode(forest, batch.X)) for forest in forests]
@@ -95,7 +106,7 @@ def run_passes(
         accuracy, measure = _held_out(forests, rows.held_out)
         for index, watch in enumerate(watches):
             watch.on_held_out(accuracy[index], accuracy[index + 1], measure)
-    return forests[-1], [watch.step() for watch in watches]
+    return forests[-1], [watch.step(ranges) for watch in watches]
 
 
 def _held_out(forests: Sequence[Forest], rows: Rows) -> tuple[list[Accuracy], str]:
@@ -123,8 +134,8 @@ class _Watch:
 
     def __init__(self, name: str, before: Forest, after: Forest, result: PassResult) -> None:
         self.name, self.before, self.after, self.result = name, before, after, result
-        self.exact = result.guarantee == "exact"
-        self.paths = result.guarantee == "exact-on-data" and result.keeps == "paths"
+        self.exact = result.guarantee == "exact" and result.bound is None
+        self.paths = result.bound is not None or (result.guarantee == "exact-on-data" and result.keeps == "paths")
         self.inputs = self.changed = 0
         self.error, self.low, self.high = 0.0, np.inf, -np.inf
         self.held_out: dict[str, Any] | None = None
@@ -180,9 +191,11 @@ class _Watch:
             self.loss = old - new
         self.held_out = {"rows": before.rows, "measure": measure, "before": old, "after": new, "lost": self.loss}
 
-    def step(self) -> Step:
-        """Raises CheckError for a change that was not promised."""
+    def step(self, ranges: Ranges | None = None) -> Step:
+        """Raises CheckError for a change that was not promised. ranges: what stood in place of rows."""
         keeps = ""
+        if self.result.bound is not None and ranges is not None:
+            keeps = ", ".join(["paths"] * (self.result.keeps == "paths") + ["in the ranges"] * bool(ranges.columns))
         if self.result.guarantee == "exact-on-data":
             keeps = self.result.keeps if self.result.drawn is None else "paths of each tree's own rows"
         conditions = [self.before.distinct_conditions(), self.after.distinct_conditions()]
@@ -196,8 +209,9 @@ class _Watch:
                     f"{self.result.scores:g}",
                     do="allow more, or give it more leaf_bits, or input=ordered, which keeps all paths",
                 )
+        bound = self.result.bound if self.result.bound is not None and np.isfinite(self.result.bound) else None
         told = (self.name, self.result.guarantee, report, self.inputs, change, keeps, self.held_out)
-        return Step(*told, self.result.scores)
+        return Step(*told, self.result.scores, bound)
 
     def verdict(self) -> float:
         """The change on the rows: share of decisions, or error over the range of scores. Raises CheckError where it, or
@@ -206,6 +220,13 @@ class _Watch:
             return 0.0
         decisions = self.before.decides
         change = self.changed / self.inputs if decisions else self.error / score_range(self.low, self.high)
+        bound = self.result.bound
+        if bound is not None and (self.error > bound or (self.changed and self.result.keeps == "decisions")):
+            raise CheckError(
+                f"{self.name} promised scores within {bound:.3g} for every input and changed one by {self.error:.3g}, "
+                f"and {self.changed} decisions",
+                do="report this bug",
+            )
         if self.result.guarantee == "approximate" and self.result.measure == "accuracy":
             if self.held_out is None or self.loss > self.result.tolerance:
                 told = self.held_out or {"measure": "accuracy", "rows": 0}

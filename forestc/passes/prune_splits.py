@@ -26,6 +26,7 @@ from forestc.forest.builder import changed, changed_tree
 from forestc.forest.evaluate import encode, evaluate, evaluate_words, goes_left, leaf_nodes, missing_words
 from forestc.forest.ir import LEAF, NO_SET, Forest, Tree
 from forestc.forest.numbers import word_range
+from forestc.forest.ranges import have_rows
 from forestc.forest.rows import Judged, Rows
 from forestc.passes.base import PassResult
 from forestc.passes.formats import word_bits
@@ -86,9 +87,13 @@ class PruneSplits:
     def refuse(self, source: Forest, rows: Rows | None) -> None:
         if source.parts or not source.decides:
             raise OptionError("prune-splits is for models that decide on one class", do="leave it out")
-        if rows is None or (self.keep == "accuracy" and not isinstance(rows, Judged)):
-            missing = "rows" if rows is None else "rows held out"
-            raise OptionError(f"prune-splits needs {missing}", do="give --held-out FILE or 0.2, or keep=decisions")
+        if not have_rows(rows):
+            raise OptionError(
+                "prune-splits needs rows: they say which splits are needed",
+                do="give --rows, or remove it from the passes",
+            )
+        if self.keep == "accuracy" and not isinstance(rows, Judged):
+            raise OptionError("prune-splits needs rows held out", do="give --held-out FILE or 0.2, or keep=decisions")
 
     def run(self, forest: Forest, rows: Rows | None) -> PassResult:
         """Approximate, or with keep=decisions exact-on-data. Raises OptionError, or ModelError for a forest that is not

@@ -8,36 +8,43 @@ given rows changes, else approximate, measured, and refused past the tolerance.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from forestc.errors import ModelError, OptionError
 from forestc.forest.accuracy import Accuracy, LargestError, answers_of, truth_of_batch
-from forestc.forest.builder import changed, changed_tree
-from forestc.forest.evaluate import decide, encode, evaluate, judged, leaf_nodes, link_values, score_range
-from forestc.forest.ir import NO_SET, Aggregate, Combine, Decision, Forest, Link, Member, Part, Tree
-from forestc.forest.numbers import Category, parse_number_type
+from forestc.forest.evaluate import decide, encode, evaluate, judged, leaf_nodes, score_range
+from forestc.forest.ir import Forest
+from forestc.forest.made_rows import made_rows
+from forestc.forest.numbers import parse_number_type
+from forestc.forest.ranges import Ranges
 from forestc.forest.rows import Judged, Rows
 from forestc.passes.base import PassResult
+from forestc.passes.exact_formats import choose_exact, given_exactly
+from forestc.passes.exact_leaves import whole_votes
 from forestc.passes.fit_leaves import fitted, lesson
 from forestc.passes.formats import Format, choose, given, parse_formats, word_bits
 from forestc.passes.observation import observe
+from forestc.passes.rounding import (
+    Leaves,
+    candidates,
+    one_output,
+    one_sum,
+    refuse_sums,
+    round_leaves,
+    unseen,
+    with_leaves,
+    with_words,
+)
 
 MOST_LEAF_BITS = 32
 SEARCHED_LEAF_BITS = 16
+UNSEEN_LEAF_BITS = range(16, 25)
 SEARCHED_SCORE_BITS = 24
 MOST_FITTED_BITS = 4
-MOST_SCORE_BITS = 60
-MOST_VOTES = 1 << 20
-CURVED = ("identity", "sigmoid", "logistic", "interpolated")  # links that one score's curve may stand in for
-MORE_CURVE_BITS, MOST_CURVE_BITS = 2, 10  # steps of a curve, beside leaf bits
-NEGLIGIBLE = 2.0**-30  # of a score: float32, which most libraries add in, loses less than 2^-24 of it
 
 
 @dataclass(frozen=True)
@@ -45,15 +52,19 @@ class Quantize:
     """From floats to integers: features, thresholds and leaves. Everything that is written equals its result.
 
     Promises: exact-on-data where no decision of the given rows changes; else approximate: measured, and refused past
-    the tolerance.
+    the tolerance. Without rows exact: every input in the ranges takes the model's own path, and where leaves can't be
+    kept as they are, scores stay within a bound that is told.
 
     input: auto (integers as they are; else fixed point with the fewest bits that change no row's path;
-    else ordered), fixed, or ordered (the float's order-preserving key: always exact, widest).
+    else ordered), fixed, or ordered (the float's order-preserving key: always exact, widest). Without rows auto and
+    fixed take the fewest bits that change no input's path.
     input_bits: auto, or at most so many bits a feature.
     formats: {feature name: type} given by hand, such as {"age": "uint8"}.
     leaf_bits: auto (the fewest that keep every decision on the rows; for regression, the error
-    within a tenth of the tolerance), or a number of bits a leaf.
-    missing: auto (a feature accepts missing values if the rows have some), always, or never.
+    within a tenth of the tolerance), or a number of bits a leaf. Without rows as many as keep all sums, up to 32; where
+    the library itself rounds its sums 16, or up to 24 if rows made about the thresholds are decided otherwise.
+    missing: auto (a feature accepts missing values if the rows have some; without rows, as ranges and model say),
+    always, or never.
     tolerance: largest share of decisions, or for regression largest error over the range of
     scores on the rows, that may change; with fit the accuracy that may be lost on rows held out.
     fit: leaves are fitted together on the rows, for their right classes, instead of rounded one by one: one or two
@@ -97,24 +108,31 @@ class Quantize:
     def refuse(self, source: Forest, rows: Rows | None) -> None:
         if source.quantised:
             raise ModelError("the forest is quantised already", do="leave quantize out")
-        _refuse_sums(source)
+        refuse_sums(source)
+        if isinstance(rows, Ranges) and self.fit:
+            raise OptionError("quantize{fit=true} needs rows, which leaves are fitted to", do="give --rows, or no fit")
+        if isinstance(rows, Ranges) and self.scores is not None:
+            raise OptionError(
+                "leaf bits that keep scores are chosen on rows, and there are none",
+                do="give --rows, or quantize{leaf_bits=24} and the like: how far scores may be off is told",
+            )
         if rows is None and (self.leaf_bits == "auto" or self.input != "ordered" or self.scores is not None):
             raise OptionError("quantize needs rows", do="give rows, or input=ordered and a number of leaf_bits")
-        if self.fit and not isinstance(rows, Judged):
+        if self.fit and not isinstance(rows, Judged | Ranges):
             raise OptionError(
                 "quantize{fit=true} is judged on rows held out, and there are none", do="give --held-out FILE, or 0.2"
             )
 
     def run(self, forest: Forest, rows: Rows | None) -> PassResult:
-        """The integer forest. Without rows, inputs are ordered and leaf_bits must be a number.
+        """The integer forest. With `Ranges` in place of rows, one that is exact for every input in them; with None,
+        inputs are ordered and leaf_bits must be a number.
 
         Raises OptionError, or ModelError for a forest that is quantised already.
         """
         self.refuse(forest, rows)
-        source, forest = (
-            forest,
-            _mean_of_parts(forest) if forest.combine.kind == "average" and _one_mean(forest) else forest,
-        )
+        source, forest = forest, one_sum(forest)
+        if isinstance(rows, Ranges):
+            return self._unseen(source, forest, rows)
         freedoms = observe(forest, rows)
         asked = parse_formats(self.formats, forest)
         most = None if self.input_bits == "auto" else int(self.input_bits)
@@ -126,32 +144,24 @@ class Quantize:
                 formats.append(given(parse_number_type(asked[feature.name]), missing[-1], freedom))
             else:
                 formats.append(choose(feature.number, feature.raw, missing[-1], freedom, self.input, most))
-        shaped = _with_words(forest, formats, missing)
+        shaped = with_words(forest, formats, missing)
         searched = SEARCHED_LEAF_BITS if self.scores is None else SEARCHED_SCORE_BITS
-        bits = range(1, searched + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
-        rounded = {"average": _round_curves, "median": _round_together}.get(forest.combine.kind, _round_each)
-        if not forest.parts:
-            rounded = _round_one
+        widths = range(1, searched + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
         if self.fit and isinstance(rows, Judged):
             return self._fitted(source, forest, shaped, rows, formats)
-        rounds = {b: rounded(forest, b) for b in bits}
-        bits = [b for b, found in rounds.items() for _ in found]
-        candidates = [one for found in rounds.values() for one in found]
-        measured = _measure(source, shaped, candidates, rows, values=self.scores is not None)
-        fine = list(range(len(candidates)))
+        tried = [(width, leaves) for width in widths for leaves in candidates(forest, width)]
+        bits, found = [width for width, _ in tried], [leaves for _, leaves in tried]
+        measured = _measure(source, shaped, found, rows, values=self.scores is not None)
+        fine = list(range(len(found)))
         if self.scores is not None and measured.rows:
             allowed = max(self.scores, min(measured.values))  # the pipeline refuses what is past the first
             fine = [c for c in fine if measured.values[c] <= allowed]
         best = min(fine, key=lambda c: (max(measured.change[c], self._goal(forest)), bits[c]))
-        result = _with_leaves(shaped, candidates[best])
+        result = with_leaves(shaped, found[best])
         change, kept = measured.change[best], measured.rows > 0
         report = {
             "leaf_bits": bits[best],
-            "input_bits": sum(word_bits(form.number) for form in formats),
-            "inputs": {
-                f.name: f"{form.number}, {form.keeps}{', may be missing' * absent}"
-                for f, form, absent in zip(forest.features, formats, missing, strict=True)
-            },
+            **_inputs_told(forest, formats, missing),
             "rows": measured.rows,
             "paths_changed": measured.paths_changed,
             "decisions_changed" if forest.decides else "largest_error": (
@@ -162,6 +172,45 @@ class Quantize:
             return PassResult(result, "exact-on-data", report, scores=self.scores)
         return PassResult(result, "approximate", report, tolerance=float(self.tolerance), scores=self.scores)
 
+    def _unseen(self, source: Forest, forest: Forest, ranges: Ranges) -> PassResult:
+        """Words that tell all thresholds apart for every value, and leaves as they are where that can be."""
+        asked = parse_formats(self.formats, forest)
+        most = None if self.input_bits == "auto" else int(self.input_bits)
+        missing, formats = [], []
+        for index, feature in enumerate(forest.features):
+            t, values = forest.thresholds_of(index), ranges.of(feature)
+            takes = feature.missing if self.missing == "always" else values.takes_missing(feature)
+            missing.append(takes and self.missing != "never")
+            if feature.name in asked:
+                number = parse_number_type(asked[feature.name])
+                formats.append(given_exactly(feature, number, missing[-1], t, values))
+            else:
+                formats.append(choose_exact(feature, missing[-1], t, values, self.input, most))
+        shaped = with_words(forest, formats, missing)
+        bits = UNSEEN_LEAF_BITS[0] if self.leaf_bits == "auto" else int(self.leaf_bits)
+        leaves = unseen(forest, bits, MOST_LEAF_BITS if self.leaf_bits == "auto" else bits)
+        if self.leaf_bits == "auto" and forest.decides and not leaves.exact:  # more, if near ties need it
+            tried = [unseen(forest, width, width) for width in UNSEEN_LEAF_BITS]
+            made = made_rows(source, ranges, (shaped,))
+            changed = _measure(source, shaped, tried, made, values=False).changed
+            leaves = tried[changed.index(min(changed))]
+        result = with_leaves(shaped, leaves)
+        exact, error = leaves.exact, leaves.error
+        if forest.parts and forest.combine.kind == "vote":
+            weights = forest.combine.weights
+            exact &= whole_votes(weights, result.scale or 1.0, result.combine.weights)
+            error = 0.0 if exact else math.inf  # a member's vote that changes sides changes the sum by its weight
+        spans = [int(values.max(initial=0)) for values in leaves.values]
+        report = {
+            "leaf_bits": max(1, max(spans, default=0).bit_length()),
+            "leaves": "exact" if exact else "rounded",
+            "score_bound": error if math.isfinite(error) else None,
+            "decides": forest.decides,
+            **_inputs_told(forest, formats, missing),
+        }
+        keeps = "decisions" if exact else "paths"
+        return PassResult(result, "exact", report, keeps=keeps, bound=error)  # type: ignore[arg-type]
+
     def _fitted(
         self, source: Forest, forest: Forest, shaped: Forest, rows: Judged, formats: list[Format]
     ) -> PassResult:
@@ -170,9 +219,9 @@ class Quantize:
         found: dict[int, Forest] = {}
         before = _held_out_accuracy(source, source, rows.held_out)
         for bits in range(1, MOST_FITTED_BITS + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]:
-            start = _round_leaves(_one_output(forest), bits)
+            start = round_leaves(one_output(forest), bits)
             values, bias = fitted(start.values, start.outputs, start.bias, start.decision, bits, on)
-            found[bits] = _with_leaves(shaped, replace(start, values=values, bias=bias))
+            found[bits] = with_leaves(shaped, replace(start, values=values, bias=bias))
             tried[bits] = before - _held_out_accuracy(source, found[bits], rows.held_out)
             if tried[bits] <= self.tolerance:
                 break
@@ -192,6 +241,16 @@ class Quantize:
         return 0.0 if forest.decides else self.tolerance / (10 if self.scores is None else 1)
 
 
+def _inputs_told(forest: Forest, formats: list[Format], missing: list[bool]) -> dict[str, Any]:
+    return {
+        "input_bits": sum(word_bits(form.number) for form in formats),
+        "inputs": {
+            f.name: f"{form.number}, {form.keeps}{', may be missing' * absent}"
+            for f, form, absent in zip(forest.features, formats, missing, strict=True)
+        },
+    }
+
+
 def _held_out_accuracy(source: Forest, forest: Forest, rows: Rows) -> float:
     accuracy = Accuracy(source.decides)
     for batch in rows.batches():
@@ -199,63 +258,6 @@ def _held_out_accuracy(source: Forest, forest: Forest, rows: Rows) -> float:
         said = model if forest is source else answers_of(forest, evaluate(forest, batch.X))
         accuracy.add(said, truth_of_batch(batch, model))
     return accuracy.share or 0.0
-
-
-def _refuse_sums(forest: Forest) -> None:
-    """Raises ModelError for what no sum of leaves decides."""
-    if forest.parts and forest.combine.kind == "average":
-        if not _one_mean(forest) and not all(part.link.kind in CURVED and _two_classes(part) for part in forest.parts):
-            raise ModelError(
-                "a mean of probabilities after a softmax is read but not compiled",
-                do="vote with voting='hard'",
-            )
-    elif not all(part.classes for part in forest.parts) and forest.combine.kind != "median":
-        raise ModelError("parts that are numbers are read but not compiled yet", do="train them apart")
-    for part in forest.parts or (forest.whole,):
-        if part.aggregate.kind != "sum":
-            raise ModelError(
-                f"the aggregate {part.aggregate.kind} is read but not compiled yet", do="use a sum or mean"
-            )
-
-
-def _one_mean(forest: Forest) -> bool:
-    """Whether a mean of parts is one of their scores, so that it is one sum."""
-    return all(part.link == Link() and part.decision.kind != "threshold" for part in forest.parts)
-
-
-def _two_classes(part: Part) -> bool:
-    """Whether a part has one score for two classes, or two that are probabilities."""
-    return part.decision.kind == "threshold" or (len(part.classes) == 2 and part.link == Link())
-
-
-def _mean_of_parts(forest: Forest) -> Forest:
-    """A mean of parts whose values are their scores as one sum, its leaves weighted by their part's share."""
-    weights = forest.combine.weights or (1.0,) * len(forest.parts)
-    width = forest.parts[0].stop - forest.parts[0].start
-    bias = np.zeros(width)
-    trees = []
-    for part, weight in zip(forest.parts, weights, strict=True):
-        own = forest.bias[part.start : part.stop]
-        bias += weight * (own / part.aggregate.divisor if part.aggregate.bias_first else own)
-        for tree in forest.trees:
-            if part.start <= tree.outputs[0] < part.stop:
-                outputs = tuple(output - part.start for output in tree.outputs)
-                values = weight * (tree.values / part.aggregate.divisor)
-                trees.append(changed_tree(tree, values=values, outputs=outputs))
-    mean = Aggregate(divisor=sum(weights))  # of the weighted members, as the library has it; the bias is in the sum
-    return changed(forest, trees=tuple(trees), n_outputs=width, bias=bias, aggregate=mean, parts=(), combine=Combine())
-
-
-@dataclass(frozen=True)
-class _Leaves:
-    """Integer leaves of every tree, with what they mean: score = (bias + sum) * scale."""
-
-    values: list[NDArray[np.int64]]
-    outputs: list[tuple[int, ...]]
-    bias: NDArray[np.int64]
-    scale: float
-    decision: Decision
-    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -270,269 +272,13 @@ class _Measured:
     values: list[float]
 
 
-def _one_output(forest: Forest) -> Forest:
-    """Two class probabilities that sum to 1 in every leaf are one number: that of class 1."""
-    two = forest.n_outputs == 2 and forest.decision.kind == "argmax" and not forest.bias.any()
-    two &= forest.decision.ties == "first"
-    if not two or any(tree.outputs != (0, 1) for tree in forest.trees):
-        return forest
-    if not all(np.allclose(tree.values.sum(axis=1), 1.0, rtol=0, atol=1e-9) for tree in forest.trees):
-        return forest
-    # argmax takes class 0 on a tie, so class 1 needs more than a half
-    above_half = float(np.nextafter(0.5, 1.0)) * len(forest.trees) / forest.aggregate.divisor
-    trees = tuple(changed_tree(tree, values=tree.values[:, 1:], outputs=(0,)) for tree in forest.trees)
-    return replace(
-        forest,
-        trees=trees,
-        n_outputs=1,
-        bias=np.zeros(1),
-        decision=Decision("threshold", above_half),
-    )
-
-
-def _with_words(forest: Forest, formats: list[Format], missing: list[bool]) -> Forest:
-    """Integer features and thresholds; leaves still to come (zeros)."""
-    features = tuple(
-        replace(feature, number=form.number, missing=absent)
-        for feature, form, absent in zip(forest.features, formats, missing, strict=True)
-    )
-    takes = np.array([*missing, False])
-    old = [forest.thresholds_of(index) for index in range(len(features))]
-    trees = []
-    for tree in forest.trees:
-        words = np.zeros(tree.size, dtype=np.int64)
-        for index in np.unique(tree.feature[tree.inner]).tolist():
-            here = (tree.feature == index) & (tree.set_index == NO_SET)
-            words[here] = formats[index].words[np.searchsorted(old[index], tree.threshold[here])]
-        places: dict[tuple[int, int], int] = {}  # of a set and a feature: two features may share one set
-        sets: list[tuple[Member, ...]] = []
-        set_index = np.full(tree.size, NO_SET, dtype=np.int32)
-        for node in np.flatnonzero(tree.set_index != NO_SET).tolist():
-            chosen, index = int(tree.set_index[node]), int(tree.feature[node])
-            if (chosen, index) not in places:
-                members = tree.sets[chosen]
-                if not isinstance(features[index].number, Category):
-                    cuts = formats[index].words[np.searchsorted(old[index], members)]
-                    members = tuple(word for word, times in sorted(Counter(cuts.tolist()).items()) if times % 2)
-                places[chosen, index] = len(sets)
-                sets.append(members)
-            set_index[node] = places[chosen, index]
-        trees.append(
-            changed_tree(
-                tree,
-                threshold=words,
-                sets=tuple(sets),
-                set_index=set_index,
-                missing_left=tree.missing_left & takes[tree.feature],
-                values=np.zeros(tree.values.shape, dtype=np.int64),
-            )
-        )
-    return replace(
-        forest,
-        features=features,
-        trees=tuple(trees),
-        bias=np.zeros(forest.n_outputs, dtype=np.int64),
-        scale=1.0,
-    )
-
-
-def _round_leaves(forest: Forest, bits: int) -> _Leaves:
-    """Leaves as integers of `bits` bits, counted from each tree's smallest; one step for the whole forest.
-
-    What the smallest leaves add up to goes into the bias. A mean becomes a sum by its scale.
-    """
-    lows = [_low(tree) for tree in forest.trees]
-    reaches = [float((tree.values - low).max(initial=0.0)) for tree, low in zip(forest.trees, lows, strict=True)]
-    spread = max(reaches, default=0.0)  # a part of a forest may have no trees
-    offset = np.zeros(forest.n_outputs)
-    for tree, low in zip(forest.trees, lows, strict=True):
-        offset[list(tree.outputs)] += low
-    count = forest.aggregate.divisor
-    start = offset + forest.bias * count
-    # Where every tree is a constant (or as good as one, beside the start), what there is to tell apart lies
-    # in the outputs' starts, or is the start itself.
-    reach = float(np.abs(start).max())
-    ranges = (spread, float(start.max() - start.min()), reach)
-    spread = next((r for r in ranges if r > reach * NEGLIGIBLE), 0.0)
-    step = spread / ((1 << bits) - 1) if spread > 0 else 1.0
-    values = [
-        np.rint((tree.values - low) / step).astype(np.int64) for tree, low in zip(forest.trees, lows, strict=True)
-    ]
-    start = start / step
-    if not (np.abs(start) < 1 << MOST_SCORE_BITS).all():
-        raise ModelError(
-            f"scores start {float(np.abs(start).max()):.3g} steps of {step:.3g} from zero: too far for integers",
-            do="look for a leaf or base score that is far larger than all others",
-        )
-    bias = np.rint(start).astype(np.int64)
-    decision = forest.decision
-    if decision.kind == "threshold":
-        # The sum of leaves is compared with the exact place of the threshold; the rounding of the
-        # bias, which scores need, cancels out of the decision.
-        needed = math.ceil(float(decision.threshold) * count / step - start[0])
-        decision = Decision("threshold", needed + int(bias[0]))
-    elif decision.kind == "argmax":
-        decision = Decision("argmax", 0, "scores", decision.ties)
-    return _Leaves(values, [tree.outputs for tree in forest.trees], bias, step / count, decision)
-
-
-def _round_one(forest: Forest, bits: int) -> list[_Leaves]:
-    """Of a forest without parts."""
-    return [_round_leaves(_one_output(forest), bits)]
-
-
-def _round_each(forest: Forest, bits: int) -> list[_Leaves]:
-    """Of parts that vote, or are targets of their own."""
-    return [_round_parts(forest, bits)]
-
-
-def _round_together(forest: Forest, bits: int) -> list[_Leaves]:
-    """Parts whose scores are compared with one another: one step for all of them."""
-    divisors = np.ones(forest.n_outputs)
-    for part in forest.parts:
-        divisors[part.start : part.stop] = part.aggregate.divisor
-    trees = tuple(changed_tree(tree, values=tree.values / divisors[list(tree.outputs)]) for tree in forest.trees)
-    bias = np.concatenate([
-        forest.bias[part.start : part.stop] / (part.aggregate.divisor if part.aggregate.bias_first else 1.0)
-        for part in forest.parts
-    ])  # fmt: skip
-    rounded = _round_leaves(replace(forest, trees=trees, bias=bias, parts=(), aggregate=Aggregate()), bits)
-    parts = [replace(part, aggregate=Aggregate(), scale=rounded.scale) for part in forest.parts]
-    return [replace(rounded, parts=tuple(parts), decision=forest.decision)]
-
-
-def _round_curves(forest: Forest, bits: int) -> list[_Leaves]:
-    """Parts of two classes whose probabilities are averaged: leaves of so many bits, and for each part a curve of its
-    probability in as many steps as `bits` and a few more say.
-
-    Class 1 needs more than half of all steps; or, where probabilities that tie are rounded apart, as much more as
-    their rounding can make: one candidate for each.
-    """
-    rounded = _round_parts(forest, bits)
-    steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
-    parts = tuple(replace(part, curve=_curve(rounded, part, steps), link=Link()) for part in rounded.parts)
-    weights, _ = _whole_weights(forest.combine.weights)
-    weight = int(sum(weights)) or len(parts)
-    half, last = steps * weight // 2, forest.decision.ties == "last"
-    least = -(-steps * weight // 2) if last else half + 1
-    apart = weight // 2 + 1 if not last else -(weight // 2 + 1)
-    return [
-        replace(rounded, parts=parts, scale=1.0 / (steps * weight), decision=Decision("threshold", least + more))
-        for more in (0, apart)
-    ]
-
-
-def _curve(leaves: _Leaves, part: Part, steps: int) -> tuple[int, ...]:
-    """For each step from 1 on the least score of the part whose probability is rounded to it, or one more than its
-    largest score. Raises ModelError for probabilities that fall."""
-    low = high = int(leaves.bias[part.start])
-    for values, outputs in zip(leaves.values, leaves.outputs, strict=True):
-        if part.start in outputs:
-            column = values[:, outputs.index(part.start)]
-            low, high = low + int(column.min()), high + int(column.max())
-
-    def step_of(scores: NDArray[np.int64]) -> NDArray[np.int64]:
-        shown = link_values(scores * part.scale, part.link)
-        return np.asarray(np.floor(np.clip(shown, 0.0, 1.0) * steps + 0.5), dtype=np.int64)
-
-    if step_of(np.array([high]))[0] < step_of(np.array([low]))[0]:
-        raise ModelError("a probability falls where its score rises", do="turn the score round")
-    wanted = np.arange(1, steps + 1)
-    below, above = np.full(steps, low - 1), np.full(steps, high + 1)  # step_of(below) < wanted <= step_of(above)
-    while (above - below > 1).any():
-        middle = below + (above - below) // 2
-        reached = step_of(middle) >= wanted
-        above, below = np.where(reached, middle, above), np.where(reached, below, middle)
-    return tuple(above.tolist())
-
-
-def _round_parts(forest: Forest, bits: int) -> _Leaves:
-    """Each part rounded by itself: its own bias, scale and decision."""
-    values: list[list[NDArray[np.int64]]] = [[] for _ in forest.trees]
-    outputs: list[list[int]] = [[] for _ in forest.trees]
-    parts: list[Part] = []
-    biases: list[NDArray[np.int64]] = []
-    start = 0
-    for part in forest.parts:
-        chosen = forest.trees_of(part)
-        trees = []
-        for tree in (forest.trees[index] for index in chosen):  # of a tree that feeds several, this part's columns
-            here = [place for place, output in enumerate(tree.outputs) if part.start <= output < part.stop]
-            fed = tuple(tree.outputs[place] - part.start for place in here)
-            trees.append(changed_tree(tree, values=tree.values[:, here], outputs=fed))
-        alone = replace(
-            forest,
-            trees=tuple(trees),
-            n_outputs=part.stop - part.start,
-            bias=forest.bias[part.start : part.stop],
-            aggregate=part.aggregate,
-            link=part.link,
-            decision=part.decision,
-            classes=part.classes,
-            parts=(),
-        )
-        rounded = _round_leaves(_one_output(alone), bits)
-        for index, own, fed in zip(chosen, rounded.values, rounded.outputs, strict=True):
-            values[index].append(own)
-            outputs[index] += [k + start for k in fed]
-        stop = start + len(rounded.bias)
-        link = Link() if part.link.kind == "softmax" and stop == start + 1 else part.link
-        parts.append(Part(start, stop, Aggregate(), link, rounded.decision, part.classes, rounded.scale))
-        biases.append(rounded.bias)
-        start = stop
-    joined = [np.concatenate(own, axis=1) for own in values]
-    return _Leaves(joined, list(map(tuple, outputs)), np.concatenate(biases), 1.0, forest.decision, tuple(parts))
-
-
-def _whole_weights(weights: tuple[float, ...]) -> tuple[tuple[float, ...], float]:
-    """Weights of votes as whole numbers, and what one is worth: the smallest in their proportion where they have one
-    up to 1000, else the nearest thousandths of the largest."""
-    if not weights:
-        return (), 1.0
-    exact = [Fraction(weight).limit_denominator(1000) for weight in weights]
-    if all(float(fraction) == weight for fraction, weight in zip(exact, weights, strict=True)):
-        common = math.lcm(*(fraction.denominator for fraction in exact))
-        whole = [int(fraction * common) for fraction in exact]
-        if max(whole) <= MOST_VOTES:
-            divisor = math.gcd(*whole) or 1
-            return tuple(float(w // divisor) for w in whole), divisor / common
-    return tuple(float(round(1000 * (weight / max(weights)))) for weight in weights), max(weights) / 1000
-
-
-def _low(tree: Tree) -> NDArray[np.float64]:
-    return np.asarray(tree.values.min(axis=0), dtype=np.float64)
-
-
-def _with_leaves(shaped: Forest, leaves: _Leaves) -> Forest:
-    vote = bool(leaves.parts) and shaped.combine.kind == "vote"
-    weights, worth = _whole_weights(shaped.combine.weights if leaves.parts else ())
-    trees = tuple(
-        changed_tree(tree, values=values, outputs=outputs)
-        for tree, values, outputs in zip(shaped.trees, leaves.values, leaves.outputs, strict=True)
-    )
-    return changed(
-        shaped,
-        trees=trees,
-        n_outputs=len(leaves.bias),
-        bias=leaves.bias,
-        scale=worth if vote else leaves.scale,
-        decision=leaves.decision,
-        aggregate=Aggregate(),
-        link=Link() if shaped.link.kind == "softmax" and len(leaves.bias) == 1 and not leaves.parts else shaped.link,
-        parts=leaves.parts,
-        combine=replace(shaped.combine, weights=weights),
-    )
-
-
-def _measure(
-    forest: Forest, shaped: Forest, candidates: list[_Leaves], rows: Rows | None, *, values: bool
-) -> _Measured:
+def _measure(forest: Forest, shaped: Forest, candidates: list[Leaves], rows: Rows | None, *, values: bool) -> _Measured:
     """What each candidate changes on the rows: one pass over them for all candidates. values: after the link, too."""
     changed_rows = [0] * len(candidates)
     errors = [0.0] * len(candidates)
     paths = total_rows = 0
     low, high = math.inf, -math.inf
-    finished = [_with_leaves(shaped, leaves) for leaves in candidates] if forest.parts or values else []
+    finished = [with_leaves(shaped, leaves) for leaves in candidates] if forest.parts or values else []
     moved = [LargestError(forest, one) for one in finished]
     for batch in rows.batches() if rows is not None else ():
         truth = evaluate(forest, batch.X)

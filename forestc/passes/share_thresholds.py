@@ -24,6 +24,7 @@ from forestc.errors import OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import FLOAT32
+from forestc.forest.ranges import have_rows
 from forestc.forest.rows import Judged, Rows, reduce_rows
 from forestc.passes.base import PassResult, print_pass
 from forestc.passes.drawn_rows import drawn_rows
@@ -102,6 +103,13 @@ class ShareThresholds:
     def lossless(self) -> bool:
         return not (self.path_change or self.exceptions or self.kmeans or self.searches)
 
+    def refuse(self, source: Forest, rows: Rows | None) -> None:
+        if not have_rows(rows):
+            raise OptionError(
+                "share-thresholds needs rows: they say how far thresholds may move",
+                do="give --rows, or remove it from the passes",
+            )
+
     def run(self, forest: Forest, rows: Rows | None) -> PassResult:
         """The forest with shared thresholds. Exact-on-data where no exceptions are asked for: no path of the rows
         changes (with per-tree rows, no path of a tree's own rows). Else approximate, judged on rows held out.
@@ -112,8 +120,8 @@ class ShareThresholds:
         """
         if forest.quantised:
             raise OptionError("share-thresholds works on floats", do="put it before quantize")
-        if rows is None:
-            raise OptionError("share-thresholds needs rows")
+        self.refuse(forest, rows)
+        assert rows is not None
         if not self.lossless and not isinstance(rows, Judged):
             raise OptionError(
                 f"{print_pass(self)} is judged on rows held out, and there are none",

@@ -9,6 +9,7 @@ from typing import Any
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
 from forestc.passes.pipeline import Step
+from forestc.record import MADE, leaves_told
 from forestc.report.tables import estimate_tables, filled, pass_tables, synth_tables, visible
 
 LONGEST = 80
@@ -40,7 +41,7 @@ def compile_report(
         ("comparator bits", f"{figures['comparator_bits']}"),
         ("latency", f"{netlist.latency} cycles"),
     ]
-    promises = [(_code(step.name), step.promise, _PROMISES[step.guarantee], f"{step.inputs_checked}") for step in steps]
+    promises = [(_code(step.name), step.promise, _meaning(step), f"{step.inputs_checked}") for step in steps]
 
     def section(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
         cells = [[_escaped(cell) for cell in row] for row in rows]
@@ -83,6 +84,13 @@ def compile_report(
     )
 
 
+def _meaning(step: Step) -> str:
+    """What a step's promise says. One that had no rows also tells of scores."""
+    if "score_bound" not in step.report:
+        return _PROMISES[step.guarantee]
+    return _escaped(leaves_told(step)) + (", in the ranges" if "ranges" in step.keeps else "")
+
+
 def _accuracy(told: Mapping[str, Any]) -> list[str]:
     """What was measured, with held-out rows beside the given ones, and which rows these are."""
     given, held_out = told["given"], told["held_out"]
@@ -95,7 +103,11 @@ def _accuracy(told: Mapping[str, Any]) -> list[str]:
     ]
     if given["largest_error"] is not None:
         rows.append(("largest error of a score", *(f"{on['largest_error']:.4g}" for on in both)))
-    head = ("what", "on the given rows", *(["on the rows held out"] if held_out else []))
+    made_up = told["measured_on"] == MADE
+    head = ("what", f"on the {'made' if made_up else 'given'} rows", *(["on the rows held out"] if held_out else []))
+    if made_up:
+        note = [f"Measured on {MADE}.", "`forestc check` measures accuracy and agreement on rows of yours."]
+        return [*_table(head, rows), "", *note]
     note = [
         f"The given rows: measured on {told['measured_on']}. On other rows accuracy and agreement may be lower:",
         "`forestc check` measures them on rows that neither the model nor the passes have seen.",
@@ -109,7 +121,11 @@ def _made(made: Mapping[str, Any]) -> list[str]:
     options = [(_code(key), _option(value)) for key, value in made["options"].items() if value not in (None, False, [])]
     sources = [
         (what, _cell(told.get("file") or told.get("class") or _of_array(told)), told.get("sha256", ""))
-        for what, told in (("model", made["model"]), ("rows", made["rows"]), ("rows held out", made["held_out"]))
+        for what, told in (
+            ("model", made["model"]),
+            ("ranges" if made["rows"].get("ranges") else "rows", made["rows"]),
+            ("rows held out", made["held_out"]),
+        )
         if told is not None
     ]
     return [
@@ -125,6 +141,8 @@ def _made(made: Mapping[str, Any]) -> list[str]:
 
 
 def _of_array(told: Mapping[str, Any]) -> str:
+    if "ranges" in told:
+        return f"ranges of {len(told['ranges'])} features" if told["ranges"] else "none: the model's own thresholds"
     if "share" in told:
         return f"{told['share']:g} of the given rows, set aside"
     return f"array of shape ({', '.join(map(str, told['shape']))})"

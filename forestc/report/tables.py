@@ -101,10 +101,12 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table]:
     seconds = [(stage, f"{took:.1f}") for stage, took in figures["seconds"].items()]
     seconds.append(("all", f"{sum(figures['seconds'].values()):.1f}"))
     device = synth_tables(figures["name"], figures["synthesis"], table) if "synthesis" in figures else []
-    heads = ("what", "given rows", "held-out rows")[: 1 + len(both)]
+    made_up = measured["measured_on"].startswith("rows made")
+    heads = ("what", "made rows" if made_up else "given rows", "held-out rows")[: 1 + len(both)]
+    title = f"{'measured on' if made_up else 'the given rows are'} {measured['measured_on']}"
     return [
         table(f"{figures['name']}: {', '.join(figures['targets'])} in {figures['out']}", ("what", "figure"), rows),
-        table(f"the given rows are {measured['measured_on']}", heads, quality_rows),
+        table(title, heads, quality_rows),
         *pass_tables(figures["passes"], table),
         *estimate_tables(figures.get("estimate", []), table),
         *device,

@@ -1,0 +1,138 @@
+"""What integer leaves do to scores, for every input: nothing where the leaves are multiples of one step and the source
+library adds them without rounding; else no more than a bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.evaluate import decide, finish_scores
+from forestc.forest.ir import Decision, Forest
+
+DIGITS = {"float32": 24, "float64": 53}
+SPARE = 3  # digits kept free where sums are divided: two of them must not become one
+
+
+@dataclass(frozen=True)
+class Grid:
+    """step: a power of two that all leaves and starts are multiples of. bits: of the leaves above each tree's lowest.
+    decision: of the sums in steps, as the model decides on its scores."""
+
+    step: float
+    bits: int
+    decision: Decision
+
+
+def leaf_grid(model: Forest, forest: Forest) -> Grid | None:
+    """How the forest's leaves become integers that decide every input as the model does; None where rounding, here or
+    in the library's own additions, may come between.
+
+    model: one sum a score, without parts. forest: the same, or of two probabilities that of class 1.
+    """
+    step = _step(model)
+    if step is None or not _decides_on_sums(model):
+        return None
+    digits = DIGITS[model.aggregate.precision] - SPARE * (model.aggregate.divisor != 1.0)
+    reach = np.abs(model.bias)
+    for tree in model.trees:
+        reach[list(tree.outputs)] += np.abs(tree.values).max(axis=0)
+    if not (reach / step < 2.0**digits).all() or (model.aggregate.divisor != 1.0 and model.bias.any()):
+        return None
+    two_in_one = forest.n_outputs < model.n_outputs
+    if two_in_one and any((tree.values.sum(axis=1) != 1.0).any() for tree in model.trees):
+        return None
+    decision = _two_classes(len(model.trees), step) if two_in_one else _decision(model, step)
+    spans = [float((tree.values - tree.values.min(axis=0)).max(initial=0.0)) for tree in forest.trees]
+    return None if decision is None else Grid(step, max(1, int(max(spans, default=0.0) / step).bit_length()), decision)
+
+
+def _decides_on_sums(model: Forest) -> bool:
+    """Whether the link leaves alone what is decided on: past one, scores that differ may be equal."""
+    return model.decision.kind != "argmax" or model.decision.on == "scores" or model.link.kind == "identity"
+
+
+def _step(model: Forest) -> float | None:
+    """The largest power of two that all leaves and starts are multiples of; None where the library rounds them."""
+    values = np.concatenate([tree.values.ravel() for tree in model.trees] + [model.bias]).astype(np.float64)
+    if not np.isfinite(values).all() or (values.astype(model.aggregate.precision) != values).any():
+        return None
+    values = values[values != 0]
+    if not len(values):
+        return 1.0
+    fraction, exponent = np.frexp(values)
+    whole = np.abs(np.ldexp(fraction, 53)).astype(np.int64)
+    lowest = np.log2((whole & -whole).astype(np.float64)).astype(np.int64)
+    return math.ldexp(1.0, int((exponent - 53 + lowest).min()))
+
+
+def _two_classes(trees: int, step: float) -> Decision:
+    """Class 1 where it has more than a half: the sum of what class 0 has is the number of trees, less that."""
+    return Decision("threshold", math.floor(trees / (2 * step)) + 1)
+
+
+def _decision(model: Forest, step: float) -> Decision | None:
+    """The model's decision on sums in steps: of a threshold the least sum that the model itself decides for."""
+    if model.decision.kind == "none":
+        return model.decision
+    if model.decision.kind == "argmax":
+        return Decision("argmax", 0, "scores", model.decision.ties)
+    if model.n_outputs != 1:
+        return None
+    start = float(model.decision.threshold) * model.aggregate.divisor / step
+    if not abs(start) < 2.0**52:
+        return None
+    sums = math.ceil(start) + np.arange(-3, 4)
+    total = (sums * step).astype(model.aggregate.precision)[:, np.newaxis]
+    scores = finish_scores(replace(model, bias=np.zeros(1)), model.whole, total)  # the sums hold the bias
+    above = decide(model.decision, scores, scores) == 1
+    if above.all() or not above.any():
+        return None
+    return Decision("threshold", int(sums[int(np.argmax(above))]))
+
+
+def score_error(
+    model: Forest,
+    forest: Forest,
+    leaves: Sequence[NDArray[np.int64]],
+    bias: NDArray[np.int64],
+    step: float,
+    exact: bool,
+) -> float:
+    """The largest error of a score for any input: of leaves and starts that are no multiples of the step, and of the
+    rounding in the library's own additions. exact: on a grid, where only a division rounds.
+
+    model, forest: as for `leaf_grid`. leaves: each tree's, in steps above its lowest. bias: (n_outputs,) in steps.
+    """
+    divisor = abs(forest.aggregate.divisor)
+    error, reach, low_sum = (np.zeros(forest.n_outputs) for _ in range(3))
+    for tree, own in zip(forest.trees, leaves, strict=True):
+        outputs, low = list(tree.outputs), tree.values.min(axis=0)
+        low_sum[outputs] += low
+        error[outputs] += np.abs(tree.values - low - own * step).max(axis=0)
+        reach[outputs] += np.abs(tree.values).max(axis=0)
+    start = forest.bias * (1.0 if forest.aggregate.bias_first else forest.aggregate.divisor)
+    error += np.abs(low_sum + start - bias * step)
+    reach += np.abs(start)
+    digit = 2.0 ** (1 - DIGITS[forest.aggregate.precision])
+    if exact:
+        return float((reach / divisor).max(initial=0.0)) * digit * (math.frexp(divisor)[0] != 0.5)
+    if forest.n_outputs < model.n_outputs:  # class 0 has what class 1 lacks to 1, but for rounding
+        error += sum(float(np.abs(tree.values.sum(axis=1) - 1.0).max()) for tree in model.trees)
+    error += digit * (len(forest.trees) + 4) * reach
+    return float((error / divisor).max(initial=0.0))
+
+
+def bound_text(error: float) -> str:
+    """A bound above 0 in few digits, rounded up."""
+    place = math.floor(math.log10(error)) - 2
+    return f"{math.ceil(error / 10.0**place) * 10.0**place:.3g}"
+
+
+def whole_votes(weights: tuple[float, ...], worth: float, whole: tuple[float, ...]) -> bool:
+    """Whether votes of these weights, added in float64, are `whole` ones times `worth`, without rounding."""
+    dyadic = math.frexp(worth)[0] == 0.5
+    return dyadic and all(w * worth == weight for w, weight in zip(whole, weights, strict=True))

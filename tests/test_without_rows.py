@@ -1,0 +1,246 @@
+"""compile without rows: formats from thresholds and ranges, exact for every input that the ranges hold."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+from contract.kind import hard_rows
+from contract.kinds import KINDS
+from models import trained
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, VotingRegressor
+from sklearn.tree import DecisionTreeClassifier
+from typer.testing import CliRunner
+
+import forestc
+from forestc.cli import app
+from forestc.compiler import quantize
+from forestc.data.ranges import ranges_from
+from forestc.errors import ForestcError, OptionError, RowsError
+from forestc.forest.evaluate import evaluate
+from forestc.forest.made_rows import made_rows
+from forestc.forest.numbers import FLOAT32, FLOAT64, Fixed, Ordered
+from forestc.forest.ranges import Range, Ranges
+from forestc.passes.pipeline import run_passes
+from forestc.passes.quantize import Quantize
+
+FOUR = "feature,smallest,largest,step,missing\na,0,10,,no\nb,0.1,10,0.1,no\nc,0,10,,\nd,0,25,1,no\n"
+
+
+@cache
+def iris(depth=None):
+    _, X, y = trained("forest-text-labels")
+    return RandomForestClassifier(10, max_depth=depth, random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "sklearn-forest-text", "sklearn-boosting-text", "sklearn-hist-categories", "sklearn-voting-hard-multi",
+        "xgboost-categories", "lightgbm-text-mixed", "onnx-skl-forest-double", "onnx-lgb-categories",
+        "pipeline-voting", "sklearn-voting-regression",
+    ],
+)  # fmt: skip
+def test_every_input_takes_the_models_own_path(kind):
+    kind = KINDS[kind]()
+    model = forestc.load(kind.source, trust_pickle=True)
+    quantised, (step,) = run_passes(model, [Quantize()], Ranges())
+    rows = np.concatenate([hard_rows(model, kind, 4000).astype(np.float64), made_rows(model, Ranges()).X])
+    wanted, got = evaluate(model, rows), evaluate(quantised, rows)
+    assert (wanted.leaves == got.leaves).all()
+    changed = wanted.index != got.index
+    if step.report["leaves"] == "exact":
+        assert step.promise == "exact" and not changed.any()
+    elif step.bound is not None and wanted.scores.shape == got.scores.shape:
+        assert np.abs(got.scores * quantised.scale - wanted.scores).max() <= step.bound
+    assert changed.mean() < 1e-3
+
+
+@pytest.mark.parametrize("kind", ["forest-missing", "xgboost-missing", "tree-regression"])
+def test_engines_and_check_without_rows(kind, tmp_path):
+    model, X, y = trained(kind)
+    done = forestc.compile(model, None, tmp_path / "out", name="m")
+    result = forestc.check(tmp_path / "out", engines=["netlist", "c"], random_rows=500)
+    assert result.ok and result.vectors["rows"] == done.agreement.rows > 4000
+    assert result.agreement.agreement > 0.9995 and result.agreement == done.agreement
+    assert done.design.last_check()["rows"] == "made rows"
+    assert forestc.check(done.design, X, label=y, engines=["netlist"], random_rows=0).agreement.agreement == 1
+    assert forestc.inspect(done.design.folder)["compiled"]["targets"] == ["c", "verilog"]
+
+
+def test_trees_grown_to_the_end_are_decided_exactly(tmp_path):
+    done = forestc.compile(iris(), None, tmp_path / "out", name="m")
+    assert done.agreement.agreement == 1 and done.agreement.model is None
+    assert done.steps[1].promise == "exact" and done.steps[1].report["leaf_bits"] == 1
+    assert "no rows and no ranges" in done.figures["notes"][0] and "exact" in done.figures["notes"][-1]
+    report = (tmp_path / "out/report.md").read_text()
+    assert "the model's own thresholds" in report and "leaves hold the model's own values" in report
+
+
+def test_two_classes_tie_as_the_model_does():
+    # pure trees, an even number of them: ties of 2 to 2 go to the first class
+    X = np.arange(16.0)[:, np.newaxis]
+    model = RandomForestClassifier(4, random_state=3).fit(X, np.arange(16) // 2 % 2)
+    rows = np.linspace(-1, 17, 5000)[:, np.newaxis]
+    assert (quantize(model).decision.kind, len(np.unique(evaluate(quantize(model), rows).scores))) == ("threshold", 5)
+    assert (evaluate(quantize(model), rows).index == model.predict(rows)).all()
+
+
+def test_ranges_make_words_small_and_stay_exact(tmp_path):
+    path = tmp_path / "ranges.csv"
+    path.write_text(FOUR)
+    for model in (iris(), iris(3), HistGradientBoostingClassifier(max_iter=5).fit(*trained("forest-text-labels")[1:])):
+        done = forestc.compile(model, None, tmp_path / "out", ranges=path, name="m", targets="c")
+        told = done.design.manifest["made"]
+        assert told["rows"]["file"] == "ranges.csv" and told["rows"]["ranges"]["d"]["step"] == 1
+        numbers = {f.name: f.number for f in done.design.forest.features}
+        assert numbers["d"] == Fixed(5) and numbers["b"].bits < numbers["a"].bits
+        assert "in the ranges" in done.steps[1].promise
+        random = np.random.default_rng(0)
+        X = random.random((20000, 4)) * 10
+        X[:, 1], X[:, 3] = 0.1 + random.integers(0, 100, 20000) * 0.1, random.integers(0, 26, 20000)
+        wanted, got = evaluate(done.design.model, X), evaluate(done.design.forest, X)
+        assert (wanted.index == got.index).mean() > 0.9995 and forestc.check(done.design, engines=["c"]).ok
+        assert done.design.forest.features[0].missing is False
+
+
+def test_the_command_line(tmp_path):
+    model, _, _ = trained("xgboost-binary")
+    model.save_model(tmp_path / "m.json")
+    run = CliRunner().invoke
+    done = run(app, ["compile", str(tmp_path / "m.json"), "-o", str(tmp_path / "out"), "--target", "c", "--json"])
+    figures = json.loads(done.stdout)
+    assert figures["notes"][0].startswith("no rows and no ranges") and figures["agreement"] == 1
+    made = json.loads((tmp_path / "out/manifest.json").read_text())["made"]
+    assert made["command"] == "forestc compile m.json --target c -o DIR" and made["rows"]["ranges"] == {}
+    assert json.loads(run(app, ["check", str(tmp_path / "out"), "--json"]).stdout)["differences"]["c"] == 0
+    (tmp_path / "r.json").write_text(json.dumps({str(index): [0, 5000] for index in range(30)}))
+    arguments = ["compile", str(tmp_path / "m.json"), "--ranges", str(tmp_path / "r.json"), "-o", str(tmp_path / "two")]
+    assert run(app, [*arguments, "--target", "c"]).exit_code == 0
+    made = json.loads((tmp_path / "two/manifest.json").read_text())["made"]
+    assert made["command"] == "forestc compile m.json --ranges r.json --target c -o DIR"
+    assert made["options"]["ranges"] == "r.json"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name,smallest\n", "line 1; write a CSV file with the columns feature"),
+        ("feature,smalest,largest\n", "unknown column or key 'smalest'; .*line 1"),
+        (FOUR + "a,0,1,,\n", "'a' is there twice; .*line 6"),
+        (FOUR.replace("c,0,10,,", "c,10,0,,"), "'c': smallest 10 is above largest 0; .*line 4"),
+        (FOUR.replace("c,0,10,,", "c,nan,0,,"), "'c': smallest is NaN; .*line 4"),
+        (FOUR.replace("c,0,10,,", "c,zero,0,,"), "'c': smallest is no number .*zero.*line 4"),
+        (FOUR.replace("c,0,10,,", "c,0,10,-1,"), "'c': step -1; .*line 4"),
+        (FOUR.replace("c,0,10,,", "c,0,10,0,"), "'c': step 0; .*line 4"),
+        (FOUR.replace("c,0,10,,", "c,0,10,,perhaps"), "'c': missing is 'perhaps'; .*line 4"),
+        (FOUR.replace("c,0,10,,", "c,0,10"), "has 3 fields, and the head 5; .*line 4"),
+        (FOUR.replace("c,0,10,,\n", ""), "holds 3 features, and the model takes 4"),
+        ("", "holds no ranges"),
+    ],
+)
+def test_ranges_that_are_refused(tmp_path, text, said):
+    path = tmp_path / "r.csv"
+    path.write_text(text)
+    with pytest.raises(RowsError, match=said):
+        ranges_from(path, forestc.load(iris()))
+
+
+def test_names_that_are_unknown_or_left_out(tmp_path):
+    import pandas
+
+    _, X, y = trained("forest-text-labels")
+    named = RandomForestClassifier(10, random_state=0).fit(pandas.DataFrame(X, columns=["age", "b", "c", "d"]), y)
+    model, some = forestc.load(named), {"b": (0, 1), "c": (0, 1), "d": (0, 1)}
+    with pytest.raises(RowsError, match="the model reads no feature 'aeg'; the ranges; it has no range for: age"):
+        ranges_from({**some, "aeg": (0, 1)}, model)
+    with pytest.raises(RowsError, match="'age' is missing"):
+        ranges_from(some, model)
+    with pytest.raises(RowsError, match="'b' has no smallest and largest value"):
+        ranges_from({**some, "b": 3}, model)
+    (tmp_path / "r.json").write_text('{"age": [0, 1],\n "b": }')
+    with pytest.raises(RowsError, match=r"no readable JSON; .*line 2"):
+        ranges_from(tmp_path / "r.json", model)
+    (tmp_path / "r.json").write_text('{"age": [0, 1], "age": [0, 1]}')
+    with pytest.raises(RowsError, match="'age' is there twice"):
+        ranges_from(tmp_path / "r.json", model)
+    with pytest.raises(RowsError, match="can't be read"):
+        ranges_from(tmp_path / "none.json", model)
+    boosted = forestc.load(trained("boosting-binary")[0])
+    with pytest.raises(RowsError, match="takes no missing values of it"):
+        ranges_from({str(i): {"missing": True} for i in range(30)}, boosted)
+    categories = KINDS["xgboost-categories"]()
+    forest = forestc.load(categories.source)
+    with pytest.raises(RowsError, match="is a category"):
+        ranges_from({str(column): (0, 3) for column in range(forest.columns)}, forest)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"passes": "simplify,share-thresholds,quantize"}, "share-thresholds needs rows"),
+        ({"passes": "quantize,prune-splits{keep=decisions}"}, "prune-splits needs rows"),
+        ({"passes": "quantize{fit=true}"}, "quantize.fit=true. needs rows"),
+        ({"scores": 0.01}, "leaf bits that keep scores are chosen on rows"),
+        ({"label": [1]}, "label is for rows, and there are none"),
+        ({"held_out": 0.2}, "held_out is for rows, and there are none"),
+        ({"passes": "quantize{input_bits=6}"}, "no fixed-point number of 6 bits says the same of every value of 'x0'"),
+        ({"passes": 'quantize{formats={"x2":"uint8"}}'}, "uint8 does not say the same of every value of 'x2'"),
+    ],
+)
+def test_what_needs_rows_is_refused(tmp_path, monkeypatch, options, said):
+    if "x" not in said[-5:]:
+        monkeypatch.setattr("forestc.passes.simplify.Simplify.run", lambda *_: pytest.fail("a pass has run"))
+    with pytest.raises(OptionError, match=said):
+        forestc.compile(iris(), None, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_rows_and_ranges_are_not_both_given(tmp_path):
+    model, X, _ = trained("forest-text-labels")
+    with pytest.raises(OptionError, match="both rows and ranges"):
+        forestc.compile(model, X, tmp_path / "out", ranges={"0": (0, 1)})
+    forestc.compile(model, X, tmp_path / "out", name="m", targets="c")
+    with pytest.raises(ForestcError, match="no rows to check on"):
+        forestc.check(tmp_path / "out")
+
+
+def test_formats_by_hand_and_options():
+    hand = {f"x{i}": {"smallest": 0, "largest": 200, "whole": True, "missing": False} for i in range(4)}
+    model = iris()
+    forest = quantize(model, ranges=hand, passes='quantize{formats={"x0":"uint8"}}')
+    assert forest.features[0].number == Fixed(8)
+    assert all(f.number == Ordered(32) for f in quantize(model, passes="quantize{input=ordered}").features)
+    assert not any(f.missing for f in quantize(model, passes="simplify,quantize{missing=never},simplify").features)
+    assert quantize(iris(3), passes="quantize{leaf_bits=4}").scale > quantize(iris(3)).scale
+
+
+@pytest.mark.parametrize("raw", [FLOAT32, FLOAT64])
+def test_thresholds_of_stepped_values_keep_their_sides(raw):
+    values = Range(-1.0, 2.0, 0.1)
+    grid = np.array([-1.0 + n * 0.1 for n in range(31)])
+    grid = grid.astype(np.float32).astype(np.float64) if raw == FLOAT32 else grid
+    thresholds = np.concatenate([grid[1:], np.nextafter(grid[1:-1], 9), grid[1:] - 0.03])
+    thresholds = thresholds.astype(np.float32).astype(np.float64) if raw == FLOAT32 else thresholds
+    low, high = values.around(thresholds, raw)
+    for t, below, above in zip(thresholds, low, high, strict=True):
+        assert below < t and above > below
+        assert grid[grid < t].max() <= below and grid[grid >= t].min(initial=np.inf) >= above
+
+
+def test_a_model_that_asks_nothing_and_one_of_huge_numbers():
+    X = 1.7e308 * np.linspace(-1, 1, 40)[:, np.newaxis]
+    assert evaluate(quantize(DecisionTreeClassifier().fit(np.zeros((4, 2)), [1, 1, 0, 1])), np.ones((3, 2))).index.all()
+    model = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=2).fit(X, np.arange(40) % 3 > 0)
+    rows = np.concatenate([X, [[np.inf], [-np.inf], [0.0], [np.nan], [5e-324]]])
+    assert (evaluate(quantize(model), rows).index == (model.predict(rows) == True)).all()  # noqa: E712
+
+
+def test_a_vote_of_a_regression_that_starts_from_a_bias():
+    _, X, y = trained("forest-regression")
+    members = [("a", trained("boosting-regression")[0]), ("b", trained("tree-regression")[0])]
+    model = VotingRegressor(members).fit(X, y)
+    spread = float(np.ptp(model.predict(X)))
+    assert np.abs(evaluate(quantize(model, X), X).values[:, 0] - model.predict(X)).max() < 0.01 * spread
