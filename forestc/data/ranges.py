@@ -35,8 +35,8 @@ YES_OR_NO = {"yes": True, "no": False, "true": True, "false": False}
 FORM = "write a CSV file with the columns feature, smallest, largest, and if need be step, whole and missing; or JSON"
 PYTHON = "the ranges"
 NOTHING_KNOWN = (
-    "no rows and no ranges: number formats come from the model's own thresholds, for every value; ranges make them "
-    "smaller"
+    "no rows and no ranges: number formats come from the model's own thresholds, for every value; ranges with steps "
+    "make them smaller"
 )
 
 
