@@ -45,6 +45,7 @@ class FlatTrees:
     deepest: int
 
 
+FEW = 10_000  # rows times trees that Python goes through in the time that the kernel takes to compile
 _FIELDS = {  # of a node, in one cache line: what a visit reads and writes
     "threshold": np.float64, "low": np.float64, "high": np.float64, "count": np.int64, "left": np.int32,
     "right": np.int32, "feature": np.int32, "set_start": np.int32, "set_end": np.int32, "missing_left": np.uint8,
@@ -123,7 +124,11 @@ class BoundsUpdate:
             begin,
             end,
         )
-        share_out(len(trees.roots), lambda first, last: _arrange(*whole, first, last))
+        if columns.shape[1] * len(trees.roots) <= FEW:
+            python = getattr(_arrange, "py_func", _arrange)
+            python(*whole[:3], self._nodes.view(np.recarray), *whole[4:], 0, len(trees.roots))
+        else:
+            share_out(len(trees.roots), lambda first, last: _arrange(*whole, first, last))
         return index
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
 
+from forestc.algorithms import node_bounds
 from forestc.algorithms.node_bounds import BoundsUpdate, reached
 from forestc.algorithms.node_tails import Tails
 from forestc.forest.evaluate import encode, evaluate
@@ -44,9 +45,15 @@ def visits(forest, x):
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.fixture(params=[0, node_bounds.FEW], ids=["compiled", "python"])
+def either(request, monkeypatch):
+    """By the kernel, or by the same in Python, as for few rows."""
+    monkeypatch.setattr(node_bounds, "FEW", request.param)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 10**6), st.booleans(), st.sampled_from([0.0, 0.1, 0.45]))
-def test_every_node_s_rows(seed, some, share):
+def test_every_node_s_rows(either, seed, some, share):
     forest = random_forest(seed, False)
     x = encode(forest, troublesome_rows(forest, seed, 70))
     trees = flat_trees(forest)
