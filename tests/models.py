@@ -24,29 +24,30 @@ from forestc.forest.ir import Forest
 
 BINARY, MULTI, REGRESSION = load_breast_cancer, load_digits, load_diabetes
 XGB = {"max_depth": 4, "n_estimators": 20, "random_state": 0}
+FEW = 8  # trees where each is large, or where there are so many for each class
 
 
 def _kinds() -> dict[str, tuple[Callable[[], Any], Callable[..., Any]]]:
     kinds: dict[str, tuple[Callable[[], Any], Callable[..., Any]]] = {
         "xgboost-binary": (lambda: xgboost.XGBClassifier(**XGB), BINARY),
-        "xgboost-multi": (lambda: xgboost.XGBClassifier(**XGB), MULTI),
+        "xgboost-multi": (lambda: xgboost.XGBClassifier(**{**XGB, "n_estimators": FEW}), MULTI),
         "xgboost-regression": (lambda: xgboost.XGBRegressor(**XGB), REGRESSION),
         "xgboost-forest": (lambda: xgboost.XGBRFClassifier(max_depth=5, n_estimators=20, random_state=0), BINARY),
         "xgboost-logistic": (lambda: xgboost.XGBRegressor(objective="reg:logistic", **XGB), BINARY),
         "tree-regression": (lambda: DecisionTreeRegressor(random_state=0), REGRESSION),
         "extra-tree-regression": (lambda: ExtraTreeRegressor(random_state=0), REGRESSION),
-        "forest-regression": (lambda: RandomForestRegressor(20, random_state=0), REGRESSION),
-        "extra-trees-regression": (lambda: ExtraTreesRegressor(20, random_state=0), REGRESSION),
-        "boosting-regression": (lambda: GradientBoostingRegressor(random_state=0), REGRESSION),
-        "boosting-huber": (lambda: GradientBoostingRegressor(loss="huber", random_state=0), REGRESSION),
+        "forest-regression": (lambda: RandomForestRegressor(FEW, random_state=0), REGRESSION),
+        "extra-trees-regression": (lambda: ExtraTreesRegressor(FEW, random_state=0), REGRESSION),
+        "boosting-regression": (lambda: GradientBoostingRegressor(n_estimators=25, random_state=0), REGRESSION),
+        "boosting-huber": (lambda: GradientBoostingRegressor(loss="huber", n_estimators=25, random_state=0), REGRESSION),
     }
-    for name, data in (("binary", BINARY), ("multi", MULTI)):
+    for name, data, trees in (("binary", BINARY, 20), ("multi", MULTI, FEW)):
         kinds |= {
             f"tree-{name}": (lambda: DecisionTreeClassifier(random_state=0), data),
             f"extra-tree-{name}": (lambda: ExtraTreeClassifier(random_state=0), data),
-            f"forest-{name}": (lambda: RandomForestClassifier(20, random_state=0), data),
-            f"extra-trees-{name}": (lambda: ExtraTreesClassifier(20, random_state=0), data),
-            f"boosting-{name}": (lambda: GradientBoostingClassifier(n_estimators=12, random_state=0), data),
+            f"forest-{name}": (lambda trees=trees: RandomForestClassifier(trees, random_state=0), data),
+            f"extra-trees-{name}": (lambda trees=trees: ExtraTreesClassifier(trees, random_state=0), data),
+            f"boosting-{name}": (lambda: GradientBoostingClassifier(n_estimators=FEW, random_state=0), data),
         }
     kinds["boosting-exponential"] = (
         lambda: GradientBoostingClassifier(loss="exponential", n_estimators=12, random_state=0),
