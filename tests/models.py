@@ -39,7 +39,10 @@ def _kinds() -> dict[str, tuple[Callable[[], Any], Callable[..., Any]]]:
         "forest-regression": (lambda: RandomForestRegressor(FEW, random_state=0), REGRESSION),
         "extra-trees-regression": (lambda: ExtraTreesRegressor(FEW, random_state=0), REGRESSION),
         "boosting-regression": (lambda: GradientBoostingRegressor(n_estimators=25, random_state=0), REGRESSION),
-        "boosting-huber": (lambda: GradientBoostingRegressor(loss="huber", n_estimators=25, random_state=0), REGRESSION),
+        "boosting-huber": (
+            lambda: GradientBoostingRegressor(loss="huber", n_estimators=25, random_state=0),
+            REGRESSION,
+        ),
     }
     for name, data, trees in (("binary", BINARY, 20), ("multi", MULTI, FEW)):
         kinds |= {

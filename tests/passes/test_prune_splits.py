@@ -38,7 +38,9 @@ def test_no_decision_of_the_rows_changes(kind):
     spec = "simplify,quantize{leaf_bits=6,tolerance=1},prune-splits{keep=decisions,copies=2},simplify"
     forest, steps = run_passes(load(model), passes_from(spec), rows)
     assert steps[2].guarantee == "exact-on-data" and steps[2].change == 0
-    assert steps[2].report["scores"] == ("log odds" if isinstance(model, xgboost.XGBClassifier) else "tell classes apart, no more")
+    assert steps[2].report["scores"] == (
+        "log odds" if isinstance(model, xgboost.XGBClassifier) else "tell classes apart, no more"
+    )
     before, after = steps[2].report["splits"]
     assert after < before and steps[2].report["cost"][1] < steps[2].report["cost"][0]
     kept, _ = run_passes(load(model), passes_from("simplify,quantize{leaf_bits=6,tolerance=1},simplify"), rows)
