@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from models import trained
 from random_forests import random_forest
+from sklearn.base import clone
 
 import forestc
 from forestc.backends import verilog
@@ -28,6 +29,8 @@ KINDS = ("xgboost-binary", "xgboost-multi", "forest-multi", "forest-missing", "b
 @cache
 def quantised(kind):
     model, X, y = trained(kind)
+    if kind == "forest-multi":
+        model = clone(model).set_params(max_depth=6).fit(X, y)
     return forestc.quantize(model, X, y)
 
 
