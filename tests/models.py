@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xgboost
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -83,6 +84,14 @@ def trained(kind: str) -> tuple[Any, NDArray[Any], NDArray[Any]]:
     make, data = KINDS[kind]
     X, y = data(return_X_y=True)
     return make().fit(X, y), X, y
+
+
+def whole(kind: str) -> tuple[Any, NDArray[Any], NDArray[Any]]:
+    """(fitted model, rows, labels) of at least 20 trees, or rounds, where a kind has several: what benchmarks take."""
+    model, X, y = trained(kind)
+    if getattr(model, "n_estimators", 20) >= 20:
+        return model, X, y
+    return clone(model).set_params(n_estimators=20).fit(X, y), X, y
 
 
 def rows_near_thresholds(forest: Forest, X: NDArray[Any], count: int, seed: int = 0) -> NDArray[np.float32]:

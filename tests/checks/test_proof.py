@@ -54,6 +54,14 @@ def test_compiled_models_are_proved(kind, latency):
     assert sum(part.asked for part in proof.parts) >= len(forest.trees) + 2
 
 
+@pytest.mark.slow
+def test_200_trees_are_proved():
+    model, X, y = trained("xgboost-multi")
+    forest = forestc.quantize(clone(model).set_params(n_estimators=20).fit(X, y), X, y)
+    assert len(forest.trees) == 200
+    assert both(forest, *lower_with_witness(forest, LoweringOptions(latency=3, outputs="both"))).proved
+
+
 def test_random_forests_are_proved():
     """Sets, categories, missing values, several targets, votes: whatever the generator makes."""
     seen = set()
@@ -123,11 +131,12 @@ def other_netlists(netlist, random, count):
         yield net, replace(netlist, cells=(*netlist.cells[:net], other, *netlist.cells[net + 1 :]))
 
 
+@pytest.mark.parametrize("count", [25, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["xgboost-binary", "xgboost-multi"])
-def test_a_netlist_with_a_planted_error_is_refuted(kind):
+def test_a_netlist_with_a_planted_error_is_refuted(kind, count):
     forest = quantised(kind)
     netlist, witness = lower_with_witness(forest, LoweringOptions(outputs="both", latency=2))
-    for net, other in other_netlists(netlist, Random(1), 25):
+    for net, other in other_netlists(netlist, Random(1), count):
         proof = prove_netlist(forest, other, witness)
         assert not proof.proved, (net, netlist.cells[net], other.cells[net])
 
