@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 from models import trained
+from sklearn.base import clone
 
 import forestc
 from forestc.cli import main
@@ -22,6 +23,7 @@ from forestc.toolchain import nextpnr, yosys
 def designs(tmp_path_factory):
     """A small forest, combinational and with two registers."""
     model, X, y = trained("forest-text-labels")
+    model = clone(model).set_params(n_estimators=5).fit(X, y)
     folder = tmp_path_factory.mktemp("synth")
     return {
         latency: forestc.compile(
