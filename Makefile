@@ -1,4 +1,5 @@
-# make demo: compile two shipped models and check what was written.   make test: lint, types, all tests.
+# make demo: compile two shipped models and check what was written.   make test: lint, types, tests.
+# make slow: all tests, those too that show on many rows, examples and large models what others show on few.
 # Both create .venv and install what they need from this project's own files.
 
 PYTHON ?= python3
@@ -7,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo test lint types unit bench fuzz clean
+.PHONY: demo test lint types unit slow bench fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py out
@@ -25,9 +26,12 @@ types: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
+slow: $(STAMP)
+	FORESTC_EXAMPLES=5 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "slow or not slow" -o timeout=3600
+
 # The measured comparisons; PEERS names a folder of NAME.json with NAME.npz to add, DATA one of NAME.csv.gz, CONIFER an
 # interpreter that has conifer. A few hours.
-bench: $(STAMP)
+bench: $(STAMP) slow
 	mkdir -p out
 	$(BIN)/python benchmarks/compile_scale.py
 	$(BIN)/python benchmarks/simulation.py

@@ -18,7 +18,7 @@ from tools import arguments, show
 import forestc
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from models import KINDS, rows_near_thresholds, trained
+from models import KINDS, rows_near_thresholds, whole
 
 
 def margins(kind, model, rows):
@@ -66,7 +66,7 @@ def main() -> None:
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for kind in sorted(k for k in KINDS if options.only in k):
-        model, X, y = trained(kind)
+        model, X, y = whole(kind)
         near = rows_near_thresholds(forestc.load(model), X, options.rows)
         with tempfile.TemporaryDirectory() as scratch:
             found = engines(model, X, y, near, Path(scratch), options.icarus_rows)

@@ -14,6 +14,7 @@ import io
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -31,16 +32,18 @@ from forestc.forest.text import parse_forest
 from forestc.hls4ml_layer import input_format, on_grid, prepare, register
 
 
-def trained() -> tuple[onnx.ModelProto, np.ndarray, np.ndarray]:
+def trained(
+    layers: tuple[int, int] = (32, 16), trees: int = 30, depth: int = 8
+) -> tuple[onnx.ModelProto, np.ndarray, np.ndarray]:
     """The graph (Gemm, Relu, Gemm, Relu, TreeEnsembleClassifier, ZipMap), test rows and their classes."""
     X, y = load_digits(return_X_y=True)
     X = (X / 16).astype(np.float32)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=0)
-    network = MLPClassifier((32, 16), learning_rate_init=0.01, max_iter=200, random_state=0).fit(X_train, y_train)
+    network = MLPClassifier(layers, learning_rate_init=0.01, max_iter=200, random_state=0).fit(X_train, y_train)
     hidden = X_train
     for weights, bias in zip(network.coefs_[:2], network.intercepts_[:2], strict=True):
         hidden = np.maximum(hidden @ weights + bias, 0).astype(np.float32)
-    forest = RandomForestClassifier(30, max_depth=8, random_state=0).fit(hidden, y_train)
+    forest = RandomForestClassifier(trees, max_depth=depth, random_state=0).fit(hidden, y_train)
     trees = to_onnx(forest, hidden[:1]).graph  # TreeEnsembleClassifier and what the converter puts around it
     nodes, constants, last = [], list(trees.initializer), "pixels"
     for place in range(2):
@@ -56,11 +59,13 @@ def trained() -> tuple[onnx.ModelProto, np.ndarray, np.ndarray]:
     return helper.make_model(graph, opset_imports=opsets, ir_version=9), X_test, y_test
 
 
-def run(folder: Path, backend: str = "Vitis", precision: str = "fixed<24,10>", **options: str) -> dict[str, float]:
-    """Compiles the graph with hls4ml and compares it. Returns what is printed."""
+def run(
+    folder: Path, backend: str = "Vitis", precision: str = "fixed<24,10>", sizes: tuple[Any, ...] = (), **options: str
+) -> dict[str, float]:
+    """Compiles the graph with hls4ml and compares it. Returns what is printed. sizes: what `trained` takes."""
     import hls4ml
 
-    model, X, y = trained()
+    model, X, y = trained(*sizes)
     register()
     prepared = prepare(model)
     with contextlib.redirect_stdout(io.StringIO()):  # hls4ml tells much

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xgboost
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -24,29 +25,33 @@ from forestc.forest.ir import Forest
 
 BINARY, MULTI, REGRESSION = load_breast_cancer, load_digits, load_diabetes
 XGB = {"max_depth": 4, "n_estimators": 20, "random_state": 0}
+FEW = 8  # trees where each is large, or where there are so many for each class
 
 
 def _kinds() -> dict[str, tuple[Callable[[], Any], Callable[..., Any]]]:
     kinds: dict[str, tuple[Callable[[], Any], Callable[..., Any]]] = {
         "xgboost-binary": (lambda: xgboost.XGBClassifier(**XGB), BINARY),
-        "xgboost-multi": (lambda: xgboost.XGBClassifier(**XGB), MULTI),
+        "xgboost-multi": (lambda: xgboost.XGBClassifier(**{**XGB, "n_estimators": FEW}), MULTI),
         "xgboost-regression": (lambda: xgboost.XGBRegressor(**XGB), REGRESSION),
         "xgboost-forest": (lambda: xgboost.XGBRFClassifier(max_depth=5, n_estimators=20, random_state=0), BINARY),
         "xgboost-logistic": (lambda: xgboost.XGBRegressor(objective="reg:logistic", **XGB), BINARY),
         "tree-regression": (lambda: DecisionTreeRegressor(random_state=0), REGRESSION),
         "extra-tree-regression": (lambda: ExtraTreeRegressor(random_state=0), REGRESSION),
-        "forest-regression": (lambda: RandomForestRegressor(20, random_state=0), REGRESSION),
-        "extra-trees-regression": (lambda: ExtraTreesRegressor(20, random_state=0), REGRESSION),
-        "boosting-regression": (lambda: GradientBoostingRegressor(random_state=0), REGRESSION),
-        "boosting-huber": (lambda: GradientBoostingRegressor(loss="huber", random_state=0), REGRESSION),
+        "forest-regression": (lambda: RandomForestRegressor(FEW, random_state=0), REGRESSION),
+        "extra-trees-regression": (lambda: ExtraTreesRegressor(FEW, random_state=0), REGRESSION),
+        "boosting-regression": (lambda: GradientBoostingRegressor(n_estimators=25, random_state=0), REGRESSION),
+        "boosting-huber": (
+            lambda: GradientBoostingRegressor(loss="huber", n_estimators=25, random_state=0),
+            REGRESSION,
+        ),
     }
-    for name, data in (("binary", BINARY), ("multi", MULTI)):
+    for name, data, trees in (("binary", BINARY, 20), ("multi", MULTI, FEW)):
         kinds |= {
             f"tree-{name}": (lambda: DecisionTreeClassifier(random_state=0), data),
             f"extra-tree-{name}": (lambda: ExtraTreeClassifier(random_state=0), data),
-            f"forest-{name}": (lambda: RandomForestClassifier(20, random_state=0), data),
-            f"extra-trees-{name}": (lambda: ExtraTreesClassifier(20, random_state=0), data),
-            f"boosting-{name}": (lambda: GradientBoostingClassifier(n_estimators=12, random_state=0), data),
+            f"forest-{name}": (lambda trees=trees: RandomForestClassifier(trees, random_state=0), data),
+            f"extra-trees-{name}": (lambda trees=trees: ExtraTreesClassifier(trees, random_state=0), data),
+            f"boosting-{name}": (lambda: GradientBoostingClassifier(n_estimators=FEW, random_state=0), data),
         }
     kinds["boosting-exponential"] = (
         lambda: GradientBoostingClassifier(loss="exponential", n_estimators=12, random_state=0),
@@ -79,6 +84,14 @@ def trained(kind: str) -> tuple[Any, NDArray[Any], NDArray[Any]]:
     make, data = KINDS[kind]
     X, y = data(return_X_y=True)
     return make().fit(X, y), X, y
+
+
+def whole(kind: str) -> tuple[Any, NDArray[Any], NDArray[Any]]:
+    """(fitted model, rows, labels) of at least 20 trees, or rounds, where a kind has several: what benchmarks take."""
+    model, X, y = trained(kind)
+    if getattr(model, "n_estimators", 20) >= 20:
+        return model, X, y
+    return clone(model).set_params(n_estimators=20).fit(X, y), X, y
 
 
 def rows_near_thresholds(forest: Forest, X: NDArray[Any], count: int, seed: int = 0) -> NDArray[np.float32]:

@@ -108,7 +108,7 @@ def test_what_does_not_fit_after_all_is_one_line(tmp_path, need_tool, monkeypatc
     monkeypatch.setattr(synthesis_module, "DEVICES", nextpnr.DEVICES)
     monkeypatch.setitem(synthesis_module.CAPACITY, "ice40-lp384", 384)
     model, X, y = trained("forest-multi")
-    model = RandomForestClassifier(4, max_depth=6, random_state=0).fit(X, y)
+    model = RandomForestClassifier(3, max_depth=5, random_state=0).fit(X, y)
     design = forestc.compile(model, X, tmp_path / "out", label=y, latency=1, targets="verilog").design
     with pytest.raises(ToolError) as caught:
         forestc.synth(design, "ice40-lp384", native=True, try_anyway=True)

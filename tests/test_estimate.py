@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 from models import trained
 from random_forests import random_forest
+from sklearn.base import clone
 
 import forestc
 from forestc import estimate as module
@@ -30,6 +31,7 @@ def netlist_of(kind, latency, passes=None):
 @pytest.fixture(scope="module")
 def design(tmp_path_factory):
     model, X, y = trained("xgboost-binary")
+    model = clone(model).set_params(n_estimators=6).fit(X, y)
     out = tmp_path_factory.mktemp("estimate") / "out"
     return forestc.compile(model, X, out, label=y, latency=2, targets=["verilog"], name="m").design
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -120,15 +122,28 @@ int main() {{
     assert np.array_equal(got[:, :, 0], wanted) and np.array_equal(got[:, :, 1], wanted)
 
 
+@pytest.fixture
+def quick_compiler(tmp_path_factory, monkeypatch):
+    """A g++ that does not optimise, before the one that hls4ml's script would call with -O3."""
+    folder = tmp_path_factory.mktemp("bin")
+    (folder / "g++").write_text(f'#!/bin/sh\nexec {shutil.which("g++")} "$@" -O0\n')
+    (folder / "g++").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+SMALL = ((12, 8), 6, 5)  # outputs of the layers, trees, their depth
+
+
+@pytest.mark.parametrize("sizes", [SMALL, pytest.param((), marks=pytest.mark.slow)], ids=["small", "whole"])
 @pytest.mark.parametrize(
     ("backend", "precision", "io_type"),
     [("Vitis", "fixed<24,10>", "io_parallel"), ("Vivado", "fixed<12,6>", "io_stream")],
 )
-def test_a_network_that_feeds_a_forest(tmp_path, backend, precision, io_type):
+def test_a_network_that_feeds_a_forest(tmp_path, quick_compiler, backend, precision, io_type, sizes):
     spec = importlib.util.spec_from_file_location("hls4ml_forest", EXAMPLE)
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
-    figures = example.run(tmp_path, backend, precision, io_type=io_type)
+    figures = example.run(tmp_path, backend, precision, sizes, io_type=io_type)
     assert figures["rows"] == 719
     assert figures["forest layer against forestc's evaluator, differences"] == 0
     assert figures["equal classes on hls4ml's own features"] == 1
@@ -194,7 +209,7 @@ def test_what_can_not_be_prepared_is_refused_by_name(iris_trees, monkeypatch):
 
 
 @pytest.mark.parametrize("bare", [False, True])
-def test_small_projects(tmp_path, iris_trees, bare):
+def test_small_projects(tmp_path, quick_compiler, iris_trees, bare):
     """Scores as fixed-point numbers; and a tree operator that is the graph's end, without `prepare`."""
     import hls4ml
     import onnxruntime

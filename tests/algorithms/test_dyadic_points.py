@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -35,7 +36,7 @@ def best_by_force(low, high, count, top):
     raise AssertionError
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=examples(100), deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(-48, 48), st.integers(1, 9)), min_size=1, max_size=8))
 def test_the_fewest_digits(drawn):
     low = np.array([a for a, _ in drawn]) / 4
@@ -72,7 +73,7 @@ def test_many_intervals(seed):
 EXTREMES = [0.0, 5e-324, 1e-310, 1e-30, 1e-9, 1.0, 3.0, 1e9, 9.007e15, 1e30, 1e308, np.inf]
 
 
-@settings(max_examples=2000, deadline=None, derandomize=True)
+@settings(max_examples=examples(300), deadline=None, derandomize=True)
 @given(st.lists(st.tuples(*[st.sampled_from([*EXTREMES, *(-x for x in EXTREMES)])] * 2), min_size=1, max_size=6))
 def test_no_size_of_numbers_breaks_an_interval(ends):
     pairs = [sorted(pair) for pair in ends if pair[0] != pair[1]]

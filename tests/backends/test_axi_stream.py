@@ -32,7 +32,7 @@ from forestc.lowering.trees import LoweringOptions, lower
 from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler
 from forestc.toolchain.run import run_tool
 from forestc.toolchain.verilator import find_verilator
-from forestc.toolchain.yosys import find_yosys
+from forestc.toolchain.yosys import need_yosys
 
 FOREST = random_forest(5, True)
 VECTORS = 3000
@@ -147,8 +147,8 @@ def test_lint_is_clean(need_tool, tmp_path, latency, outputs, options):
         ["iverilog", "-g2005", "-Wall", "-o", os.devnull, *files], cwd=tmp_path, capture_output=True, check=True
     )
     assert done.stdout + done.stderr == b""
-    verilator, yosys = find_verilator(), find_yosys()
-    assert verilator is not None and yosys is not None
+    verilator, yosys = find_verilator(), need_yosys()
+    assert verilator is not None
     env = {**os.environ, "VERILATOR_ROOT": str(verilator.root)}
     lint = [verilator.binary, "--lint-only", "-Wall", "--language", "1364-2005", "--top-module", "random5_axis", *files]
     run_tool(lint, tmp_path, env=env)

@@ -12,6 +12,7 @@ from random_forests import random_forest
 
 import forestc
 from forestc.backends import verilog
+from forestc.forest.builder import changed
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.toolchain.verilator import find_verilator
 from forestc.toolchain.yosys import run_yosys
@@ -53,9 +54,10 @@ def lint(folder, files, need_tool):
 
 def test_trained_models(tmp_path, need_tool):
     files = []
-    for place, kind in enumerate(KINDS):
+    for place, kind in enumerate(kind for kind in KINDS if not kind.startswith("extra")):  # written as other trees are
         model, X, y = trained(kind)
         forest = forestc.quantize(model, X, None if y.dtype.kind in "OU" else y)
+        forest = changed(forest, trees=forest.trees[: max(3, forest.n_outputs)])  # more are more of the same lines
         files.append(written(forest, tmp_path, f"kind{place}", place % 4))
     lint(tmp_path, files, need_tool)
 

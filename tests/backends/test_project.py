@@ -16,7 +16,7 @@ from forestc.backends.names import identifier
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.toolchain.nextpnr import find_nextpnr
 from forestc.toolchain.run import run_tool
-from forestc.toolchain.yosys import find_yosys
+from forestc.toolchain.yosys import need_yosys
 
 HOSTILE = '"]; exec rm -rf / ; # [quit] $x {'
 
@@ -123,8 +123,8 @@ def test_quartus_script(tmp_path, latency):
 
 def test_yosys_script_makes_a_netlist_that_nextpnr_places(tmp_path):
     script = written(tmp_path, 2).path("yosys")
-    yosys, nextpnr = find_yosys(), find_nextpnr("ecp5")
-    assert yosys and nextpnr
+    yosys, nextpnr = need_yosys(), find_nextpnr("ecp5")
+    assert nextpnr
     told = run_tool([*yosys, "-s", script.name], script.parent).decode()
     assert "LUT4" in told
     (line,) = [line for line in script.read_text().splitlines() if "nextpnr-ecp5 " in line]

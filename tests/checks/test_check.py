@@ -9,6 +9,7 @@ import shutil
 import numpy as np
 import pytest
 from models import trained
+from sklearn.base import clone
 
 import forestc
 from forestc.backends.axi_stream import StreamOptions
@@ -26,6 +27,7 @@ ALL = [name for name in ENGINES if name != "words"]  # the design has no stream,
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
     model, X, y = trained("xgboost-binary")
+    model = clone(model).set_params(n_estimators=6).fit(X, y)  # small, as all engines compile it again and again
     out = tmp_path_factory.mktemp("compiled") / "design"
     forestc.compile(model, X[:400], out, label=y[:400], latency=2, outputs="both", name="ill", targets=TARGETS)
     return out

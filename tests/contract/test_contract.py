@@ -8,11 +8,15 @@ from contract.kinds import KINDS
 
 from forestc.forest.text import parse_forest, print_forest
 
-ROWS = 100_000
-
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_leaves_scores_and_decisions_equal_the_library(kind):
-    forest = assert_agrees(KINDS[kind](), ROWS)
+    forest = assert_agrees(KINDS[kind](), 10_000)
     text = print_forest(forest)
     assert print_forest(parse_forest(text)) == text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_on_many_rows(kind):
+    assert_agrees(KINDS[kind](), 100_000, seed=1)

@@ -9,6 +9,7 @@ from typing import Any
 import catboost
 import numpy as np
 from contract.kind import Trained, hard_rows
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,7 +47,7 @@ def data(random: np.random.Generator, special: bool) -> Any:
     return X.astype(np.float32), (np.nan_to_num(X[:, 0]) > 0) + random.random(n)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(50), deadline=None, derandomize=True)
 @given(options, st.integers(0, 2**32 - 1), st.booleans(), st.booleans(), st.sampled_from([np.float32, np.float64]))
 def test_random_models(params: dict[str, Any], seed: int, special: bool, from_file: bool, dtype: type) -> None:
     random = np.random.default_rng(seed)

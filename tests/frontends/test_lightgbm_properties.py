@@ -10,6 +10,7 @@ from typing import Any
 import lightgbm
 import numpy as np
 from contract.kind import Trained, hard_rows
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,7 +59,7 @@ def data(random: np.random.Generator, special: bool) -> Any:
     return X, np.nan_to_num((X[:, 0] > 0) + np.sin(np.clip(X[:, 3], 0, 60)) / 3 + random.random(n) / 4)
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=examples(50), deadline=None, derandomize=True)
 @given(options, st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from(["", "", "txt", "json"]))
 def test_random_models(params: dict[str, Any], seed: int, special: bool, form: str) -> None:
     random = np.random.default_rng(seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx_models
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx_models import (
@@ -25,7 +26,7 @@ from forestc import load
 from forestc.errors import ModelError
 from forestc.forest.evaluate import evaluate
 
-CHEAP = settings(max_examples=400, derandomize=True, deadline=None)
+CHEAP = settings(max_examples=examples(80), derandomize=True, deadline=None)
 # What onnxruntime's transforms are allowed to differ by, for they are not these functions rounded: its softmax adds
 # float32 powers in order, its logistic function mirrors 1 - f(-s), which is off by half a last place of 1.
 ALLOWED = {

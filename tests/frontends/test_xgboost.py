@@ -282,7 +282,7 @@ def test_more_classes_than_trees_are_refused():
     root = json.loads(model.get_booster().save_raw("json"))
     root["learner"]["learner_model_param"]["num_class"] = "65536"
     root["learner"]["learner_model_param"]["base_score"] = "5E-1"
-    with pytest.raises(ModelError, match="200 trees and 200 entries in tree_info for 65536 outputs"):
+    with pytest.raises(ModelError, match="80 trees and 80 entries in tree_info for 65536 outputs"):
         read_json(json.dumps(root).encode(), "m.json")
 
 

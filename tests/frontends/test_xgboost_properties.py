@@ -9,6 +9,7 @@ import numpy as np
 import xgboost
 from contract.agree import assert_agrees
 from contract.kind import Trained
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,7 +42,7 @@ options = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=examples(50), deadline=None, derandomize=True)
 @given(options, st.integers(0, 2**31), st.booleans(), st.sampled_from(["", "json", "ubj"]), st.integers(1, 3))
 def test_random_models(params, seed, coded, form, targets):
     random = np.random.default_rng(seed)

@@ -1,14 +1,17 @@
-"""Programs that are kept: the same content takes them, any other makes them anew."""
+"""Programs that are kept: the same content takes them, any other makes them anew; packaged ones are prepared once."""
 
 from __future__ import annotations
 
 import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import forestc.toolchain.kept as kept_module
 from forestc.toolchain.kept import kept
+from forestc.toolchain.packaged import prepare
 
 
 @pytest.fixture
@@ -75,3 +78,25 @@ def test_what_was_not_used_for_longest_makes_room(made, tmp_path, monkeypatch):
     assert len(calls) == 3
     kept(["b"], tmp_path / "x", make)
     assert len(calls) == 4
+
+
+def test_one_process_prepares_a_packaged_program(tmp_path, monkeypatch):
+    monkeypatch.setenv("YOWASP_CACHE_DIR", str(tmp_path))
+    run = """
+import pathlib, sys, time
+with open("log.txt", "a") as log:
+    log.write(sys.argv[-1])
+time.sleep(0.1)
+pathlib.Path("wasm").mkdir()
+pathlib.Path("wasm/code").touch()
+"""
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda _: prepare.__wrapped__("tool", (sys.executable, "-c", run)), range(3)))
+    assert (tmp_path / "tool" / "log.txt").read_text() == "-V"
+
+
+def test_a_program_that_can_not_be_prepared_is_left_to_itself(tmp_path, monkeypatch):
+    monkeypatch.setenv("YOWASP_CACHE_DIR", str(tmp_path))
+    prepare.__wrapped__("tool", (sys.executable, "-c", "raise SystemExit(1)"))
+    monkeypatch.setenv("YOWASP_CACHE_DIR", "/proc/nowhere")
+    prepare.__wrapped__("tool", ("no such program",))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cache
 
 import numpy as np
 import pytest
 from models import trained
+from sklearn.base import clone
 
 import forestc
 from forestc.cli import main
@@ -21,6 +23,7 @@ from forestc.toolchain import nextpnr, yosys
 def designs(tmp_path_factory):
     """A small forest, combinational and with two registers."""
     model, X, y = trained("forest-text-labels")
+    model = clone(model).set_params(n_estimators=5).fit(X, y)
     folder = tmp_path_factory.mktemp("synth")
     return {
         latency: forestc.compile(
@@ -28,6 +31,12 @@ def designs(tmp_path_factory):
         ).design
         for latency in (0, 2)
     }
+
+
+@pytest.fixture(scope="module")
+def placed(designs):
+    """Figures of a design of `designs` on a device, found once."""
+    return cache(lambda latency, device: synth(designs[latency], device))
 
 
 @pytest.fixture(autouse=True)
@@ -39,16 +48,16 @@ def tools():
 
 
 @pytest.mark.parametrize("device", ["lut6", "xcup"])
-def test_cells_are_counted(designs, device):
-    plain, pipelined = (synth(designs[latency], device) for latency in (0, 2))
+def test_cells_are_counted(placed, device):
+    plain, pipelined = (placed(latency, device) for latency in (0, 2))
     assert 10 < plain["lut"] < 500 and plain["ff"] == 0 and plain["fmax_mhz"] is None
     assert pipelined["ff"] > 0 and pipelined["depth"] < plain["depth"]
     assert plain["tools"][0].startswith("Yosys 0.")
 
 
 @pytest.mark.parametrize("device", ["ecp5-25k", "ice40-hx8k"])
-def test_placed_and_routed(designs, device):
-    plain, pipelined = (synth(designs[latency], device) for latency in (0, 2))
+def test_placed_and_routed(placed, device):
+    plain, pipelined = (placed(latency, device) for latency in (0, 2))
     for figures in (plain, pipelined):
         assert 0 < figures["lut"] <= figures["placed"]["used"] + figures["carry"] < figures["placed"]["available"]
         assert len(figures["tools"]) == 2
@@ -56,10 +65,10 @@ def test_placed_and_routed(designs, device):
 
 
 @pytest.mark.parametrize("device", ["lut6", "xcup", "ice40-hx8k", "ecp5-25k"])
-def test_native_tools_give_like_figures(designs, need_tool, device):
+def test_native_tools_give_like_figures(designs, placed, need_tool, device):
     """Debian's yosys 0.23 and nextpnr-ice40 0.4; Debian has no nextpnr for ECP5: PyPI's reads its yosys."""
     need_tool("yosys")
-    packaged, native = (synth(designs[2], device, native=native) for native in (False, True))
+    packaged, native = placed(2, device), synth(designs[2], device, native=True)
     assert native["tools"][0].startswith("Yosys 0.") and "(pip)" not in native["tools"][0]
     assert native["ff"] == packaged["ff"] and 0.6 < native["lut"] / packaged["lut"] < 3  # the old one is worse
     if device in nextpnr.DEVICES:

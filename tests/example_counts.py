@@ -1,0 +1,12 @@
+"""How many examples property tests draw: few in every run, more where FORESTC_EXAMPLES multiplies them (make slow)."""
+
+from __future__ import annotations
+
+import os
+
+TIMES = int(os.environ.get("FORESTC_EXAMPLES", "1"))
+
+
+def examples(count: int) -> int:
+    """That many, times FORESTC_EXAMPLES."""
+    return count * TIMES
