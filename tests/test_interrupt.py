@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -82,13 +83,13 @@ def start(work, *arguments, **more):
 @pytest.mark.parametrize("seconds", [0.1, 0.3, 0.6, 1.2, 2.4])
 def test_compile_is_interrupted(work, tmp_path, seconds):
     command = ["compile", "ill.json", "--rows", "rows.csv", "-o", str(tmp_path / "out"), "--json"]
-    process = start(work, *command, "-p", "simplify,share-thresholds{tolerance=0.01},quantize", "--label", "target")
+    process = start(work, *command, "-p", "simplify,share-thresholds,quantize", "--label", "target")
     wait_until(lambda: "forestc" in Path(f"/proc/{process.pid}/cmdline").read_text())
     time.sleep(seconds)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    if process.returncode == 0:  # a fast machine
-        assert out.startswith("{")
+    if out:  # a fast machine had done its work, and may have been ending
+        assert process.returncode in (0, -signal.SIGINT) and json.loads(out)["out"] == str(tmp_path / "out")
         return
     assert (process.returncode, out, err) == (130, "", INTERRUPTED % 130)
     assert not list(tmp_path.iterdir())
