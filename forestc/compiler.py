@@ -8,19 +8,22 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from forestc.backends import amaranth, axi_stream, c, c_types, hls, project, verilog
+from forestc.backends import axi_stream, c_types, verilog
 from forestc.backends.axi_stream import StreamOptions
+from forestc.backends.base import Source
 from forestc.backends.c import COptions
 from forestc.backends.manifest import design_hash, manifest, sealed
 from forestc.backends.names import plain
 from forestc.backends.ports import input_fields, output_fields, pack
+from forestc.backends.project import ProjectOptions
+from forestc.backends.table import TARGETS, written
 from forestc.checks.agreement import Agreement, agreement
 from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, vectors
@@ -52,7 +55,6 @@ from forestc.report.markdown import compile_report
 from forestc.synthesis import check_fits, known_device, need_tools, synth
 from hw_sim import evaluate as simulate_plainly
 
-TARGETS = ("verilog", "c", "hls", "amaranth")
 DEFAULT_TARGETS = ("verilog", "c")
 BENCH_ROWS, BENCH_BOUNDARY, BENCH_RANDOM, BENCH_RAW = 1000, 1000, 256, 200
 
@@ -209,19 +211,21 @@ def compile(
             **({} if device is None else {"device": device}),
             **({} if clock_mhz is None else {"clock_mhz": float(clock_mhz)}),
         }
-        files, roles = _emit(forest, netlist, opened, targets, c_options)
-        if stream is not None:
-            for role, (path, text) in axi_stream.emit(forest, netlist, stream, design_hash(forest, options)).items():
-                roles[role] = f"verilog/{path}"
-                files[roles[role]] = text
-            roles["raw_rows"] = "verilog/rows.txt"
-            files[roles["raw_rows"]] = _raw_rows(forest, netlist)
-        if "verilog" in targets:
-            asked = project.ProjectOptions(device or "", clock_mhz)
-            sources = {role: Path(path).name for role, path in roles.items() if path.startswith("verilog/")}
-            for role, (path, text) in project.emit(netlist, sources, asked).items():
-                roles[role] = f"verilog/{path}"
-                files[roles[role]] = text
+        artifacts = written(
+            Source(
+                forest,
+                netlist,
+                design_hash(forest, options),
+                cache(partial(_bench_vectors, forest, netlist, opened)),
+                partial(_raw_rows, forest, netlist),
+                c_options,
+                stream or StreamOptions(),
+                ProjectOptions(device or "", clock_mhz),
+            ),
+            options,
+        )
+        roles = {one.role: one.path for one in artifacts}
+        files = {one.path: one.text for one in artifacts}
         guarantees = {step.name: step.promise for step in steps}
         told = manifest(forest, netlist, roles, options, guarantees)
         if stream is not None:
@@ -327,38 +331,6 @@ def _on_held_out(
     share = _share(held_out)
     given = held_out[0] if isinstance(held_out, tuple) else held_out
     return {**({"share": share} if share is not None else fingerprint(given, rows)), "rows": agreed.rows}, agreed
-
-
-def _emit(
-    forest: Forest, netlist: Netlist, rows: Rows, targets: Sequence[str], c_options: COptions
-) -> tuple[dict[str, str], dict[str, str]]:
-    """{path: text} and {role: path} of all targets."""
-    files: dict[str, str] = {}
-    roles: dict[str, str] = {}
-    vectors_text = _bench_vectors(forest, netlist, rows) if {"verilog", "hls"} & set(targets) else ""
-    if "verilog" in targets:
-        core, bench = verilog.emit(forest, netlist).items()
-        for role, (path, text) in (("verilog", core), ("testbench", bench)):
-            roles[role] = f"verilog/{path}"
-            files[roles[role]] = text
-        roles["vectors"] = "verilog/vectors.txt"
-        files[roles["vectors"]] = vectors_text
-    if "c" in targets:
-        ((path, text),) = c.emit(forest, c_options).items()
-        roles["c"] = f"c/{path}"
-        files[roles["c"]] = text
-    if "hls" in targets:
-        hls_roles = ("hls_header", "hls", "hls_testbench", "hls_script", "hls_config")
-        for role, (path, text) in zip(hls_roles, hls.emit(forest, netlist).items(), strict=True):
-            roles[role] = f"hls/{path}"
-            files[roles[role]] = text
-        roles["hls_vectors"] = "hls/vectors.txt"
-        files[roles["hls_vectors"]] = vectors_text
-    if "amaranth" in targets:
-        ((path, text),) = amaranth.emit(forest, netlist).items()
-        roles["amaranth"] = f"amaranth/{path}"
-        files[roles["amaranth"]] = text
-    return files, roles
 
 
 def _bench_vectors(forest: Forest, netlist: Netlist, rows: Rows) -> str:

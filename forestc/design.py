@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from forestc.backends import amaranth
 from forestc.backends.c import COptions
-from forestc.backends.manifest import FORMAT, ROLES, design_hash, digest, field_digest, implied_roles, manifest
+from forestc.backends.manifest import FORMAT, design_hash, digest, field_digest, manifest
 from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
+from forestc.backends.table import TARGETS, implied_roles
 from forestc.errors import ForestcError, ModelError, OptionError, RowsError
 from forestc.forest.evaluate import encode
 from forestc.forest.ir import Forest
@@ -156,7 +157,7 @@ class Design(Predictor):
     def path(self, role: str) -> Path:
         """The file of a role, such as verilog or c. Raises ForestcError if the folder has none."""
         if role not in self.manifest["files"]:
-            option = f"--target {role}" if role in ROLES else "--stream"
+            option = f"--target {role}" if role in TARGETS else "--stream"
             raise ForestcError(f"the design has no {role}", where=str(self.folder), do=f"compile with {option}")
         path = self.folder / str(self.manifest["files"][role])
         if not path.is_file():

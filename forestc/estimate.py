@@ -16,7 +16,8 @@ from forestc.backends.ports import VALID_PORTS
 from forestc.design import Design
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
-from forestc.lowering.trees import LoweringOptions, lower
+from forestc.lowering.schedule import pipelined
+from forestc.lowering.trees import LoweringOptions, unregistered
 from forestc.netlist.ir import (
     Add,
     And,
@@ -235,8 +236,9 @@ def latency_for(forest: Forest, options: LoweringOptions, clock_mhz: float, devi
     """The fewest clock cycles with which a device runs at a clock, by the estimate. Raises OptionError where none
     does, or where nothing is placed on the device."""
     best = 0.0
+    logic, _ = unregistered(forest, replace(options, latency=1))
     for latency in range(1, MOST_STAGES + 1):
-        fmax = estimate(lower(forest, replace(options, latency=latency)), device)["fmax_mhz"]
+        fmax = estimate(pipelined(logic, latency, options.target)[0], device)["fmax_mhz"]
         if fmax is None:
             raise OptionError(f"no clock is told of {device}", do=f"use one of {', '.join(PATH_COSTS_NS)}")
         if fmax >= clock_mhz:

@@ -131,7 +131,7 @@ def check_fits(netlist: Netlist, device: str) -> None:
 
 def _vendor(design: Design, device: str, tool: str, part: str, progress: Callable[[str], None]) -> dict[str, Any]:
     """The same figures by the design's own script, at its clock. The design's folder stays as it is."""
-    period = ProjectOptions(clock_mhz=design.manifest["options"].get("clock_mhz")).period_ns
+    period = ProjectOptions(clock_mhz=design.manifest["options"].get("clock_mhz")).period()
     with tempfile.TemporaryDirectory() as name:
         script = Path(name) / design.path(tool).name
         for role in (tool, "verilog", "registered", "xdc"):

@@ -7,7 +7,6 @@ proved of the file holds for the object. The text holds integers and names that 
 from __future__ import annotations
 
 import linecache
-from dataclasses import dataclass
 from types import ModuleType
 from typing import assert_never
 
@@ -45,11 +44,6 @@ _USED = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class AmaranthOptions:
-    """None: latency and outputs belong to the lowering."""
-
-
 def core_name(netlist: Netlist) -> str:
     """The core's class; with `Stream` behind it, the other's."""
     return class_name(netlist.name, _USED)
@@ -60,7 +54,7 @@ def file_name(netlist: Netlist) -> str:
     return f"{core_name(netlist)}_amaranth.py"
 
 
-def emit(forest: Forest, netlist: Netlist, options: AmaranthOptions | None = None) -> dict[str, str]:
+def emit(forest: Forest, netlist: Netlist) -> dict[str, str]:
     """{relative path: text} of the module. Same input, same bytes; Amaranth need not be installed."""
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     names = {cell.name: net_name(net, cell, forest) for net, cell in netlist.inputs}

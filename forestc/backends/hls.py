@@ -39,14 +39,15 @@ from forestc.netlist.ir import (
 from hdl_templates import render
 
 BLOCK = 1024  # statements a function: compilers take far longer than twice as long for one twice as large
+PART, PERIOD_NS = "xc7a100tcsg324-1", 5.0
 
 
 @dataclass(frozen=True)
 class HlsOptions:
     """part and clock (ns) that the project scripts start with; both are variables there."""
 
-    part: str = "xc7a100tcsg324-1"
-    clock: float = 5.0
+    part: str = PART
+    clock: float = PERIOD_NS
 
     def __post_init__(self) -> None:
         if not self.part.replace("-", "").replace("_", "").isalnum():

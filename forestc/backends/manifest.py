@@ -18,25 +18,6 @@ from forestc.netlist.ir import Netlist
 FORMAT = 3
 
 
-_PROJECT = ("registered", "vivado", "quartus", "yosys", "xdc", "sdc", "fusesoc")
-_HLS = ("hls_header", "hls", "hls_testbench", "hls_script", "hls_config", "hls_vectors")
-ROLES: Mapping[str, tuple[str, ...]] = {
-    "verilog": ("verilog", "testbench", "vectors", *_PROJECT),
-    "c": ("c",),
-    "hls": _HLS,
-    "amaranth": ("amaranth",),
-}
-
-
-def implied_roles(options: Mapping[str, Any]) -> set[str]:
-    """The roles of the files that a design of these options has."""
-    roles = {role for target in options["targets"] for role in ROLES[target]}
-    if stream := options.get("stream"):
-        roles |= {"axi_stream", "cocotb", "words", "raw_rows", "ip_xact", "driver"}
-        roles |= {"axi_lite"} if stream["registers"] else set()
-    return roles
-
-
 def digest(text: str | bytes) -> str:
     """SHA-256, in hexadecimal digits."""
     return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()

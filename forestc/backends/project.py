@@ -42,9 +42,9 @@ class ProjectOptions:
     device: str = ""
     clock_mhz: float | None = None
 
-    @property
-    def period_ns(self) -> float:
-        return PERIOD_NS if self.clock_mhz is None else 1000 / self.clock_mhz
+    def period(self, default: float = PERIOD_NS) -> float:
+        """Of the clock given, in ns, or the default."""
+        return default if self.clock_mhz is None else 1000 / self.clock_mhz
 
     def part(self, tool: str, default: str) -> str:
         """The part given for a tool, or the default."""
@@ -82,7 +82,7 @@ def emit(
         "x_bits": max(1, width_of(input_fields(netlist))),
         "y_bits": max(1, width_of(output_fields(netlist))),
         "serial": False,
-        "period": f"{options.period_ns:.3f}",
+        "period": f"{options.period():.3f}",
         "clock_note": _note("clock", None if clock is None else f"{clock:g} MHz"),
         "vivado_part": vivado,
         "vivado_note": _note("part", vivado if options.device.startswith("vivado:") else None),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import assert_never
 
 from forestc.backends.names import identifier, net_name
@@ -30,17 +29,12 @@ from forestc.netlist.ir import (
 from hdl_templates import render
 
 
-@dataclass(frozen=True)
-class VerilogOptions:
-    """None: latency and outputs belong to the lowering."""
-
-
 def module_name(netlist: Netlist) -> str:
     """The core module's name."""
     return identifier(netlist.name)
 
 
-def emit(forest: Forest, netlist: Netlist, options: VerilogOptions | None = None) -> dict[str, str]:
+def emit(forest: Forest, netlist: Netlist) -> dict[str, str]:
     """{relative path: text} of the core and the test bench. Same input, same bytes."""
     module = module_name(netlist)
     inputs, outputs = input_fields(netlist), output_fields(netlist)

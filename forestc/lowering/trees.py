@@ -83,6 +83,16 @@ def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
 def lower_with_witness(forest: Forest, options: LoweringOptions | None = None) -> tuple[Netlist, Witness]:
     """`lower`, and where the netlist holds what trees and votes say."""
     options = options or LoweringOptions()
+    netlist, witness = unregistered(forest, options)
+    if not options.latency:
+        return netlist, witness
+    netlist, renamed = pipelined(netlist, options.latency, options.target)
+    # -1 stays -1: a net that was removed is not there to be renamed
+    return netlist, witness.renamed([*renamed, -1])
+
+
+def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Witness]:
+    """The logic alone, which `pipelined` puts registers into: with latency > 0 it has the ports of validity already."""
     if not forest.quantised:
         raise ModelError("only a quantised forest becomes logic", do="run the quantize pass first")
     wanted = options.outputs
@@ -108,12 +118,7 @@ def lower_with_witness(forest: Forest, options: LoweringOptions | None = None) -
     if options.latency:
         lowering.builder.output(VALID_OUT, lowering.builder.input(VALID_IN, BIT))
     netlist, renamed = lowering.builder.build_renamed()
-    witness = lowering.witness().renamed(renamed)
-    if options.latency:
-        # -1 stays -1: a net that was removed is not there to be renamed
-        netlist, renamed = pipelined(netlist, options.latency, options.target)
-        witness = witness.renamed([*renamed, -1])
-    return netlist, witness
+    return netlist, lowering.witness().renamed(renamed)
 
 
 def feature_word(forest: Forest, index: int) -> WordType:

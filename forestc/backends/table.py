@@ -1,0 +1,87 @@
+"""The backends, in the order in which they write: a new one is a line here, and passes the tests of the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from forestc.backends import amaranth, axi_stream, c, hls, project, verilog
+from forestc.backends.base import Artifact, Backend, Source
+
+PROJECT = ("registered", "vivado", "quartus", "yosys", "xdc", "sdc", "fusesoc")
+STREAM = ("axi_stream", "ip_xact", "driver", "words", "cocotb", "raw_rows")
+
+
+def _of_target(name: str, *roles: str) -> Callable[[Mapping[str, Any]], tuple[str, ...]]:
+    """These roles where the target is asked for."""
+    return lambda options: roles if name in options["targets"] else ()
+
+
+def _stream_roles(options: Mapping[str, Any]) -> tuple[str, ...]:
+    if not options.get("stream"):
+        return ()
+    return (*STREAM, "axi_lite") if options["stream"]["registers"] else STREAM
+
+
+def _named(folder: str, roles: tuple[str, ...], files: Mapping[str, str]) -> list[Artifact]:
+    """Files of one backend, whose order is that of their roles."""
+    return [Artifact(role, f"{folder}/{path}", text) for role, (path, text) in zip(roles, files.items(), strict=True)]
+
+
+def _verilog(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
+    written = _named("verilog", ("verilog", "testbench"), verilog.emit(source.forest, source.netlist))
+    return [*written, Artifact("vectors", "verilog/vectors.txt", source.vectors())]
+
+
+def _c(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
+    return _named("c", ("c",), c.emit(source.forest, source.c))
+
+
+def _hls(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
+    options = hls.HlsOptions(source.project.part("vivado", hls.PART), source.project.period(hls.PERIOD_NS))
+    written = _named("hls", HLS[:-1], hls.emit(source.forest, source.netlist, options))
+    return [*written, Artifact("hls_vectors", "hls/vectors.txt", source.vectors())]
+
+
+def _amaranth(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
+    return _named("amaranth", ("amaranth",), amaranth.emit(source.forest, source.netlist))
+
+
+def _stream(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
+    files = axi_stream.emit(source.forest, source.netlist, source.stream, source.hash)
+    written = [Artifact(role, f"verilog/{path}", text) for role, (path, text) in files.items()]
+    return [*written, Artifact("raw_rows", "verilog/rows.txt", source.raw_rows())]
+
+
+def _project(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
+    beside = {one.role: PurePosixPath(one.path).name for one in before if one.path.startswith("verilog/")}
+    files = project.emit(source.netlist, beside, source.project)
+    return [Artifact(role, f"verilog/{path}", text) for role, (path, text) in files.items()]
+
+
+HLS = ("hls_header", "hls", "hls_testbench", "hls_script", "hls_config", "hls_vectors")
+_ALL = (
+    Backend("verilog", _of_target("verilog", "verilog", "testbench", "vectors"), _verilog, "verilog"),
+    Backend("c", _of_target("c", "c"), _c, "c"),
+    Backend("hls", _of_target("hls", *HLS), _hls, "hls"),
+    Backend("amaranth", _of_target("amaranth", "amaranth"), _amaranth, "amaranth"),
+    Backend("stream", _stream_roles, _stream),
+    Backend("project", _of_target("verilog", *PROJECT), _project),
+)
+BACKENDS: Mapping[str, Backend] = {backend.name: backend for backend in _ALL}
+TARGETS = tuple(backend.target for backend in _ALL if backend.target is not None)
+
+
+def implied_roles(options: Mapping[str, Any]) -> set[str]:
+    """The roles of the files that a design of these options has."""
+    return {role for backend in BACKENDS.values() for role in backend.roles(options)}
+
+
+def written(source: Source, options: Mapping[str, Any]) -> tuple[Artifact, ...]:
+    """What the backends that the options ask for write."""
+    found: tuple[Artifact, ...] = ()
+    for backend in BACKENDS.values():
+        if backend.roles(options):
+            found += tuple(backend.emit(source, found))
+    return found

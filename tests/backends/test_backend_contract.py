@@ -1,0 +1,103 @@
+"""What every backend keeps to; a new one in the table is done when it passes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+import pytest
+from random_forests import random_forest
+
+import forestc
+from forestc.backends.axi_stream import StreamOptions
+from forestc.backends.base import Source
+from forestc.backends.table import BACKENDS, TARGETS, implied_roles, written
+from forestc.checks.engines import ENGINES
+from forestc.errors import OptionError
+from forestc.lowering.trees import LoweringOptions, lower
+
+HOSTILE = 'x"; rm -rf / #\n*/ $finish; `include "y" ../../etc'
+
+
+def options_of(name):
+    """Options by which a backend writes something."""
+    targets = [BACKENDS[name].target] if BACKENDS[name].target else ["verilog"]
+    return {"targets": targets, "stream": {"registers": True}} if name == "stream" else {"targets": targets}
+
+
+def source_of(forest, latency=2):
+    outputs = "both" if forest.decides else "scores"
+    netlist = lower(forest, LoweringOptions(latency=latency, outputs=outputs))
+    return Source(forest, netlist, "ab" * 32, lambda: "0 0\n", lambda: "0,0\n", stream=StreamOptions(registers=True))
+
+
+def own(name, forest, latency=2):
+    """What a backend by itself adds to what its options bring."""
+    options = options_of(name)
+    found = written(source_of(forest, latency), options)
+    return [one for one in found if one.role in BACKENDS[name].roles(options)]
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_it_writes_the_roles_it_names_and_the_same_bytes_each_time(name):
+    for seed in range(6):
+        forest = random_forest(seed, True)
+        found = own(name, forest, seed % 3)
+        assert [one.role for one in found] == list(dict.fromkeys(one.role for one in found))
+        assert {one.role for one in found} == set(BACKENDS[name].roles(options_of(name)))
+        assert found == own(name, forest, seed % 3)
+        for one in found:
+            path = PurePosixPath(one.path)
+            assert not path.is_absolute() and ".." not in path.parts and len(path.parts) == 2
+            assert one.text.endswith("\n")
+            assert not re.search(r"[^\x09\x0a\x20-\x7e]", one.text), one.path
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_names_of_a_model_stay_names(name):
+    forest = random_forest(3, True)
+    features = tuple(replace(feature, name=f"{HOSTILE} {index}") for index, feature in enumerate(forest.features))
+    for one in own(name, replace(forest, name=HOSTILE, features=features)):
+        assert re.fullmatch(r"[\w./]+", one.path)
+        for line in one.text.splitlines():
+            code = line.split("//")[0] if one.path.endswith((".v", ".cpp", ".h")) else ""
+            assert "rm -rf" not in code and "$finish; `" not in code
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_it_is_silent_where_nobody_asks_for_it(name):
+    others = [target for target in TARGETS if target != (BACKENDS[name].target or "verilog")]
+    assert BACKENDS[name].roles({"targets": others}) == ()
+
+
+def test_roles_and_paths_are_told_apart():
+    options = {"targets": list(TARGETS), "stream": {"registers": True}}
+    found = written(source_of(random_forest(3, True)), options)
+    assert len({one.role for one in found}) == len({one.path for one in found}) == len(found)
+    assert {one.role for one in found} == implied_roles(options)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_engine_runs_what_it_writes(target, tmp_path):
+    """Of each target some file is run by an engine of `check`, and a design of it alone is compiled and checked."""
+    roles = BACKENDS[target].roles({"targets": [target]})
+    assert {engine.role for engine in ENGINES.values()} & set(roles)
+    from models import trained
+
+    model, X, _ = trained("xgboost-binary")
+    done = forestc.compile(model, X[:100], tmp_path / "d", targets=target, name="m")
+    assert set(done.design.manifest["files"]) == implied_roles(done.design.manifest["options"])
+    assert done.design.targets == (target,)
+
+
+def test_a_target_that_is_none_is_refused(tmp_path):
+    with pytest.raises(OptionError, match="unknown target 'vhdl'; known: verilog, c, hls, amaranth"):
+        forestc.compile(None, None, tmp_path / "d", targets="vhdl")
+
+
+def test_a_part_and_a_clock_reach_the_hls_scripts():
+    asked = replace(source_of(random_forest(3, True)).project, device="vivado:xcvu9p-flga2104-2-i", clock_mhz=400.0)
+    found = written(replace(source_of(random_forest(3, True)), project=asked), {"targets": ["hls"]})
+    (script,) = [one.text for one in found if one.role == "hls_config"]
+    assert "part=xcvu9p-flga2104-2-i" in script and "2.5" in script
