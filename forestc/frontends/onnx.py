@@ -121,7 +121,7 @@ def _rows(walked: Walked, where: str) -> tuple[list[Feature], list[Any], int]:
         width = 1 + max([last, *(column.index for column in columns.values())])
     texts = {key: column for key, column in columns.items() if isinstance(column, Text)}
     numbers = {key: column for key, column in columns.items() if isinstance(column, Column)}
-    of_text, known = text_features(texts, walked.names)
+    of_text, known = text_features(texts, walked.names, where)
     of_numbers, numbers = raw_features(numbers, walked.names)
     trees = make_trees(walked.ensemble, numbers, texts, known, where)
     by_column = {feature.column: feature for feature in (*of_numbers, *of_text)}

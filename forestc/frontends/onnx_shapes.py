@@ -13,6 +13,7 @@ from forestc.frontends.onnx_columns import Column
 from forestc.frontends.onnx_text import Text, summed
 from forestc.frontends.onnx_values import Answer, Node, Scores, Table, Value
 
+MAX_IMAGES = 1 << 22
 EXACT_SUM = 1 << 24  # up to which float32 adds whole numbers exactly
 
 
@@ -191,7 +192,12 @@ def reduce_sum(node: Node, subject: Any) -> Value | None:
     if not isinstance(subject, Table) or not subject.text or subject.width is None or len(axes) != 1:
         return None
     _columns_axis(node, subject, axes[0])
-    parts = [subject.texts(index) for index in range(subject.width)]
+    parts, images = [], 0
+    for index in range(subject.width):
+        parts.append(subject.texts(index))
+        images += len(parts[-1].images)
+        if images > MAX_IMAGES:
+            raise node.fail(f"adds columns of more than {MAX_IMAGES} texts together")
     if len({part.index for part in parts}) > 1:
         raise node.fail("adds what was made of several columns of text")
     numbers = [[*part.images.values(), part.other] for part in parts]

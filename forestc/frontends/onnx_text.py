@@ -14,8 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.errors import ModelError
 from forestc.forest.ir import Feature, Member
-from forestc.forest.numbers import FLOAT64, Category
+from forestc.forest.numbers import FLOAT64, MAX_CATEGORIES, Category
 from forestc.frontends.onnx_columns import Bools, Conditions, Ints, Replace, Step
 
 Image: TypeAlias = str | float
@@ -124,17 +125,21 @@ class Vocabulary:
 
 
 def text_features(
-    columns: Mapping[int, Text], names: Mapping[int, str]
+    columns: Mapping[int, Text], names: Mapping[int, str], where: str
 ) -> tuple[list[Feature], Mapping[int, Vocabulary]]:
     """Features of the raw columns of text that are read, and their vocabularies by raw column.
 
     columns: by number of the tree operator's own column. names: of raw columns that have one. A missing value is
-    refused where the graph knows two spellings of it.
+    refused where the graph knows two spellings of it. Raises ModelError for a column with too many names.
     """
     readers: dict[int, list[Text]] = {}
     for _, column in sorted(columns.items()):
         readers.setdefault(column.index, []).append(column)
     known = {index: Vocabulary.of(texts) for index, texts in readers.items()}
+    for index, words in known.items():
+        if len(words.codes) > MAX_CATEGORIES:
+            what = f"the graph knows {len(words.codes)} texts of column {names.get(index, index)}"
+            raise ModelError(what, where=where, do=f"at most {MAX_CATEGORIES} are read")
     features = [
         Feature(
             names.get(index, f"x{index}"),

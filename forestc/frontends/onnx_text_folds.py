@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -58,7 +60,7 @@ def one_hot(node: Node, subject: Any) -> Value | None:
 
 
 def _twice(items: list[Any]) -> Any:
-    return next(item for index, item in enumerate(items) if item in items[:index])
+    return next(item for item, count in Counter(items).items() if count > 1)
 
 
 def label_encoder(node: Node, subject: Any) -> Value | None:
@@ -195,16 +197,17 @@ def where(node: Node, subject: Any) -> Value | None:
     if dtype.kind not in "Oiuf":
         return None
     constants = {k: _broadcast(node, part, condition) for k, part in enumerate(parts) if isinstance(part, np.ndarray)}
-    made = []
-    for index in range(condition.width):
+
+    @cache  # the parts may be made of one another
+    def column(index: int) -> Text:
         held: list[Text | Image] = []
         for k, part in enumerate(parts):
             held.append(part.texts(index) if isinstance(part, Table) else constants[k][index % len(constants[k])])
         if len({part.index for part in held if isinstance(part, Text)}) > 1:
             raise node.fail("chooses by one column of text among values of another")
-        made.append(together(held, lambda truth, yes, no: yes if truth else no))
-    depth = max(table.depth for table in tables)
-    return replace(condition, depth=depth).made(lambda index: made[index], dtype, condition.width)
+        return together(held, lambda truth, yes, no: yes if truth else no)
+
+    return replace(condition, depth=max(table.depth for table in tables)).made(column, dtype, condition.width)
 
 
 def _broadcast(node: Node, constant: Array, table: Table) -> list[Any]:
