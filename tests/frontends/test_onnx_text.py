@@ -285,6 +285,18 @@ GRAPHS = {
         features=3,
         ml=4,
     ),
+    "doubles": lambda: by_hand(
+        encoder(
+            "rows",
+            "X",
+            keys_tensor=helper.make_tensor("k", STRING, [3], [b"red", b"3", "m\u00e4uve".encode()]),
+            values_tensor=helper.make_tensor("v", DOUBLE, [3], [0.1, float(np.float32(0.1)), 1 + 2.0**-40]),
+            default_tensor=helper.make_tensor("d", DOUBLE, [1], [-0.1]),
+        ),
+        features=3,
+        ml=4,
+        values=(0.1, 1.0, -0.1),
+    ),
     "text-to-text": lambda: by_hand(
         encoder("rows", "a", keys_strings=["red", "3", "green"], values_strings=["3", "warm", "red"]),
         encoder("a", "b", keys_strings=["3", "_Unused", "warm"], values_floats=[1.0, 2.0, np.nan], default_float=0.5),
@@ -433,7 +445,7 @@ def test_mutated_bytes():
         assert 0 < good < 150
 
 
-def test_such_a_design_is_compiled_and_checked(tmp_path, need_tool):
+def test_such_a_design_is_compiled_and_checked(tmp_path):
     X = frame(0, unknown=[])
     source = converted(ENCODERS["one-hot"](), X, RandomForestClassifier(4, max_depth=5, random_state=0))
     (tmp_path / "m.onnx").write_bytes(source.SerializeToString())
