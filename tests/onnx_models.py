@@ -53,7 +53,7 @@ def answers(model: onnx.ModelProto, rows: Any) -> dict[str, Any]:
     """onnxruntime's outputs by name. rows: the inputs side by side."""
     running = session(model)
     types = {"tensor(float)": np.float32, "tensor(double)": np.float64}
-    types |= {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
+    types |= {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(string)": object}
     feed, start = {}, 0
     for item in running.get_inputs():
         width = item.shape[1] if isinstance(item.shape[1], int) else rows.shape[1] - start
@@ -371,5 +371,6 @@ def around(before=(), after=(), constants=None, outputs=(("scores", FLOAT),), in
 
 def node(operator, inputs, outputs, **attributes):
     own = {"Scaler", "Imputer", "Normalizer", "ArrayFeatureExtractor", "ZipMap", "LabelEncoder", "Binarizer"}
+    own |= {"OneHotEncoder", "StringNormalizer"}
     domain = ML if operator in own else ""
     return helper.make_node(operator, inputs, outputs, name=f"{operator} {outputs[0]}", domain=domain, **attributes)

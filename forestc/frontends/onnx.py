@@ -15,10 +15,11 @@ from forestc.errors import MissingExtraError, ModelError
 from forestc.forest.builder import make_forest, read_features
 from forestc.forest.ir import LEAF, Decision, Feature, Forest, Provenance
 from forestc.forest.verify import MAX_COLUMNS
-from forestc.frontends.onnx_columns import raw_features
-from forestc.frontends.onnx_folds import ML
+from forestc.frontends.onnx_columns import Column, raw_features
 from forestc.frontends.onnx_graph import Walked, walk
+from forestc.frontends.onnx_text import Text, text_features
 from forestc.frontends.onnx_trees import make_trees
+from forestc.frontends.onnx_values import ML
 
 NEWEST_ML = 5  # of the operators' versions that are known
 
@@ -118,8 +119,11 @@ def _rows(walked: Walked, where: str) -> tuple[list[Feature], list[Any], int]:
     if width is None:  # a single input that does not say: as wide as what the trees read is known to be
         last = -1 if table.width is None else table.column(table.width - 1).index
         width = 1 + max([last, *(column.index for column in columns.values())])
-    made, columns = raw_features(columns, walked.names)
-    trees = make_trees(walked.ensemble, columns, where)
-    by_column = {feature.column: feature for feature in made}
+    texts = {key: column for key, column in columns.items() if isinstance(column, Text)}
+    numbers = {key: column for key, column in columns.items() if isinstance(column, Column)}
+    of_text, known = text_features(texts, walked.names, where)
+    of_numbers, numbers = raw_features(numbers, walked.names)
+    trees = make_trees(walked.ensemble, numbers, texts, known, where)
+    by_column = {feature.column: feature for feature in (*of_numbers, *of_text)}
     features, trees = read_features(trees, width, by_column.__getitem__, where)
     return features, trees, width

@@ -5,128 +5,29 @@ Each is folded only where the forest then says exactly what onnxruntime says; el
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.errors import ModelError
-from forestc.forest.ir import Aggregate, Decision, Label, Link
-from forestc.forest.verify import MAX_COLUMNS
+from forestc.forest.ir import Decision, Link
 from forestc.frontends.exact import least_float
-from forestc.frontends.onnx_attributes import TENSOR_TYPES, Attributes
-from forestc.frontends.onnx_columns import NARROW, Column, Monotone, Replace, Step, bits_of
+from forestc.frontends.onnx_attributes import TENSOR_TYPES
+from forestc.frontends.onnx_columns import NARROW, Monotone, Replace, Step, bits_of
+from forestc.frontends.onnx_shapes import chosen, concat, reduce_sum, reshape, slice_, split
+from forestc.frontends.onnx_text_folds import TEXT_OPERATORS, cast_text, equal, label_encoder, one_hot, where
 from forestc.frontends.onnx_trees import OPERATORS, Shown
+from forestc.frontends.onnx_values import FLOATS, ML, Answer, Array, Fold, Node, Scores, Table, Value
 
-Array: TypeAlias = NDArray[Any]
-ML = "ai.onnx.ml"
 MAX_STEPS = 50
-FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+# Operators that know columns in other than two dimensions.
+ANY_SHAPE = {
+    *("Identity", "Cast", "Concat", "Gather", "Split", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "ReduceSum"),
+    *("LabelEncoder", "OneHotEncoder"),
+}
 WIDEN = Monotone(lambda x: x.astype(np.float64), 32)
-
-
-@dataclass(frozen=True)
-class Table:
-    """Columns on their way to the trees. width: None where the file does not say. column: the i-th one. depth: how
-    many nodes made it; `MAX_STEPS` is for Python's stack."""
-
-    dtype: np.dtype[Any]
-    width: int | None
-    column: Callable[[int], Column]
-    depth: int = 0
-
-    def then(self, step: Callable[[int], Step | None], dtype: Any = None, width: int | None = None) -> Table:
-        """The table with a step after each column (None: as it is)."""
-
-        def column(index: int) -> Column:
-            added = step(index)
-            return self.column(index) if added is None else self.column(index).then(added)
-
-        return Table(self.dtype if dtype is None else np.dtype(dtype), width or self.width, column, self.depth + 1)
-
-
-@dataclass(frozen=True)
-class Scores:
-    """What the trees add up to, and what was done to it since: `Ensemble`'s fields of the same names.
-
-    dtype: of the tensor. rounded: whether the operator rounded its sums to float32, which the forest does not. part:
-    whether these are only some of the columns.
-    """
-
-    dtype: np.dtype[Any]
-    outputs: int
-    aggregate: Aggregate
-    bias: tuple[float, ...]
-    link: Link
-    shown: Shown
-    classifier: bool
-    rounded: bool = False
-    part: bool = False
-
-    @property
-    def columns(self) -> int:
-        return self.outputs if self.shown == "all" else 2
-
-    @property
-    def open(self) -> bool:
-        """Whether these are the forest's own numbers in its own type, so that more can be done to them."""
-        return not self.rounded and not self.part and self.dtype == np.dtype(self.aggregate.precision)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The class that was decided for. judged: the scores that an ArgMax compared."""
-
-    classes: tuple[Label, ...]
-    decision: Decision
-    judged: Scores | None = None
-
-
-Value: TypeAlias = Array | Table | Scores | Answer
-
-
-class Node:
-    """One node with the values it reads."""
-
-    def __init__(self, node: Any, where: str, values: Mapping[str, Value], opsets: Mapping[str, int]) -> None:
-        self.proto = node
-        self.operator: str = node.op_type
-        self.where = f"{where}, node {node.name[:60]!r} ({node.op_type[:60]})"
-        self.opset = opsets.get("" if node.domain == "ai.onnx" else node.domain, 0)
-        self.inputs: list[Value | None] = []
-        for name in node.input:
-            if name and name not in values:
-                raise self.fail(f"reads {name[:60]!r}, which nothing before it makes")
-            self.inputs.append(values[name] if name else None)
-
-    def fail(self, what: str, do: str = "") -> ModelError:
-        return ModelError(what, where=self.where, do=do)
-
-    def attributes(self, *known: str) -> Attributes:
-        return Attributes(self.proto, known, self.where)
-
-    def input(self, index: int) -> Value | None:
-        return self.inputs[index] if index < len(self.inputs) else None
-
-    def constant(self, index: int, what: str) -> Array:
-        value = self.input(index)
-        if not isinstance(value, np.ndarray):
-            raise self.fail(f"its {what} is not a constant")
-        return value
-
-    def whole(self, index: int, what: str) -> list[int]:
-        """A constant list of whole numbers."""
-        value = self.constant(index, what)
-        if value.dtype.kind not in "iu":
-            raise self.fail(f"its {what} is not of whole numbers")
-        return [int(item) for item in value.ravel().tolist()]
-
-    def axis(self, attributes: Attributes, name: str = "axis", default: int = 0) -> None:
-        """Refuses any axis but that of the columns."""
-        if attributes.integer(name, default) not in (1, -1):
-            raise self.fail("works across the rows, not the columns")
 
 
 def fold(node: Node) -> list[Value]:
@@ -140,17 +41,22 @@ def fold(node: Node) -> list[Value]:
         operator = f"{node.proto.domain[:40]}.{node.operator[:60]}".lstrip(".")
         raise node.fail(f"operator {operator!r} is not folded into the trees", f"known: {names}")
     subject = next((value for value in node.inputs if value is not None and not isinstance(value, np.ndarray)), None)
-    alone = subject is None and node.operator not in ("Identity", "Constant")
+    alone = subject is None and node.operator not in ("Identity", "Constant", "LabelEncoder")
+    tables = [value for value in node.inputs if isinstance(value, Table)]
+    if any(table.dims != 2 for table in tables) and node.operator not in ANY_SHAPE:
+        raise node.fail("its input is not of rows and columns", "reshape what the encoders make before")
+    if any(table.dtype.kind in "Ob" for table in tables) and node.operator not in TEXT_OPERATORS:
+        raise node.fail(
+            f"operator {node.operator!r} of text is not read", f"known: {', '.join(sorted(TEXT_OPERATORS))}"
+        )
     made = None if alone else known[node.operator](node, subject)
     if made is None:
         kind = {Table: "its columns", Scores: "the trees' scores", Answer: "the class"}.get(type(subject), "constants")
         raise node.fail(f"operator {node.operator!r} is not folded into {kind} exactly")
-    if isinstance(made, Table) and made.depth > MAX_STEPS:
+    several = made if isinstance(made, list) else [made]
+    if any(isinstance(value, Table) and value.depth > MAX_STEPS for value in several):
         raise node.fail(f"the columns are changed more than {MAX_STEPS} times before the trees")
-    return [made]
-
-
-_Fold: TypeAlias = Callable[[Node, Any], Value | None]
+    return several
 
 
 def _identity(node: Node, subject: Any) -> Value | None:
@@ -187,6 +93,8 @@ def _cast(node: Node, subject: Any) -> Value | None:
     match subject:
         case Table() if dtype == subject.dtype:
             return subject
+        case Table() if subject.text and "b" in (dtype.kind, subject.dtype.kind):
+            return cast_text(subject, dtype)
         case Table() if dtype == np.float32 and (subject.dtype == np.float64 or subject.dtype.kind in "iu"):
             return subject.then(lambda _: NARROW, dtype)
         case Table() if dtype == np.float64 and subject.dtype.kind in "iu":
@@ -350,81 +258,6 @@ def _clip(node: Node, subject: Any) -> Value | None:
     return subject.then(lambda _: clipped)
 
 
-def _concat(node: Node, subject: Any) -> Value | None:
-    attributes = node.attributes("axis")
-    node.axis(attributes)
-    tables = [value for value in node.inputs if isinstance(value, Table)]
-    if len(tables) != len(node.inputs) or not tables:
-        return None
-    if len({table.dtype for table in tables}) != 1:
-        raise node.fail("puts columns of several types side by side")
-    widths = [table.width for table in tables]
-    if None in widths[:-1]:
-        raise node.fail("does not know how many columns it puts side by side", "give every input's shape")
-    if sum(width or 0 for width in widths) > MAX_COLUMNS:
-        raise node.fail(f"puts more than {MAX_COLUMNS} columns side by side")
-    ends = np.cumsum([width or 0 for width in widths]).tolist()
-
-    def column(index: int) -> Column:
-        which = min(int(np.searchsorted(ends[:-1], index, side="right")), len(tables) - 1)
-        return tables[which].column(index - (ends[which - 1] if which else 0))
-
-    depth = 1 + max(table.depth for table in tables)
-    return Table(tables[0].dtype, None if widths[-1] is None else ends[-1], column, depth)
-
-
-def _chosen(node: Node, subject: Any) -> Value | None:
-    """ArrayFeatureExtractor and Gather: some columns, or the labels of classes told by number."""
-    if node.operator == "Gather":
-        attributes = node.attributes("axis")
-        if not isinstance(subject, Answer):
-            node.axis(attributes)
-    else:
-        node.attributes()
-    if isinstance(subject, Answer) and isinstance(node.input(0), np.ndarray) and node.input(1) is subject:
-        labels = node.constant(0, "data").ravel().tolist()
-        if not all(isinstance(k, int) and 0 <= k < len(labels) for k in subject.classes):
-            raise node.fail(f"has {len(labels)} labels for {len(subject.classes)} classes")
-        return replace(subject, classes=tuple(labels[int(k)] for k in subject.classes))
-    if not isinstance(subject, Table | Scores) or node.input(0) is not subject:
-        return None
-    chosen = node.whole(1, "list of columns")
-    width = subject.width if isinstance(subject, Table) else subject.columns
-    if not chosen or min(chosen) < 0 or (width is not None and max(chosen) >= width):
-        raise node.fail(f"takes columns {chosen[:5]} of {width}")
-    if isinstance(subject, Scores):
-        return replace(subject, part=True)
-    before = subject.column
-    return Table(subject.dtype, len(chosen), lambda index: before(chosen[index]), subject.depth + 1)
-
-
-def _slice(node: Node, subject: Any) -> Value | None:
-    """Some of the scores' columns, which converters show one by one."""
-    node.attributes()
-    if not isinstance(subject, Scores) or node.whole(3, "axes") not in ([1], [-1]):
-        return None
-    return replace(subject, part=True)
-
-
-def _reshape(node: Node, subject: Any) -> Value | None:
-    """Reshape, Flatten and Squeeze where rows stay rows and columns columns, or a single column loses its dimension."""
-    node.attributes("allowzero", "axis", "axes")
-    if not isinstance(subject, Table | Scores):
-        return subject if isinstance(subject, Answer) else None
-    width = subject.width if isinstance(subject, Table) else 1 if subject.part else subject.columns
-    if node.operator == "Flatten":
-        node.axis(node.attributes("axis"), default=1)
-        return subject
-    if node.operator == "Squeeze":
-        axes = node.attributes("axes").ints("axes").tolist() or (
-            node.whole(1, "axes") if node.input(1) is not None else []
-        )
-        return subject if axes in ([1], [-1]) and width == 1 and isinstance(subject, Scores) else None
-    shape = node.whole(1, "shape")
-    flat = shape == [-1] and width == 1 and isinstance(subject, Scores)
-    return subject if flat or (width is not None and shape in ([-1, width], [0, width])) or shape == [0, -1] else None
-
-
 def _zip_map(node: Node, subject: Any) -> Value | None:
     attributes = node.attributes("classlabels_int64s", "classlabels_strings")
     if not isinstance(subject, Scores) or subject.part:
@@ -435,7 +268,7 @@ def _zip_map(node: Node, subject: Any) -> Value | None:
     return subject
 
 
-def _linked(kind: Literal["sigmoid", "exp"]) -> _Fold:
+def _linked(kind: Literal["sigmoid", "exp"]) -> Fold:
     def link(node: Node, subject: Any) -> Value | None:
         node.attributes()
         if not isinstance(subject, Scores) or not subject.open or replace(subject.link, slope=1.0) != Link():
@@ -488,21 +321,7 @@ def two_columns(scores: NDArray[np.float32], link: Link, shown: Shown) -> NDArra
         return np.stack([np.where(s > 0, one - upper, upper), second], axis=1)
 
 
-def _label_encoder(node: Node, subject: Any) -> Value | None:
-    names = [f"{side}_{kind}" for side in ("keys", "values") for kind in ("int64s", "strings", "floats")]
-    names += ["default_int64", "default_string", "default_float"]
-    attributes = node.attributes(*names)
-    if not isinstance(subject, Answer):
-        return None
-    keys: list[Label] = [*attributes.ints("keys_int64s").tolist(), *attributes.texts("keys_strings")]
-    values: list[Label] = [*attributes.ints("values_int64s").tolist(), *attributes.texts("values_strings")]
-    table = dict(zip(keys, values, strict=False))
-    if len(keys) != len(values) or len(table) != len(keys) or not all(k in table for k in subject.classes):
-        raise node.fail(f"does not name all of the classes {', '.join(map(str, subject.classes[:5]))}")
-    return replace(subject, classes=tuple(table[k] for k in subject.classes))
-
-
-_AROUND: dict[str, _Fold] = {
+_AROUND: dict[str, Fold] = {
     "Identity": _identity,
     "Constant": _constant,
     "Cast": _cast,
@@ -511,22 +330,28 @@ _AROUND: dict[str, _Fold] = {
     "Mul": _arithmetic,
     "Div": _arithmetic,
     "Clip": _clip,
-    "Concat": _concat,
-    "Gather": _chosen,
-    "Slice": _slice,
-    "Reshape": _reshape,
-    "Flatten": _reshape,
-    "Squeeze": _reshape,
+    "Concat": concat,
+    "Gather": chosen,
+    "Split": split,
+    "Slice": slice_,
+    "Reshape": reshape,
+    "Flatten": reshape,
+    "Squeeze": reshape,
+    "Unsqueeze": reshape,
+    "ReduceSum": reduce_sum,
+    "Equal": equal,
+    "Where": where,
     "Exp": _linked("exp"),
     "Sigmoid": _linked("sigmoid"),
     "Softmax": _softmax,
     "ArgMax": _arg_max,
 }
-_AROUND_ML: dict[str, _Fold] = {
+_AROUND_ML: dict[str, Fold] = {
     "Scaler": _scaler,
     "Imputer": _imputer,
     "Normalizer": _normalizer,
-    "ArrayFeatureExtractor": _chosen,
+    "ArrayFeatureExtractor": chosen,
     "ZipMap": _zip_map,
-    "LabelEncoder": _label_encoder,
+    "LabelEncoder": label_encoder,
+    "OneHotEncoder": one_hot,
 }

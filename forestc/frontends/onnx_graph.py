@@ -13,12 +13,16 @@ import numpy as np
 
 from forestc.errors import ModelError
 from forestc.forest.ir import Link
-from forestc.frontends.onnx_attributes import TENSOR_TYPES, tensor_array
+from forestc.frontends.onnx_attributes import TENSOR_TYPES, TEXT_TENSOR, tensor_array
 from forestc.frontends.onnx_columns import NARROW, Column, bits_of
-from forestc.frontends.onnx_folds import ML, Answer, Node, Scores, Table, Value, fold
+from forestc.frontends.onnx_folds import fold
+from forestc.frontends.onnx_text import Text
 from forestc.frontends.onnx_trees import OPERATORS, Ensemble, read_operator
+from forestc.frontends.onnx_values import ML, Answer, Node, Scores, Table, Value
 
 MAX_COLUMNS = 1 << 20
+_INPUTS = {kind: np.dtype(held) for kind, (held, _) in TENSOR_TYPES.items() if held is not np.bool_}
+_INPUTS[TEXT_TENSOR] = np.dtype(object)
 
 
 @dataclass(frozen=True)
@@ -76,8 +80,9 @@ def _inputs(graph: Any, values: dict[str, Value], where: str) -> tuple[int | Non
         if item.name in values:
             raise ModelError("is there twice", where=place)
         kind = item.type.tensor_type
-        if not item.type.HasField("tensor_type") or kind.elem_type not in TENSOR_TYPES or kind.elem_type == 9:
-            raise ModelError("is not a tensor of floats, doubles or integers", where=place, do="encode text columns")
+        dtype = _INPUTS.get(kind.elem_type) if item.type.HasField("tensor_type") else None
+        if dtype is None:
+            raise ModelError("is not a tensor of floats, doubles, integers or texts", where=place)
         dims = kind.shape.dim
         if kind.HasField("shape") and len(dims) != 2:
             raise ModelError(f"has {len(dims)} dimensions", where=place, do="rows and columns are read")
@@ -86,7 +91,6 @@ def _inputs(graph: Any, values: dict[str, Value], where: str) -> tuple[int | Non
             raise ModelError(f"has {width} columns", where=place, do=f"1 to {MAX_COLUMNS} are read")
         if start is None or (width is None and len(real) > 1):
             raise ModelError("does not say how many columns it has", where=place, do="give every input's shape")
-        dtype = np.dtype(TENSOR_TYPES[kind.elem_type][0])
         values[item.name] = _raw(dtype, width, start)
         if width == 1:
             names[start] = item.name
@@ -95,6 +99,8 @@ def _inputs(graph: Any, values: dict[str, Value], where: str) -> tuple[int | Non
 
 
 def _raw(dtype: np.dtype[Any], width: int | None, start: int) -> Table:
+    if dtype.kind == "O":
+        return Table(dtype, width, lambda index: Text(start + index), text=True)
     return Table(dtype, width, lambda index: Column(start + index, bits_of(dtype), dtype.kind in "iu"))
 
 
@@ -113,6 +119,10 @@ def _trees(node: Node) -> tuple[tuple[Ensemble, Table], list[Value]]:
     table = node.input(0)
     if not isinstance(table, Table):
         raise node.fail("its input is not made of the model's inputs alone")
+    if table.dims != 2:
+        raise node.fail("its input is not of rows and columns", "reshape what the encoders make before")
+    if table.dtype.kind == "O":
+        raise node.fail("its input is text", "encode it")
     if table.dtype.itemsize < 4:
         raise node.fail(f"its input is {table.dtype}", "cast it to float")
     ensemble = read_operator(node.operator, node.proto, node.opset, table.dtype, node.where)

@@ -8,7 +8,7 @@ classifier decides on the sums, before the post-transform.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.builder import MAX_OUTPUTS, make_tree
-from forestc.forest.ir import LEAF, NO_SET, Aggregate, Decision, Label, Link, Tree
+from forestc.forest.ir import LEAF, NO_SET, Aggregate, Decision, Label, Link, Member, Tree
 from forestc.frontends.exact import next_above
 from forestc.frontends.onnx_attributes import Attributes
 from forestc.frontends.onnx_columns import Column, cut_sets, folded, thresholds
 from forestc.frontends.onnx_nodes import Nodes, classic_nodes, modern_nodes, numbers, slices
+from forestc.frontends.onnx_text import Text, Vocabulary, code_sets
 
 Array: TypeAlias = NDArray[Any]
 
@@ -303,16 +304,25 @@ def _some_positive(nodes: Nodes) -> bool:
     return bool(np.logical_and.reduceat(voted | (nodes.true != LEAF), nodes.start[:-1]).any())
 
 
-def make_trees(ensemble: Ensemble, columns: dict[int, Column], where: str) -> list[Tree]:
-    """The operator's trees on the raw columns: `feature` holds numbers of these. columns: by the operator's own.
-
-    Raises ModelError naming tree and node.
+def make_trees(
+    ensemble: Ensemble,
+    columns: dict[int, Column],
+    texts: Mapping[int, Text],
+    known: Mapping[int, Vocabulary],
+    where: str,
+) -> list[Tree]:
+    """The operator's trees on the raw columns: `feature` holds numbers of these. columns, texts: by the operator's own
+    column, those made of numbers and of text. known: by raw column of text. Raises ModelError naming tree and node.
     """
     nodes = ensemble.nodes
     inner = nodes.inner
     reads = nodes.feature[inner]
+    of_text = code_sets(nodes.conditions, reads, texts, known)
+    columns = columns | {key: Column(text.index, 64) for key, text in texts.items()}  # which nothing is folded into
     conditions = folded(nodes.conditions, reads, columns)
     below, turned, by_set = thresholds(conditions)
+    for node, told in of_text.items():
+        turned[node] = told.turned
     n = len(nodes.true)
     feature, threshold = np.full(n, LEAF, dtype=np.int64), np.zeros(n)
     threshold[inner] = below
@@ -329,7 +339,12 @@ def make_trees(ensemble: Ensemble, columns: dict[int, Column], where: str) -> li
     missing_left = np.zeros(n, dtype=bool)
     missing_left[inner] = (conditions.missing != turned) & ~whole[reads]
     set_index = np.full(n, NO_SET, dtype=np.int64)
-    set_index[inner], sets = cut_sets(conditions, by_set)
+    set_index[inner], sets = cut_sets(conditions, np.setdiff1d(by_set, list(of_text)))
+    places: dict[tuple[Member, ...], int] = {}
+    for node, told in of_text.items():
+        set_index[inner[node]] = len(sets) + places.setdefault(told.members, len(places))
+        missing_left[inner[node]] = told.missing
+    sets += places
     values_of = _values(ensemble, where)
     trees = []
     for index, (name, start, stop) in enumerate(slices(nodes)):

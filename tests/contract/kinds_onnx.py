@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import lightgbm
@@ -28,7 +29,14 @@ from sklearn.ensemble import (
 )
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    RobustScaler,
+    StandardScaler,
+)
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeRegressor
 
 from forestc import load
@@ -124,6 +132,41 @@ def categories() -> Any:
     random = np.random.default_rng(0)
     X = np.column_stack([random.integers(0, 40, 1500), random.random(1500), random.integers(0, 6, 1500)])
     return X, (np.isin(X[:, 0], [1, 4, 7, 9, 33, 35]) ^ np.isin(X[:, 2], [2, 5])).astype(int)
+
+
+def text(encoder: Any) -> Callable[[], Trained]:
+    """A pipeline with two columns of text beside one of numbers. The contract's rows hold codes of the names that the
+    forest knows; onnxruntime is given the names."""
+
+    def train() -> Trained:
+        import pandas
+        from skl2onnx import to_onnx
+        from skl2onnx.common.data_types import FloatTensorType, StringTensorType
+
+        codes, y = categories()
+        frame = pandas.DataFrame({"a": codes[:, 0].astype(int).astype(str), "b": codes[:, 1].astype(np.float32)})
+        frame["c"] = np.array(["red", "m\u00e4uve", "", "4", "nan", "dark red"])[codes[:, 2].astype(int)]
+        columns = ColumnTransformer([("codes", encoder, ["a", "c"])], remainder="passthrough")
+        pipeline = make_pipeline(columns, RandomForestClassifier(4, max_depth=9, random_state=0)).fit(frame, y)
+        types = [(name, (FloatTensorType if name == "b" else StringTensorType)([None, 1])) for name in "abc"]
+        made = to_onnx(pipeline, initial_types=types, options={"zipmap": False})
+        labels = {feature.column: feature.labels for feature in load(made).features if feature.labels}
+
+        def named(rows: Any) -> Any:
+            told = rows.astype(object)
+            for column, names in labels.items():
+                known = {float(code): name for code, name in enumerate(names)}
+                told[:, column] = [known.get(code, code if code != code else "unseen") for code in rows[:, column]]
+            return told
+
+        source = against(made, codes)
+        return replace(
+            source,
+            decision=lambda rows: source.decision(named(rows)),
+            scores=lambda rows: source.scores(named(rows)) if source.scores else None,
+        )
+
+    return train
 
 
 def by_hand(build: Callable[[np.random.Generator], onnx.ModelProto], dtype: Any = np.float32, **more: Any) -> Any:
@@ -286,6 +329,10 @@ KINDS: dict[str, Callable[[], Trained]] = {
             1,
         ),
         folded=True,
+    ),
+    "onnx-text-one-hot": text(OneHotEncoder(handle_unknown="ignore")),
+    "onnx-text-ordinal": text(
+        make_pipeline(OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), StandardScaler())
     ),
     "onnx-5-narrowed": by_hand(
         lambda random: model(

@@ -261,9 +261,9 @@ def test_data_in_other_files_is_not_read(path, tmp_path):
         (lambda m: m.graph.node.append(m.graph.node[0]), "is a second tree operator"),
         (
             lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", STRING),
-            "is not a tensor of floats, doubles or integers",
+            "its input is text; ",
         ),
-        (lambda m: m.graph.input[0].ClearField("type"), "is not a tensor of floats, doubles or integers"),
+        (lambda m: m.graph.input[0].ClearField("type"), "is not a tensor of floats, doubles, integers or texts"),
         (lambda m: m.graph.input[0].type.tensor_type.shape.dim.pop(), "has 1 dimensions"),
         (lambda m: setattr(m.graph.input[0].type.tensor_type.shape.dim[1], "dim_value", 1 << 62), "columns; "),
         (lambda m: setattr(m.graph.input[0].type.tensor_type.shape.dim[1], "dim_value", 0), "has 0 columns"),
