@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from forestc.netlist.ir import (
     Add,
@@ -25,6 +25,7 @@ from forestc.netlist.ir import (
 
 CHAIN_COUNTS = ("pass", "add", "add_bits", "compare", "compare_bits", "less", "less_bits")
 _LEAF: tuple[int, ...] = ()
+Cover: TypeAlias = tuple[list[frozenset[int]], list[int], list[int]]
 
 
 def _length(word: list[int]) -> int:
@@ -48,6 +49,7 @@ class OneBit:
     registers: list[int] = field(default_factory=list)
     chains: list[tuple[str, list[int]]] = field(default_factory=list)  # kind, its results
     terms: dict[Net, list[tuple[list[int], bool]]] = field(default_factory=dict)  # of sums that go into one sum alone
+    covers: dict[tuple[int, bool], Cover] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.readers: list[list[Net]] = [[] for _ in self.netlist.cells]
@@ -270,7 +272,13 @@ class OneBit:
         _, level, wanted = self._cover(inputs, fast=True)
         return max((level[node] for node in wanted), default=0)
 
-    def _cover(self, inputs: int, fast: bool) -> tuple[list[frozenset[int]], list[int], list[int]]:
+    def _cover(self, inputs: int, fast: bool) -> Cover:
+        """`_covered_anew`, once for each kind of LUT."""
+        if (inputs, fast) not in self.covers:
+            self.covers[inputs, fast] = self._covered_anew(inputs, fast)
+        return self.covers[inputs, fast]
+
+    def _covered_anew(self, inputs: int, fast: bool) -> Cover:
         """Of each node what a LUT with it at its root reads, and how many LUTs lie on the way to it; and the nodes
         where LUTs must end. A LUT grows greedily over what feeds it: first over what feeds nothing else, or if `fast`
         over what comes last, as synthesis does for speed."""
