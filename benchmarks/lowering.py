@@ -6,7 +6,6 @@
 | offset in the threshold | of two classes the offset is compared with, of several only differences are added         |
 | narrow sums first       | words are added as a Huffman code is built                                                |
 | comparators bit by bit  | `x < constant` as and/or of bits rather than `<`                                          |
-| mux trees               | nested muxes rather than a sum of products over the leaves                                |
 
 All variants are simulated against the quantised forest. Models: XGBoost on bundled data; with --peers DIR those there.
 """
@@ -86,37 +85,6 @@ def muxes(self: Any, tree: Any, index: int, column: int, least: int, word: Any) 
     return nets[0]
 
 
-def sum_of_products(self: Any, index: int, output: int) -> tuple[Net, int]:
-    """Each bit of a tree as a disjunction of the paths to the leaves that have it."""
-    tree, builder = self.forest.trees[index], self.builder
-    column = tree.outputs.index(output)
-    used = tree.values[tree.leaf[tree.left == LEAF], column]
-    least, largest = int(used.min()), int(used.max())
-    self.offsets[output] += least
-    if largest == least:
-        return FALSE, 0
-    paths: list[tuple[Net, int]] = []
-    stack = [(0, 1)]
-    while stack:
-        node, reached = stack.pop()
-        if tree.left[node] == LEAF:
-            paths.append((reached, int(tree.values[tree.leaf[node], column]) - least))
-            continue
-        condition = self.condition(tree, node, Origin(index, node))
-        stack += [
-            (int(tree.left[node]), builder.and_(reached, condition)),
-            (int(tree.right[node]), builder.and_(reached, builder.not_(condition))),
-        ]
-    bits = []
-    for place in range((largest - least).bit_length()):
-        bit = FALSE
-        for reached, value in paths:
-            if value >> place & 1:
-                bit = builder.or_(bit, reached)
-        bits.append(bit)
-    return builder.join(bits), largest - least
-
-
 @contextmanager
 def as_it_is() -> Iterator[None]:
     yield
@@ -141,7 +109,6 @@ def variants() -> dict[str, Any]:
         "without: offset in the threshold": several(change("label", with_offsets(Lowering.label))),
         "without: narrow sums first": several(change("added", in_order)),
         "comparators by <": several(patch.object(verilog._Writer, "bitwise", lambda self, net: False)),
-        "sums of products": several(change("tree_word", sum_of_products)),
     }
 
 

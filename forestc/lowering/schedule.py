@@ -33,12 +33,11 @@ from forestc.netlist.ir import (
 
 @dataclass(frozen=True)
 class Delays:
-    """What cells take on a target, in any unit: a two-way gate, a mux, a lookup; a comparison with a constant, a sum, a
+    """What cells take on a target, in any unit: a two-way gate, a mux; a comparison with a constant, a sum, a
     comparison of words, each with what every bit adds."""
 
     gate: float
     mux: float
-    lookup: float
     less: tuple[float, float]
     add: tuple[float, float]
     compare: tuple[float, float]
@@ -46,9 +45,9 @@ class Delays:
 
 # Levels of 6-input LUTs; the others in ns as `forestc.estimate` fitted them, rounded.
 DELAYS = {
-    "lut6": Delays(0.4, 0.5, 1.0, (0.8, 0.05), (1.0, 0.12), (1.0, 0.12)),
-    "ecp5": Delays(0.3, 0.8, 0.8, (0.4, 0.15), (0.2, 0.2), (0.1, 0.25)),
-    "ice40": Delays(0.3, 0.7, 0.8, (0.4, 0.2), (0.6, 0.17), (0.1, 0.3)),
+    "lut6": Delays(0.4, 0.5, (0.8, 0.05), (1.0, 0.12), (1.0, 0.12)),
+    "ecp5": Delays(0.3, 0.8, (0.4, 0.15), (0.2, 0.2), (0.1, 0.25)),
+    "ice40": Delays(0.3, 0.7, (0.4, 0.2), (0.6, 0.17), (0.1, 0.3)),
 }
 
 

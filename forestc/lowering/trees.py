@@ -1,8 +1,8 @@
 """From an integer Forest to a Netlist: mux trees over shared comparators, adders, the decision.
 
-A tree is nested multiplexers (28-57 % fewer LUTs than a sum of products over its leaves). Leaves are
-counted from each tree's smallest, so the words of small trees are narrow; what that takes away goes into
-one constant at the end, and where only the class is wanted into the decision's threshold.
+A tree is nested multiplexers: sums of products over its leaves took more LUTs. Leaves are counted from each
+tree's smallest, so the words of small trees are narrow; what that takes away goes into one constant at the
+end, and where only the class is wanted into the decision's threshold.
 """
 
 from __future__ import annotations

@@ -157,11 +157,6 @@ def reads(cell: Cell) -> tuple[Net, ...]:
             assert_never(cell)
 
 
-def is_combinational(cell: Cell) -> bool:
-    """False for a register alone."""
-    return not isinstance(cell, Register)
-
-
 def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> WordType:
     """The type of the net a cell drives, given the types of the nets below it."""
     match cell:
