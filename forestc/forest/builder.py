@@ -241,8 +241,16 @@ def changed_tree(tree: Tree, **arrays: Any) -> Tree:
 
 
 def _members(members: Sequence[Member], where: str) -> tuple[Member, ...]:
-    found = {member.item() if isinstance(member, np.generic) else member for member in members}
-    if not all(isinstance(member, int | float) and member == member for member in found):
+    found, kinds = (
+        set(members),
+        set(map(type, members)),
+    )  # of thousands of members: asked a type, not a member at a time
+    if any(issubclass(kind, np.generic) for kind in kinds):
+        found = {member.item() if isinstance(member, np.generic) else member for member in members}
+        kinds = set(map(type, found))
+    if not all(issubclass(kind, int | float) for kind in kinds) or (
+        any(issubclass(kind, float) for kind in kinds) and any(member != member for member in found)
+    ):
         raise ModelError("a set holds what is not a number", where=where)
     return tuple(sorted(found))
 

@@ -168,7 +168,7 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
         raise fail(bad, "a threshold decides on a category, which takes a set")
     for node in np.flatnonzero(by_set).tolist():
         number, members = forest.features[tree.feature[node]].number, tree.sets[tree.set_index[node]]
-        whole = all(isinstance(member, int) for member in members)
+        whole = all(issubclass(kind, int) for kind in set(map(type, members)))
         if (isinstance(number, Category) or forest.quantised) and not whole:
             raise fail(np.array([node]), "the set holds a number that is not whole")
         if isinstance(number, Category):
