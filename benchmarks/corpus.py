@@ -225,6 +225,7 @@ def onnx(model: Any, data: Callable[[], Data], double: bool = False) -> Callable
         kind = DoubleTensorType if double else FloatTensorType
         made = to_onnx(model.fit(X, y), initial_types=[("rows", kind([None, X.shape[1]]))])
         made.graph.name = "corpus"  # else one made up at random
+        made.opset_import.sort(key=lambda opset: opset.domain)  # else in the order of a set
         (folder / "model.onnx").write_bytes(made.SerializeToString())
         return folder / "model.onnx", X, y
 

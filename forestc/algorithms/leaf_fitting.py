@@ -6,6 +6,7 @@ and so do the biases. What rounding one leaf loses, others make up for, so that 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,13 @@ class Trees:
     start: NDArray[np.int64]
     value: NDArray[np.int64]
     outputs: NDArray[np.int64]
+
+    @staticmethod
+    def of(leaf: NDArray[np.int32], values: Sequence[NDArray[np.int64]], outputs: Sequence[tuple[int, ...]]) -> Trees:
+        """leaf: as above. values: of each tree, (leaves, outputs). outputs: those it feeds, one after the other."""
+        start = np.concatenate([[0], np.cumsum([own.size for own in values])]).astype(np.int64)
+        spans = np.array([(fed[0], fed[-1] + 1) for fed in outputs], dtype=np.int64)
+        return Trees(leaf, start, np.concatenate([own.ravel() for own in values]), spans)
 
 
 def fit_leaves(

@@ -7,7 +7,7 @@ what the quantised evaluator gives, for every input.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -173,19 +173,29 @@ class _Header:
 
     def _largest(self) -> list[str]:
         """A function that finds the largest of some scores, of equals the first or the last."""
-        kind, label = self.score, label_type(self.forest)
+        label = label_type(self.forest)
+        loop = self._argmax("count", "scores[k] > scores[best] || (last && scores[k] == scores[best])")
         return [
-            f"static inline {label} {self.prefix}_largest(const {kind} *scores, {label} count, int last)",
+            f"static inline {label} {self.prefix}_largest(const {self.score} *scores, {label} count, int last)",
             "{",
-            f"    {label} best = 0u;",
-            f"    {label} k;",
-            "    for (k = 1u; k < count; k++) {",
-            "        if (scores[k] > scores[best] || (last && scores[k] == scores[best])) {",
-            "            best = k;",
-            "        }",
-            "    }",
-            "    return best;",
+            *(f"    {line}" for line in loop),
             "}",
+        ]
+
+    def _argmax(self, count: str, better: str, said: str = "", *made: str) -> list[str]:
+        """C statements that return the index `best` of all `k` below a count. better: when k is. said: a comment on it.
+        made: statements that make the scores."""
+        label = label_type(self.forest)
+        return [
+            f"{label} best = 0u;",
+            f"{label} k;",
+            *made,
+            f"for (k = 1u; k < {count}; k++) {{",
+            f"    if ({better}) {{{said}",
+            "        best = k;",
+            "    }",
+            "}",
+            "return best;",
         ]
 
     def _decided(self, part: Part, scores: str) -> str:
@@ -197,7 +207,7 @@ class _Header:
         threshold = int(part.decision.threshold)
         if threshold <= lowest or threshold > highest:
             return f"{int(threshold <= lowest)}u"
-        return f"({label_type(self.forest)})({scores}[{part.start}] >= {constant(threshold)})"
+        return f"({label_type(self.forest)})({scores}[{part.stop - 1}] >= {constant(threshold)})"
 
     def _votes(self) -> list[str]:
         forest = self.forest
@@ -327,33 +337,20 @@ class _Header:
         return lines
 
     def _predict(self) -> list[str]:
-        outputs, decision, label = self.forest.n_scores, self.forest.decision, label_type(self.forest)
-        lines = [f"{self.score} scores[{outputs}];"]
-        if decision.kind == "threshold":
-            lines.append(f"{self.prefix}_scores(x, scores);")
-            lowest, highest = self._reach(self.forest.whole)
-            threshold = int(decision.threshold)
-            if threshold <= lowest or threshold > highest:
-                return ["(void)x;", f"return {int(threshold <= lowest)}u;"]
-            lines.append(f"return ({label})(scores[{outputs - 1}] >= {constant(threshold)});")
-            return lines
-        sign, who = (">=", "the highest") if decision.ties == "last" else (">", "strict: the lowest")
-        return [
-            *lines,
-            f"{label} best = 0u;",
-            f"{label} k;",
-            f"{self.prefix}_scores(x, scores);",
-            f"for (k = 1u; k < {outputs}u; k++) {{",
-            f"    if (scores[k] {sign} scores[best]) {{  /* {who} index wins a tie */",
-            "        best = k;",
-            "    }",
-            "}",
-            "return best;",
-        ]
+        if not self.forest.decides:
+            return []
+        count, (part,) = self.forest.n_scores, self.forest.targets
+        scores, made = f"{self.score} scores[{count}];", f"{self.prefix}_scores(x, scores);"
+        if part.decision.kind == "argmax":
+            sign, who = (">=", "the highest") if part.decision.ties == "last" else (">", "strict: the lowest")
+            said = f"  /* {who} index wins a tie */"
+            return [scores, *self._argmax(f"{count}u", f"scores[k] {sign} scores[best]", said, made)]
+        text = self._decided(replace(part, stop=count), "scores")
+        return [scores, made, f"return {text};"] if "scores" in text else ["(void)x;", f"return {text};"]
 
     def _reach(self, part: Part) -> tuple[int, int]:
         """The smallest and largest sum of a part's one output, or of an average's second."""
-        if part == self.forest.whole and self.forest.parts:
+        if self.forest.parts and self.forest.combine.kind == "average":
             return 0, len(self.forest.parts[0].curve) * sum(self._weights())
         low = high = int(self.forest.bias[part.start])
         for tree in (self.forest.trees[index] for index in self.forest.trees_of(part)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,16 @@ class Lesson:
     label: NDArray[np.int64]
 
 
+def outputs_follow(forest: Forest) -> bool:
+    """Whether each tree's outputs follow one another, as fitting wants them."""
+    return all(tree.outputs == tuple(range(tree.outputs[0], tree.outputs[-1] + 1)) for tree in forest.trees)
+
+
+def zero_of(decision: Decision) -> int:
+    """The score from which on the second of two classes is decided: fitting has it at 0."""
+    return int(decision.threshold) if decision.kind == "threshold" else 0
+
+
 def lesson(source: Forest, shaped: Forest, rows: Rows) -> Lesson:
     """What leaves are fitted on: labels where there are some, else what the model says. shaped: the forest with
     integer thresholds. Raises OptionError for a forest that decides nothing, or several things."""
@@ -33,7 +42,7 @@ def lesson(source: Forest, shaped: Forest, rows: Rows) -> Lesson:
         raise OptionError(
             "quantize: fit=true is for models that decide on one class", do="leave it out, and give more leaf_bits"
         )
-    if any(tree.outputs != tuple(range(tree.outputs[0], tree.outputs[-1] + 1)) for tree in shaped.trees):
+    if not outputs_follow(shaped):
         raise OptionError("quantize: fit=true needs trees whose outputs follow one another", do="leave it out")
     stride = max(1, -(-count_rows(rows) * len(shaped.trees) // MOST_LEAVES))
     leaves, labels, first = [], [], 0
@@ -60,13 +69,7 @@ def fitted(
     on: Lesson,
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
     """Leaves of `bits` bits and biases, fitted from rounded ones: values (leaves, outputs) of each tree."""
-    trees = Trees(
-        on.leaf,
-        np.concatenate([[0], np.cumsum([own.size for own in values])]).astype(np.int64),
-        np.concatenate([own.ravel() for own in values]),
-        np.array([[fed[0], fed[-1] + 1] for fed in outputs], dtype=np.int64),
-    )
-    zero: Any = int(decision.threshold) if decision.kind == "threshold" else 0
+    trees, zero = Trees.of(on.leaf, values, outputs), zero_of(decision)
     found, moved = fit_leaves(trees, bias - zero, on.label, (1 << bits) - 1)
     parts = np.split(found, trees.start[1:-1])
     return [part.reshape(own.shape) for part, own in zip(parts, values, strict=True)], moved + zero

@@ -29,10 +29,10 @@ from forestc.forest.numbers import word_range
 from forestc.forest.ranges import have_rows
 from forestc.forest.rows import Judged, Rows
 from forestc.passes.base import PassResult
+from forestc.passes.fit_leaves import MOST_LEAVES, outputs_follow, zero_of
 from forestc.passes.formats import word_bits
 
-MOST_LEAVES = 1 << 26  # rows times trees kept in memory: past it there are fewer copies, then fewer rows
-MOST_OUTCOMES = 1 << 28  # rows times conditions: likewise
+MOST_OUTCOMES = 1 << 28  # rows times conditions: past it, or MOST_LEAVES, there are fewer copies, then fewer rows
 MOST_VOTES = 4e9  # of rows on conditions, each time all splits are rewired: past it fewer conditions are chosen from
 LEAST_POOL = 32
 COMPARED = (0.0, 0.05, 0.4, 0.7, 1.0, 1.0, 1.0)  # LUTs, by bits: few disappear in what reads the comparator
@@ -101,7 +101,7 @@ class PruneSplits:
         if not forest.quantised:
             raise ModelError("prune-splits works on integer forests", do="put quantize before it")
         self.refuse(forest, rows)
-        if any(tree.outputs != tuple(range(tree.outputs[0], tree.outputs[-1] + 1)) for tree in forest.trees):
+        if not outputs_follow(forest):
             raise OptionError("prune-splits: a tree's outputs do not follow one another", do="leave it out")
         assert rows is not None
         ensemble = _Ensemble(forest, self, rows.rows if isinstance(rows, Judged) else rows)
@@ -236,12 +236,10 @@ class _Ensemble:
             slot = np.zeros(tree.size, dtype=np.int32)
             slot[leaves] = np.arange(len(leaves))
             leaf[index] = slot[leaf_nodes(forest, tree, words)]
-        starts = np.concatenate([[0], np.cumsum([own.size for own in values])]).astype(np.int64)
-        outputs = np.array([(tree.outputs[0], tree.outputs[-1] + 1) for tree in forest.trees], dtype=np.int64)
         if options.rewire and (pool := self._pool(len(words))):
             self.splits = replace(self.splits, pool=pool, holds=_outcomes(forest, self.conditions, words))
-        self.trees = Trees(leaf, starts, np.concatenate([own.ravel() for own in values]), outputs)
-        self.zero = int(forest.decision.threshold) if forest.decision.kind == "threshold" else 0
+        self.trees = Trees.of(leaf, values, [tree.outputs for tree in forest.trees])
+        self.zero = zero_of(forest.decision)
         self.bias = np.zeros(forest.n_outputs, dtype=np.int64)
         if forest.n_outputs == 1:  # half of the trees for each side, before fitting finds better
             self.bias -= int(self.largest * len(forest.trees)) // 2
