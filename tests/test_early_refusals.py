@@ -14,6 +14,7 @@ import forestc
 import forestc.checks.run as check_module
 import forestc.compiler as compiler_module
 import forestc.synthesis as synthesis_module
+from forestc.costs import fitted as fitted_module
 from forestc.costs.devices import DEVICES, ICE40, Device
 from forestc.costs.estimate import estimate
 from forestc.errors import CheckError, ForestcError, MissingToolError, OptionError, ToolError
@@ -102,6 +103,20 @@ def test_a_design_too_large_for_its_device(tmp_path, monkeypatch):
     assert not ran
     with pytest.raises(ZeroDivisionError):
         forestc.synth(design, "ice40-hx8k", try_anyway=True)
+
+
+def test_a_damaged_table_of_costs(tmp_path, no_passes, monkeypatch):
+    (tmp_path / "fitted.json").write_text("{}")
+    monkeypatch.setattr(fitted_module, "FILE", tmp_path / "fitted.json")
+    fitted_module.fitted.cache_clear()
+    try:
+        with pytest.raises(
+            ForestcError, match=r"damaged: it has no 'LUT_COSTS'; .*install forestc again"
+        ):
+            compile_iris(tmp_path / "out")
+    finally:
+        fitted_module.fitted.cache_clear()
+    assert not (tmp_path / "out").exists()
 
 
 def test_what_does_not_fit_after_all_is_one_line(tmp_path, need_tool, monkeypatch):

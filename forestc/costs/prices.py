@@ -55,6 +55,7 @@ def prices(cost: str) -> Prices:
         # written bit by bit, comparisons with constants go into LUTs, also where there are carry chains
         compared=_LUT6.compared[: family.lut_inputs + 1],
         further_bits=family.lut_inputs - 1,
-        split=max(_LUT6.split, costs["mux"]),
+        # a multiplexer, or above leaves of one bit a gate
+        split=max(_LUT6.split, (costs["mux"] + costs["gate"]) / 2),
         tree=SUM_BITS * max(family.chain_cells, costs["add_bits"]),
     )
