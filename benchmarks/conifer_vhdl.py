@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.costs.devices import DEVICES, ECP5, LUT6, XCUP
 from forestc.toolchain.nextpnr import place
 from forestc.toolchain.yosys import run_yosys, synthesise
 
@@ -134,8 +135,8 @@ def conifer(
     _run(["iverilog", "-g2005", "-o", "bench.vvp", "clean.v", "bench.v"], out)
     told = np.array(_run(["vvp", "bench.vvp"], out).split()[: len(X_test)])
     (out / "registered.v").write_text(TOP[TOP.index("module conifer_registered") :].format(**sizes))
-    xcup = synthesise([out / "clean.v"], "conifer_top", "xcup")
-    lut6 = synthesise([out / "clean.v"], "conifer_top", "lut6")
+    xcup = synthesise([out / "clean.v"], "conifer_top", XCUP.synthesis)
+    lut6 = synthesise([out / "clean.v"], "conifer_top", LUT6.synthesis)
     figures = {
         "test_%": 100 * float((told == y_test.astype(int).astype(str)).mean()),
         "latency": latency,
@@ -145,10 +146,10 @@ def conifer(
         "depth": lut6.depth,
     }
     if xcup.lut <= PLACED:
-        ecp5 = synthesise([out / "clean.v"], "conifer_top", "ecp5")
+        ecp5 = synthesise([out / "clean.v"], "conifer_top", ECP5.synthesis)
         both = [out / "clean.v", out / "registered.v"]
-        synthesise(both, "conifer_registered", "ecp5", netlist="top.json")
-        placed = place(out / "top.json", "ecp5-85k")
+        synthesise(both, "conifer_registered", ECP5.synthesis, netlist="top.json")
+        placed = place(out / "top.json", ECP5.nextpnr, DEVICES["ecp5-85k"].nextpnr, ECP5.logic_cell)
         figures |= {"ECP5_LUT": ecp5.lut, "carry": ecp5.carry, "MHz": placed.fmax_mhz}
     return figures
 

@@ -1,20 +1,17 @@
-"""Estimates before synthesis beside real runs, and the fit that made the table in forestc/estimate.py.
+"""Estimates before synthesis beside real runs, and the fit that made forestc/costs/fitted.json.
 
 Different small and medium designs (2, 5 and 10 classes, regression; forests, extra trees, boosting by scikit-learn and
 XGBoost; depth 2 to 8, 2 to 100 trees, leaves of 1 to 8 bits, latency 0 to 6) are synthesised for every target, and the
 smaller ones placed and routed. --cache FILE keeps what was measured, by the SHA-256 of the Verilog, so that a run goes
 on where the last one ended (`--minutes N` ends it early). Then the estimates are fitted; the errors printed are those
 of ten-fold cross-validation: of each design with coefficients fitted on others, and so are the ends between which nine
-of ten designs lie, as shares of their estimates. --write puts the table into
-forestc/estimate.py.
+of ten designs lie, as shares of their estimates. --write makes forestc/costs/fitted.json of them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -38,9 +35,11 @@ from tools import arguments, show
 import forestc
 from forestc.backends import verilog
 from forestc.backends.manifest import manifest
+from forestc.costs.devices import DEVICES, FAMILIES, XCUP
+from forestc.costs.estimate import lut_features, path_features
+from forestc.costs.fitted import LUT_FEATURES, PATH_FEATURES, parsed
 from forestc.design import Design
 from forestc.errors import ToolError
-from forestc.estimate import LUT_FEATURES, PATH_FEATURES, lut_features, path_features
 from forestc.forest.ir import Forest
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.ir import Netlist
@@ -48,12 +47,11 @@ from forestc.synthesis import synth
 from forestc.toolchain.yosys import synthesise
 
 DESIGNS, FEWEST_NODES, MOST_CELLS = 78, 20, 1500
-COUNTED = ("lut6", "xcup", "ecp5", "ice40")
 PLACED = {"ecp5-85k": 2000, "ice40-hx8k": 800}  # device, and the most nodes of a forest that is placed on it
 
 FOLDS = 10
 FIRST_PATH_COSTS = dict.fromkeys(PATH_FEATURES, 0.1) | {"one": 2.0, "mux": 0.6, "add": 1.0, "compare": 1.0}
-SOURCE = Path(__file__).parents[1] / "forestc" / "estimate.py"
+FITTED = Path(__file__).parents[1] / "forestc" / "costs" / "fitted.json"
 
 
 def data(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -125,7 +123,7 @@ def forests() -> Iterator[tuple[dict[str, Any], Forest, float]]:
         share = "share-thresholds," if spec["sharing"] else ""
         passes = f"simplify,{share}quantize{{leaf_bits={spec['leaf_bits']},tolerance=1}},simplify"
         forest = forestc.quantize(model_of(spec, y).fit(X, y), X, y, passes)
-        cells = lut_features(lower(forest, LoweringOptions(latency=spec["latency"])), "xcup")["logic"]
+        cells = lut_features(lower(forest, LoweringOptions(latency=spec["latency"])), XCUP)["logic"]
         if forest.n_nodes >= FEWEST_NODES and cells <= MOST_CELLS:
             found += 1
             yield spec, forest, cells
@@ -148,15 +146,15 @@ def measure(design: Design, nodes: int, known: dict[str, Any], placed: bool) -> 
             try:
                 told = synth(design, device)
                 known[device] = told["fmax_mhz"]
-                known[device.split("-")[0]] = {name: told[name] for name in ("lut", "ff", "carry", "depth")}
+                known[DEVICES[device].family.name] = {name: told[name] for name in ("lut", "ff", "carry", "depth")}
             except ToolError as error:  # too many pins or cells
                 known[device] = None
                 print(str(error)[:300], flush=True)
             yield
-    for target in COUNTED:
-        if target not in known:
-            cells = synthesise([file], core, target)
-            known[target] = {"lut": cells.lut, "ff": cells.flip_flops, "carry": cells.carry, "depth": cells.depth}
+    for target in FAMILIES.values():
+        if target.name not in known:
+            cells = synthesise([file], core, target.synthesis)
+            known[target.name] = {"lut": cells.lut, "ff": cells.flip_flops, "carry": cells.carry, "depth": cells.depth}
             yield
 
 
@@ -189,7 +187,7 @@ def folds(count: int) -> Iterator[tuple[list[int], list[int]]]:
 
 
 def fit(measured: list[tuple[Netlist, dict[str, Any]]]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The table of forestc/estimate.py, and a line of errors for each target."""
+    """The table of fitted.json, and a line of errors for each target."""
     lut_costs, path_costs, ranges, lines = {}, {}, {}, []
 
     def line(target: str, figure: str, estimated: np.ndarray, real: np.ndarray) -> None:
@@ -200,9 +198,9 @@ def fit(measured: list[tuple[Netlist, dict[str, Any]]]) -> tuple[dict[str, Any],
         if figure != "FF":
             ranges[target] = ends
 
-    for family in COUNTED:
+    for family in FAMILIES:
         known = [(netlist, told[family]) for netlist, told in measured if family in told]
-        found = [lut_features(netlist, family) for netlist, _ in known]
+        found = [lut_features(netlist, FAMILIES[family]) for netlist, _ in known]
         features = np.array([[cells[name] for name in LUT_FEATURES] for cells in found])
         luts = np.array([float(told["lut"]) for _, told in known])
         estimated = np.zeros(len(luts))
@@ -213,11 +211,11 @@ def fit(measured: list[tuple[Netlist, dict[str, Any]]]) -> tuple[dict[str, Any],
         flip_flops = [(cells["ff"], told["ff"]) for cells, (_, told) in zip(found, known, strict=True) if told["ff"]]
         line(family, "FF", *np.array(flip_flops, dtype=float).T)
     for device in PLACED:
-        family = device.split("-")[0]
+        family = DEVICES[device].family.name
         known = [(netlist, told) for netlist, told in measured if told.get(device) and family in told]
         netlists = [netlist for netlist, _ in known]
         # as estimated, so that errors of LUTs are in the error of Fmax
-        cells = [lut_features(netlist, family) for netlist in netlists]
+        cells = [lut_features(netlist, FAMILIES[family]) for netlist in netlists]
         luts = np.array([sum(cost * own[name] for name, cost in lut_costs[family].items()) for own in cells])
         levels = np.array([own["levels"] for own in cells])
         periods = np.array([1000 / told[device] for _, told in known])
@@ -233,15 +231,10 @@ def fit(measured: list[tuple[Netlist, dict[str, Any]]]) -> tuple[dict[str, Any],
 
 
 def write(table: dict[str, Any]) -> None:
-    """Puts the table between its marks in forestc/estimate.py."""
-    text = SOURCE.read_text()
-    begin, end = (text.index(mark) for mark in ("# begin of what it writes\n", "# end of what it writes\n"))
-    kinds = {"NINE_OF_TEN": "Mapping[str, tuple[float, float]]"}
-    lines = [
-        f"{name}: {kinds.get(name, 'Mapping[str, Mapping[str, float]]')} = {costs!r}\n" for name, costs in table.items()
-    ]
-    SOURCE.write_text(text[:begin] + "# begin of what it writes\n" + "".join(lines) + text[end:])
-    subprocess.run([sys.executable, "-m", "ruff", "format", "-q", str(SOURCE)], check=True)
+    """The table as the installed package reads it."""
+    text = json.dumps(table, indent=1) + "\n"
+    parsed(text)
+    FITTED.write_text(text)
 
 
 def main() -> None:
@@ -249,7 +242,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, required=True, metavar="FILE", help="what was measured so far")
     parser.add_argument("--minutes", type=float, default=1e9, metavar="N", help="measure no longer than that")
     parser.add_argument("--placed", type=int, default=DESIGNS, metavar="N", help="designs to place and route at most")
-    parser.add_argument("--write", action="store_true", help="put the coefficients into forestc/estimate.py")
+    parser.add_argument("--write", action="store_true", help="write forestc/costs/fitted.json")
     options = parser.parse_args()
     cache: dict[str, Any] = json.loads(options.cache.read_text()) if options.cache.exists() else {}
     end = time.monotonic() + 60 * options.minutes

@@ -28,6 +28,7 @@ import forestc
 from forestc.backends import verilog
 from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, random_words
+from forestc.costs.devices import FAMILIES
 from forestc.forest.ir import LEAF, Forest
 from forestc.lowering import trees
 from forestc.lowering.trees import lower
@@ -142,7 +143,7 @@ def sizes(forest: Forest) -> dict[str, Any]:
         file = Path(name) / "core.v"
         file.write_text(verilog.emit(forest, netlist)[f"{top}.v"])
         for target in TARGETS:
-            cells = synthesise([file], top, target)
+            cells = synthesise([file], top, FAMILIES[target].synthesis)
             found[f"{target}_LUT"] = cells.lut
             if cells.carry or target in ("ecp5", "ice40"):
                 found[f"{target}_carry"] = cells.carry

@@ -16,6 +16,7 @@ import numpy as np
 from tools import over_peers
 
 import forestc
+from forestc.costs.devices import FAMILIES
 from forestc.toolchain.yosys import synthesise
 
 SHARING = {
@@ -56,7 +57,7 @@ def measure(name: str, peers: Path, folder: Path) -> list[dict[str, Any]]:
         }
         for target in ("xcup", "lut6"):
             row[f"{target}_LUT"] = synthesise(
-                [done.design.path("verilog")], str(done.design.manifest["core"]), target
+                [done.design.path("verilog")], str(done.design.manifest["core"]), FAMILIES[target].synthesis
             ).lut
         row["s"] = time.perf_counter() - start
         rows.append(row)

@@ -1,6 +1,6 @@
 """How much slower a device of a family is than the one its delays were fitted on, placed and routed on both.
 
-The median of the ratios is what `forestc.estimate.SLOWER` holds.
+The median of the ratios is what `forestc.costs.devices` holds of the slower one.
 """
 
 from __future__ import annotations

@@ -27,6 +27,9 @@ from forestc.backends.table import TARGETS, written
 from forestc.checks.agreement import Agreement, agreement
 from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, vectors
+from forestc.costs.devices import DEFAULT_TARGET, target_of
+from forestc.costs.estimate import estimates
+from forestc.costs.fitted import fitted
 from forestc.data import rows_from
 from forestc.data.cluster import on_cluster
 from forestc.data.fingerprint import fingerprint
@@ -34,7 +37,6 @@ from forestc.data.labels import label_columns
 from forestc.data.ranges import ranges_from, ranges_told
 from forestc.design import MANIFEST, MODEL, QUANTISED, REPORT, Design, check_writable, open_design, write_folder
 from forestc.errors import CheckError, OptionError
-from forestc.estimate import estimates, latency_for
 from forestc.forest.columns import adopt_names, name_classes, some_names
 from forestc.forest.ir import Forest
 from forestc.forest.made_rows import made_rows
@@ -43,7 +45,7 @@ from forestc.forest.rows import ArrayRows, Judged, Rows
 from forestc.forest.summary import html_figures
 from forestc.forest.text import print_forest
 from forestc.frontends import load
-from forestc.lowering.schedule import DELAYS
+from forestc.lowering.clock import latency_for
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.ir import Netlist
 from forestc.passes import passes_from
@@ -154,6 +156,8 @@ def compile(
     for target in targets:
         if target not in TARGETS:
             raise OptionError(f"unknown target {target!r}", do=f"known: {', '.join(TARGETS)}")
+    if "verilog" in targets:
+        fitted()  # a damaged table of costs is refused here
     if stream is not None and "verilog" not in targets:
         raise OptionError("a stream wrapper needs the Verilog core", do="add the target verilog")
     if device is not None:
@@ -173,7 +177,7 @@ def compile(
         c_values=c_values, stream=stream, device=device, try_anyway=try_anyway,
         clock=None if clock_mhz is None else float(clock_mhz), native=native, name=name, trust_pickle=trust_pickle,
     )  # fmt: skip
-    lowering = LoweringOptions(latency, outputs, _delays_of(device))  # type: ignore[arg-type]
+    lowering = LoweringOptions(latency, outputs, target_of(device or ""))  # type: ignore[arg-type]
     check_writable(Path(out))
     c_options = COptions(c_inputs, c_quantiser, c_values)  # type: ignore[arg-type]
     steps_wanted = passes_from(passes, scores)
@@ -205,7 +209,7 @@ def compile(
             "targets": sorted(set(targets)),
             "latency": lowering.latency,
             "outputs": outputs,
-            **({} if lowering.target == "lut6" else {"target": lowering.target}),
+            **({} if lowering.target == DEFAULT_TARGET else {"target": lowering.target}),
             "c": asdict(c_options),
             **({} if stream is None else {"stream": asdict(stream)}),
             **({} if device is None else {"device": device}),
@@ -288,12 +292,6 @@ def _open_rows(rows: Any, forest: Forest, label: Any, ranges: Any = None) -> tup
         return opened, forest, ()
     note = f"the model has no column names: the rows' columns are taken in their order, {some_names(names)}"
     return opened, adopt_names(forest, names), (note,)
-
-
-def _delays_of(device: str | None) -> str:
-    """Whose delays say where registers go."""
-    family = (device or "").partition("-")[0]
-    return family if family in DELAYS else "lut6"
 
 
 def _judged(rows: Rows, held_out: Any, source: Forest, label: Any) -> Judged:

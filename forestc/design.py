@@ -21,6 +21,7 @@ from forestc.backends.c import COptions
 from forestc.backends.manifest import FORMAT, design_hash, digest, field_digest, manifest
 from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
 from forestc.backends.table import TARGETS, implied_roles
+from forestc.costs.devices import DEFAULT_TARGET
 from forestc.errors import ForestcError, ModelError, OptionError, RowsError
 from forestc.forest.evaluate import encode
 from forestc.forest.ir import Forest
@@ -86,7 +87,7 @@ class Design(Predictor):
     @property
     def lowering(self) -> LoweringOptions:
         options = self.manifest["options"]
-        return LoweringOptions(options["latency"], options["outputs"], options.get("target", "lut6"))
+        return LoweringOptions(options["latency"], options["outputs"], options.get("target", DEFAULT_TARGET))
 
     @property
     def netlist(self) -> Netlist:

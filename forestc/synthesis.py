@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from forestc.backends.project import ProjectOptions
+from forestc.costs.devices import DEVICES
+from forestc.costs.estimate import estimate, estimated
 from forestc.design import Design, open_design
 from forestc.errors import ForestcError, OptionError, ToolError
-from forestc.estimate import estimate
 from forestc.netlist.ir import Netlist
-from forestc.toolchain.nextpnr import CAPACITY, DEVICES, need_nextpnr, place
+from forestc.toolchain.nextpnr import need_nextpnr, place
 from forestc.toolchain.vendor import PROGRAMS, known_part, need_vendor, run_vendor
-from forestc.toolchain.yosys import SYNTHESIS, find_yosys, need_yosys, synthesise, yosys_version
+from forestc.toolchain.yosys import find_yosys, need_yosys, synthesise, yosys_version
 from hdl_templates import render
-
-COUNTED = ("lut6", "xcup")  # synthesised, not placed
 
 
 def synth(
@@ -48,14 +47,15 @@ def synth(
     if tool in PROGRAMS:
         return _vendor(design, device, tool, part, progress)
     source, core = design.path("verilog"), str(design.manifest["core"])
-    target = device if device in SYNTHESIS else DEVICES[device][0]
+    wanted = DEVICES[device]
+    family = wanted.family
     seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "core.v"
         file.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
         start = time.perf_counter()
         progress(f"yosys for {device}")
-        cells = synthesise([file], core, target, native=native)
+        cells = synthesise([file], core, family.synthesis, native=native)
         seconds["synthesis"] = round(time.perf_counter() - start, 3)
         command = find_yosys(native)
         assert command is not None
@@ -69,36 +69,40 @@ def synth(
             "fmax_mhz": None,
             "tools": [yosys_version(command, Path(name))],
         }
-        if device in DEVICES:
+        if wanted.nextpnr:
             start = time.perf_counter()
             progress(f"nextpnr for {device}")
             top = "forestc_registered"
             bits = {"x_bits": _width(design, "inputs"), "y_bits": _width(design, "outputs")}
             wrapper = Path(name) / "top.v"
-            clocked, serial = bool(design.manifest["latency_cycles"]), target == "ice40"
+            clocked, serial = bool(design.manifest["latency_cycles"]), family.few_pins
             wrapper.write_text(
                 render("synth/registered.v.j2", module=core, top=top, clocked=clocked, serial=serial, **bits)
             )
-            synthesise([file, wrapper], top, target, netlist="top.json", native=native)
+            synthesise([file, wrapper], top, family.synthesis, netlist="top.json", native=native)
             try:
-                placed = place(Path(name) / "top.json", device, native=native, seed=seed)
+                placed = place(
+                    Path(name) / "top.json", family.nextpnr, wanted.nextpnr, family.logic_cell, native=native, seed=seed
+                )
             except ToolError as error:
-                used = f"{cells.lut:,} LUTs and {cells.flip_flops:,} flip-flops of {CAPACITY[device]:,} logic cells"
-                what = f"the design {error.what}, where it takes {used}" if "does not fit" in error.what else error.what
+                what = error.what
+                if "does not fit" in what:
+                    used = f"{cells.lut:,} LUTs and {cells.flip_flops:,} flip-flops of {wanted.cells:,} logic cells"
+                    what += f" on {device}, where it takes {used}"
                 raise ToolError(what, where=error.where, do=error.do) from None
             seconds["place and route"] = round(time.perf_counter() - start, 3)
             figures["fmax_mhz"] = round(placed.fmax_mhz, 2)
             figures["placed"] = {"used": placed.used, "available": placed.available}
             figures["tools"].append(placed.version)
-    figures["estimate"] = estimate(design, device)
+    figures["estimate"] = estimate(design.netlist, device) if estimated(device) else None
     return figures | {"latency_cycles": design.manifest["latency_cycles"], "seconds": seconds}
 
 
 def known_device(device: str) -> None:
     """Raises OptionError for a device that `synth` does not know."""
     tool, _, part = device.partition(":")
-    if device not in COUNTED and device not in DEVICES and not (tool in PROGRAMS and part):
-        known = ", ".join([*COUNTED, *DEVICES, *(f"{tool}:PART" for tool in PROGRAMS)])
+    if device not in DEVICES and not (tool in PROGRAMS and part):
+        known = ", ".join([*DEVICES, *(f"{tool}:PART" for tool in PROGRAMS)])
         raise OptionError(f"unknown device {device!r}", do=f"known: {known}")
     if tool in PROGRAMS:
         known_part(tool, part)
@@ -111,13 +115,13 @@ def need_tools(device: str, native: bool = False) -> None:
         need_vendor(tool)
         return
     need_yosys(native)
-    if device in DEVICES:
-        need_nextpnr(device, native)
+    if DEVICES[device].nextpnr:
+        need_nextpnr(DEVICES[device].family.nextpnr, native)
 
 
 def check_fits(netlist: Netlist, device: str) -> None:
     """Raises ForestcError where the estimate is beyond a device by more than estimates are off."""
-    most = CAPACITY.get(device)
+    most = DEVICES[device].cells if estimated(device) else None
     if most is None:
         return
     told = estimate(netlist, device)

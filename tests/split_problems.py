@@ -33,4 +33,4 @@ def problem(random, classes, count, rows, wide, largest=3):
     trees = Trees(leaf, start, random.integers(0, largest + 1, int(start[-1])), outputs)
     table = np.array([(t, *split) for t, (_, own) in enumerate(shapes) for split in own], dtype=np.int64).reshape(-1, 5)
     condition = random.integers(0, 6, len(table))
-    return trees, Splits(*table.T.copy(), condition, np.ones(6))
+    return trees, Splits(*table.T.copy(), condition, np.ones(6), node=0.1, sum=3.0)

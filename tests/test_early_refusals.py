@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from lightgbm import LGBMClassifier
@@ -12,8 +14,10 @@ import forestc
 import forestc.checks.run as check_module
 import forestc.compiler as compiler_module
 import forestc.synthesis as synthesis_module
+from forestc.costs import fitted as fitted_module
+from forestc.costs.devices import DEVICES, ICE40, Device
+from forestc.costs.estimate import estimate
 from forestc.errors import CheckError, ForestcError, MissingToolError, OptionError, ToolError
-from forestc.toolchain import nextpnr
 
 
 @pytest.fixture
@@ -86,7 +90,7 @@ def test_a_proof_without_its_solver_or_yosys_ends_before_the_engines_run(tmp_pat
 
 
 def test_a_design_too_large_for_its_device(tmp_path, monkeypatch):
-    monkeypatch.setitem(synthesis_module.CAPACITY, "ice40-hx8k", 20)
+    monkeypatch.setitem(DEVICES, "ice40-hx8k", replace(DEVICES["ice40-hx8k"], cells=20))
     ran = []
     monkeypatch.setattr(synthesis_module, "synthesise", lambda *_, **__: ran.append(1) or 1 / 0)
     what = r"takes about \d+ LUTs, and ice40-hx8k has 20; .*--try"
@@ -101,12 +105,21 @@ def test_a_design_too_large_for_its_device(tmp_path, monkeypatch):
         forestc.synth(design, "ice40-hx8k", try_anyway=True)
 
 
+def test_a_damaged_table_of_costs(tmp_path, no_passes, monkeypatch):
+    (tmp_path / "fitted.json").write_text("{}")
+    monkeypatch.setattr(fitted_module, "FILE", tmp_path / "fitted.json")
+    fitted_module.fitted.cache_clear()
+    try:
+        with pytest.raises(ForestcError, match=r"damaged: it has no 'LUT_COSTS'; .*install forestc again"):
+            compile_iris(tmp_path / "out")
+    finally:
+        fitted_module.fitted.cache_clear()
+    assert not (tmp_path / "out").exists()
+
+
 def test_what_does_not_fit_after_all_is_one_line(tmp_path, need_tool, monkeypatch):
     need_tool("nextpnr-ice40")
-    small = ("ice40", ("--lp384", "--package", "qn32"))
-    monkeypatch.setattr(nextpnr, "DEVICES", {**nextpnr.DEVICES, "ice40-lp384": small})
-    monkeypatch.setattr(synthesis_module, "DEVICES", nextpnr.DEVICES)
-    monkeypatch.setitem(synthesis_module.CAPACITY, "ice40-lp384", 384)
+    monkeypatch.setitem(DEVICES, "ice40-lp384", Device("ice40-lp384", ICE40, 384, ("--lp384", "--package", "qn32")))
     model, X, y = trained("forest-multi")
     model = RandomForestClassifier(3, max_depth=5, random_state=0).fit(X, y)
     design = forestc.compile(model, X, tmp_path / "out", label=y, latency=1, targets="verilog").design
@@ -118,8 +131,6 @@ def test_what_does_not_fit_after_all_is_one_line(tmp_path, need_tool, monkeypatc
 
 
 def test_the_up5k_has_a_clock_of_its_own(tmp_path):
-    from forestc.estimate import estimate
-
     netlist = compile_iris(tmp_path / "out", latency=2).design.netlist
     fast, slow = (estimate(netlist, device)["fmax_mhz"] for device in ("ice40-hx8k", "ice40-up5k"))
     assert 2.7 < fast / slow < 3.0

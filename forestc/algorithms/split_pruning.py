@@ -21,8 +21,6 @@ from forestc.algorithms.split_rewiring import DOUBT, rewire
 
 MOST_CANDIDATES = 4  # leaves whose value a subtree may take, beside their mean
 ROUNDS = 4  # of pruning and fitting at each price
-NODE = 0.1  # LUTs: a tree of few inputs is one lookup, whatever its splits
-SUM = 3.0  # LUTs: that lookup, and what its bit takes in the sums and the decision
 LEAST_LOSS = 0.002  # of a row, that steeper odds must save: see `prune`
 
 
@@ -32,8 +30,8 @@ class Splits:
 
     tree: of each. first, last: its leaves, numbered from left to right within the tree: first .. last - 1; middle: the
     first of its right side. size: inner nodes below and with it. condition: number of what it compares. cost: of each
-    condition, in LUTs. node: what a node costs beside its comparator; sum: what a tree costs beside its splits; both
-    for an output. pool: the first so many conditions are there for any split; 0: splits keep theirs. holds: (rows,
+    condition, in any unit. node: what a node costs beside its comparator; sum: what a tree costs beside its splits;
+    both for an output. pool: the first so many conditions are there for any split; 0: splits keep theirs. holds: (rows,
     conditions) 1 where a row goes left, if there is a pool.
     """
 
@@ -44,8 +42,8 @@ class Splits:
     size: NDArray[np.int64]
     condition: NDArray[np.int64]
     cost: NDArray[np.float64]
-    node: float = NODE
-    sum: float = SUM
+    node: float
+    sum: float
     pool: int = 0
     holds: NDArray[np.uint8] | None = None
 
@@ -54,7 +52,7 @@ class Splits:
 class Pruned:
     """group: of each leaf, all trees' in a row, the first leaf of those that became one with it. value: of every leaf
     and output. condition: of each split; flipped: whether its sides changed places. splits: how many are left; cost: of
-    what is left, in LUTs, roughly. loss: mean, on the rows. unit: log odds that one of the scores is worth."""
+    what is left. loss: mean, on the rows. unit: log odds that one of the scores is worth."""
 
     group: NDArray[np.int64]
     value: NDArray[np.int64]
@@ -232,7 +230,7 @@ def _saved(
     split: int, alive: Any, tree: Any, first: Any, last: Any, size: Any, condition: Any, cost: Any, uses: Any,
     node: float, per_sum: float, slots: Any, outputs: Any,
 ) -> Any:  # fmt: skip
-    """What a subtree's splits cost: LUTs."""
+    """What a subtree's splits cost."""
     own, width = tree[split], outputs[tree[split], 1] - outputs[tree[split], 0]
     saved = 0.0
     for inner in range(split - size[split] + 1, split + 1):

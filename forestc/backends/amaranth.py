@@ -11,11 +11,12 @@ from types import ModuleType
 from typing import assert_never
 
 from forestc.backends.names import class_name, net_name
-from forestc.backends.ports import VALID_PORTS, Field, input_fields, input_note, output_fields, output_note
+from forestc.backends.ports import Field, input_fields, input_note, output_fields, output_note
 from forestc.backends.verilog import module_name
 from forestc.errors import MissingExtraError
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import (
+    VALID_PORTS,
     Add,
     And,
     Cell,

@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from forestc.backends.names import feature_name
 from forestc.backends.words import word_note
 from forestc.forest.ir import Forest
-from forestc.netlist.ir import Input, Netlist, WordType
-
-VALID_PORTS = ("in_valid", "out_valid")
+from forestc.netlist.ir import VALID_PORTS, Input, Netlist, WordType
 
 
 @dataclass(frozen=True)

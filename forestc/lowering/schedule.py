@@ -8,9 +8,9 @@ each ended by a register. Inputs come in unregistered, outputs leave a register.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
+from forestc.costs.devices import Delays
 from forestc.netlist.builder import NetlistBuilder, rename
 from forestc.netlist.ir import (
     Add,
@@ -29,26 +29,6 @@ from forestc.netlist.ir import (
     Register,
     reads,
 )
-
-
-@dataclass(frozen=True)
-class Delays:
-    """What cells take on a target, in any unit: a two-way gate, a mux; a comparison with a constant, a sum, a
-    comparison of words, each with what every bit adds."""
-
-    gate: float
-    mux: float
-    less: tuple[float, float]
-    add: tuple[float, float]
-    compare: tuple[float, float]
-
-
-# Levels of 6-input LUTs; the others in ns as `forestc.estimate` fitted them, rounded.
-DELAYS = {
-    "lut6": Delays(0.4, 0.5, (0.8, 0.05), (1.0, 0.12), (1.0, 0.12)),
-    "ecp5": Delays(0.3, 0.8, (0.4, 0.15), (0.2, 0.2), (0.1, 0.25)),
-    "ice40": Delays(0.3, 0.7, (0.4, 0.2), (0.6, 0.17), (0.1, 0.3)),
-}
 
 
 def delay_of(cell: Cell, netlist: Netlist, delays: Delays) -> float:
@@ -107,14 +87,13 @@ def shortest_stages(netlist: Netlist, delays: Sequence[float], wanted: int) -> l
     return best
 
 
-def pipelined(netlist: Netlist, latency: int, target: str = "lut6") -> tuple[Netlist, list[Net]]:
+def pipelined(netlist: Netlist, latency: int, delays: Delays) -> tuple[Netlist, list[Net]]:
     """The combinational netlist with `latency` registers on every path from an input to an output, and for each of its
     nets the number there, in front of any registers: -1 where it was removed.
 
-    target: a key of DELAYS.
+    delays: of the cells on the target.
     """
-    model = DELAYS[target]
-    stages = shortest_stages(netlist, [delay_of(cell, netlist, model) for cell in netlist.cells], latency)
+    stages = shortest_stages(netlist, [delay_of(cell, netlist, delays) for cell in netlist.cells], latency)
     stages = [min(stage, latency - 1) for stage in stages]
 
     builder = NetlistBuilder(netlist.name)

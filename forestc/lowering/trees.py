@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from forestc.costs.devices import DEFAULT_TARGET, DELAYS
 from forestc.errors import ModelError, OptionError
 from forestc.forest.ir import LEAF, NO_SET, Decision, Forest, Tree
 from forestc.forest.numbers import Category, Fixed, Float, Ordered, word_range
-from forestc.lowering.schedule import DELAYS, pipelined
+from forestc.lowering.schedule import pipelined
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, FALSE, Const, Net, Netlist, Origin, WordType
 
@@ -29,11 +30,11 @@ LABEL, SCORE, VALID_IN, VALID_OUT = "label", "score", "in_valid", "out_valid"
 class LoweringOptions:
     """latency: clock cycles from input to output; 0 is combinational. outputs: what the ports carry;
     auto is the label for classification and the score for regression. target: whose delays say where registers go:
-    a key of `forestc.lowering.schedule.DELAYS`."""
+    a key of `forestc.costs.devices.DELAYS`."""
 
     latency: int = 0
     outputs: Outputs = "auto"
-    target: str = "lut6"
+    target: str = DEFAULT_TARGET
 
     def __post_init__(self) -> None:
         if not isinstance(self.latency, int) or not 0 <= self.latency <= 1000:
@@ -86,7 +87,7 @@ def lower_with_witness(forest: Forest, options: LoweringOptions | None = None) -
     netlist, witness = unregistered(forest, options)
     if not options.latency:
         return netlist, witness
-    netlist, renamed = pipelined(netlist, options.latency, options.target)
+    netlist, renamed = pipelined(netlist, options.latency, DELAYS[options.target])
     # -1 stays -1: a net that was removed is not there to be renamed
     return netlist, witness.renamed([*renamed, -1])
 

@@ -28,6 +28,7 @@ from typing import NamedTuple, TypeAlias, assert_never
 Net: TypeAlias = int
 FALSE: Net = 0
 TRUE: Net = 1
+VALID_PORTS = ("in_valid", "out_valid")  # the handshake's; all others carry words
 
 
 class Const(NamedTuple):

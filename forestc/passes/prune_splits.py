@@ -1,9 +1,10 @@
 """prune-splits: splits that rows hardly need become leaves; what is left compares what serves best, leaves are fitted.
 
-Each split is priced in LUTs (its comparator, shared among the splits that read it, and its multiplexer; with a whole
-tree its place in the sums), and goes where the loss on the rows rises by less (`forestc.algorithms.split_pruning`). In
-between, each split is given the condition with which the loss is least, of all that the forest has, where one that
-others read costs nothing more (`forestc.algorithms.split_rewiring`), and leaves are refitted, so that few bits do.
+Each split has its price, in LUTs of a family of devices (its comparator, shared among the splits that read it, and its
+multiplexer; with a whole tree its place in the sums), and goes where the loss on the rows rises by less
+(`forestc.algorithms.split_pruning`). In between, each split is given the condition with which the loss is least, of all
+that the forest has, where one that others read costs nothing more (`forestc.algorithms.split_rewiring`), and leaves are
+refitted, so that few bits do.
 Beside each row come some copies of it with a tenth of the values taken from other rows of its class: few rows are known
 by heart, and without the copies what is pruned generalises worse.
 """
@@ -19,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.leaf_fitting import Trees
-from forestc.algorithms.split_pruning import NODE, SUM, Pruned, Splits, prune
+from forestc.algorithms.split_pruning import Pruned, Splits, prune
+from forestc.costs.prices import DEFAULT_COST, Prices, prices
 from forestc.errors import ModelError, OptionError
 from forestc.forest.accuracy import Accuracy, answers_of, truth_of_batch
 from forestc.forest.builder import changed, changed_tree
@@ -35,7 +37,6 @@ from forestc.passes.formats import word_bits
 MOST_OUTCOMES = 1 << 28  # rows times conditions: past it, or MOST_LEAVES, there are fewer copies, then fewer rows
 MOST_VOTES = 4e9  # of rows on conditions, each time all splits are rewired: past it fewer conditions are chosen from
 LEAST_POOL = 32
-COMPARED = (0.0, 0.05, 0.4, 0.7, 1.0, 1.0, 1.0)  # LUTs, by bits: few disappear in what reads the comparator
 PRICES = np.geomspace(0.02, 34, 18)  # of a LUT, in units of the loss of one row
 GIVE_UP = 4  # prices in a row that cost too much
 
@@ -54,6 +55,7 @@ class PruneSplits:
     copies: of each row with values mixed.
     mix: share of a copy's values that comes from other rows of its class.
     seed: of the mixing.
+    cost: what is made small: LUTs of a family of devices: lut6, xcup, ecp5 or ice40.
     """
 
     keep: str = "accuracy"
@@ -64,6 +66,7 @@ class PruneSplits:
     copies: int = 8
     mix: float = 0.1
     seed: int = 0
+    cost: str = DEFAULT_COST
     name: ClassVar[str] = "prune-splits"
 
     def __post_init__(self) -> None:
@@ -83,6 +86,7 @@ class PruneSplits:
             raise OptionError(f"prune-splits: mix={self.mix}", do="use a share from 0 to 1")
         if not _whole(self.seed) or self.seed < 0:
             raise OptionError(f"prune-splits: seed={self.seed}", do="use a whole number from 0 on")
+        prices(self.cost)  # refuses one that is unknown
 
     def refuse(self, source: Forest, rows: Rows | None) -> None:
         if source.parts or not source.decides:
@@ -216,13 +220,14 @@ class _Ensemble:
         number = {condition: place for place, condition in enumerate(self.conditions)}
         table = np.array([(*split, number[condition]) for *split, condition in found], dtype=np.int64).reshape(-1, 6)
         tree_of, first, middle, last, size, condition = (table[:, column].copy() for column in range(6))
-        cost = np.array([_comparator_cost(forest, condition) for condition in self.conditions], dtype=np.float64)
+        unit = prices(options.cost)
+        cost = np.array([_comparator_cost(forest, condition, unit) for condition in self.conditions], dtype=np.float64)
         widths = [len(tree.outputs) for tree in forest.trees]
         values = [tree.values[tree.leaf[nodes]] for tree, (nodes, _) in zip(forest.trees, self.slots, strict=True)]
         held = max((int(own.max() - own.min()).bit_length() for own in values), default=1)
         bits = min(max(1, held), 16) if options.leaf_bits == "same" else int(options.leaf_bits)
         self.largest = (1 << bits) - 1
-        self.splits = Splits(tree_of, first, middle, last, size, condition, cost, NODE * bits, SUM * bits)
+        self.splits = Splits(tree_of, first, middle, last, size, condition, cost, unit.split * bits, unit.tree * bits)
         alive = sum(width for tree, width in zip(forest.trees, widths, strict=True) if tree.size > 1)
         nodes = sum(width * len(tree.inner) for tree, width in zip(forest.trees, widths, strict=True))
         self.cost = float(cost.sum() + self.splits.node * nodes + self.splits.sum * alive)
@@ -353,13 +358,13 @@ def _outcomes(forest: Forest, conditions: Sequence[_Condition], words: NDArray[n
     return holds
 
 
-def _comparator_cost(forest: Forest, condition: _Condition) -> float:
-    """LUTs of six inputs that a comparator takes: `COMPARED` up to six bits, one more for each five further ones."""
+def _comparator_cost(forest: Forest, condition: _Condition, unit: Prices) -> float:
+    """What a comparator takes, of the bits that are left without the zeros at the threshold's end."""
     bits = word_bits(forest.features[condition.feature].number)
     if condition.members is None:
         whole = int(condition.threshold)
         bits -= (whole & -whole).bit_length() - 1 if whole else 0
-    return COMPARED[max(0, bits)] if bits < len(COMPARED) else 1.0 - (6 - bits) // 5
+    return unit.comparison(bits)
 
 
 def _lesson(

@@ -7,24 +7,14 @@ import importlib.util
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from forestc.errors import MissingToolError, ToolError
 from forestc.toolchain.run import find, run_tool
 
-# Of each device: the family, nextpnr's options, and what it calls its logic cells and flip-flops.
-DEVICES: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "ice40-hx8k": ("ice40", ("--hx8k", "--package", "ct256")),
-    "ice40-up5k": ("ice40", ("--up5k", "--package", "sg48")),
-    "ecp5-25k": ("ecp5", ("--25k", "--out-of-context")),
-    "ecp5-45k": ("ecp5", ("--45k", "--out-of-context")),
-    "ecp5-85k": ("ecp5", ("--85k", "--out-of-context")),
-}
-CAPACITY = {"ice40-hx8k": 7680, "ice40-up5k": 5280, "ecp5-25k": 24288, "ecp5-45k": 43848, "ecp5-85k": 83640}
 _TOO_LARGE = re.compile(r"no BELs remaining|[Uu]nable to (place|find)|[Ff]ailed to (place|expand)|too large|no more")
-LOGIC = {"ice40": "ICESTORM_LC", "ecp5": "TRELLIS_COMB"}
 
 
 @dataclass(frozen=True)
@@ -47,19 +37,30 @@ def find_nextpnr(family: str, native: bool = False) -> tuple[str, ...] | None:
     return (on_path or packaged) if native else (packaged or on_path)
 
 
-def need_nextpnr(device: str, native: bool = False) -> tuple[str, ...]:
-    """The command for a device. Raises MissingToolError."""
-    family = DEVICES[device][0]
+def need_nextpnr(family: str, native: bool = False) -> tuple[str, ...]:
+    """The command for a family. Raises MissingToolError."""
     command = find_nextpnr(family, native)
     if command is None:
         raise MissingToolError(f"there is no nextpnr-{family}", do='pip install "forestc[synth]", or install nextpnr')
     return command
 
 
-def place(netlist: Path, device: str, *, native: bool = False, seed: int = 1, seconds: float = 3600) -> Placed:
-    """Places and routes what yosys wrote (`synthesise`, netlist=). Raises ToolError, also where it does not fit."""
-    family, options = DEVICES[device]
-    command = need_nextpnr(device, native)
+def place(
+    netlist: Path,
+    family: str,
+    options: Sequence[str],
+    logic_cell: str,
+    *,
+    native: bool = False,
+    seed: int = 1,
+    seconds: float = 3600,
+) -> Placed:
+    """Places and routes what yosys wrote (`synthesise`, netlist=).
+
+    family: nextpnr's name of it. options: which say the device. logic_cell: what its report calls a cell with a LUT.
+    Raises ToolError, also where it does not fit.
+    """
+    command = need_nextpnr(family, native)
     report = netlist.with_suffix(".report.json")
     wanted = ["--json", netlist.name, "--report", report.name, "--seed", str(seed), "--freq", "500"]
     wanted += ["--timing-allow-fail", "--quiet"]
@@ -68,10 +69,10 @@ def place(netlist: Path, device: str, *, native: bool = False, seed: int = 1, se
     except ToolError as error:
         if not _TOO_LARGE.search(error.where):
             raise
-        raise ToolError(f"does not fit on {device}", do="prune it, or take a larger device") from None
+        raise ToolError("the design does not fit", do="prune it, or take a larger device") from None
     try:
         told = json.loads(report.read_text())
-        logic = told["utilization"][LOGIC[family]]
+        logic = told["utilization"][logic_cell]
         fmax = min(float(clock["achieved"]) for clock in told["fmax"].values())
         return Placed(fmax, int(logic["used"]), int(logic["available"]), _version(command, netlist.parent))
     except (OSError, ValueError, KeyError, TypeError) as error:

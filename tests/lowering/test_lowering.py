@@ -8,10 +8,11 @@ from random_forests import random_forest, troublesome_rows
 
 from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, random_words
+from forestc.costs.devices import DELAYS
 from forestc.errors import ModelError, OptionError
 from forestc.forest.boundary import boundary_inputs
 from forestc.forest.evaluate import encode
-from forestc.lowering.schedule import DELAYS, delay_of, shortest_stages, stages_within
+from forestc.lowering.schedule import delay_of, shortest_stages, stages_within
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.ir import Add, Const, Less, Mux, Register, reads
 from forestc.netlist.verify import latencies

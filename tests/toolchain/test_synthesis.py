@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 import forestc
 from forestc.cli import main
+from forestc.costs.devices import DEVICES, LUT6
 from forestc.errors import OptionError, ToolError
 from forestc.forest.text import print_forest
 from forestc.synthesis import synth
@@ -71,7 +72,7 @@ def test_native_tools_give_like_figures(designs, placed, need_tool, device):
     packaged, native = placed(2, device), synth(designs[2], device, native=True)
     assert native["tools"][0].startswith("Yosys 0.") and "(pip)" not in native["tools"][0]
     assert native["ff"] == packaged["ff"] and 0.6 < native["lut"] / packaged["lut"] < 3  # the old one is worse
-    if device in nextpnr.DEVICES:
+    if DEVICES[device].nextpnr:
         assert 10 < native["fmax_mhz"] < 800
     if device == "ice40-hx8k":
         need_tool("nextpnr-ice40")
@@ -134,7 +135,7 @@ def test_what_can_not_be_synthesised(designs, tmp_path, monkeypatch):
         synth(designs[0], "xc7")
     (tmp_path / "bad.v").write_text("module m (input a; endmodule\n")
     with pytest.raises(ToolError, match=r"ended with exit status 1; .*syntax error"):
-        yosys.synthesise([tmp_path / "bad.v"], "m", "lut6")
+        yosys.synthesise([tmp_path / "bad.v"], "m", LUT6.synthesis)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr(yosys, "find", lambda name: None)
     with pytest.raises(ToolError, match=r'there is no yosys; pip install "forestc\[synth\]"'):

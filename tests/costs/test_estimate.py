@@ -12,14 +12,13 @@ from random_forests import random_forest
 from sklearn.base import clone
 
 import forestc
-from forestc import estimate as module
-from forestc.errors import OptionError
-from forestc.estimate import LUT_FEATURES, estimate, estimates, lut_features
+from forestc.costs import estimate as module
+from forestc.costs.devices import ECP5, FAMILIES
+from forestc.costs.estimate import estimate, estimates, lut_features
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import Add, Less, WordType
 from forestc.synthesis import synth
-from forestc.toolchain.nextpnr import DEVICES
 from forestc.toolchain.yosys import find_yosys
 
 
@@ -36,24 +35,13 @@ def design(tmp_path_factory):
     return forestc.compile(model, X, out, label=y, latency=2, targets=["verilog"], name="m").design
 
 
-def test_every_target_has_its_costs_and_errors():
-    assert set(module.LUT_COSTS) == {"lut6", "xcup", "ecp5", "ice40"}
-    for costs in module.LUT_COSTS.values():
-        assert set(costs) == set(LUT_FEATURES) and min(costs.values()) >= 0 < max(costs.values())
-    assert set(module.PATH_COSTS_NS) == {"ecp5-85k", "ice40-hx8k"} <= set(DEVICES)
-    assert set(module.NINE_OF_TEN) == {*module.LUT_COSTS, *module.PATH_COSTS_NS}
-    assert all(0.4 < low < 1 < high < 2 for low, high in module.NINE_OF_TEN.values())
-    with pytest.raises(OptionError, match=r"no estimates for 'xc7'; known: lut6, xcup"):
-        estimate(netlist_of("tree-binary", 0), "xc7")
-
-
 @pytest.mark.parametrize("device", ["xcup", "ice40-hx8k", "ecp5-85k"])
 def test_near_what_synthesis_finds(design, device):
     if find_yosys() is None and not os.environ.get("FORESTC_REQUIRE_TOOLS"):
         pytest.skip("yosys is not installed")
     told = synth(design, device)
     expected = told["estimate"]
-    assert expected == estimate(design, device)
+    assert expected == estimate(design.netlist, device)
     low, high = expected["lut_range"]
     assert low < expected["lut"] < high
     assert 0.7 < expected["lut"] / told["lut"] < 1.4
@@ -82,12 +70,12 @@ def test_one_bit_functions_are_counted_once_and_covered():
         wide = builder.and_(wide, bit)
     builder.output("y", wide)
     netlist = builder.build()
-    found = {family: lut_features(netlist, family)["logic"] for family in ("lut6", "ice40")}
+    found = {family: lut_features(netlist, FAMILIES[family])["logic"] for family in ("lut6", "ice40")}
     assert found == {"lut6": 2, "ice40": 3}  # an AND of 8 inputs: LUTs of 6 and 3, or of 4, 4 and 2
     builder = NetlistBuilder("n")
     a, b = (builder.input(name, WordType(8, False)) for name in ("x0", "x1"))
     builder.output("y", builder.add((a, b), width_for(0, 510)))
-    chained = lut_features(builder.build(), "ecp5")
+    chained = lut_features(builder.build(), ECP5)
     assert (chained["add"], chained["add_bits"], chained["logic"]) == (1, 9, 0)
 
 

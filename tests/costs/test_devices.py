@@ -1,0 +1,111 @@
+"""The table of devices and the fitted costs: every device has all it needs, and damage is told."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import pytest
+
+from forestc.costs import fitted as module
+from forestc.costs.devices import DELAYS, DEVICES, FAMILIES, Device, Family, target_of
+from forestc.costs.estimate import estimate, estimated, estimates
+from forestc.costs.fitted import FILE, LUT_FEATURES, PATH_FEATURES, fitted, parsed
+from forestc.errors import ForestcError, OptionError
+from forestc.netlist.builder import NetlistBuilder
+from forestc.netlist.ir import WordType
+
+
+def table():
+    return json.loads(FILE.read_text())
+
+
+def netlist():
+    builder = NetlistBuilder("n")
+    builder.output("y", builder.less(builder.input("x0", WordType(8, False)), 77))
+    return builder.build()
+
+
+@pytest.mark.parametrize("name", list(DEVICES))
+def test_every_device_has_all_it_needs(name):
+    device = DEVICES[name]
+    family = device.family
+    assert device.name == name and FAMILIES[family.name] is family
+    assert family.target in DELAYS and target_of(name) == family.target
+    assert family.lut_inputs >= 4 and set(family.chained) <= {"add", "compare", "less"}
+    assert family.synthesis and all("{top}" in way for way in family.synthesis)
+    assert (family.merge_depth > 0) == (family.merge_inputs > family.lut_inputs)
+    assert bool(device.nextpnr) == bool(family.nextpnr) == bool(family.logic_cell) == bool(device.cells)
+    assert device.slower.least <= device.slower.middle <= device.slower.most
+    if family.timed_on:
+        timed = DEVICES[family.timed_on]
+        assert timed.family is family and timed.slower.middle == 1
+    assert estimated(name)
+    told = estimate(netlist(), name)
+    assert told["device"] == name and (told["fmax_mhz"] is not None) == bool(device.nextpnr)
+
+
+def test_shown_without_asking():
+    assert [told["device"] for told in estimates(netlist())] == ["xcup", "ecp5-85k", "ice40-hx8k"]
+    assert next(told["device"] for told in estimates(netlist(), "ecp5-25k")) == "ecp5-25k"
+    assert len(estimates(netlist(), "vivado:xc7a35t")) == 3 and target_of("vivado:xc7a35t") == "lut6"
+    with pytest.raises(OptionError, match=r"no estimates for 'xc7'; known: lut6, xcup, ice40-hx8k"):
+        estimate(netlist(), "xc7")
+
+
+def test_the_shipped_costs_are_whole():
+    known = fitted()
+    assert set(known.luts) == set(FAMILIES)
+    assert set(known.paths_ns) == {family.timed_on for family in FAMILIES.values() if family.timed_on}
+    assert all(max(costs.values()) > 0 for costs in (*known.luts.values(), *known.paths_ns.values()))
+    assert all(set(costs) == set(LUT_FEATURES) for costs in known.luts.values())
+    assert all(set(costs) == set(PATH_FEATURES) for costs in known.paths_ns.values())
+    assert all(0.4 < low < 1 < high < 2 for low, high in known.nine_of_ten.values())
+    assert parsed(json.dumps(table())) == known
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda t: t.pop("NINE_OF_TEN"), "it has no 'NINE_OF_TEN'"),
+        (lambda t: t.update(MORE={}), "it has 'MORE', which is unknown"),
+        (lambda t: t.update(LUT_COSTS=[]), "LUT_COSTS is no object"),
+        (lambda t: t["LUT_COSTS"].update(xc7={}), "it has costs of 'xc7', which is not in the table of devices"),
+        (lambda t: t["LUT_COSTS"].update(xcup=3), "xcup has no 'logic'"),
+        (lambda t: t["LUT_COSTS"]["ecp5"].pop("late"), "ecp5 has no 'late'"),
+        (lambda t: t["LUT_COSTS"]["ecp5"].update(lat=1), "ecp5 has 'lat', which is unknown"),
+        (lambda t: t["LUT_COSTS"]["lut6"].update(gate=-1), "lut6: gate costs -1"),
+        (lambda t: t["PATH_COSTS_NS"]["ecp5-85k"].update(mux="0"), "ecp5-85k: mux costs '0'"),
+        (lambda t: t["PATH_COSTS_NS"]["ecp5-85k"].update(mux=math.inf), "ecp5-85k: mux costs inf"),
+        (lambda t: t["NINE_OF_TEN"].pop("ice40-hx8k"), "NINE_OF_TEN has no 'ice40-hx8k'"),
+        (lambda t: t["NINE_OF_TEN"].update(lut6=[1.2, 0.8]), "NINE_OF_TEN: lut6 lies between [1.2, 0.8]"),
+    ],
+)
+def test_damaged_costs_are_refused(damage, message):
+    broken = table()
+    damage(broken)
+    with pytest.raises(ForestcError, match=re.escape(message)) as caught:
+        parsed(json.dumps(broken))
+    assert caught.value.where.endswith("fitted.json") and "install forestc again" in caught.value.do
+
+
+def test_a_file_that_is_cut_off_or_gone(tmp_path, monkeypatch):
+    for name, text in (("short.json", FILE.read_text()[:1000]), ("bytes.json", None), ("gone.json", "")):
+        if text is None:
+            (tmp_path / name).write_bytes(b"\xff\xfe{}")
+        elif text:
+            (tmp_path / name).write_text(text)
+        monkeypatch.setattr(module, "FILE", tmp_path / name)
+        with pytest.raises(ForestcError, match=r"the table of fitted costs is damaged: it (is no JSON|can't be read)"):
+            fitted.__wrapped__()
+
+
+def test_a_device_of_a_family_that_was_never_fitted(monkeypatch):
+    """It can be synthesised; there are no estimates yet."""
+    family = Family("gowin", lut_inputs=4, target="lut6", synthesis=("synth_gowin -top {top}",))
+    monkeypatch.setitem(FAMILIES, "gowin", family)
+    monkeypatch.setitem(DEVICES, "gowin-9k", Device("gowin-9k", family, shown=9))
+    assert not estimated("gowin-9k") and len(estimates(netlist(), "gowin-9k")) == 3
+    with pytest.raises(OptionError, match="no estimates for 'gowin-9k'; known: lut6"):
+        estimate(netlist(), "gowin-9k")
