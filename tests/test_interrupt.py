@@ -76,8 +76,15 @@ def start(work, *arguments, **more):
     command = [sys.executable, "-m", "forestc", *arguments]
     env = {**os.environ, **{name: str(value) for name, value in more.items()}}
     return subprocess.Popen(
-        command, cwd=work, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
-    )
+        command, cwd=work, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0,
+        preexec_fn=heed,
+    )  # fmt: skip
+
+
+def heed():
+    """What the tests themselves were told to ignore, as `nohup` does."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.mark.parametrize("seconds", [0.1, 0.3, 0.6, 1.2, 2.4])
