@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forestc.algorithms.leaf_fitting import STEEPNESS, Trees, fit_leaves, loss_of, scores_of
+from forestc.algorithms.leaf_fitting import Trees, fit_leaves, scores_of
+from forestc.algorithms.logistic import STEEPNESS, loss_of
 
 
 def problem(random, classes, trees, rows, wide):
