@@ -91,9 +91,7 @@ def measured(case: Case, passes: str) -> dict[str, Any]:
     total, passed = time.process_time() - start, time.perf_counter() - began
     report, forest = done.report, Simplify().run(done.forest, None).forest
     splits = [sum(len(tree.inner) for tree in own.trees) for own in (source, forest)]
-    right = [
-        float((forestc.evaluate(own, case.X_test).index == case.y_test).mean() * 100) for own in (source, forest)
-    ]
+    right = [float((forestc.evaluate(own, case.X_test).index == case.y_test).mean() * 100) for own in (source, forest)]
     return {
         "set": case.name, "rows": report["rows"], "copies": report["copies"], "trees": len(source.trees),
         "price": report["price"] or 0.0, **{stage: round(seconds[stage], 2) for stage in STAGES.values()},

@@ -58,7 +58,9 @@ def fit_leaves(
         slope = Slope(scores, label)
         place = slope.lowest(steep, place)
         unit = float(STEEPNESS[place])
-        gain = _sweep(rows, trees.start, value, trees.outputs, bias, scores, odds_of(scores, unit, label), unit, largest)
+        gain = _sweep(
+            rows, trees.start, value, trees.outputs, bias, scores, odds_of(scores, unit, label), unit, largest
+        )
         loss = slope.at(place) - gain
         if before - loss < LITTLE * abs(loss):
             break
@@ -157,7 +159,7 @@ def _step(odds: Any, rows: Any, begin: int, end: int, output: int, unit: float, 
 def _move(
     odds: Any, rows: Any, begin: int, end: int, output: int, unit: float, step: int, scores: Any
 ) -> None:  # fmt: skip
-    factor = np.exp(unit * step)
+    factor, power, total = np.exp(unit * step), odds.power, odds.total
     for at in range(begin, end):
-        move(odds, rows[at], output, factor)
+        move(power, total, rows[at], output, factor)
         scores[rows[at], output] += step

@@ -1,7 +1,7 @@
 """The logistic loss of rows, and what it changes by when some of their odds move.
 
-The odds of a row are kept as exponentials and their sum, so that a step of one output is one multiplication. The loss of
-many rows is summed as the logarithm of products: one logarithm for `TOGETHER` rows, exact to rounding.
+The odds of a row are kept as exponentials and their sum, so that a step of one output is one multiplication. The loss
+of many rows is summed as the logarithm of products: one logarithm for `TOGETHER` rows, exact to rounding.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def _fill(scores: Any, unit: float, odds: Any, first: int, last: int) -> None:
 
 
 @compiled()
-def move(odds: Any, row: int, output: int, factor: float) -> None:
+def move(power: Any, total: Any, row: int, output: int, factor: float) -> None:
     """Multiplies the odds of an output of a row."""
-    more = odds.power[row, output] * (factor - 1)
-    odds.power[row, output] += more
-    odds.total[row] = max(odds.total[row] + more, 1e-300)
+    more = power[row, output] * (factor - 1)
+    power[row, output] += more
+    total[row] = max(total[row] + more, 1e-300)
 
 
 def loss_of(odds: NDArray[np.float64], label: NDArray[np.int64]) -> float:
@@ -115,14 +115,15 @@ def change_of(odds: Any, rows: Any, begin: int, end: int, output: int, step: flo
     factor = np.exp(step) - 1
     wanted = 1 if odds.power.shape[1] == 1 else output
     together = TOGETHER if abs(step) <= LARGE else 1
+    power, total, label = odds.power, odds.total, odds.label
     change, right = 0.0, 0
     while begin < end:
         stop = min(end, begin + together)
         product = 1.0
         for at in range(begin, stop):
             row = rows[at]
-            product *= max(1 + odds.power[row, output] / odds.total[row] * factor, LEAST)
-            right += odds.label[row] == wanted
+            product *= max(1 + power[row, output] / total[row] * factor, LEAST)
+            right += label[row] == wanted
         change += np.log(product)
         begin = stop
     return change - right * step

@@ -101,7 +101,8 @@ def prune(
         np.ones(len(splits.tree), dtype=np.bool_), splits.condition.copy(), np.zeros(len(splits.tree), dtype=np.bool_),
         np.zeros(len(splits.cost), dtype=np.int64),
     )  # fmt: skip
-    sample = 0 if splits.outcomes is None else sample_for(len(np.unique(splits.outcomes.column[: splits.outcomes.pool])))
+    outcomes = splits.outcomes
+    sample = 0 if outcomes is None else sample_for(len(np.unique(outcomes.column[: outcomes.pool])))
     steepest = steepest_for(trees, bias, label, largest, least_loss)
     for price in prices.tolist():
         for _ in range(ROUNDS):
@@ -113,10 +114,10 @@ def prune(
             unit = _steepest(scores, label, steepest, least_loss)
             state.uses[:] = np.bincount(state.condition[state.alive], minlength=len(splits.cost))
             rewired = 0
-            if splits.outcomes is not None:
+            if outcomes is not None:
                 odds = odds_of(scores, unit, label)
                 doubt = DOUBT * float(np.sqrt(alike))
-                rewired = rewire(shape, state, splits.outcomes, odds, unit, price, doubt, sample)
+                rewired = rewire(shape, state, outcomes, odds, unit, price, doubt, sample)
                 scores = scores_of(state.leaf, trees.start, state.value, trees.outputs, bias)
                 unit = _steepest(scores, label, steepest, least_loss)
             removed = _round(shape, state, splits, now, odds_of(scores, unit, label), unit, price)
@@ -213,7 +214,7 @@ def _remove(
                 if step != 0:
                     factor = np.exp(unit * step)
                     for at in range(rows.begins[own, slot], rows.begins[own, slot + 1]):
-                        move(odds, rows.order[own, at], output + k, factor)
+                        move(odds.power, odds.total, rows.order[own, at], output + k, factor)
                 state.value[base + slot * width + k] = chosen[k]
             state.group[shape.slots[own] + slot] = shape.first[split]
         for inner in range(split - shape.size[split] + 1, split + 1):
@@ -267,7 +268,7 @@ def _best(shape: Any, state: Any, rows: Any, odds: Any, unit: float, split: int)
             tried[attempt] = state.value[at : at + width]
         known = False
         for earlier in range(attempt):
-            known |= np.all(tried[earlier] == tried[attempt])
+            known = known or bool(np.all(tried[earlier] == tried[attempt]))
         if not known:
             change = _rise(shape, state, rows, odds, unit, own, first, last, tried[attempt])
             if change < best:

@@ -22,9 +22,9 @@ from forestc.algorithms.split_state import left_of, right_of
 
 LEAST = 1e-6  # of the loss: a gain that is worth a change
 DOUBT = 1.0  # standard errors of a gain that count against it
-ADDED = 1 << 18  # rows times columns: what is added up to choose conditions for a split that many rows reach
+ADDED = 1 << 17  # rows times columns: what is added up to choose conditions for a split that many rows reach
 FEWEST, MOST = 512, 4096  # rows that choose then
-LOOK = 8  # times as many rows, at most, are looked at to find those that choose
+LOOK = 4  # times as many rows, at most, are looked at to find those that choose
 CHOSEN = 8  # conditions that all rows then decide between
 
 
@@ -58,6 +58,7 @@ def rewire(
     begins, ends = np.zeros(count, np.int64), np.zeros(count, np.int64)
     span = state.value.max() - state.value.min()
     factors = np.exp(unit * np.arange(-span, span + 1)) - 1
+    ways = _ways(shape, state)
     for split in range(count - 1, -1, -1):  # children come before their parents
         if split == count - 1 or shape.tree[split + 1] != shape.tree[split]:  # a root
             begins[split], ends[split] = 0, rows
@@ -75,7 +76,7 @@ def rewire(
                 some = spare[: LOOK * sample]
                 for k in range(len(some)):
                     some[k] = reach[int((k + 0.5) * each)]
-            _rises(shape, state, outcomes, odds, unit, factors, split, some, there, rise)
+            _rises(shape, state, outcomes, odds, unit, factors, ways, split, some, there, rise)
             if sample and (each > 1 or np.count_nonzero(rise[: len(some)]) > 2 * sample):
                 chosen, weighted, squared = _drawn(some, rise[: len(some)], each, sample)
                 gain, square = _add_up(outcomes, columns, bins, now, chosen, weighted, squared, votes, moved)
@@ -84,47 +85,55 @@ def rewire(
                 candidates = candidates[score[candidates] < least]
                 if len(candidates):
                     if each > 1:
-                        _rises(shape, state, outcomes, odds, unit, factors, split, reach, there, rise)
+                        _rises(shape, state, outcomes, odds, unit, factors, ways, split, reach, there, rise)
                     gain, square = _add_up_few(outcomes, candidates, now, reach, rise, votes, moved)
             else:
                 own = rise[: len(some)]
                 gain, square = _add_up(outcomes, columns, bins, now, some, own, own * own, votes, moved)
             if len(candidates):
-                _, best, turned = _best(shape, state, split, price, doubt, candidates, gain, square, votes, moved, score)
+                _, best, turned = _best(
+                    shape, state, split, price, doubt, candidates, gain, square, votes, moved, score
+                )
         if best != now or turned != way:
             changed += 1
             state.uses[now] -= 1
             state.uses[best] += 1
             state.condition[split], state.flipped[split] = best, turned
             _follow(shape, state, outcomes, odds, unit, factors, split, reach, there)
-        _part(shape, state, outcomes, split, reach, spare, begins, ends)
+        _part(shape, state, split, reach, spare, begins, ends)
     return changed
 
 
 @compiled()
-def _side(outcomes: Any, row: int, condition: int, turned: bool) -> Any:
-    """Whether a row goes left."""
-    return (outcomes.code[row, outcomes.column[condition]] < outcomes.cut[condition]) != turned
+def _ways(shape: Any, state: Any) -> Any:
+    """(splits, 2): where a row goes on that goes right or left: to a split, or to a leaf k, which is -1 - k."""
+    ways = np.empty((len(shape.tree), 2), np.int64)
+    for split in range(len(shape.tree)):
+        left, right = left_of(shape, split), right_of(shape, split)
+        ways[split, 1] = left if left >= 0 and state.alive[left] else -1 - shape.first[split]
+        ways[split, 0] = right if right >= 0 and state.alive[right] else -1 - shape.middle[split]
+    return ways
+
+
+# The loops over rows below use plain arrays, and call nothing: a named tuple passed on for each row is several times as
+# slow.
 
 
 @compiled()
-def _part(
-    shape: Any, state: Any, outcomes: Any, split: int, reach: Any, spare: Any, begins: Any, ends: Any
-) -> None:  # fmt: skip
+def _part(shape: Any, state: Any, split: int, reach: Any, spare: Any, begins: Any, ends: Any) -> None:
     """Puts the rows of a split that go left before those that go right."""
     left, right = left_of(shape, split), right_of(shape, split)
     if left < 0 and right < 0:
         return
-    condition, turned = state.condition[split], state.flipped[split]
+    leaf, middle = state.leaf[shape.tree[split]], shape.middle[split]
     front, back = 0, 0
     for k in range(len(reach)):
         row = reach[k]
-        if _side(outcomes, row, condition, turned):
-            reach[front] = row
-            front += 1
-        else:
-            spare[back] = row
-            back += 1
+        goes_left = leaf[row] < middle
+        reach[front] = row
+        spare[back] = row
+        front += goes_left
+        back += not goes_left
     reach[front:] = spare[:back]
     if left >= 0:
         begins[left], ends[left] = begins[split], begins[split] + front
@@ -134,48 +143,41 @@ def _part(
 
 @compiled()
 def _rises(
-    shape: Any, state: Any, outcomes: Any, odds: Any, unit: float, factors: Any, split: int, reach: Any, there: Any,
-    rise: Any,
+    shape: Any, state: Any, outcomes: Any, odds: Any, unit: float, factors: Any, ways: Any, split: int, reach: Any,
+    there: Any, rise: Any,
 ) -> None:  # fmt: skip
     """Of each row the leaf it comes to on the other side, and by how much more its loss is on the left."""
     own = shape.tree[split]
     base, output, width = shape.start[own], shape.outputs[own, 0], shape.outputs[own, 1] - shape.outputs[own, 0]
-    middle, classes, span = shape.middle[split], odds.power.shape[1], len(factors) // 2
+    middle, span = shape.middle[split], len(factors) // 2
+    wanted = 1 if odds.power.shape[1] == 1 else output
+    leaf, code, label, power, total = state.leaf[own], outcomes.code, odds.label, odds.power, odds.total
+    value = state.value[base : shape.start[own + 1]]
+    low = split - shape.size[split] + 1
+    column = outcomes.column[state.condition[low : split + 1]]
+    cut = outcomes.cut[state.condition[low : split + 1]]
+    flipped = state.flipped[low : split + 1].astype(np.int64)
     for k in range(len(reach)):
         row = reach[k]
-        here = state.leaf[own, row]
-        left = here < middle
-        other = _walk(shape, state, outcomes, row, right_of(shape, split), middle) if left else (
-            _walk(shape, state, outcomes, row, left_of(shape, split), shape.first[split])
-        )  # fmt: skip
+        here = leaf[row]
+        at = ways[split, 0 if here < middle else 1]
+        while at >= 0:
+            own_cut = at - low
+            at = ways[at, (1 if code[row, column[own_cut]] < cut[own_cut] else 0) ^ flipped[own_cut]]
+        other = -1 - at
         there[k] = other
-        more, wanted = 0.0, 0
-        for at in range(width):
-            step = state.value[base + other * width + at] - state.value[base + here * width + at]
+        more, gained = 0.0, 0
+        for j in range(width):
+            step = value[other * width + j] - value[here * width + j]
             if step != 0:
-                more += odds.power[row, output + at] * factors[step + span]
-                if odds.label[row] == (1 if classes == 1 else output + at):
-                    wanted = step
-        if more != 0.0 or wanted != 0:
-            change = np.log(max(1 + more / odds.total[row], 1e-15)) - unit * wanted
-            rise[k] = -change if left else change
+                more += power[row, output + j] * factors[step + span]
+                if label[row] == wanted + j:
+                    gained = step
+        if more != 0.0 or gained != 0:
+            change = np.log(max(1 + more / total[row], 1e-15)) - unit * gained
+            rise[k] = -change if here < middle else change
         else:
             rise[k] = 0.0
-
-
-@compiled()
-def _walk(shape: Any, state: Any, outcomes: Any, row: int, split: int, only: int) -> Any:
-    """The leaf a row comes to from a split; from none, the only one there is."""
-    while split >= 0:
-        only = shape.first[split]
-        if not state.alive[split]:
-            return only
-        if _side(outcomes, row, state.condition[split], state.flipped[split]):
-            split = left_of(shape, split)
-        else:
-            only = shape.middle[split]
-            split = right_of(shape, split)
-    return only
 
 
 @compiled()
@@ -204,8 +206,9 @@ def _add_up(
 ) -> Any:  # fmt: skip
     """votes: what the loss is with each condition of the pool, more than if all rows went right; moved: the squares of
     rows that would go another way than now. Of all rows: votes and squares."""
-    for column in columns:
-        bins[outcomes.begins[column] : outcomes.begins[column + 1]] = 0.0
+    code, begins = outcomes.code, outcomes.begins
+    own, below = outcomes.column[now], outcomes.cut[now]
+    bins[:] = 0.0
     all_gain, all_square, leaving = 0.0, 0.0, 0.0
     for k in range(len(rows)):
         if rise[k] == 0.0:
@@ -213,16 +216,17 @@ def _add_up(
         row, gain, square = rows[k], rise[k], squared[k]
         all_gain += gain
         all_square += square
-        if _side(outcomes, row, now, False):
+        if code[row, own] < below:
             leaving += square
             square = -square
         for column in columns:
-            at = outcomes.begins[column] + outcomes.code[row, column]
+            at = begins[column] + code[row, column]
             bins[at, 0] += gain
             bins[at, 1] += square
     for column in columns:
-        for at in range(outcomes.begins[column] + 1, outcomes.begins[column + 1]):
-            bins[at] += bins[at - 1]
+        for at in range(begins[column] + 1, begins[column + 1]):
+            bins[at, 0] += bins[at - 1, 0]
+            bins[at, 1] += bins[at - 1, 1]
     for c in range(len(votes)):
         at = outcomes.begins[outcomes.column[c]] + outcomes.cut[c] - 1
         votes[c] = bins[at, 0]
@@ -236,6 +240,7 @@ def _add_up_few(outcomes: Any, candidates: Any, now: int, rows: Any, rise: Any, 
     count = len(candidates)
     column, cut = outcomes.column[candidates], outcomes.cut[candidates]
     own, changes = np.zeros(count), np.zeros(count)
+    code, own_column, own_cut = outcomes.code, outcomes.column[now], outcomes.cut[now]
     all_gain, all_square, present = 0.0, 0.0, 0.0
     for k in range(len(rows)):
         gain = rise[k]
@@ -244,11 +249,10 @@ def _add_up_few(outcomes: Any, candidates: Any, now: int, rows: Any, rise: Any, 
         row, square = rows[k], gain * gain
         all_gain += gain
         all_square += square
-        side = _side(outcomes, row, now, False)
-        if side:
-            present += gain
+        side = code[row, own_column] < own_cut
+        present += gain if side else 0.0
         for at in range(count):
-            holds = outcomes.code[row, column[at]] < cut[at]
+            holds = code[row, column[at]] < cut[at]
             own[at] += gain if holds else 0.0
             changes[at] += square if holds != side else 0.0
     votes[candidates], moved[candidates] = own, changes
@@ -289,15 +293,16 @@ def _follow(
     """Rows that go another way than they did come to their other leaf."""
     own = shape.tree[split]
     base, output, width = shape.start[own], shape.outputs[own, 0], shape.outputs[own, 1] - shape.outputs[own, 0]
-    span = len(factors) // 2
+    span, middle, turned = len(factors) // 2, shape.middle[split], state.flipped[split]
+    column, cut = outcomes.column[state.condition[split]], outcomes.cut[state.condition[split]]
+    leaf, value, code, power, total = state.leaf[own], state.value, outcomes.code, odds.power, odds.total
     for k in range(len(reach)):
         row = reach[k]
-        here = state.leaf[own, row]
-        left = _side(outcomes, row, state.condition[split], state.flipped[split])
-        if left == (here < shape.middle[split]):
+        here = leaf[row]
+        if ((code[row, column] < cut) != turned) == (here < middle):
             continue
         for at in range(width):
-            step = state.value[base + there[k] * width + at] - state.value[base + here * width + at]
+            step = value[base + there[k] * width + at] - value[base + here * width + at]
             if step != 0:
-                move(odds, row, output + at, factors[step + span] + 1)
-        state.leaf[own, row] = there[k]
+                move(power, total, row, output + at, factors[step + span] + 1)
+        leaf[row] = there[k]

@@ -340,7 +340,7 @@ def _condition(forest: Forest, tree: Tree, node: int) -> _Condition:
 
 
 def _columns(conditions: Sequence[_Condition]) -> list[list[int]]:
-    """The conditions that one code of a row answers: the plain ones on a feature, thresholds rising, or a single other."""
+    """The conditions that one code of a row answers: a feature's plain ones, thresholds rising, or a single other."""
     plain: dict[int, list[int]] = {}
     others = []
     for place, condition in enumerate(conditions):
