@@ -10,7 +10,7 @@ from split_problems import outcomes_of, problem, shape_of, state_of
 
 from forestc.algorithms.leaf_fitting import scores_of
 from forestc.algorithms.logistic import loss_of, odds_of
-from forestc.algorithms.split_rewiring import rewire
+from forestc.algorithms.split_rewiring import LEAST, rewire
 
 ROWS, POOL = 50, 6
 
@@ -101,3 +101,30 @@ def test_doubt_keeps_splits_as_they_are():
         state = (leaf, condition, flipped, alive, uses)
         changed.append(called(trees, splits, holds, state, np.zeros(1, np.int64), label, 0.5, 0.0, doubt))
     assert changed[0] > 0 and changed[1] == 0
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.sampled_from([1, 3]), st.booleans())
+def test_rows_that_choose_are_overruled_by_all(seed, classes, wide):
+    """With a few rows to choose conditions: what is changed still serves all rows better."""
+    random = np.random.default_rng(seed)
+    trees, splits = problem(random, classes, 2, ROWS, wide)
+    if not len(splits.tree):
+        return
+    holds = random.integers(0, 2, (ROWS, POOL)).astype(np.uint8)
+    condition, flipped = splits.condition.copy(), random.random(len(splits.tree)) < 0.5
+    alive = np.ones(len(splits.tree), dtype=bool)
+    uses = np.bincount(condition, minlength=POOL).astype(np.int64)
+    leaf = walked(splits, alive, condition, flipped, holds, 2)
+    label, bias, unit = random.integers(0, max(2, classes), ROWS), random.integers(-2, 3, classes), 0.6
+
+    def told():
+        scores = scores_of(walked(splits, alive, condition, flipped, holds, 2), trees.start, trees.value, trees.outputs,
+                           bias)  # fmt: skip
+        return ROWS * loss_of(scores * unit, label) + 0.3 * len(np.unique(condition))
+
+    before, state = told(), (leaf, condition, flipped, alive, uses)
+    changed = called(trees, splits, holds, state, bias, label, unit, 0.3, 0.0, sample=5)
+    assert told() <= before - LEAST * changed + 1e-9
+    assert np.array_equal(leaf, walked(splits, alive, condition, flipped, holds, 2))
+    assert np.array_equal(uses, np.bincount(condition, minlength=POOL))
