@@ -3,8 +3,8 @@ rows.
 
 Default: 14,000 made rows of 20 features and 5 classes, XGBoost of 65 trees of up to 31 splits, all prices
 (`price=auto`). --sets adds small data sets, where what is left matters more than the time. --data DIR: MNIST instead,
-300 trees on 20,000 rows (5,000 more are held out), up to a price of 0.1. Compiled functions are compiled on a small problem before the clock starts.
---passes TEXT replaces the options of prune-splits.
+300 trees on 20,000 rows (5,000 more are held out), up to a price of 0.1. Compiled functions are compiled on a small
+problem before the clock starts. --passes TEXT replaces the options of prune-splits.
 
 Stages, in CPU seconds of all threads, which other work on the machine changes little: fit (leaves fitted), rewire
 (splits get other conditions), prune (splits become leaves), rest. s: what a clock on the wall shows.

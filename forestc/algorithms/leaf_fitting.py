@@ -57,11 +57,10 @@ def fit_leaves(
     for _ in range(SWEEPS):
         slope = Slope(scores, label)
         place = slope.lowest(steep, place)
-        unit = float(STEEPNESS[place])
-        gain = _sweep(
+        unit, loss = float(STEEPNESS[place]), slope.at(place)
+        loss -= _sweep(
             rows, trees.start, value, trees.outputs, bias, scores, odds_of(scores, unit, label), unit, largest
         )
-        loss = slope.at(place) - gain
         if before - loss < LITTLE * abs(loss):
             break
         before = loss
