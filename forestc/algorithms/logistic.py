@@ -16,8 +16,7 @@ from forestc.algorithms.compiled import compiled, share_out
 STEEPNESS = 2.0 ** np.arange(-16, 5.01, 0.5)  # log odds a unit of the scores may be worth
 TOGETHER = 8  # rows a logarithm is taken of: the product of so many factors neither overflows nor vanishes
 LARGE = 64.0  # log odds, past which the product might overflow, and each row has its own logarithm
-TINY = 1e-30  # factor of a sum of exponentials: below what a step of `LARGE` makes of it
-LEAST = 1e-15  # the same where a difference from 1 is what is known of it
+LEAST = 1e-15  # factor of a sum of exponentials
 CHUNK = 4096  # rows that are summed by themselves, so that a sum is the same on any number of cores
 
 
@@ -124,7 +123,7 @@ def change_of(odds: Any, rows: Any, begin: int, end: int, output: int, step: flo
         for at in range(begin, stop):
             row = rows[at]
             share = power[row, output] / total[row]
-            product *= max((1 - share) + share * growth, TINY)  # not 1 + share * (growth - 1): that cancels at 1
+            product *= max((1 - share) + share * growth, LEAST)  # not 1 + share * (growth - 1): that cancels at 1
             right += label[row] == wanted
         change += np.log(product)
         begin = stop

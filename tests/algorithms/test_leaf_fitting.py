@@ -63,7 +63,7 @@ def test_one_bit_tells_what_rounding_lost():
 
 
 @pytest.mark.parametrize("step", [-2, -1, 1, 2])
-@pytest.mark.parametrize("unit", [1e-4, 1.0, 16.0, 32.0])
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 8.0, 16.0])
 def test_what_a_step_changes_is_what_the_loss_then_differs_by(step, unit):
     """Also where odds are so steep that all of a row is one class's."""
     random = np.random.default_rng(2)
