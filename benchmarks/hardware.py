@@ -257,7 +257,7 @@ def published_rows(name: str, data: Path, folder: Path) -> list[dict[str, Any]]:
     float_accuracy = share(said(forestc.load(model), X_test), y_test)
     rows.append(line(case, "the model itself", **{"test_%": float_accuracy, "same_on_train_%": 100.0}))
     for price in prices:
-        # there are so many conditions that rewiring would take longer than all the rest
+        # rewiring MNIST takes minutes: benchmarks/prune_speed.py does it
         rewire = "false" if name == "mnist" else "true"
         passes = f"prune-splits{{price={price},leaf_bits={bits},copies=0,rewire={rewire},tolerance=0.5}},simplify"
         rows += measured(

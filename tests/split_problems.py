@@ -6,6 +6,7 @@ import numpy as np
 
 from forestc.algorithms.leaf_fitting import Trees
 from forestc.algorithms.split_pruning import Splits
+from forestc.algorithms.split_state import Outcomes, Shape, State
 
 
 def grown(random, depth):
@@ -34,3 +35,30 @@ def problem(random, classes, count, rows, wide, largest=3):
     table = np.array([(t, *split) for t, (_, own) in enumerate(shapes) for split in own], dtype=np.int64).reshape(-1, 5)
     condition = random.integers(0, 6, len(table))
     return trees, Splits(*table.T.copy(), condition, np.ones(6), node=0.1, sum=3.0)
+
+
+def outcomes_of(holds, pool):
+    """Of any outcomes, (rows, conditions) 1 where a row goes left: each condition has a column of its own."""
+    count = holds.shape[1]
+    return Outcomes(
+        (1 - holds).astype(np.uint8), np.arange(count), np.ones(count, np.int64), np.arange(0, 2 * count + 1, 2), pool
+    )
+
+
+def shape_of(trees, splits):
+    slots = np.concatenate([[0], np.cumsum(np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0]))])
+    return Shape(
+        splits.tree, splits.first, splits.middle, splits.last, splits.size, splits.cost, slots, trees.start,
+        trees.outputs,
+    )  # fmt: skip
+
+
+def state_of(trees, splits, **changed):
+    """As it begins, but for what is given."""
+    leaves = np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0])
+    count = len(splits.tree)
+    state = State(
+        trees.leaf, trees.value, np.concatenate([np.arange(own) for own in leaves]), np.ones(count, bool),
+        splits.condition.copy(), np.zeros(count, bool), np.bincount(splits.condition, minlength=len(splits.cost)),
+    )  # fmt: skip
+    return state._replace(**changed)

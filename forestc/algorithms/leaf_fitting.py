@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.compiled import compiled
+from forestc.algorithms.compiled import compiled, share_out
+from forestc.algorithms.logistic import STEEPNESS, Slope, change_of, move, odds_of
 
 SWEEPS = 30
 LITTLE = 1e-3  # of the loss: a sweep that gains less is the last
-STEEPNESS = 2.0 ** np.arange(-16, 5.01, 0.5)  # log odds a unit of the scores may be worth
 
 
 @dataclass
@@ -41,6 +41,14 @@ class Trees:
         return Trees(leaf, start, np.concatenate([own.ravel() for own in values]), spans)
 
 
+class Sorted(NamedTuple):
+    """Of each tree the rows, sorted by leaf: order (trees, rows), and where each leaf's begin, begins (trees, leaves of
+    the largest tree + 1)."""
+
+    order: NDArray[np.int32]
+    begins: NDArray[np.int64]
+
+
 def fit_leaves(
     trees: Trees, bias: NDArray[np.int64], label: NDArray[np.int64], largest: int, steepest: float = STEEPNESS[-1]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -50,32 +58,45 @@ def fit_leaves(
     (rows,) the right class. Time O(sweeps * rows * trees * outputs of a tree), memory O(rows * trees).
     """
     value, bias = trees.value.copy(), bias.copy()
-    order = np.argsort(trees.leaf, axis=1, kind="stable").astype(np.int32)
-    before = np.inf
+    rows = sorted_by_leaf(trees)
+    scores = scores_of(trees.leaf, trees.start, value, trees.outputs, bias)
+    steep = int(np.searchsorted(STEEPNESS[1:], steepest, side="right"))  # the last that is allowed
+    place, before = steep, np.inf
     for _ in range(SWEEPS):
-        scores = scores_of(trees.leaf, trees.start, value, trees.outputs, bias)
-        steepness = min(units_to(steepest), key=lambda unit: loss_of(scores * unit, label))
-        gain = _sweep(trees.leaf, order, trees.start, value, trees.outputs, bias, label, scores * steepness, steepness,
-                      largest)  # fmt: skip
-        loss = loss_of(scores * steepness, label) - gain
+        slope = Slope(scores, label)
+        place = slope.lowest(steep, place)
+        unit, loss = float(STEEPNESS[place]), slope.at(place)
+        loss -= _sweep(
+            rows, trees.start, value, trees.outputs, bias, scores, odds_of(scores, unit, label), unit, largest
+        )
         if before - loss < LITTLE * abs(loss):
             break
         before = loss
     return value, bias
 
 
-def units_to(steepest: float) -> list[float]:
-    """The log odds that a unit of the scores may be worth, no more than `steepest`; at least one."""
-    return [unit for unit in STEEPNESS.tolist() if unit <= steepest] or [float(STEEPNESS[0])]
+def sorted_by_leaf(trees: Trees) -> Sorted:
+    """Rows that share a leaf keep their order."""
+    leaves = int((np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0])).max(initial=1))
+    rows = Sorted(np.empty(trees.leaf.shape, np.int32), np.zeros((len(trees.leaf), leaves + 1), np.int64))
+    share_out(len(trees.leaf), lambda first, last: _sort(trees.leaf, rows, first, last))
+    return rows
 
 
-def loss_of(odds: NDArray[np.float64], label: NDArray[np.int64]) -> float:
-    """The mean logistic loss of log odds (rows, outputs), of class 1 where there is one output, in nats."""
-    if odds.shape[1] == 1:
-        return float(np.logaddexp(0, np.where(label == 1, -odds[:, 0], odds[:, 0])).mean())
-    top = odds.max(axis=1, keepdims=True)
-    total = np.log(np.exp(odds - top).sum(axis=1)) + top[:, 0]
-    return float((total - odds[np.arange(len(label)), label]).mean())
+@compiled()
+def _sort(leaf: Any, rows: Any, first: int, last: int) -> None:
+    leaves = rows.begins.shape[1] - 1
+    for tree in range(first, last):
+        begins = rows.begins[tree]
+        for row in range(leaf.shape[1]):
+            begins[leaf[tree, row] + 1] += 1
+        for own in range(leaves):
+            begins[own + 1] += begins[own]
+        at = begins[:leaves].copy()
+        for row in range(leaf.shape[1]):
+            own = leaf[tree, row]
+            rows.order[tree, at[own]] = row
+            at[own] += 1
 
 
 @compiled()
@@ -96,78 +117,56 @@ def scores_of(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any) -> Any
 
 @compiled()
 def _sweep(
-    leaf: Any, order: Any, start: Any, value: Any, outputs: Any, bias: Any, label: Any, odds: Any, unit: float,
-    largest: int,
-) -> Any:  # fmt: skip
-    """Moves every leaf and bias once, in place. What the mean loss fell by."""
-    rows, classes = odds.shape
-    power, total = np.empty((rows, classes)), np.empty(rows)
-    for row in range(rows):
-        top = 0.0 if classes == 1 else odds[row].max()
-        # with one output the other class scores 0
-        total[row] = 1.0 if classes == 1 else 0.0
-        for k in range(classes):
-            power[row, k] = np.exp(min(odds[row, k] - top, 500.0))
-            total[row] += power[row, k]
+    rows: Any, start: Any, value: Any, outputs: Any, bias: Any, scores: Any, odds: Any, unit: float, largest: int
+) -> Any:
+    """Moves every leaf and bias once, in place, and what follows from them. What the mean loss fell by."""
     gained = 0.0
-    for tree in range(leaf.shape[0]):
+    for tree in range(len(outputs)):
         width = outputs[tree, 1] - outputs[tree, 0]
-        begin = 0
-        while begin < rows:
-            own = leaf[tree, order[tree, begin]]
-            end = begin
-            while end < rows and leaf[tree, order[tree, end]] == own:
-                end += 1
+        for own in range((start[tree + 1] - start[tree]) // width):
+            begin, end = rows.begins[tree, own], rows.begins[tree, own + 1]
             for k in range(width):
                 output, at = outputs[tree, 0] + k, start[tree] + own * width + k
-                best, least = 0, -1e-9
-                for step in (-2, -1, 1, 2):
-                    if not 0 <= value[at] + step <= largest:
-                        continue
-                    change = _change(order[tree], begin, end, power, total, label, output, classes, unit * step)
-                    if change < least:
-                        best, least = step, change
-                if best:
-                    value[at] += best
-                    gained -= least
-                    _move(order[tree], begin, end, power, total, output, unit * best)
-            begin = end
-    everyone = np.arange(rows).astype(np.int32)
-    for output in range(classes):
-        best, least = 0, -1e-9
-        for size in (1, 2, 4, 8, 16, 32):
-            for step in (-size, size):
-                change = _change(everyone, 0, rows, power, total, label, output, classes, unit * step)
-                if change < least:
-                    best, least = step, change
+                step, gain = _step(odds, rows.order[tree], begin, end, output, unit, value[at], largest - value[at], 2)
+                if step:
+                    value[at] += step
+                    gained += gain
+                    _move(odds, rows.order[tree], begin, end, output, unit, step, scores)
+    everyone = np.arange(len(scores)).astype(np.int32)
+    for output in range(len(bias)):
+        step, gain = _step(odds, everyone, 0, len(scores), output, unit, 32, 32, 32)
+        if step:
+            bias[output] += step
+            gained += gain
+            _move(odds, everyone, 0, len(scores), output, unit, step, scores)
+    return gained / len(scores)
+
+
+@compiled()
+def _step(odds: Any, rows: Any, begin: int, end: int, output: int, unit: float, down: int, up: int, most: int) -> Any:
+    """Of the steps 1, 2, 4 .. most, down or up by as much as there is, the one that gains most, and what it gains; 0
+    where none gains. The loss is convex: where a step gains nothing, neither does a larger one."""
+    best, least = 0, -1e-9
+    if begin == end:
+        return best, -least
+    for sign, room in ((-1, down), (1, up)):
+        size = 1
+        while size <= min(room, most):
+            change = change_of(odds, rows, begin, end, output, unit * sign * size)
+            if change >= least:
+                break
+            best, least = sign * size, change
+            size *= 2
         if best:
-            bias[output] += best
-            gained -= least
-            _move(everyone, 0, rows, power, total, output, unit * best)
-    return gained / rows
+            break
+    return best, -least
 
 
 @compiled()
-def _change(
-    order: Any, begin: int, end: int, power: Any, total: Any, label: Any, output: int, classes: int, odds: float
-) -> Any:
-    """What the loss of some rows changes by if their odds of an output grow by so much."""
-    factor = np.exp(odds) - 1
-    wanted = 1 if classes == 1 else output
-    change = 0.0
+def _move(
+    odds: Any, rows: Any, begin: int, end: int, output: int, unit: float, step: int, scores: Any
+) -> None:  # fmt: skip
+    factor, power, total = np.exp(unit * step), odds.power, odds.total
     for at in range(begin, end):
-        row = order[at]
-        change += np.log1p(max(power[row, output] * factor / total[row], -1 + 1e-15))
-        if label[row] == wanted:
-            change -= odds
-    return change
-
-
-@compiled()
-def _move(order: Any, begin: int, end: int, power: Any, total: Any, output: int, odds: float) -> None:
-    factor = np.exp(odds)
-    for at in range(begin, end):
-        row = order[at]
-        more = power[row, output] * (factor - 1)
-        power[row, output] += more
-        total[row] = max(total[row] + more, 1e-300)
+        move(power, total, rows[at], output, factor)
+        scores[rows[at], output] += step

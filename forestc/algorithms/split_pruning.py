@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.compiled import compiled
-from forestc.algorithms.leaf_fitting import STEEPNESS, Trees, fit_leaves, loss_of, scores_of
-from forestc.algorithms.split_rewiring import DOUBT, rewire
+from forestc.algorithms.compiled import compiled, share_out
+from forestc.algorithms.leaf_fitting import Trees, fit_leaves, scores_of, sorted_by_leaf
+from forestc.algorithms.logistic import STEEPNESS, Odds, Slope, change_of, changes_of, move, odds_of
+from forestc.algorithms.split_rewiring import DOUBT, rewire, sample_for
+from forestc.algorithms.split_state import Outcomes, Shape, State
 
 MOST_CANDIDATES = 4  # leaves whose value a subtree may take, beside their mean
 ROUNDS = 4  # of pruning and fitting at each price
@@ -31,8 +33,7 @@ class Splits:
     tree: of each. first, last: its leaves, numbered from left to right within the tree: first .. last - 1; middle: the
     first of its right side. size: inner nodes below and with it. condition: number of what it compares. cost: of each
     condition, in any unit. node: what a node costs beside its comparator; sum: what a tree costs beside its splits;
-    both for an output. pool: the first so many conditions are there for any split; 0: splits keep theirs. holds: (rows,
-    conditions) 1 where a row goes left, if there is a pool.
+    both for an output. outcomes: of the conditions, if splits may choose from a pool of them.
     """
 
     tree: NDArray[np.int64]
@@ -44,8 +45,7 @@ class Splits:
     cost: NDArray[np.float64]
     node: float
     sum: float
-    pool: int = 0
-    holds: NDArray[np.uint8] | None = None
+    outcomes: Outcomes | None = None
 
 
 @dataclass(frozen=True)
@@ -81,57 +81,56 @@ def prune(
     trees.leaf numbers leaves from left to right. largest: a leaf may hold 0 .. largest. Where the classes of the rows
     can be told apart the loss could be made as small as one likes by steeper odds, and nothing would be worth keeping:
     a unit of the scores may be worth no more than what leaves a mean loss `least_loss` above the least there is. alike:
-    how many rows there are for each that chance gave: it and its copies. Time
-    O(prices * rounds * rows * trees * (sweeps + depth * pool)), memory O(rows * (trees + conditions)).
+    how many rows there are for each that chance gave: it and its copies.
+
+    Time O(prices * rounds * rows * trees * (sweeps + depth * (depth + columns of the outcomes))); where many rows reach
+    a split some choose its condition, and there are no columns in it, see `rewire`. Linear in the rows, either way.
+    Memory O(rows * (trees + columns)).
     """
     widths = trees.outputs[:, 1] - trees.outputs[:, 0]
     leaves = np.diff(trees.start) // widths
     slots = np.concatenate([[0], np.cumsum(leaves)]).astype(np.int64)
-    group = np.concatenate([np.arange(count) for count in leaves]).astype(np.int64)
-    alive = np.ones(len(splits.tree), dtype=np.bool_)
-    leaf = trees.leaf.copy()
-    condition, flipped = splits.condition.copy(), np.zeros(len(splits.tree), dtype=np.bool_)
+    shape = Shape(
+        splits.tree, splits.first, splits.middle, splits.last, splits.size, splits.cost, slots, trees.start,
+        trees.outputs,
+    )  # fmt: skip
+    state = State(
+        trees.leaf.copy(), trees.value.copy(), np.concatenate([np.arange(count) for count in leaves]).astype(np.int64),
+        np.ones(len(splits.tree), dtype=np.bool_), splits.condition.copy(), np.zeros(len(splits.tree), dtype=np.bool_),
+        np.zeros(len(splits.cost), dtype=np.int64),
+    )  # fmt: skip
+    outcomes = splits.outcomes
+    sample = 0 if outcomes is None else sample_for(len(np.unique(outcomes.column[: outcomes.pool])))
     steepest = steepest_for(trees, bias, label, largest, least_loss)
-    value, bias = trees.value.copy(), bias.copy()
     for price in prices.tolist():
         for _ in range(ROUNDS):
-            leaf = _grouped(leaf, group, slots)
-            now = replace(trees, leaf=leaf, value=value)
+            _grouped(state, slots)
+            now = replace(trees, leaf=state.leaf, value=state.value)
             value, bias = fit_leaves(now, bias, label, largest, steepest)
-            value = _spread(value, group, slots, trees.start, widths)
-            scores = scores_of(now.leaf, trees.start, value, trees.outputs, bias)
+            state.value[:] = _spread(value, state.group, slots, trees.start, widths)
+            scores = scores_of(state.leaf, trees.start, state.value, trees.outputs, bias)
             unit = _steepest(scores, label, steepest, least_loss)
-            uses = np.bincount(condition[alive], minlength=len(splits.cost)).astype(np.int64)
+            state.uses[:] = np.bincount(state.condition[state.alive], minlength=len(splits.cost))
             rewired = 0
-            if splits.holds is not None:
-                power, total = _powers(scores * unit)
-                rewired = rewire(
-                    leaf, splits.holds, trees.start, value, trees.outputs, alive, splits.tree, splits.first,
-                    splits.middle, splits.last, splits.size, condition, flipped, splits.pool, splits.cost, uses, label,
-                    power, total, unit, price, DOUBT * np.sqrt(alike),
-                )  # fmt: skip
-                scores = scores_of(leaf, trees.start, value, trees.outputs, bias)
+            if outcomes is not None:
+                odds = odds_of(scores, unit, label)
+                doubt = DOUBT * float(np.sqrt(alike))
+                rewired = rewire(shape, state, outcomes, odds, unit, price, doubt, sample)
+                scores = scores_of(state.leaf, trees.start, state.value, trees.outputs, bias)
                 unit = _steepest(scores, label, steepest, least_loss)
-            order = np.argsort(leaf, axis=1, kind="stable").astype(np.int32)
-            found = np.stack([np.bincount(own, minlength=int(leaves.max())) for own in leaf])
-            begins = np.concatenate([np.zeros((len(found), 1), np.int64), np.cumsum(found, axis=1)], axis=1)
-            removed = _round(
-                order, begins, slots, trees.start, value, trees.outputs, group, alive, splits.tree, splits.first,
-                splits.last, splits.size, condition, splits.cost, uses, splits.node, splits.sum, label,
-                scores * unit, unit, price,
-            )  # fmt: skip
+            removed = _round(shape, state, splits, now, odds_of(scores, unit, label), unit, price)
             if not removed and not rewired:
                 break
-        used = np.bincount(condition[alive], minlength=len(splits.cost)) > 0
-        roots = np.unique(splits.tree[alive])
+        used = np.bincount(state.condition[state.alive], minlength=len(splits.cost)) > 0
+        alive = splits.tree[state.alive]
         cost = float(
-            splits.cost[used].sum() + splits.node * widths[splits.tree[alive]].sum() + splits.sum * widths[roots].sum()
+            splits.cost[used].sum() + splits.node * widths[alive].sum() + splits.sum * widths[np.unique(alive)].sum()
         )
-        leaf = _grouped(leaf, group, slots)
-        loss = loss_of(scores_of(leaf, trees.start, value, trees.outputs, bias) * unit, label)
+        _grouped(state, slots)
+        scores = scores_of(state.leaf, trees.start, state.value, trees.outputs, bias)
         yield Pruned(
-            group.copy(), value.copy(), bias.copy(), condition.copy(), flipped.copy(), int(alive.sum()), cost, price,
-            loss, unit,
+            state.group.copy(), state.value.copy(), bias.copy(), state.condition.copy(), state.flipped.copy(),
+            len(alive), cost, price, Slope(scores, label).at(int(np.searchsorted(STEEPNESS, unit))), unit,
         )  # fmt: skip
 
 
@@ -147,19 +146,18 @@ def steepest_for(
 
 def _steepest(scores: NDArray[np.float64], label: NDArray[np.int64], most: float, least_loss: float) -> float:
     """What a unit of these scores is best taken to be worth: the most, up to `most`, that is worth `least_loss`."""
-    losses: list[float] = []
-    for unit in STEEPNESS.tolist():
-        losses.append(loss_of(scores * unit, label))
-        if len(losses) > 1 and losses[-1] > losses[-2]:  # it is convex
-            break
-    gains = [loss - min(losses) >= least_loss for loss in losses[: int(np.argmin(losses))]]
-    units = [unit for unit, gain in zip(STEEPNESS.tolist(), gains, strict=False) if gain and unit <= most]
-    return float(units[-1]) if units else float(STEEPNESS[0])
+    slope = Slope(scores, label)
+    lowest = slope.lowest(len(STEEPNESS) - 1, int(np.searchsorted(STEEPNESS, most)))
+    place = min(lowest - 1, int(np.searchsorted(STEEPNESS, most, side="right")) - 1)
+    while place > 0 and slope.at(place) - slope.at(lowest) < least_loss:
+        place -= 1
+    return float(STEEPNESS[max(place, 0)])
 
 
-def _grouped(leaf: Any, group: Any, slots: Any) -> NDArray[np.int32]:
+def _grouped(state: State, slots: NDArray[np.int64]) -> None:
     """The leaf of each row, of those that are one the first."""
-    return np.stack([group[slots[tree] : slots[tree + 1]][own] for tree, own in enumerate(leaf)]).astype(np.int32)
+    for tree, own in enumerate(state.leaf):
+        own[:] = state.group[slots[tree] : slots[tree + 1]][own]
 
 
 def _spread(value: Any, group: Any, slots: Any, start: Any, widths: Any) -> NDArray[np.int64]:
@@ -171,150 +169,125 @@ def _spread(value: Any, group: Any, slots: Any, start: Any, widths: Any) -> NDAr
     return np.concatenate(parts)
 
 
-@compiled()
-def _powers(odds: Any) -> Any:
-    """Of each row the exponentials of its odds, and their sum; with one output the other class scores 0."""
-    rows, classes = odds.shape
-    power, total = np.empty((rows, classes)), np.empty(rows)
-    for row in range(rows):
-        top = 0.0 if classes == 1 else odds[row].max()
-        total[row] = 1.0 if classes == 1 else 0.0
-        for k in range(classes):
-            power[row, k] = np.exp(min(odds[row, k] - top, 500.0))
-            total[row] += power[row, k]
-    return power, total
-
-
-@compiled()
-def _round(
-    order: Any, begins: Any, slots: Any, start: Any, value: Any, outputs: Any, group: Any, alive: Any, tree: Any,
-    first: Any, last: Any, size: Any, condition: Any, cost: Any, uses: Any, node: float, per_sum: float, label: Any,
-    odds: Any, unit: float, price: float,
-) -> Any:  # fmt: skip
+def _round(shape: Shape, state: State, splits: Splits, trees: Trees, odds: Odds, unit: float, price: float) -> int:
     """Removes what is not worth its price, cheapest first, in place. How many splits went."""
-    power, total = _powers(odds)
-    ratio = np.full(len(tree), np.inf)
-    for split in range(len(tree)):
-        if alive[split]:
-            gain = _saved(split, alive, tree, first, last, size, condition, cost, uses, node, per_sum, slots, outputs)
-            change, _ = _best(split, order, begins, slots, start, value, outputs, group, tree, first, last, label,
-                              power, total, unit)  # fmt: skip
-            ratio[split] = change / gain
+    rows = sorted_by_leaf(trees)
+    ratio = np.full(len(shape.tree), np.inf)
+    whole = (shape, state, rows, odds, unit, splits.node, splits.sum)
+    share_out(len(ratio), lambda first, last: _ratios(*whole, ratio, first, last))
+    return int(_remove(*whole, price, ratio, np.argsort(ratio, kind="stable")))
+
+
+@compiled()
+def _ratios(
+    shape: Any, state: Any, rows: Any, odds: Any, unit: float, node: float, per_sum: float, ratio: Any, begin: int,
+    end: int,
+) -> None:  # fmt: skip
+    """What the loss rises by if a split goes, for each LUT that this saves."""
+    for split in range(begin, end):
+        if state.alive[split]:
+            change, _ = _best(shape, state, rows, odds, unit, split)
+            ratio[split] = change / _saved(shape, state, node, per_sum, split)
+
+
+@compiled()
+def _remove(
+    shape: Any, state: Any, rows: Any, odds: Any, unit: float, node: float, per_sum: float, price: float, ratio: Any,
+    order: Any,
+) -> Any:  # fmt: skip
     removed = 0
-    for split in np.argsort(ratio):
+    for split in order:
         if ratio[split] >= price:
             break
-        if not alive[split]:
+        if not state.alive[split]:
             continue
-        gain = _saved(split, alive, tree, first, last, size, condition, cost, uses, node, per_sum, slots, outputs)
-        change, chosen = _best(split, order, begins, slots, start, value, outputs, group, tree, first, last, label,
-                               power, total, unit)  # fmt: skip
-        if change >= price * gain:
+        change, chosen = _best(shape, state, rows, odds, unit, split)
+        if change >= price * _saved(shape, state, node, per_sum, split):
             continue
-        own, width = tree[split], outputs[tree[split], 1] - outputs[tree[split], 0]
-        _shift(own, first[split], last[split], chosen, order, begins, start, value, outputs, power, total, unit)
-        for slot in range(first[split], last[split]):
-            group[slots[own] + slot] = first[split]
+        own = shape.tree[split]
+        base, output, width = shape.start[own], shape.outputs[own, 0], shape.outputs[own, 1] - shape.outputs[own, 0]
+        for slot in range(shape.first[split], shape.last[split]):
             for k in range(width):
-                value[start[own] + slot * width + k] = chosen[k]
-        for inner in range(split - size[split] + 1, split + 1):
-            if alive[inner]:
-                alive[inner] = False
-                uses[condition[inner]] -= 1
+                step = chosen[k] - state.value[base + slot * width + k]
+                if step != 0:
+                    factor = np.exp(unit * step)
+                    for at in range(rows.begins[own, slot], rows.begins[own, slot + 1]):
+                        move(odds.power, odds.total, rows.order[own, at], output + k, factor)
+                state.value[base + slot * width + k] = chosen[k]
+            state.group[shape.slots[own] + slot] = shape.first[split]
+        for inner in range(split - shape.size[split] + 1, split + 1):
+            if state.alive[inner]:
+                state.alive[inner] = False
+                state.uses[state.condition[inner]] -= 1
                 removed += 1
     return removed
 
 
 @compiled()
-def _saved(
-    split: int, alive: Any, tree: Any, first: Any, last: Any, size: Any, condition: Any, cost: Any, uses: Any,
-    node: float, per_sum: float, slots: Any, outputs: Any,
-) -> Any:  # fmt: skip
+def _saved(shape: Any, state: Any, node: float, per_sum: float, split: int) -> Any:
     """What a subtree's splits cost."""
-    own, width = tree[split], outputs[tree[split], 1] - outputs[tree[split], 0]
+    own = shape.tree[split]
+    width = shape.outputs[own, 1] - shape.outputs[own, 0]
     saved = 0.0
-    for inner in range(split - size[split] + 1, split + 1):
-        if alive[inner]:
-            saved += node * width + cost[condition[inner]] / uses[condition[inner]]
-    if last[split] - first[split] == slots[own + 1] - slots[own]:
+    for inner in range(split - shape.size[split] + 1, split + 1):
+        if state.alive[inner]:
+            condition = state.condition[inner]
+            saved += node * width + shape.cost[condition] / state.uses[condition]
+    if shape.last[split] - shape.first[split] == shape.slots[own + 1] - shape.slots[own]:
         saved += per_sum * width
     return saved
 
 
 @compiled()
-def _best(
-    split: int, order: Any, begins: Any, slots: Any, start: Any, value: Any, outputs: Any, group: Any, tree: Any,
-    first: Any, last: Any, label: Any, power: Any, total: Any, unit: float,
-) -> Any:  # fmt: skip
+def _best(shape: Any, state: Any, rows: Any, odds: Any, unit: float, split: int) -> Any:
     """The least the loss rises by if a subtree becomes one leaf, and what that leaf then holds."""
-    own = tree[split]
-    width = outputs[own, 1] - outputs[own, 0]
-    counts = np.zeros(last[split] - first[split])
-    mean = np.zeros(width)
-    for slot in range(first[split], last[split]):
-        rows = begins[own, slot + 1] - begins[own, slot]
-        counts[group[slots[own] + slot] - first[split]] += rows
-        for k in range(width):
-            mean[k] += rows * value[start[own] + slot * width + k]
+    own = shape.tree[split]
+    base, first, last = shape.start[own], shape.first[split], shape.last[split]
+    width = shape.outputs[own, 1] - shape.outputs[own, 0]
+    counts = np.zeros(last - first)
+    tried = np.zeros((MOST_CANDIDATES + 1, width), np.int64)
+    for slot in range(first, last):
+        here = rows.begins[own, slot + 1] - rows.begins[own, slot]
+        counts[state.group[shape.slots[own] + slot] - first] += here
     all_rows = counts.sum()
-    best, chosen = np.inf, np.zeros(width, np.int64)
-    candidate = np.zeros(width, np.int64)
+    for k in range(width):
+        mean = 0.0
+        for slot in range(first, last):
+            mean += (rows.begins[own, slot + 1] - rows.begins[own, slot]) * state.value[base + slot * width + k]
+        tried[0, k] = int(np.floor(mean / max(all_rows, 1.0) + 0.5))
+    best, chosen = np.inf, 0
     for attempt in range(MOST_CANDIDATES + 1):
-        if attempt == 0:
-            for k in range(width):
-                candidate[k] = int(np.floor(mean[k] / max(all_rows, 1.0) + 0.5))
-        else:
+        if attempt:
             fullest = np.argmax(counts)
             if counts[fullest] <= 0:
                 break
             counts[fullest] = 0
-            for k in range(width):
-                candidate[k] = value[start[own] + (first[split] + fullest) * width + k]
-        change = _rise(own, first[split], last[split], candidate, order, begins, start, value, outputs, label, power,
-                       total, unit)  # fmt: skip
-        if change < best:
-            best = change
-            chosen[:] = candidate
-    return best, chosen
+            at = base + (first + fullest) * width
+            tried[attempt] = state.value[at : at + width]
+        known = False
+        for earlier in range(attempt):
+            known = known or bool(np.all(tried[earlier] == tried[attempt]))
+        if not known:
+            change = _rise(shape, state, rows, odds, unit, own, first, last, tried[attempt])
+            if change < best:
+                best, chosen = change, attempt
+    return best, tried[chosen]
 
 
 @compiled()
 def _rise(
-    own: int, first: int, last: int, chosen: Any, order: Any, begins: Any, start: Any, value: Any, outputs: Any,
-    label: Any, power: Any, total: Any, unit: float,
+    shape: Any, state: Any, rows: Any, odds: Any, unit: float, own: int, first: int, last: int, chosen: Any
 ) -> Any:  # fmt: skip
     """What the loss rises by if the leaves first .. last - 1 hold `chosen`."""
-    width, classes = outputs[own, 1] - outputs[own, 0], power.shape[1]
+    base, output, width = shape.start[own], shape.outputs[own, 0], shape.outputs[own, 1] - shape.outputs[own, 0]
     rise = 0.0
     for slot in range(first, last):
-        for at in range(begins[own, slot], begins[own, slot + 1]):
-            row = order[own, at]
-            more, wanted = 0.0, 0.0
-            for k in range(width):
-                step = unit * (chosen[k] - value[start[own] + slot * width + k])
-                if step != 0.0:
-                    output = outputs[own, 0] + k
-                    more += power[row, output] * (np.exp(step) - 1)
-                    if label[row] == (1 if classes == 1 else output):
-                        wanted += step
-            if more != 0.0 or wanted != 0.0:
-                rise += np.log1p(max(more / total[row], -1 + 1e-15)) - wanted
+        steps = unit * (chosen - state.value[base + slot * width : base + (slot + 1) * width])
+        if np.all(steps == 0):
+            continue
+        begin, end = rows.begins[own, slot], rows.begins[own, slot + 1]
+        if width == 1:
+            rise += change_of(odds, rows.order[own], begin, end, output, steps[0])
+        else:
+            rise += changes_of(odds, rows.order[own], begin, end, output, steps)
     return rise
-
-
-@compiled()
-def _shift(
-    own: int, first: int, last: int, chosen: Any, order: Any, begins: Any, start: Any, value: Any, outputs: Any,
-    power: Any, total: Any, unit: float,
-) -> None:  # fmt: skip
-    """Rows of the leaves first .. last - 1 as they are once these hold `chosen`."""
-    width = outputs[own, 1] - outputs[own, 0]
-    for slot in range(first, last):
-        for k in range(width):
-            factor = np.exp(unit * (chosen[k] - value[start[own] + slot * width + k]))
-            output = outputs[own, 0] + k
-            for at in range(begins[own, slot], begins[own, slot + 1]):
-                row = order[own, at]
-                more = power[row, output] * (factor - 1)
-                power[row, output] += more
-                total[row] = max(total[row] + more, 1e-300)

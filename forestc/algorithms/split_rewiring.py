@@ -4,6 +4,10 @@ Tree alternating optimisation (Carreira-Perpinan and Tavallali, NeurIPS 2018, se
 and to hardware: with the leaves below given, a row's loss depends on a split only by the side it takes, so one weighted
 vote of the rows finds the best of all conditions, exactly. A condition that another split compares already costs no
 further comparator, a new one its price; a condition's opposite is as cheap as itself.
+
+The votes are a product, rows by conditions, but thresholds on one feature are nested: rows vote by the code of their
+feature's value, and the votes for the thresholds are sums of those for the codes below. So a row costs as much as there
+are features, not conditions. Where many rows reach a split some of them choose a few conditions, and all decide.
 """
 
 from __future__ import annotations
@@ -13,126 +17,292 @@ from typing import Any
 import numpy as np
 
 from forestc.algorithms.compiled import compiled
+from forestc.algorithms.logistic import move
+from forestc.algorithms.split_state import left_of, right_of
 
 LEAST = 1e-6  # of the loss: a gain that is worth a change
 DOUBT = 1.0  # standard errors of a gain that count against it
+ADDED = 1 << 17  # rows times columns: what is added up to choose conditions for a split that many rows reach
+FEWEST, MOST = 512, 4096  # rows that choose then
+LOOK = 4  # times as many rows, at most, are looked at to find those that choose
+CHOSEN = 8  # conditions that all rows then decide between
+
+
+def sample_for(columns: int) -> int:
+    """How many rows choose where there are many, by the number of columns."""
+    return min(MOST, max(FEWEST, ADDED // max(1, columns)))
 
 
 @compiled()
 def rewire(
-    leaf: Any, holds: Any, start: Any, value: Any, outputs: Any, alive: Any, tree: Any, first: Any, middle: Any,
-    last: Any, size: Any, condition: Any, flipped: Any, pool: int, cost: Any, uses: Any, label: Any, power: Any,
-    total: Any, unit: float, price: float, doubt: float,
-) -> Any:  # fmt: skip
+    shape: Any, state: Any, outcomes: Any, odds: Any, unit: float, price: float, doubt: float, sample: int
+) -> Any:
     """Gives each split, from the roots down, the condition of the pool with which loss plus price is least, in place.
     How many changed. Splits with a condition outside the pool keep it.
 
-    leaf: (trees, rows), as if what is not alive were one leaf, its first. holds: (rows, conditions) 1 where a row goes
-    left. flipped: of each split, whether its rows go the other way. doubt: what a change is taken to raise the loss by,
-    in square roots of the squared changes of its rows. Without it the best of hundreds of conditions is too good on few
-    rows: on digits, in cross-validation, 6 points of accuracy went instead of 2.
+    shape, state, outcomes: see `split_state`. doubt: what a change is taken to raise the loss by, in square roots of
+    the squared changes of its rows. Without it the best of hundreds of conditions is too good on few rows: on digits,
+    in cross-validation, 6 points of accuracy went instead of 2. sample: if more than twice as many rows of a split have
+    a vote, so many, by its weight, choose `CHOSEN` conditions, and all rows decide between those; 0: always all rows.
+    Time O(trees * depth * rows * (depth + columns) + splits * pool); with a sample
+    O(trees * depth * rows * (depth + CHOSEN) + splits * (sample * columns + pool)).
     """
-    changed = 0
-    rows = leaf.shape[1]
-    reach, at_left, at_right = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, np.int64)
-    for split in range(len(tree) - 1, -1, -1):  # children come before their parents
-        if not alive[split] or condition[split] >= pool:
+    rows, pool = state.leaf.shape[1], outcomes.pool
+    changed, count = 0, len(shape.tree)
+    columns = np.unique(outcomes.column[:pool])
+    bins = np.empty((outcomes.begins[-1], 2))
+    votes, moved, score = np.zeros(pool), np.zeros(pool), np.zeros(pool)
+    whole = np.arange(pool)
+    order, spare = np.empty(rows, np.int64), np.empty(rows, np.int64)  # rows of a tree, those of a split together
+    there, rise = np.empty(rows, np.int64), np.empty(rows)
+    begins, ends = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    span = state.value.max() - state.value.min()
+    factors = np.exp(unit * np.arange(-span, span + 1)) - 1
+    ways = _ways(shape, state)
+    for split in range(count - 1, -1, -1):  # children come before their parents
+        if split == count - 1 or shape.tree[split + 1] != shape.tree[split]:  # a root
+            begins[split], ends[split] = 0, rows
+            order[:] = np.arange(rows)
+        if not state.alive[split]:
             continue
-        own = tree[split]
-        width = outputs[own, 1] - outputs[own, 0]
-        left = split - 1 - (size[split - 1] if last[split] - middle[split] > 1 else 0)
-        found, all_gain, all_square = 0, 0.0, 0.0
-        votes, moved = np.zeros(pool), np.zeros(pool)
-        for row in range(rows):
-            here = leaf[own, row]
-            if here < first[split] or here >= last[split]:
-                continue
-            a = _walk(row, left if middle[split] - first[split] > 1 else -1, first[split], alive, first, middle, last,
-                      size, condition, flipped, holds)  # fmt: skip
-            b = _walk(row, split - 1 if last[split] - middle[split] > 1 else -1, middle[split], alive, first, middle,
-                      last, size, condition, flipped, holds)  # fmt: skip
-            rise = _loss(row, own, width, here, a, start, value, outputs, label, power, total, unit)
-            rise -= _loss(row, own, width, here, b, start, value, outputs, label, power, total, unit)
-            reach[found], at_left[found], at_right[found] = row, a, b
-            found += 1
-            if rise != 0.0:
-                all_gain += rise
-                side = holds[row, condition[split]]
-                square = rise * rise
-                all_square += square
-                for c in range(pool):
-                    votes[c] += rise * holds[row, c]
-                    moved[c] += square * (holds[row, c] ^ side)
-        now, way = condition[split], flipped[split]
-        least = (all_gain - votes[now] if way else votes[now]) + (price * cost[now] if uses[now] == 1 else 0.0) - LEAST
+        reach = order[begins[split] : ends[split]]
+        now, way = state.condition[split], state.flipped[split]
         best, turned = now, way
-        for c in range(pool):
-            extra = price * cost[c] if uses[c] == (1 if c == now else 0) else 0.0
-            same, other = moved[c], all_square - moved[c]
-            if way:
-                same, other = other, same
-            here = votes[c] + extra + doubt * np.sqrt(max(same, 0.0))
-            if here < least:
-                least, best, turned = here, c, False
-            here = all_gain - votes[c] + extra + doubt * np.sqrt(max(other, 0.0))
-            if here < least:
-                least, best, turned = here, c, True
-        if best == now and turned == way:
-            continue
-        changed += 1
-        uses[now] -= 1
-        uses[best] += 1
-        condition[split], flipped[split] = best, turned
-        for k in range(found):
-            row = reach[k]
-            there = at_left[k] if (holds[row, best] != 0) != turned else at_right[k]
-            here = leaf[own, row]
-            if there == here:
-                continue
-            for output in range(outputs[own, 0], outputs[own, 1]):
-                at = start[own] + output - outputs[own, 0]
-                step = unit * (value[at + there * width] - value[at + here * width])
-                if step != 0.0:
-                    more = power[row, output] * (np.exp(step) - 1)
-                    power[row, output] += more
-                    total[row] = max(total[row] + more, 1e-300)
-            leaf[own, row] = there
+        if now < pool and len(reach):
+            candidates, each = whole, 1.0
+            some = reach
+            if sample and len(reach) > LOOK * sample:
+                each = len(reach) / (LOOK * sample)
+                some = spare[: LOOK * sample]
+                for k in range(len(some)):
+                    some[k] = reach[int((k + 0.5) * each)]
+            _rises(shape, state, outcomes, odds, unit, factors, ways, split, some, there, rise)
+            if sample and (each > 1 or np.count_nonzero(rise[: len(some)]) > 2 * sample):
+                chosen, weighted, squared = _drawn(some, rise[: len(some)], each, sample)
+                gain, square = _add_up(outcomes, columns, bins, now, chosen, weighted, squared, votes, moved)
+                least, _, _ = _best(shape, state, split, price, doubt, whole, gain, square, votes, moved, score)
+                candidates = np.sort(np.argsort(score)[:CHOSEN])
+                candidates = candidates[score[candidates] < least]
+                if len(candidates):
+                    if each > 1:
+                        _rises(shape, state, outcomes, odds, unit, factors, ways, split, reach, there, rise)
+                    gain, square = _add_up_few(outcomes, candidates, now, reach, rise, votes, moved)
+            else:
+                own = rise[: len(some)]
+                gain, square = _add_up(outcomes, columns, bins, now, some, own, own * own, votes, moved)
+            if len(candidates):
+                _, best, turned = _best(
+                    shape, state, split, price, doubt, candidates, gain, square, votes, moved, score
+                )
+        if best != now or turned != way:
+            changed += 1
+            state.uses[now] -= 1
+            state.uses[best] += 1
+            state.condition[split], state.flipped[split] = best, turned
+            _follow(shape, state, outcomes, odds, unit, factors, split, reach, there)
+        _part(shape, state, split, reach, spare, begins, ends)
     return changed
 
 
 @compiled()
-def _walk(
-    row: int, split: int, only: int, alive: Any, first: Any, middle: Any, last: Any, size: Any, condition: Any,
-    flipped: Any, holds: Any,
-) -> Any:  # fmt: skip
-    """The leaf a row comes to from a split; from none, the only one there is."""
-    while split >= 0:
-        if not alive[split]:
-            return first[split]
-        if (holds[row, condition[split]] != 0) != flipped[split]:
-            only = first[split]
-            inner = split - 1 - (size[split - 1] if last[split] - middle[split] > 1 else 0)
-            split = inner if middle[split] - first[split] > 1 else -1
-        else:
-            only = middle[split]
-            split = split - 1 if last[split] - middle[split] > 1 else -1
-    return only
+def _ways(shape: Any, state: Any) -> Any:
+    """(splits, 2): where a row goes on that goes right or left: to a split, or to a leaf k, which is -1 - k."""
+    ways = np.empty((len(shape.tree), 2), np.int64)
+    for split in range(len(shape.tree)):
+        left, right = left_of(shape, split), right_of(shape, split)
+        ways[split, 1] = left if left >= 0 and state.alive[left] else -1 - shape.first[split]
+        ways[split, 0] = right if right >= 0 and state.alive[right] else -1 - shape.middle[split]
+    return ways
+
+
+# The loops over rows below use plain arrays, and call nothing: a named tuple passed on for each row is several times as
+# slow.
 
 
 @compiled()
-def _loss(
-    row: int, own: int, width: int, here: int, there: int, start: Any, value: Any, outputs: Any, label: Any,
-    power: Any, total: Any, unit: float,
+def _part(shape: Any, state: Any, split: int, reach: Any, spare: Any, begins: Any, ends: Any) -> None:
+    """Puts the rows of a split that go left before those that go right."""
+    left, right = left_of(shape, split), right_of(shape, split)
+    if left < 0 and right < 0:
+        return
+    leaf, middle = state.leaf[shape.tree[split]], shape.middle[split]
+    front, back = 0, 0
+    for k in range(len(reach)):
+        row = reach[k]
+        goes_left = leaf[row] < middle
+        reach[front] = row
+        spare[back] = row
+        front += goes_left
+        back += not goes_left
+    reach[front:] = spare[:back]
+    if left >= 0:
+        begins[left], ends[left] = begins[split], begins[split] + front
+    if right >= 0:
+        begins[right], ends[right] = begins[split] + front, ends[split]
+
+
+@compiled()
+def _rises(
+    shape: Any, state: Any, outcomes: Any, odds: Any, unit: float, factors: Any, ways: Any, split: int, reach: Any,
+    there: Any, rise: Any,
+) -> None:  # fmt: skip
+    """Of each row the leaf it comes to on the other side, and by how much more its loss is on the left."""
+    own = shape.tree[split]
+    base, output, width = shape.start[own], shape.outputs[own, 0], shape.outputs[own, 1] - shape.outputs[own, 0]
+    middle, span = shape.middle[split], len(factors) // 2
+    wanted = 1 if odds.power.shape[1] == 1 else output
+    leaf, code, label, power, total = state.leaf[own], outcomes.code, odds.label, odds.power, odds.total
+    value = state.value[base : shape.start[own + 1]]
+    low = split - shape.size[split] + 1
+    column = outcomes.column[state.condition[low : split + 1]]
+    cut = outcomes.cut[state.condition[low : split + 1]]
+    flipped = state.flipped[low : split + 1].astype(np.int64)
+    for k in range(len(reach)):
+        row = reach[k]
+        here = leaf[row]
+        at = ways[split, 0 if here < middle else 1]
+        while at >= 0:
+            own_cut = at - low
+            at = ways[at, (1 if code[row, column[own_cut]] < cut[own_cut] else 0) ^ flipped[own_cut]]
+        other = -1 - at
+        there[k] = other
+        more, gained = 0.0, 0
+        for j in range(width):
+            step = value[other * width + j] - value[here * width + j]
+            if step != 0:
+                more += power[row, output + j] * factors[step + span]
+                if label[row] == wanted + j:
+                    gained = step
+        if more != 0.0 or gained != 0:
+            change = np.log(max(1 + more / total[row], 1e-15)) - unit * gained
+            rise[k] = -change if here < middle else change
+        else:
+            rise[k] = 0.0
+
+
+@compiled()
+def _drawn(some: Any, rise: Any, each: float, sample: int) -> Any:
+    """About so many of the rows, each the likelier the more it changes; what it and its square then stand for."""
+    mean = np.abs(rise).sum() / sample
+    chosen, weighted, squared = np.empty(2 * sample + 1, np.int64), np.empty(2 * sample + 1), np.empty(2 * sample + 1)
+    found, passed = 0, 0.5
+    for k in range(len(rise)):
+        if rise[k] == 0.0:
+            continue
+        share = min(1.0, abs(rise[k]) / mean)
+        passed += share
+        if passed >= 1:
+            passed -= 1
+            chosen[found] = some[k]
+            weighted[found] = rise[k] * each / share
+            squared[found] = rise[k] * weighted[found]
+            found += 1
+    return chosen[:found], weighted[:found], squared[:found]
+
+
+@compiled()
+def _add_up(
+    outcomes: Any, columns: Any, bins: Any, now: int, rows: Any, rise: Any, squared: Any, votes: Any, moved: Any
 ) -> Any:  # fmt: skip
-    """What a row's loss rises by if it comes to another leaf of a tree."""
-    if here == there:
-        return 0.0
-    more, wanted, classes = 0.0, 0.0, power.shape[1]
-    for k in range(width):
-        step = unit * (value[start[own] + there * width + k] - value[start[own] + here * width + k])
-        if step != 0.0:
-            output = outputs[own, 0] + k
-            more += power[row, output] * (np.exp(step) - 1)
-            if label[row] == (1 if classes == 1 else output):
-                wanted += step
-    return np.log1p(max(more / total[row], -1 + 1e-15)) - wanted
+    """votes: what the loss is with each condition of the pool, more than if all rows went right; moved: the squares of
+    rows that would go another way than now. Of all rows: votes and squares."""
+    code, begins = outcomes.code, outcomes.begins
+    own, below = outcomes.column[now], outcomes.cut[now]
+    bins[:] = 0.0
+    all_gain, all_square, leaving = 0.0, 0.0, 0.0
+    for k in range(len(rows)):
+        if rise[k] == 0.0:
+            continue
+        row, gain, square = rows[k], rise[k], squared[k]
+        all_gain += gain
+        all_square += square
+        if code[row, own] < below:
+            leaving += square
+            square = -square
+        for column in columns:
+            at = begins[column] + code[row, column]
+            bins[at, 0] += gain
+            bins[at, 1] += square
+    for column in columns:
+        for at in range(begins[column] + 1, begins[column + 1]):
+            bins[at, 0] += bins[at - 1, 0]
+            bins[at, 1] += bins[at - 1, 1]
+    for c in range(len(votes)):
+        at = outcomes.begins[outcomes.column[c]] + outcomes.cut[c] - 1
+        votes[c] = bins[at, 0]
+        moved[c] = 0.0 if c == now else leaving + bins[at, 1]
+    return all_gain, all_square
+
+
+@compiled()
+def _add_up_few(outcomes: Any, candidates: Any, now: int, rows: Any, rise: Any, votes: Any, moved: Any) -> Any:
+    """The same for a few conditions and the present one."""
+    count = len(candidates)
+    column, cut = outcomes.column[candidates], outcomes.cut[candidates]
+    own, changes = np.zeros(count), np.zeros(count)
+    code, own_column, own_cut = outcomes.code, outcomes.column[now], outcomes.cut[now]
+    all_gain, all_square, present = 0.0, 0.0, 0.0
+    for k in range(len(rows)):
+        gain = rise[k]
+        if gain == 0.0:
+            continue
+        row, square = rows[k], gain * gain
+        all_gain += gain
+        all_square += square
+        side = code[row, own_column] < own_cut
+        present += gain if side else 0.0
+        for at in range(count):
+            holds = code[row, column[at]] < cut[at]
+            own[at] += gain if holds else 0.0
+            changes[at] += square if holds != side else 0.0
+    votes[candidates], moved[candidates] = own, changes
+    votes[now], moved[now] = present, 0.0
+    return all_gain, all_square
+
+
+@compiled()
+def _best(
+    shape: Any, state: Any, split: int, price: float, doubt: float, candidates: Any, all_gain: float,
+    all_square: float, votes: Any, moved: Any, score: Any,
+) -> Any:  # fmt: skip
+    """What a change must be below, and the best condition and way, the present ones if none is. score: of each
+    candidate, what loss and price are with it."""
+    now, way = state.condition[split], state.flipped[split]
+    worth = (all_gain - votes[now] if way else votes[now]) - LEAST
+    worth += price * shape.cost[now] if state.uses[now] == 1 else 0.0
+    least, best, turned = worth, now, way
+    for c in candidates:
+        extra = price * shape.cost[c] if state.uses[c] == (1 if c == now else 0) else 0.0
+        same, other = moved[c], all_square - moved[c]
+        if way:
+            same, other = other, same
+        here = votes[c] + extra + doubt * np.sqrt(max(same, 0.0))
+        if here < least:
+            least, best, turned = here, c, False
+        back = all_gain - votes[c] + extra + doubt * np.sqrt(max(other, 0.0))
+        if back < least:
+            least, best, turned = back, c, True
+        score[c] = min(here, back)
+    return worth, best, turned
+
+
+@compiled()
+def _follow(
+    shape: Any, state: Any, outcomes: Any, odds: Any, unit: float, factors: Any, split: int, reach: Any, there: Any,
+) -> None:  # fmt: skip
+    """Rows that go another way than they did come to their other leaf."""
+    own = shape.tree[split]
+    base, output, width = shape.start[own], shape.outputs[own, 0], shape.outputs[own, 1] - shape.outputs[own, 0]
+    span, middle, turned = len(factors) // 2, shape.middle[split], state.flipped[split]
+    column, cut = outcomes.column[state.condition[split]], outcomes.cut[state.condition[split]]
+    leaf, value, code, power, total = state.leaf[own], state.value, outcomes.code, odds.power, odds.total
+    for k in range(len(reach)):
+        row = reach[k]
+        here = leaf[row]
+        if ((code[row, column] < cut) != turned) == (here < middle):
+            continue
+        for at in range(width):
+            step = value[base + there[k] * width + at] - value[base + here * width + at]
+            if step != 0:
+                move(power, total, row, output + at, factors[step + span] + 1)
+        leaf[row] = there[k]

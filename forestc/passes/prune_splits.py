@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.leaf_fitting import Trees
 from forestc.algorithms.split_pruning import Pruned, Splits, prune
+from forestc.algorithms.split_state import Outcomes
 from forestc.costs.prices import DEFAULT_COST, Prices, prices
 from forestc.errors import ModelError, OptionError
 from forestc.forest.accuracy import Accuracy, answers_of, truth_of_batch
@@ -34,9 +35,7 @@ from forestc.passes.base import PassResult
 from forestc.passes.fit_leaves import MOST_LEAVES, outputs_follow, zero_of
 from forestc.passes.formats import word_bits
 
-MOST_OUTCOMES = 1 << 28  # rows times conditions: past it, or MOST_LEAVES, there are fewer copies, then fewer rows
-MOST_VOTES = 4e9  # of rows on conditions, each time all splits are rewired: past it fewer conditions are chosen from
-LEAST_POOL = 32
+MOST_OUTCOMES = 1 << 28  # rows times features that are compared: past it there are fewer copies, then fewer rows
 PRICES = np.geomspace(0.02, 34, 18)  # of a LUT, in units of the loss of one row
 GIVE_UP = 4  # prices in a row that cost too much
 
@@ -235,25 +234,20 @@ class _Ensemble:
         span = max([1, *(int((own - own.min(axis=0)).max()) for own in values)])
         factor = min(1.0, self.largest / span)
         values = [np.floor((own - own.min(axis=0)) * factor + 0.5).astype(np.int64) for own in values]
-        words, self.label, self.rows, self.copies = _lesson(forest, options, rows, len(self.conditions))
+        columns = _columns(self.conditions)
+        words, self.label, self.rows, self.copies = _lesson(forest, options, rows, len(columns))
         leaf = np.empty((len(forest.trees), len(words)), dtype=np.int32)
         for index, (tree, (leaves, _)) in enumerate(zip(forest.trees, self.slots, strict=True)):
             slot = np.zeros(tree.size, dtype=np.int32)
             slot[leaves] = np.arange(len(leaves))
             leaf[index] = slot[leaf_nodes(forest, tree, words)]
-        if options.rewire and (pool := self._pool(len(words))):
-            self.splits = replace(self.splits, pool=pool, holds=_outcomes(forest, self.conditions, words))
+        if options.rewire and self.conditions and self.conditions[0].plain:
+            self.splits = replace(self.splits, outcomes=_outcomes(forest, self.conditions, columns, words))
         self.trees = Trees.of(leaf, values, [tree.outputs for tree in forest.trees])
         self.zero = zero_of(forest.decision)
         self.bias = np.zeros(forest.n_outputs, dtype=np.int64)
         if forest.n_outputs == 1:  # half of the trees for each side, before fitting finds better
             self.bias -= int(self.largest * len(forest.trees)) // 2
-
-    def _pool(self, rows: int) -> int:
-        """How many conditions splits may choose from."""
-        plain = sum(condition.plain for condition in self.conditions)
-        deep = sum(len(tree.levels) - 1 for tree in self.forest.trees)
-        return min(plain, max(LEAST_POOL, int(MOST_VOTES / max(1, rows * deep))))
 
     def path(self, prices: NDArray[np.float64]) -> Iterator[Pruned]:
         """The ensemble at one price after the other."""
@@ -348,14 +342,34 @@ def _condition(forest: Forest, tree: Tree, node: int) -> _Condition:
     )
 
 
-def _outcomes(forest: Forest, conditions: Sequence[_Condition], words: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """(rows, conditions): 1 where a row goes left."""
-    missing = missing_words(forest)
-    holds = np.empty((len(words), len(conditions)), dtype=np.uint8)
+def _columns(conditions: Sequence[_Condition]) -> list[list[int]]:
+    """The conditions that one code of a row answers: a feature's plain ones, thresholds rising, or a single other."""
+    plain: dict[int, list[int]] = {}
+    others = []
     for place, condition in enumerate(conditions):
-        at = np.full(len(words), condition.node)
-        holds[:, place] = goes_left(forest, condition.tree, at, words[:, condition.feature], missing)
-    return holds
+        if condition.plain:
+            plain.setdefault(condition.feature, []).append(place)
+        else:
+            others.append([place])
+    return [sorted(own, key=lambda place: conditions[place].threshold) for own in plain.values()] + others
+
+
+def _outcomes(
+    forest: Forest, conditions: Sequence[_Condition], columns: Sequence[list[int]], words: NDArray[np.int64]
+) -> Outcomes:
+    """The code of a row in a column is how many of the column's conditions it does not fulfil: the lowest ones."""
+    missing = missing_words(forest)
+    most = max(len(own) for own in columns)
+    code = np.zeros((len(words), len(columns)), dtype=np.uint8 if most < 256 else np.int32)
+    column, cut = (np.empty(len(conditions), dtype=np.int64) for _ in range(2))
+    for number, own in enumerate(columns):
+        for rank, place in enumerate(own):
+            condition = conditions[place]
+            at = np.full(len(words), condition.node)
+            code[:, number] += ~goes_left(forest, condition.tree, at, words[:, condition.feature], missing)
+            column[place], cut[place] = number, rank + 1
+    begins = np.concatenate([[0], np.cumsum([len(own) + 1 for own in columns])]).astype(np.int64)
+    return Outcomes(code, column, cut, begins, sum(condition.plain for condition in conditions))
 
 
 def _comparator_cost(forest: Forest, condition: _Condition, unit: Prices) -> float:
@@ -368,7 +382,7 @@ def _comparator_cost(forest: Forest, condition: _Condition, unit: Prices) -> flo
 
 
 def _lesson(
-    forest: Forest, options: PruneSplits, rows: Rows, conditions: int
+    forest: Forest, options: PruneSplits, rows: Rows, columns: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int, int]:
     """Words to fit on, the class each should get, how many rows they come from and how many copies of each."""
     words, labels = [], []
@@ -383,7 +397,7 @@ def _lesson(
     trees = max(1, len(forest.trees))
     here, label = np.concatenate(words), np.concatenate(labels)
     rows_seen = len(here)
-    most = max(1, min(MOST_LEAVES // trees, MOST_OUTCOMES // max(1, conditions)))
+    most = max(1, min(MOST_LEAVES // trees, MOST_OUTCOMES // max(1, columns)))
     if rows_seen > most:
         here, label = here[:: -(-rows_seen // most)], label[:: -(-rows_seen // most)]
     copies = int(min(options.copies, most // len(here) - 1)) if options.mix else 0

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forestc.algorithms.leaf_fitting import STEEPNESS, Trees, fit_leaves, loss_of, scores_of
+from forestc.algorithms.leaf_fitting import Trees, fit_leaves, scores_of
+from forestc.algorithms.logistic import STEEPNESS, change_of, loss_of, odds_of
 
 
 def problem(random, classes, trees, rows, wide):
@@ -59,3 +60,15 @@ def test_one_bit_tells_what_rounding_lost():
     value, bias = fit_leaves(trees, np.zeros(1, dtype=np.int64), label, 1)
     scores = scores_of(leaf, trees.start, value, trees.outputs, bias)
     assert ((scores[:, 0] > 0) == label).all()
+
+
+@pytest.mark.parametrize("step", [-2, -1, 1, 2])
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 8.0, 16.0])
+def test_what_a_step_changes_is_what_the_loss_then_differs_by(step, unit):
+    """Also where odds are so steep that all of a row is one class's."""
+    random = np.random.default_rng(2)
+    scores, label = random.integers(-6, 7, (200, 1)) + 0.5, random.integers(0, 2, 200)
+    rows = np.arange(200, dtype=np.int32)
+    change = change_of(odds_of(scores, unit, label), rows, 0, 200, 0, unit * step)
+    wanted = 200 * (loss_of((scores + step) * unit, label) - loss_of(scores * unit, label))
+    assert change == pytest.approx(wanted, rel=0.003, abs=1e-9)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from split_problems import problem
+from split_problems import problem, shape_of, state_of
 
-from forestc.algorithms.leaf_fitting import Trees, loss_of, scores_of
+from forestc.algorithms.leaf_fitting import Trees, scores_of, sorted_by_leaf
+from forestc.algorithms.logistic import loss_of, odds_of
 from forestc.algorithms.split_pruning import Splits, _best, prune
 
 
@@ -21,25 +22,16 @@ def test_what_a_removal_costs_is_what_the_loss_then_rises_by(seed, classes, wide
         return
     label = random.integers(0, max(2, classes), 40)
     bias, unit = random.integers(-3, 4, classes), 0.7
-    order = np.argsort(trees.leaf, axis=1, kind="stable").astype(np.int32)
-    leaves = np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0])
-    begins = np.array([[int((own < k).sum()) for k in range(int(leaves.max()) + 1)] for own in trees.leaf])
-    slots = np.concatenate([[0], np.cumsum(leaves)])
-    group = np.concatenate([np.arange(count) for count in leaves])
-    scores = scores_of(trees.leaf, trees.start, trees.value, trees.outputs, bias) * unit
-    power = np.exp(scores)
-    total = power.sum(axis=1) + (classes == 1)
+    before = scores_of(trees.leaf, trees.start, trees.value, trees.outputs, bias)
     split = int(random.integers(len(splits.tree)))
-    change, chosen = _best(
-        split, order, begins, slots, trees.start, trees.value, trees.outputs, group, splits.tree, splits.first,
-        splits.last, label, power, total, unit,
-    )  # fmt: skip
+    shape, state = shape_of(trees, splits), state_of(trees, splits)
+    change, chosen = _best(shape, state, sorted_by_leaf(trees), odds_of(before, unit, label), unit, split)
     own, width = int(splits.tree[split]), len(chosen)
     value = trees.value.copy()
     for slot in range(int(splits.first[split]), int(splits.last[split])):
         value[trees.start[own] + slot * width : trees.start[own] + (slot + 1) * width] = chosen
     after = scores_of(trees.leaf, trees.start, value, trees.outputs, bias) * unit
-    assert change == pytest.approx(40 * (loss_of(after, label) - loss_of(scores, label)), abs=1e-9)
+    assert change == pytest.approx(40 * (loss_of(after, label) - loss_of(before * unit, label)), abs=1e-9)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from split_problems import problem
+from split_problems import outcomes_of, problem, shape_of, state_of
 
-from forestc.algorithms.leaf_fitting import loss_of, scores_of
-from forestc.algorithms.split_pruning import _powers
-from forestc.algorithms.split_rewiring import rewire
+from forestc.algorithms.leaf_fitting import scores_of
+from forestc.algorithms.logistic import loss_of, odds_of
+from forestc.algorithms.split_rewiring import LEAST, rewire
 
 ROWS, POOL = 50, 6
 
@@ -34,14 +34,12 @@ def walked(splits, alive, condition, flipped, holds, trees):
     return leaf
 
 
-def called(trees, splits, state, bias, label, unit, price, doubt, pool=POOL):
+def called(trees, splits, holds, state, bias, label, unit, price, doubt, pool=POOL, sample=0):
     leaf, condition, flipped, alive, uses = state
-    scores = scores_of(leaf, trees.start, trees.value, trees.outputs, bias) * unit
-    power, total = _powers(scores)
-    return rewire(
-        leaf, splits.holds, trees.start, trees.value, trees.outputs, alive, splits.tree, splits.first, splits.middle,
-        splits.last, splits.size, condition, flipped, pool, splits.cost, uses, label, power, total, unit, price, doubt,
-    )  # fmt: skip
+    scores = scores_of(leaf, trees.start, trees.value, trees.outputs, bias)
+    state = state_of(trees, splits, leaf=leaf, condition=condition, flipped=flipped, alive=alive, uses=uses)
+    odds = odds_of(scores, unit, label)
+    return rewire(shape_of(trees, splits), state, outcomes_of(holds, pool), odds, unit, price, doubt, sample)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -52,7 +50,7 @@ def test_each_split_takes_the_best_condition(seed, classes, wide, price):
     if not len(splits.tree):
         return
     holds = random.integers(0, 2, (ROWS, POOL)).astype(np.uint8)
-    splits = type(splits)(**{**vars(splits), "holds": holds, "cost": random.random(POOL)})
+    splits = type(splits)(**{**vars(splits), "cost": random.random(POOL)})
     count = len(splits.tree)
     only = int(random.integers(count))  # the others keep theirs: so that one choice can be tried whole
     condition, flipped = splits.condition.copy(), random.random(count) < 0.5
@@ -62,7 +60,7 @@ def test_each_split_takes_the_best_condition(seed, classes, wide, price):
             alive[split - splits.size[split] + 1 : split + 1] = False
     condition[np.arange(count) != only] += POOL
     outcomes = np.concatenate([holds, holds], axis=1)
-    splits = type(splits)(**{**vars(splits), "holds": outcomes, "cost": np.concatenate([splits.cost, splits.cost])})
+    splits = type(splits)(**{**vars(splits), "cost": np.concatenate([splits.cost, splits.cost])})
     # leaves of a dead subtree hold what its first leaf holds
     value = trees.value.copy()
     label, bias, unit = random.integers(0, max(2, classes), ROWS), random.integers(-2, 3, classes), 0.6
@@ -83,7 +81,7 @@ def test_each_split_takes_the_best_condition(seed, classes, wide, price):
                 tried, way = condition.copy(), flipped.copy()
                 tried[only], way[only] = c, turned
                 best = min(best, told(tried, way))
-    called(trees, splits, (leaf, condition, flipped, alive, uses), bias, label, unit, price, 0.0)
+    called(trees, splits, outcomes, (leaf, condition, flipped, alive, uses), bias, label, unit, price, 0.0)
     assert told(condition, flipped) == pytest.approx(best, abs=3e-6)
     assert np.array_equal(leaf, walked(splits, alive, condition, flipped, outcomes, 2))
     assert np.array_equal(uses, np.bincount(condition[alive], minlength=2 * POOL))
@@ -93,7 +91,6 @@ def test_doubt_keeps_splits_as_they_are():
     random = np.random.default_rng(1)
     trees, splits = problem(random, 1, 3, ROWS, False)
     holds = random.integers(0, 2, (ROWS, POOL)).astype(np.uint8)
-    splits = type(splits)(**{**vars(splits), "holds": holds})
     changed = []
     for doubt in (0.0, 100.0):
         condition, flipped = splits.condition.copy(), np.zeros(len(splits.tree), dtype=bool)
@@ -102,5 +99,32 @@ def test_doubt_keeps_splits_as_they_are():
         uses = np.bincount(condition, minlength=POOL).astype(np.int64)
         label = random.integers(0, 2, ROWS)
         state = (leaf, condition, flipped, alive, uses)
-        changed.append(called(trees, splits, state, np.zeros(1, np.int64), label, 0.5, 0.0, doubt))
+        changed.append(called(trees, splits, holds, state, np.zeros(1, np.int64), label, 0.5, 0.0, doubt))
     assert changed[0] > 0 and changed[1] == 0
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.sampled_from([1, 3]), st.booleans())
+def test_rows_that_choose_are_overruled_by_all(seed, classes, wide):
+    """With a few rows to choose conditions: what is changed still serves all rows better."""
+    random = np.random.default_rng(seed)
+    trees, splits = problem(random, classes, 2, ROWS, wide)
+    if not len(splits.tree):
+        return
+    holds = random.integers(0, 2, (ROWS, POOL)).astype(np.uint8)
+    condition, flipped = splits.condition.copy(), random.random(len(splits.tree)) < 0.5
+    alive = np.ones(len(splits.tree), dtype=bool)
+    uses = np.bincount(condition, minlength=POOL).astype(np.int64)
+    leaf = walked(splits, alive, condition, flipped, holds, 2)
+    label, bias, unit = random.integers(0, max(2, classes), ROWS), random.integers(-2, 3, classes), 0.6
+
+    def told():
+        scores = scores_of(walked(splits, alive, condition, flipped, holds, 2), trees.start, trees.value, trees.outputs,
+                           bias)  # fmt: skip
+        return ROWS * loss_of(scores * unit, label) + 0.3 * len(np.unique(condition))
+
+    before, state = told(), (leaf, condition, flipped, alive, uses)
+    changed = called(trees, splits, holds, state, bias, label, unit, 0.3, 0.0, sample=5)
+    assert told() <= before - LEAST * changed + 1e-9
+    assert np.array_equal(leaf, walked(splits, alive, condition, flipped, holds, 2))
+    assert np.array_equal(uses, np.bincount(condition, minlength=POOL))

@@ -11,7 +11,7 @@ from models import trained
 from random_forests import random_forest, troublesome_rows
 
 from forestc import load
-from forestc.algorithms.leaf_fitting import loss_of
+from forestc.algorithms.logistic import loss_of
 from forestc.errors import CheckError, ModelError, OptionError
 from forestc.forest.evaluate import evaluate
 from forestc.forest.rows import ArrayRows, Judged
