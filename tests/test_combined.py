@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from backends.test_backends import design, differences
 from contract.kinds_meta import KINDS
-from random_forests import random_forest
+from random_forests import random_forest, random_tree
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import (
@@ -26,6 +26,7 @@ from forestc.checks.proof import prove_netlist
 from forestc.checks.vectors import expected, random_words
 from forestc.errors import ForestcError, ModelError
 from forestc.forest.builder import changed
+from forestc.forest.ir import Aggregate, Combine, Decision, Link, Part
 from forestc.forest.text import parse_forest, print_forest
 from forestc.lowering.trees import LoweringOptions, lower, lower_with_witness
 from forestc.netlist.ir import Less, Mux
@@ -148,12 +149,40 @@ def test_what_does_not_compile_is_refused_before_the_passes(tmp_path):
     assert not (tmp_path / "d").exists()
 
 
+def two_scores(kind):
+    """A threshold judges the last of two scores: of a forest's own, or of votes."""
+    random = np.random.default_rng(5)
+    forest = random_forest(9, True, "vector")
+    features = list(forest.features)
+    threshold = {"decision": Decision("threshold", 4), "classes": ("no", "yes")}
+    if kind == "vote":
+        parts = [Part(k, k + 1, Aggregate(), Link(), threshold["decision"], threshold["classes"]) for k in range(3)]
+        trees = tuple(random_tree(random, features, (k,), True, 4) for k in range(3))
+        combine = Combine("vote", (3.0, 2.0, 2.0))
+        made = {"n_outputs": 3, "bias": np.array([0, -3, 2]), "parts": tuple(parts), "combine": combine}
+    else:
+        trees = tuple(random_tree(random, features, (0, 1), True, 4) for _ in range(3))
+        made = {"n_outputs": 2, "bias": np.array([400, -7])}
+    return changed(forest, trees=trees, **made, **threshold)
+
+
+@pytest.mark.parametrize("kind", ["own", "vote"])
+def test_a_threshold_judges_the_last_of_two_scores(kind, tmp_path):
+    forest = two_scores(kind)
+    netlist, witness = lower_with_witness(forest, LoweringOptions(outputs="both"))
+    words = random_words(forest, np.zeros((1, len(forest.features)), dtype=np.int64), 500, np.random.default_rng(0))
+    wanted = expected(forest, netlist, words)
+    assert np.array_equal(simulate(netlist, words), wanted) and 0 < wanted[:, 0].mean() < 1
+    assert differences(CEngine, design(forest, tmp_path, outputs="both"), tmp_path, 0).count == 0
+    assert prove_netlist(forest, netlist, witness).proved
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"curve": (5, 3)}, "a curve of 2 cuts, ascending"),
-        ({"curve": ()}, "a curve of 0 cuts"),
-        ({"curve": (1,) * 99}, "does not fit a average over 2 classes"),
+        ({"curve": (5, 3)}, "a part's curve is missing, or does not ascend"),
+        ({"curve": ()}, "a part's curve is missing"),
+        ({"curve": (1,) * 99}, "does not fit average over 2 classes"),
     ],
 )
 def test_damaged_curves_are_refused(change, said):

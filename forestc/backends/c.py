@@ -349,12 +349,14 @@ class _Header:
         return [scores, made, f"return {text};"] if "scores" in text else ["(void)x;", f"return {text};"]
 
     def _reach(self, part: Part) -> tuple[int, int]:
-        """The smallest and largest sum of a part's one output, or of an average's second."""
-        if self.forest.parts and self.forest.combine.kind == "average":
-            return 0, len(self.forest.parts[0].curve) * sum(self._weights())
-        low = high = int(self.forest.bias[part.start])
-        for tree in (self.forest.trees[index] for index in self.forest.trees_of(part)):
-            column = tree.values[:, tree.outputs.index(part.start)]
+        """The smallest and largest score that a part's threshold judges, its last. Of votes and averages what all parts
+        together can give to a class."""
+        if self.forest.parts and part not in self.forest.parts:
+            return 0, max(1, len(self.forest.parts[0].curve)) * sum(self._weights())
+        output = part.stop - 1
+        low = high = int(self.forest.bias[output])
+        for tree in (tree for tree in self.forest.trees if output in tree.outputs):
+            column = tree.values[:, tree.outputs.index(output)]
             low += int(column.min())
             high += int(column.max())
         return low, high

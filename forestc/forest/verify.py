@@ -86,7 +86,7 @@ def _verify_parts(forest: Forest) -> None:
             "median": width == 1 and part.decision.kind == "none",
         }[kind]
         if not fine:
-            raise ModelError(f"does not fit a {kind} over {classes} classes", where=f"part {index}")
+            raise ModelError(f"does not fit {kind} over {classes} classes", where=f"part {index}")
     if kind != "each":
         _verify_decision(forest.decision, classes, max(1, classes), "")
 
@@ -102,11 +102,12 @@ def _verify_curve(forest: Forest, part: Part, where: str) -> None:
         raise ModelError("the points of a link do not ascend, or are not finite", where=where)
     wanted = forest.quantised and bool(forest.parts) and forest.combine.kind == "average"
     if bool(part.curve) != wanted or list(part.curve) != sorted(part.curve):
-        raise ModelError(f"a curve of {len(part.curve)} cuts, ascending: {part.curve[:4]}...", where=where)
+        what = "is missing, or does not ascend" if wanted else "is there, and only a quantised average has one"
+        raise ModelError(f"a part's curve {what}", where=where)
     if wanted and forest.decision.kind != "threshold":
-        raise ModelError("an average of curves that is not decided by a threshold")
+        raise ModelError("an average of curves is not decided by a threshold")
     if wanted and (part.decision.kind != "threshold" or part.stop - part.start != 1):
-        raise ModelError("a curve of a part with more than one score", where=where)
+        raise ModelError("a part with a curve has more than one score", where=where)
 
 
 def _verify_decision(decision: Decision, classes: int, outputs: int, where: str) -> None:

@@ -236,8 +236,8 @@ def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Leaves
     if decision.kind == "threshold":
         # The sum of leaves is compared with the exact place of the threshold; the rounding of the
         # bias, which scores need, cancels out of the decision.
-        needed = math.ceil(float(decision.threshold) * count / step - start[0])
-        decision = Decision("threshold", needed + int(bias[0]))
+        needed = math.ceil(float(decision.threshold) * count / step - start[-1])  # of two scores the last is judged
+        decision = Decision("threshold", needed + int(bias[-1]))
     elif decision.kind == "argmax":
         decision = Decision("argmax", 0, "scores", decision.ties)
     return Leaves(values, [tree.outputs for tree in forest.trees], bias, step / count, decision)
@@ -364,6 +364,7 @@ def _low(tree: Tree) -> NDArray[np.float64]:
 
 
 def with_leaves(shaped: Forest, leaves: Leaves) -> Forest:
+    """The integer forest: `shaped` has its words, `leaves` its leaves, biases, parts and decision."""
     vote = bool(leaves.parts) and shaped.combine.kind == "vote"
     weights, worth = _whole_weights(shaped.combine.weights if leaves.parts else ())
     trees = tuple(

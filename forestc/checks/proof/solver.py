@@ -228,8 +228,8 @@ class Solver:
     ) -> Model | None:
         """Scores, all `shift` too high, for which a label is not what the decision says; None if there are none."""
         if decision.kind == "threshold":
-            limit = self.constant(int(decision.threshold) + shift, scores[0].sort().bv_size())
-            said = self.make(self.kind.NOT, [self.less(scores[0], limit, True)])
+            limit = self.constant(int(decision.threshold) + shift, scores[-1].sort().bv_size())
+            said = self.make(self.kind.NOT, [self.less(scores[-1], limit, True)])
             return self.differ(label, self.extended(self.bit(said), WordType(1, False), word.width))
         last = decision.ties == "last"
         wrong = []
