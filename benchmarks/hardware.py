@@ -135,7 +135,7 @@ def main() -> None:
 def peers_rows(case: Case, python: str | None, folder: Path) -> list[dict[str, Any]]:
     treelut = [line(case, "TreeLUT (recorded)", **dict(zip(PEER, own, strict=True))) for own in TREELUT[case.name]]
     rows = [*treelut, *conifer_rows(case, python, folder)]
-    budget = round(0.42 * forestc.load(case.model).distinct_conditions())
+    budget = round(0.42 * len(forestc.load(case.model).conditions.comparators))
     for what, passes in {**LOSSLESS, **FITTED}.items():
         rows += measured(case, what, passes.replace("BUDGET", str(budget)), (0, 2), folder)
     return [with_ratio(row, treelut) for row in rows]

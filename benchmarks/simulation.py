@@ -118,7 +118,7 @@ def main() -> None:
     ]
     show(
         f"{options.trees} trees of depth {options.depth}: {splits:,} splits, "
-        f"{forest.distinct_conditions():,} comparators, {cores} cores",
+        f"{len(forest.conditions.comparators):,} comparators, {cores} cores",
         rows,
         options.json,
         ratio=ours / theirs,

@@ -399,9 +399,9 @@ def _figures(
         "trees": len(forest.trees),
         "nodes": forest.n_nodes,
         "conditions": sum(len(tree.inner) for tree in source.trees),
-        "distinct_conditions": forest.distinct_conditions(),
+        "distinct_conditions": len(forest.conditions.comparators),
         "comparator_bits": sum(
-            comparator_bits(feature.number, forest.thresholds_of(index))
+            comparator_bits(feature.number, forest.conditions.thresholds(index))
             for index, feature in enumerate(forest.features)
         ),
         "cells": len(netlist.cells),

@@ -7,8 +7,9 @@ from typing import Any
 
 from forestc.design import Design, open_design
 from forestc.errors import OptionError
-from forestc.forest.ir import LEAF, NO_SET, Forest, Tree
-from forestc.forest.numbers import Category, word_value
+from forestc.forest.conditions import Below, Condition, OneOf, Within
+from forestc.forest.ir import LEAF, Forest, Tree
+from forestc.forest.numbers import word_value
 from forestc.forest.summary import feature_figures, forest_figures
 from forestc.frontends import load
 
@@ -40,18 +41,20 @@ def tree_figures(source: Any, tree: int, depth: int = 6, *, trust_pickle: bool =
     forest = source.forest if isinstance(source, Design) else load(source, trust_pickle=trust_pickle)
     if not 0 <= tree < len(forest.trees):
         raise OptionError(f"there is no tree {tree}", do=f"the forest has trees 0 to {len(forest.trees) - 1}")
-    return _node_figures(forest, forest.trees[tree], 0, depth)
+    return _node_figures(forest, tree, 0, depth)
 
 
-def _node_figures(forest: Forest, tree: Tree, node: int, depth: int) -> dict[str, Any]:
+def _node_figures(forest: Forest, index: int, node: int, depth: int) -> dict[str, Any]:
+    tree = forest.trees[index]
     cover = None if tree.cover is None else float(tree.cover[node])
     if tree.left[node] == LEAF:
         return {"leaf": _leaf_text(forest, tree, node), "cover": cover}
-    told = {"condition": _condition_text(forest, tree, node), "cover": cover}
+    condition = forest.conditions[forest.conditions.places[index][node]]
+    told = {"condition": _condition_text(forest, condition), "cover": cover}
     if depth <= 0:
         return {**told, "below": _nodes_below(tree, node)}
     sides = {"yes": int(tree.left[node]), "no": int(tree.right[node])}
-    return {**told, **{side: _node_figures(forest, tree, child, depth - 1) for side, child in sides.items()}}
+    return {**told, **{side: _node_figures(forest, index, child, depth - 1) for side, child in sides.items()}}
 
 
 def _leaf_text(forest: Forest, tree: Tree, node: int) -> str:
@@ -62,10 +65,10 @@ def _leaf_text(forest: Forest, tree: Tree, node: int) -> str:
     return numbers
 
 
-def _condition_text(forest: Forest, tree: Tree, node: int) -> str:
+def _condition_text(forest: Forest, condition: Condition) -> str:
     """As people read it, words of a quantised forest with the value they stand for."""
-    feature = forest.features[int(tree.feature[node])]
-    missing = " or missing" if feature.missing and tree.missing_left[node] else ""
+    feature = forest.features[condition.feature]
+    missing = " or missing" if feature.missing and condition.missing_left else ""
 
     def number(value: Any) -> str:
         if not forest.quantised:
@@ -73,15 +76,16 @@ def _condition_text(forest: Forest, tree: Tree, node: int) -> str:
         real = word_value(int(value), feature.number)
         return f"{value}" if real == value else f"{value} ({real:.6g})"
 
-    if tree.set_index[node] == NO_SET:
-        return f"{feature.name} < {number(tree.threshold[node].item())}{missing}"
-    members = tree.sets[tree.set_index[node]]
-    if isinstance(feature.number, Category):
-        names = [feature.labels[int(m)] if int(m) < len(feature.labels) else str(m) for m in members]
-        return f"{feature.name} is one of {', '.join(names)}{missing}"
-    ends = [*map(number, members), *(["inf"] if len(members) % 2 else [])]
-    spans = [f"[{low}, {high})" for low, high in zip(ends[::2], ends[1::2], strict=True)]
-    return f"{feature.name} in {' or '.join(spans)}{missing}"
+    match condition.test:
+        case Below(threshold):
+            return f"{feature.name} < {number(threshold)}{missing}"
+        case OneOf(codes):
+            names = [feature.labels[code] if code < len(feature.labels) else str(code) for code in codes]
+            return f"{feature.name} is one of {', '.join(names)}{missing}"
+        case Within(cuts):
+            ends = [*map(number, cuts), *(["inf"] if len(cuts) % 2 else [])]
+            spans = [f"[{low}, {high})" for low, high in zip(ends[::2], ends[1::2], strict=True)]
+            return f"{feature.name} in {' or '.join(spans)}{missing}"
 
 
 def _nodes_below(tree: Tree, node: int) -> int:

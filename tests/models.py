@@ -99,7 +99,7 @@ def rows_near_thresholds(forest: Forest, X: NDArray[Any], count: int, seed: int 
     random = np.random.default_rng(seed)
     rows = X[random.integers(0, len(X), count)].astype(np.float32)
     for index, feature in enumerate(forest.features):
-        thresholds = forest.thresholds_of(index)
+        thresholds = forest.conditions.thresholds(index)
         thresholds = thresholds[np.isfinite(thresholds)].astype(np.float32)
         if not len(thresholds):
             continue

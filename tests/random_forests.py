@@ -177,7 +177,7 @@ def troublesome_rows(forest: Forest, seed: int, count: int = 200) -> NDArray[np.
     special = np.array([0.0, -0.0, 1e-45, -1e-45, np.inf, -np.inf, 1e38, -1e38, 1.0, 2.0, 3.0, -1.0, 0.5, 100.0])
     for index, feature in enumerate(forest.features):
         column = rows[:, feature.column]
-        thresholds = forest.thresholds_of(index).astype(np.float64)
+        thresholds = forest.conditions.thresholds(index).astype(np.float64)
         if len(thresholds) and not forest.quantised:
             chosen = random.choice(thresholds, count).astype(np.float32 if feature.raw == Float(32) else np.float64)
             way = random.choice([-np.inf, np.inf], count).astype(chosen.dtype)

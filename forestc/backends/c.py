@@ -27,8 +27,9 @@ from forestc.backends.c_values import TABLE, VALUES, ValueKind, shown
 from forestc.backends.names import c_string, feature_name, identifier, plain
 from forestc.backends.words import word_note
 from forestc.errors import OptionError
-from forestc.forest.ir import LEAF, NO_SET, Feature, Forest, Part, Tree
-from forestc.forest.numbers import Category, Ordered, threshold_key, word_range, word_value
+from forestc.forest.conditions import Below, Condition, OneOf, Within
+from forestc.forest.ir import LEAF, Feature, Forest, Part, Tree
+from forestc.forest.numbers import Ordered, threshold_key, word_range, word_value
 from hdl_templates import render
 
 
@@ -98,6 +99,7 @@ class _Header:
         self.score = score_type(forest)
         self.shown = shown(forest, prefix, options.values)
         self.members = members(forest) if self.struct else []
+        self.conditions: dict[int, str] = {}
         self.type = f"{prefix}_features" if self.struct else self.float.name if self.raw else word_type(forest)
 
     def view(self) -> dict[str, object]:
@@ -364,7 +366,7 @@ class _Header:
     def tree(self, index: int) -> _TreeText:
         """One tree as nested ifs. The smaller side is nested and ends in a return, so nesting grows with
         the logarithm of the leaves, however deep the tree."""
-        tree = self.forest.trees[index]
+        tree, asked = self.forest.trees[index], self.forest.conditions.places[index].tolist()
         single = len(tree.outputs) == 1
         sizes = _subtree_sizes(tree)
         body: list[str] = []
@@ -379,7 +381,7 @@ class _Header:
                 body += [indent + line for line in self._leaf(tree, node, single)]
                 continue
             left, right = int(tree.left[node]), int(tree.right[node])
-            condition = self.condition(tree, node)
+            condition = self.condition(asked[node])
             if sizes[left] > sizes[right]:
                 left, right = right, left
                 condition = _negated(condition)
@@ -406,32 +408,33 @@ class _Header:
                 lines.append(f"scores[{output}] = ({self.score})(scores[{output}] + {constant(value)});")
         return [*lines, "return;"]
 
-    def condition(self, tree: Tree, node: int) -> str:
-        """The C condition that sends a row left."""
-        index = int(tree.feature[node])
+    def condition(self, place: int) -> str:
+        """The C of one of the forest's conditions: true where it sends a row left."""
+        if place not in self.conditions:
+            self.conditions[place] = self._condition(self.forest.conditions[place])
+        return self.conditions[place]
+
+    def _condition(self, condition: Condition) -> str:
+        index, missing_left = condition.feature, condition.missing_left
         feature = self.forest.features[index]
-        missing_left = bool(tree.missing_left[node])
         below = self._raw_below if self.raw else self._word_below
         absent = self._raw_absent(feature) if self.raw else self._word_absent(index, feature)
-        if tree.set_index[node] == NO_SET:
-            if absent is None:
-                return below(index, int(tree.threshold[node]))
-            if not self.raw and not missing_left:
-                return below(index, int(tree.threshold[node]))  # the missing word is the highest
-            inside = below(index, int(tree.threshold[node]))
-        elif isinstance(feature.number, Category):
-            members = sorted(int(m) for m in tree.sets[tree.set_index[node]])
-            inside = " || ".join(f"{self.place(index)} == {self._compared(index, m)}" for m in members) or "0"
-            missing_left = missing_left or absent is None
-            if not missing_left:
-                return inside
-        else:
-            cuts = [below(index, int(cut)) for cut in tree.sets[tree.set_index[node]]]
-            spans = [
-                f"(!({low}) && ({high}))" if high else f"!({low})"
-                for low, high in zip(cuts[::2], [*cuts[1::2], ""], strict=False)
-            ]
-            inside = f"({' || '.join(spans)})" if spans else "0"
+        match condition.test:
+            case Below(threshold):
+                inside = below(index, int(threshold))
+                if not self.raw and not missing_left:
+                    return inside  # the missing word is the highest
+            case OneOf(codes):
+                inside = " || ".join(f"{self.place(index)} == {self._compared(index, code)}" for code in codes) or "0"
+                if absent is not None and not missing_left:
+                    return inside
+            case Within(cuts):
+                ends = [below(index, int(cut)) for cut in cuts]
+                spans = [
+                    f"(!({low}) && ({high}))" if high else f"!({low})"
+                    for low, high in zip(ends[::2], [*ends[1::2], ""], strict=False)
+                ]
+                inside = f"({' || '.join(spans)})" if spans else "0"
         if absent is None:
             return inside
         return f"{inside} || {absent}" if missing_left else f"{inside} && !({absent})"

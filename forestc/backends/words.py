@@ -35,7 +35,7 @@ def word_example(forest: Forest, index: int) -> tuple[float, int]:
     """A value of a feature beside a threshold where it has one, and the word that it becomes."""
     feature = forest.features[index]
     number = feature.number
-    thresholds = forest.thresholds_of(index)
+    thresholds = forest.conditions.thresholds(index)
     limits = word_range(number, feature.missing)
     inside = [int(t) for t in thresholds.tolist() if limits.low <= int(t) <= limits.high]
     middle = inside[len(inside) // 2] if inside else max(limits.low, min(1, limits.high))

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forestc.forest.evaluate import in_set
-from forestc.forest.ir import NO_SET, Forest, Tree
+from forestc.forest.conditions import NO_SET, OneOf, Test, Within
+from forestc.forest.ir import Forest, Tree
 from forestc.forest.numbers import Category, Float, word_range
 
 BATCH = 8192
@@ -30,7 +30,7 @@ def boundary_inputs(
     is room, each node comes up to 8 times, with other values for what its path leaves free.
     """
     random = np.random.default_rng(seed)
-    asked = [_asked(forest, tree) for tree in forest.trees]
+    asked = [_asked(forest, index) for index in range(len(forest.trees))]
     once = max(1, 3 * sum(len(nodes) for nodes, _ in asked))
     share = 1.0 if most is None else most / once
     seen: set[tuple[int, float]] = set()
@@ -44,10 +44,10 @@ def boundary_inputs(
                 kept[position] |= condition not in seen
                 seen.add(condition)
             nodes, thresholds = nodes[kept], thresholds[kept]
-        above = _parents(tree)
+        asking, above = forest.conditions.places[place], _parents(tree)
         for start in range(0, len(nodes), BATCH // 4):
             some = nodes[start : start + BATCH // 4]
-            rows = _steered(forest, tree, above, some, base[random.integers(0, len(base), len(some))])
+            rows = _steered(forest, tree, asking, above, some, base[random.integers(0, len(base), len(some))])
             waiting.append(_around(forest, tree, some, thresholds[start : start + BATCH // 4], rows))
             if sum(map(len, waiting)) >= BATCH:
                 yield np.concatenate(waiting)
@@ -56,24 +56,19 @@ def boundary_inputs(
         yield np.concatenate(waiting)
 
 
-def _asked(forest: Forest, tree: Tree) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def _asked(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """All thresholds of a tree with their nodes: one a node, and where a set of cuts decides, every cut."""
+    tree = forest.trees[index]
     inner = tree.inner
     if not tree.sets:
         return inner, tree.threshold[inner]
-    chosen = tree.set_index[inner]
-    many = [
-        1 if s == NO_SET or isinstance(forest.features[f].number, Category) else len(tree.sets[s])
-        for s, f in zip(chosen.tolist(), tree.feature[inner].tolist(), strict=True)
+    tests = [forest.conditions.test(place) for place in forest.conditions.places[index][inner].tolist()]
+    asked = [
+        list(test.cuts) if isinstance(test, Within) else [threshold]
+        for test, threshold in zip(tests, tree.threshold[inner].tolist(), strict=True)
     ]
-    nodes = np.repeat(inner, many)
-    thresholds = np.array(tree.threshold[nodes])
-    ends = np.cumsum(many)
-    for place in np.flatnonzero((chosen != NO_SET) & (np.array(many, dtype=np.int64) > 0)).tolist():
-        cuts = tree.sets[chosen[place]]
-        if not isinstance(forest.features[tree.feature[inner[place]]].number, Category):
-            thresholds[ends[place] - len(cuts) : ends[place]] = cuts
-    return nodes, thresholds
+    thresholds = [threshold for own in asked for threshold in own]
+    return np.repeat(inner, [len(own) for own in asked]), np.array(thresholds, dtype=tree.threshold.dtype)
 
 
 def _parents(tree: Tree) -> NDArray[np.int64]:
@@ -86,10 +81,15 @@ def _parents(tree: Tree) -> NDArray[np.int64]:
 
 
 def _steered(
-    forest: Forest, tree: Tree, parents: NDArray[np.int64], nodes: NDArray[np.int64], rows: NDArray[Any]
+    forest: Forest,
+    tree: Tree,
+    asking: NDArray[np.int32],
+    parents: NDArray[np.int64],
+    nodes: NDArray[np.int64],
+    rows: NDArray[Any],
 ) -> NDArray[Any]:
     """The rows, one a node, changed so that each reaches its node (where any row can): from the root down,
-    each condition on the way clamps its feature to the side that the path takes."""
+    each condition on the way clamps its feature to the side that the path takes. asking: the nodes' conditions."""
     path = [nodes]
     while path[-1].any():
         path.append(parents[path[-1]])
@@ -102,21 +102,27 @@ def _steered(
         below = np.minimum(value, _stepped(forest, feature, threshold, -1))
         rows[at, feature] = np.where(goes_left, below, np.maximum(value, threshold))
         for place in np.flatnonzero(tree.set_index[parent] != NO_SET).tolist():
-            members = tree.sets[tree.set_index[parent[place]]]
-            number = forest.features[int(feature[place])].number
-            category = np.array([isinstance(number, Category)])
-            inside = bool(in_set(value[place : place + 1], members, category)[0])
+            test, wanted = forest.conditions.test(asking[parent[place]]), bool(goes_left[place])
             kept: Any = value[place]
-            if members and inside != bool(goes_left[place]):
-                if isinstance(number, Category):
-                    other = (code for code in range(number.count + 1) if code not in set(members))
-                    kept = members[0] if goes_left[place] else next(other, kept)
-                elif goes_left[place]:
-                    kept = members[0]
-                else:
-                    kept = members[1] if len(members) > 1 else _stepped(forest, feature[[place]], members[:1], -1)[0]
+            if bool(test.holds(value[place : place + 1])[0]) != wanted:
+                kept = _on_side(forest, int(feature[place]), test, wanted, kept)
             rows[at[place], feature[place]] = kept
     return rows
+
+
+def _on_side(forest: Forest, feature: int, test: Test, left: bool, value: Any) -> Any:
+    """A value that a set sends to this side; the value as it is where there is none."""
+    match test, forest.features[feature].number:
+        case OneOf(codes), _ if left:
+            return next(iter(codes), value)
+        case OneOf(codes), Category(count):
+            return next((code for code in range(count + 1) if code not in set(codes)), value)
+        case Within(cuts), _ if cuts and left:
+            return cuts[0]
+        case Within(cuts), _ if cuts:
+            return cuts[1] if len(cuts) > 1 else _stepped(forest, np.array([feature]), cuts[:1], -1)[0]
+        case _:
+            return value
 
 
 def _around(

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forestc.errors import ModelError
+from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import (
     LEAF,
-    NO_SET,
     Aggregate,
     Combine,
     Decision,
@@ -25,7 +25,6 @@ from forestc.forest.ir import (
     IntArray,
     Label,
     Link,
-    Member,
     Part,
     Provenance,
     Tree,

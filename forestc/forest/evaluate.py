@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forestc.errors import RowsError
+from forestc.forest.conditions import NO_SET, within
 from forestc.forest.frames import frame_labels, frame_numbers, is_absent
-from forestc.forest.ir import LEAF, NO_SET, Decision, Forest, Link, LinkKind, Member, Part, Tree
+from forestc.forest.ir import LEAF, Decision, Forest, Link, LinkKind, Part, Tree
 from forestc.forest.numbers import Category, Float, FloatArray, round_to, to_words, word_range
 
 
@@ -236,17 +237,11 @@ def goes_left(
         if chosen != NO_SET:
             here = tree.set_index[at] == chosen
             categorical = np.array([isinstance(forest.features[f].number, Category) for f in feature[here].tolist()])
-            left[here] = in_set(x[here], tree.sets[chosen], categorical)
+            members = tree.sets[chosen]
+            left[here] = np.where(categorical, np.isin(x[here], members), within(x[here], members))
     absent = takes_missing[feature] & (x == missing_word[feature]) if forest.quantised else np.isnan(x)
     sides: NDArray[np.bool_] = np.where(absent, tree.missing_left[at], left)
     return sides
-
-
-def in_set(x: NDArray[Any], members: tuple[Member, ...], category: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether each x is a code of the set, or of a number that is no category, lies in its intervals."""
-    return np.where(
-        category, np.isin(x, members), np.searchsorted(np.array(members, dtype=x.dtype), x, side="right") & 1 == 1
-    )
 
 
 def start_scores(forest: Forest, rows: int) -> NDArray[Any]:

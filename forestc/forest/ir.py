@@ -14,7 +14,6 @@ data that is not yet known to be good; `verify` states what good means.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -22,7 +21,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.forest.numbers import FLOAT32, Category, NumberType
+from forestc.forest.conditions import ConditionTable, Member, table_of
+from forestc.forest.numbers import FLOAT32, NumberType
 
 Label: TypeAlias = str | int | float | bool
 LinkKind: TypeAlias = Literal[
@@ -42,10 +42,8 @@ LinkKind: TypeAlias = Literal[
     "isolation",
     "interpolated",
 ]
-Member: TypeAlias = int | float
 IntArray: TypeAlias = NDArray[np.int32]
 
-NO_SET = -1
 LEAF = -1
 
 
@@ -343,37 +341,9 @@ class Forest:
 
     def features_used(self) -> NDArray[np.int64]:
         """Indices of the features that some condition reads, ascending."""
-        return unique_in(tree.feature[tree.inner] for tree in self.trees)
+        return np.unique(self.conditions.feature).astype(np.int64)
 
-    def thresholds_of(self, feature: int) -> NDArray[Any]:
-        """Distinct thresholds and cuts on a feature, ascending; none on a category."""
-        if isinstance(self.features[feature].number, Category):
-            return np.zeros(0, dtype=np.int64 if self.quantised else np.float64)
-        found = []
-        for tree in self.trees:
-            here = (tree.feature == feature) & (tree.left != LEAF)
-            found.append(tree.threshold[here & (tree.set_index == NO_SET)])
-            for chosen in np.unique(tree.set_index[here & (tree.set_index != NO_SET)]).tolist():
-                found.append(np.array(tree.sets[chosen], dtype=tree.threshold.dtype))
-        return np.unique(np.concatenate(found)) if found else np.zeros(0)
-
-    def distinct_conditions(self) -> int:
-        """Number of different (feature, threshold or set) conditions: comparators after sharing."""
-        feature, threshold, sets = [], [], set()
-        for tree in self.trees:
-            plain = (tree.left != LEAF) & (tree.set_index == NO_SET)
-            feature.append(tree.feature[plain])
-            threshold.append(tree.threshold[plain])
-            for node in np.flatnonzero(tree.set_index != NO_SET).tolist():
-                sets.add((int(tree.feature[node]), tree.sets[tree.set_index[node]]))
-        features, thresholds = np.concatenate(feature), np.concatenate(threshold)
-        order = np.lexsort((thresholds, features))
-        features, thresholds = features[order], thresholds[order]
-        changes = (features[1:] != features[:-1]) | (thresholds[1:] != thresholds[:-1])
-        return int(changes.sum()) + (len(features) > 0) + len(sets)
-
-
-def unique_in(arrays: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
-    """Distinct integers of several arrays, ascending."""
-    parts = [np.unique(array) for array in arrays]
-    return np.unique(np.concatenate(parts)).astype(np.int64) if parts else np.zeros(0, dtype=np.int64)
+    @cached_property
+    def conditions(self) -> ConditionTable:
+        """The distinct conditions, with each node's place among them."""
+        return table_of(self)

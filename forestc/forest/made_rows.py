@@ -54,7 +54,7 @@ def _anywhere(model: Forest, index: int, ranges: Ranges, random: np.random.Gener
     if isinstance(feature.number, Category):
         return random.integers(0, feature.number.count + 1, RANDOM).astype(np.float64)
     own = ranges.of(feature).rounded(feature.raw)
-    thresholds = round_to(model.thresholds_of(index).astype(np.float64), feature.raw)
+    thresholds = round_to(model.conditions.thresholds(index).astype(np.float64), feature.raw)
     thresholds = thresholds[np.isfinite(thresholds)]
     if not len(thresholds):
         thresholds = np.zeros(1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from forestc.forest.ir import LEAF, NO_SET, Forest
+from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category, Float, word_range
 
 
@@ -24,7 +24,7 @@ def forest_figures(forest: Forest) -> dict[str, Any]:
         "depth": forest.depth,
         "features": forest.columns,
         "features_used": len(used),
-        "distinct_conditions": forest.distinct_conditions(),
+        "distinct_conditions": len(forest.conditions.comparators),
         "outputs": forest.n_outputs,
         "classes": [list(part.classes) for part in forest.targets] if len(forest.targets) > 1 else list(forest.classes),
         "missing": any(forest.features[i].missing for i in used),
@@ -45,18 +45,15 @@ def feature_figures(forest: Forest) -> list[dict[str, Any]]:
     name, column, type, missing; uses: nodes that read it; conditions: different ones among these; lowest, highest:
     thresholds, in the units of `type` (None where it has none); words: the lowest and highest word of a quantised one.
     """
+    table = forest.conditions
     uses = np.zeros(len(forest.features), dtype=np.int64)
-    sets: list[set[tuple[Any, ...]]] = [set() for _ in forest.features]
     for tree in forest.trees:
-        np.add.at(uses, tree.feature[tree.left != LEAF], 1)
-        for node in np.flatnonzero(tree.set_index != NO_SET).tolist():
-            sets[int(tree.feature[node])].add(tree.sets[tree.set_index[node]])
+        np.add.at(uses, tree.feature[tree.inner], 1)
+    compared = np.bincount(table.feature[table.comparators], minlength=len(forest.features))
     found = []
     for index, feature in enumerate(forest.features):
-        thresholds = forest.thresholds_of(index)
+        thresholds = table.thresholds(index)
         word = None if isinstance(feature.number, Float) else word_range(feature.number, feature.missing)
-        cuts = {cut for members in sets[index] for cut in members}
-        plain = sum(value not in cuts for value in thresholds.tolist())
         found.append(
             {
                 "name": feature.name,
@@ -64,7 +61,7 @@ def feature_figures(forest: Forest) -> list[dict[str, Any]]:
                 "type": str(feature.number),
                 "missing": feature.missing,
                 "uses": int(uses[index]),
-                "conditions": plain + len(sets[index]),
+                "conditions": int(compared[index]),
                 "lowest": thresholds[0].item() if len(thresholds) else None,
                 "highest": thresholds[-1].item() if len(thresholds) else None,
                 "words": None if word is None else [word.low, word.top],

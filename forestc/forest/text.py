@@ -43,9 +43,9 @@ import numpy as np
 
 from forestc.errors import ModelError
 from forestc.forest.builder import make_forest, make_tree
+from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import (
     LEAF,
-    NO_SET,
     Aggregate,
     Combine,
     Decision,
@@ -55,7 +55,6 @@ from forestc.forest.ir import (
     Label,
     Link,
     LinkKind,
-    Member,
     Part,
     Provenance,
     Tree,

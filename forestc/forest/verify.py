@@ -8,7 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from forestc.errors import ModelError
-from forestc.forest.ir import LEAF, NO_SET, Decision, Forest, Part, Tree
+from forestc.forest.conditions import NO_SET
+from forestc.forest.ir import LEAF, Decision, Forest, Part, Tree
 from forestc.forest.numbers import Category, Float, check_type, word_range
 
 MAX_SCORE_BITS = 62

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import ModelError
-from forestc.forest.ir import Label, Member
+from forestc.forest.conditions import Member
+from forestc.forest.ir import Label
 from forestc.forest.numbers import key_value, order_key
 
 SCORE_WINDOW = 64  # scores to either side of a threshold that are asked one by one

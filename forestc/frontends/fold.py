@@ -9,7 +9,7 @@ condition becomes a set of cuts that says exactly where.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -18,8 +18,18 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.builder import changed, changed_tree
-from forestc.forest.evaluate import in_set
-from forestc.forest.ir import LEAF, NO_SET, Feature, Forest, Member, Tree
+from forestc.forest.conditions import (
+    Below,
+    Condition,
+    Member,
+    OneOf,
+    asked_of_cuts,
+    members_of,
+    toggled,
+    tree_arrays,
+    within,
+)
+from forestc.forest.ir import LEAF, Feature, Forest
 from forestc.forest.numbers import FLOAT64, Category, key_value, order_key, round_to, to_words
 
 Function: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -129,11 +139,22 @@ def fold(forest: Forest, columns: Sequence[Column], width: int, names: Sequence[
         # a step that refuses NaN refuses it in columns that no tree reads too
         refused = any(column.source == source and column.missing is None for column in columns)
         features.append(replace(feature, missing=feature.missing and not refused))
-    rewritten = [_rewrite(forest, index, image, where) for index, image in enumerate(images)]
+    conditions = [each for index, image in enumerate(images) for each in _rewritten(forest, index, image, where)]
     moved = np.array([*(place.get(image.source, 0) for image in images), LEAF], dtype=np.int32)
     if not features and forest.features:  # only constants are read: any column will do
         features = [Feature("x0", FLOAT64, 0, raw=FLOAT64, named=False)]
-    trees = tuple(_placed(tree, rewritten, moved, features) for tree in forest.trees)
+    threshold = np.array([c.test.threshold if isinstance(c.test, Below) else 0.0 for c in conditions])
+    sets = {place: members_of(c.test) for place, c in enumerate(conditions) if not isinstance(c.test, Below)}
+    goes_left = [c.missing_left and features[moved[c.feature]].missing for c in conditions]
+    trees = tuple(
+        changed_tree(
+            tree,
+            feature=moved[tree.feature],
+            **tree_arrays(places, threshold, sets),
+            missing_left=np.array([*goes_left, False])[places],
+        )
+        for tree, places in zip(forest.trees, forest.conditions.places, strict=True)
+    )
     return changed(forest, features=tuple(features), columns=width, trees=trees)
 
 
@@ -174,110 +195,69 @@ def _raw_feature(
     return Feature(name, FLOAT64, source, missing, FLOAT64, named=names is not None)
 
 
-@dataclass(frozen=True)
-class _Condition:
-    """A condition on the raw column: a threshold, or members of a set; and where NaN goes."""
-
-    threshold: float
-    members: tuple[Member, ...] | None
-    missing_left: bool
-
-
-_Key: TypeAlias = tuple[float, tuple[Member, ...] | None, bool]
-
-
-def _rewrite(forest: Forest, index: int, image: Column, where: str) -> dict[_Key, _Condition]:
-    """For each distinct condition on a feature, (threshold, set, missing_left), the condition on its raw column."""
+def _rewritten(forest: Forest, index: int, image: Column, where: str) -> list[Condition]:
+    """Each distinct condition on a feature, in the order of the forest's table, on its raw column."""
     feature = forest.features[index]
-    keys: set[_Key] = set()
-    for tree in forest.trees:
-        for node in tree.inner[tree.feature[tree.inner] == index].tolist():
-            chosen = int(tree.set_index[node])
-            members = None if chosen == NO_SET else tree.sets[chosen]
-            keys.add((float(tree.threshold[node]), members, bool(tree.missing_left[node])))
     place = f"{where}, feature {feature.name!r}"
     try:
-        return _conditions(feature, image, sorted(keys, key=repr), place)
+        return list(_on_raw(feature, image, [forest.conditions[own] for own in forest.conditions.of(index)], place))
     except ModelError as error:
         raise ModelError(error.what, where=error.where or place, do=error.do) from None
 
 
-def _goes_left(feature: Feature, key: _Key, images: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _goes_left(feature: Feature, condition: Condition, images: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether the condition sends images (n,) left."""
-    threshold, members, missing_left = key
     rounded = round_to(images, feature.raw)
     absent = np.isnan(rounded)
-    if isinstance(feature.number, Category):
-        codes = to_words(rounded, feature.number, False).astype(np.float64)
-        left = in_set(codes, members or (), np.ones(len(codes), dtype=bool))
-    elif members is not None:
-        left = in_set(rounded, members, np.zeros(len(rounded), dtype=bool))
-    else:
-        left = rounded < threshold
     if absent.any() and not feature.missing:
         raise ModelError("a step makes missing values that the model refuses", do="fill them in before")
-    return np.where(absent, missing_left, left)
+    if isinstance(feature.number, Category):
+        rounded = to_words(rounded, feature.number, False).astype(np.float64)
+    return condition.sends_left(rounded, absent)
 
 
-def _conditions(feature: Feature, image: Column, keys: list[_Key], where: str) -> dict[_Key, _Condition]:
-    result = {}
+def _on_raw(feature: Feature, image: Column, conditions: Sequence[Condition], where: str) -> Iterator[Condition]:
+    """The conditions, in their order, as conditions on the raw column."""
     if image.texts is not None:
         known = np.array([*image.texts.values(), *image.function(np.zeros(1))])
-        for key in keys:
-            codes = tuple(np.flatnonzero(_goes_left(feature, key, known)).tolist())
-            result[key] = _Condition(0.0, codes, _missing_left(feature, image, key))
-        return result
-    if isinstance(feature.number, Category) and image.function is identity and not image.points:
-        return {key: _Condition(key[0], key[1], _missing_left(feature, image, key)) for key in keys}
-    wanted = [_cuts(feature, key) for key in keys]
-    flat = np.array([cut for cuts in wanted for cut in cuts], dtype=np.float64)
-    if isinstance(feature.number, Category) or constant(image):
-        if not constant(image):
-            raise ModelError("a category is made by a step that is no encoder", where=where)
+        for condition in conditions:
+            codes = OneOf(tuple(np.flatnonzero(_goes_left(feature, condition, known)).tolist()))
+            yield replace(condition, test=codes, missing_left=_missing_left(feature, image, condition))
+    elif isinstance(feature.number, Category) and image.function is identity and not image.points:
+        for condition in conditions:
+            yield replace(condition, missing_left=_missing_left(feature, image, condition))
+    elif constant(image):
         everywhere = image.function(np.zeros(1))
-        for key in keys:
-            start = bool(_goes_left(feature, key, everywhere)[0])
-            result[key] = _with_points(feature, image, key, [-np.inf] if start else [])
-        return result
-    found = iter(_preimages(feature, image.function, flat, where))
-    for key, cuts in zip(keys, wanted, strict=True):
-        flips: set[float] = set() if key[1] is not None else {-np.inf}  # `x < t` starts on the left
-        for _ in cuts:
-            flips ^= set(next(found))
-        result[key] = _with_points(feature, image, key, sorted(flips))
-    return result
+        for condition in conditions:
+            holds = bool(_goes_left(feature, condition, everywhere)[0])
+            yield _with_points(feature, image, condition, [-np.inf] if holds else [])
+    elif isinstance(feature.number, Category):
+        raise ModelError("a category is made by a step that is no encoder", where=where)
+    else:
+        wanted = [condition.test.cuts for condition in conditions if not isinstance(condition.test, OneOf)]
+        flat = np.array([cut for cuts in wanted for cut in cuts if cut != -np.inf], dtype=np.float64)
+        found = iter(_preimages(feature, image.function, flat, where))
+        for condition, cuts in zip(conditions, wanted, strict=True):
+            moved = [raw for cut in cuts for raw in ([cut] if cut == -np.inf else next(found))]
+            yield _with_points(feature, image, condition, moved)
 
 
-def _cuts(feature: Feature, key: _Key) -> tuple[float, ...]:
-    if isinstance(feature.number, Category):
-        return ()
-    return (key[0],) if key[1] is None else tuple(float(cut) for cut in key[1])
-
-
-def _missing_left(feature: Feature, image: Column, key: _Key) -> bool:
+def _missing_left(feature: Feature, image: Column, condition: Condition) -> bool:
     if image.missing is None or (image.missing != image.missing and not feature.missing):
         return False
-    return bool(_goes_left(feature, key, np.array([image.missing]))[0])
+    return bool(_goes_left(feature, condition, np.array([image.missing]))[0])
 
 
-def _with_points(feature: Feature, image: Column, key: _Key, cuts: list[float]) -> _Condition:
-    """The condition of these cuts with the single points put right."""
-    flips = dict.fromkeys(cuts)
+def _with_points(feature: Feature, image: Column, condition: Condition, cuts: Sequence[Member]) -> Condition:
+    """The condition of these cuts on the raw column, in any order, with the single points put right."""
+    moved = toggled(cuts)
+    turned: list[Member] = []
     for value, new in image.points.items():
-        wanted = bool(_goes_left(feature, key, np.array([new]))[0])
-        if bool(in_set(np.array([value]), tuple(sorted(cuts)), np.zeros(1, dtype=bool))[0]) != wanted:
-            for cut in (value, float(np.nextafter(value, np.inf))):
-                if cut in flips:
-                    del flips[cut]
-                else:
-                    flips[cut] = None
-    left = sorted(flips)
-    missing_left = _missing_left(feature, image, key)
-    if left and left[0] == -np.inf and len(left) == 2:
-        return _Condition(left[1], None, missing_left)
-    if left == [-np.inf]:
-        return _Condition(np.inf, (-np.inf,), missing_left)
-    return _Condition(0.0, tuple(left), missing_left)
+        wanted = bool(_goes_left(feature, condition, np.array([new]))[0])
+        if bool(within(np.array([value]), moved)[0]) != wanted:
+            turned += [value, float(np.nextafter(value, np.inf))]
+    test = asked_of_cuts((*moved, *turned))
+    return replace(condition, test=test, missing_left=_missing_left(feature, image, condition))
 
 
 def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], where: str) -> list[list[float]]:
@@ -335,31 +315,3 @@ def _flips(
         for row, flipped in zip(np.flatnonzero(wider).tolist(), again, strict=True):
             found[row] = flipped
     return found
-
-
-def _placed(tree: Tree, rewritten: list[dict[_Key, _Condition]], moved: NDArray[Any], features: list[Feature]) -> Tree:
-    """The tree with its conditions on raw columns."""
-    threshold, set_index = np.array(tree.threshold), np.full(tree.size, NO_SET, dtype=np.int32)
-    missing_left = np.array(tree.missing_left)
-    sets: dict[tuple[Member, ...], int] = {}
-    for node in tree.inner.tolist():
-        chosen = int(tree.set_index[node])
-        key = (
-            float(tree.threshold[node]),
-            None if chosen == NO_SET else tree.sets[chosen],
-            bool(tree.missing_left[node]),
-        )
-        new = rewritten[tree.feature[node]][key]
-        threshold[node] = new.threshold
-        if new.members is not None:
-            set_index[node] = sets.setdefault(new.members, len(sets))
-        takes = features[moved[tree.feature[node]]].missing
-        missing_left[node] = new.missing_left and takes
-    return changed_tree(
-        tree,
-        feature=moved[tree.feature],
-        threshold=threshold,
-        set_index=set_index,
-        sets=tuple(sets),
-        missing_left=missing_left,
-    )

@@ -19,20 +19,8 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.builder import make_forest, make_tree, read_features
-from forestc.forest.ir import (
-    LEAF,
-    NO_SET,
-    Aggregate,
-    Decision,
-    Feature,
-    Forest,
-    Label,
-    Link,
-    LinkKind,
-    Member,
-    Provenance,
-    Tree,
-)
+from forestc.forest.conditions import NO_SET, Member
+from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Label, Link, LinkKind, Provenance, Tree
 from forestc.forest.numbers import FLOAT64, MAX_CATEGORIES, Category
 from forestc.frontends.document import Document
 from forestc.frontends.exact import least_float, next_above

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.builder import changed_tree, make_forest
-from forestc.forest.ir import LEAF, NO_SET, Combine, Decision, Feature, Forest, Label, Link, Member, Part, Tree
+from forestc.forest.conditions import NO_SET, Member
+from forestc.forest.ir import LEAF, Combine, Decision, Feature, Forest, Label, Link, Part, Tree
 from forestc.forest.numbers import FLOAT32, FLOAT64, Category
 
 

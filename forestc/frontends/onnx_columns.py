@@ -16,7 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.forest.ir import NO_SET, Feature, Member
+from forestc.forest.conditions import NO_SET, Member
+from forestc.forest.ir import Feature
 from forestc.forest.numbers import FLOAT32, FLOAT64, key_value, order_key
 from forestc.frontends.exact import next_above
 

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import ModelError
-from forestc.forest.ir import Feature, Member
+from forestc.forest.conditions import Member
+from forestc.forest.ir import Feature
 from forestc.forest.numbers import FLOAT64, MAX_CATEGORIES, Category
 from forestc.frontends.onnx_columns import Bools, Conditions, Ints, Replace, Step
 

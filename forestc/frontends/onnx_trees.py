@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.builder import MAX_OUTPUTS, make_tree
-from forestc.forest.ir import LEAF, NO_SET, Aggregate, Decision, Label, Link, Member, Tree
+from forestc.forest.conditions import NO_SET, Member
+from forestc.forest.ir import LEAF, Aggregate, Decision, Label, Link, Tree
 from forestc.frontends.exact import next_above
 from forestc.frontends.onnx_attributes import Attributes
 from forestc.frontends.onnx_columns import Column, cut_sets, folded, thresholds

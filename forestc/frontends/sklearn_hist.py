@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.builder import make_forest, make_tree, read_features
-from forestc.forest.ir import LEAF, NO_SET, Aggregate, Decision, Feature, Forest, Link, Member, Provenance, Tree
+from forestc.forest.conditions import NO_SET, Member
+from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Link, Provenance, Tree
 from forestc.forest.numbers import FLOAT64, Category
 from forestc.frontends.exact import labels_of, next_above, where_equal
 from forestc.frontends.sklearn_trees import JUST_ABOVE_ZERO, sklearn_version, width_of

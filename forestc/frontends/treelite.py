@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from forestc.errors import MissingExtraError, ModelError
 from forestc.forest.builder import make_forest, make_tree, read_features
+from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import (
     LEAF,
-    NO_SET,
     Aggregate,
     Combine,
     Decision,
@@ -29,7 +29,6 @@ from forestc.forest.ir import (
     Label,
     Link,
     LinkKind,
-    Member,
     Part,
     Provenance,
     Tree,

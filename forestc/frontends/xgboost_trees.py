@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.builder import changed, changed_tree, make_tree
-from forestc.forest.ir import LEAF, NO_SET, Forest, Member, Tree
+from forestc.forest.conditions import NO_SET, Member
+from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import MAX_CATEGORIES, Category
 from forestc.frontends.document import Document
 

@@ -15,7 +15,8 @@ from typing import Literal, TypeAlias
 
 from forestc.costs.devices import DEFAULT_TARGET, DELAYS
 from forestc.errors import ModelError, OptionError
-from forestc.forest.ir import LEAF, NO_SET, Decision, Forest, Tree
+from forestc.forest.conditions import INFINITY, Below, OneOf, Span, Within
+from forestc.forest.ir import LEAF, Decision, Forest
 from forestc.forest.numbers import Category, Fixed, Float, Ordered, word_range
 from forestc.lowering.schedule import pipelined
 from forestc.netlist.builder import NetlistBuilder, width_for
@@ -156,35 +157,34 @@ class _Lowering:
         cell = self.builder.cell_of(net)
         return cell if isinstance(cell, Const) else net
 
-    def condition(self, tree: Tree, node: int, at: Origin) -> Net:
-        """1 where the node sends the word left."""
-        feature = int(tree.feature[node])
-        port, reserved = self.ports[feature], self.missing[feature]
-        chosen = int(tree.set_index[node])
-        if chosen != NO_SET:
-            members = {int(member) for member in tree.sets[chosen]}
-            if isinstance(self.forest.features[feature].number, Category):
-                if reserved is not None and tree.missing_left[node]:
-                    members.add(reserved)
-                return self.builder.in_set(port, members, at)
-            return self.within(port, sorted(members), reserved, bool(tree.missing_left[node]), at)
-        threshold = int(tree.threshold[node])
-        below = self.builder.less(port, threshold, at)
-        if reserved is None or not tree.missing_left[node]:
-            return below  # the missing word is the highest: it goes right by itself
-        present = self.builder.less(port, reserved, at)
-        return self.builder.or_(below, self.builder.not_(present, at), at)
+    def condition(self, place: int, at: Origin) -> Net:
+        """1 where one of the forest's conditions sends the word left."""
+        condition = self.forest.conditions[place]
+        port, reserved = self.ports[condition.feature], self.missing[condition.feature]
+        match condition.test:
+            case OneOf(codes):
+                missing = [reserved] if reserved is not None and condition.missing_left else []
+                return self.builder.in_set(port, [*codes, *missing], at)
+            case Within():
+                return self.within(port, condition.test.spans, reserved, condition.missing_left, at)
+            case Below(threshold):
+                below = self.builder.less(port, int(threshold), at)
+                if reserved is None or not condition.missing_left:
+                    return below  # the missing word is the highest: it goes right by itself
+                present = self.builder.less(port, reserved, at)
+                return self.builder.or_(below, self.builder.not_(present, at), at)
 
-    def within(self, port: Net, cuts: list[int], reserved: int | None, missing_left: bool, at: Origin) -> Net:
-        """1 where an odd number of the cuts is not above the word: [c0, c1) or [c2, c3) ..."""
+    def within(self, port: Net, spans: tuple[Span, ...], reserved: int | None, missing_left: bool, at: Origin) -> Net:
+        """1 where the word lies in one of the spans, of which the last may be open."""
         inside = FALSE
-        for below, above in zip(cuts[::2], [*cuts[1::2], None], strict=False):
-            span = self.builder.not_(self.builder.less(port, below, at), at)
-            if above is not None:
-                span = self.builder.and_(span, self.builder.less(port, above, at), at)
+        for low, high in spans:
+            span = self.builder.not_(self.builder.less(port, int(low), at), at)
+            if high != INFINITY:
+                span = self.builder.and_(span, self.builder.less(port, int(high), at), at)
             inside = self.builder.or_(inside, span, at)
-        if reserved is None or (len(cuts) % 2 == 1) == missing_left:
-            return inside  # the missing word is the highest: it goes where the last interval says
+        last_is_open = bool(spans) and spans[-1][1] == INFINITY
+        if reserved is None or last_is_open == missing_left:
+            return inside  # the missing word is the highest: it goes where the last span says
         present = self.builder.less(port, reserved, at)
         if missing_left:
             return self.builder.or_(inside, self.builder.not_(present, at), at)
@@ -199,6 +199,7 @@ class _Lowering:
         self.offsets[output] += smallest
         word = width_for(0, largest - smallest)
         left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
+        asked = self.forest.conditions.places[index].tolist()
         nets: dict[int, Net] = {}
         for level in reversed(tree.levels):
             for node in level.tolist():
@@ -208,7 +209,7 @@ class _Lowering:
                     continue
                 at = Origin(index, int(tree.ids[node]))
                 a, b = nets.pop(left[node]), nets.pop(right[node])
-                nets[node] = a if a == b else self.builder.mux(self.condition(tree, node, at), a, b, at)
+                nets[node] = a if a == b else self.builder.mux(self.condition(asked[node], at), a, b, at)
         self.tree_nets[index, output] = self.place(nets[0])
         return nets[0], largest - smallest
 

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.node_bounds import BoundsUpdate, Columns, FlatTrees, NodeBounds
+from forestc.forest.conditions import NO_SET
 from forestc.forest.evaluate import encode
-from forestc.forest.ir import LEAF, NO_SET, Forest
+from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import FLOAT32, Category
 from forestc.forest.rows import Batch, Rows, reduce_rows
 
@@ -126,7 +127,7 @@ def columns_of(forest: Forest, batch: Batch) -> Columns:
 def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
     """One Freedom a feature. Without rows nothing may move."""
     if rows is None:
-        return [Freedom(t, t.copy(), t.copy()) for t in map(forest.thresholds_of, range(len(forest.features)))]
+        return [Freedom(t, t.copy(), t.copy()) for t in map(forest.conditions.thresholds, range(len(forest.features)))]
     task = Observe.of(forest)
     seen = reduce_rows(rows, task)
     bounds = seen.nodes.bounds
@@ -164,17 +165,11 @@ def finite_nodes(task: Observe, index: int) -> NDArray[np.int64]:
 
 def _cuts_of(forest: Forest, index: int) -> NDArray[np.float64]:
     """The cuts of all sets on a feature that is no category, ascending."""
+    table = forest.conditions
     if isinstance(forest.features[index].number, Category):
         return np.zeros(0)
-    found = {
-        float(cut)
-        for tree in forest.trees
-        if tree.sets
-        for chosen in np.unique(tree.set_index[tree.feature == index]).tolist()
-        if chosen != NO_SET
-        for cut in tree.sets[chosen]
-    }
-    return np.array(sorted(found))
+    used = set(table.set_number[table.of(index)].tolist()) - {NO_SET}
+    return np.unique([float(cut) for chosen in used for cut in table.sets[chosen]])
 
 
 def flat_trees(forest: Forest) -> FlatTrees:

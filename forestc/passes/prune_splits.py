@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,9 @@ from forestc.costs.prices import DEFAULT_COST, Prices, prices
 from forestc.errors import ModelError, OptionError
 from forestc.forest.accuracy import Accuracy, answers_of, truth_of_batch
 from forestc.forest.builder import changed, changed_tree
-from forestc.forest.evaluate import encode, evaluate, evaluate_words, goes_left, leaf_nodes, missing_words
-from forestc.forest.ir import LEAF, NO_SET, Forest, Tree
+from forestc.forest.conditions import Below, Condition, Member
+from forestc.forest.evaluate import encode, evaluate, evaluate_words, leaf_nodes, missing_words
+from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import word_range
 from forestc.forest.ranges import have_rows
 from forestc.forest.rows import Judged, Rows
@@ -209,15 +210,17 @@ class _Ensemble:
         self.forest = forest
         self.slots = [_leaves_in_order(tree) for tree in forest.trees]
         found = [
-            (index, first, middle, last, size, _condition(forest, tree, node))
-            for index, (tree, (_, inner)) in enumerate(zip(forest.trees, self.slots, strict=True))
+            (index, first, middle, last, size, int(places[node]))
+            for index, (places, (_, inner)) in enumerate(zip(forest.conditions.places, self.slots, strict=True))
             for node, first, middle, last, size in inner
         ]
         # those that any split may have come first, and of them those that most splits have
-        used = Counter(condition for *_, condition in found)
-        self.conditions = sorted(used, key=lambda condition: (not condition.plain, -used[condition]))
-        number = {condition: place for place, condition in enumerate(self.conditions)}
-        table = np.array([(*split, number[condition]) for *split, condition in found], dtype=np.int64).reshape(-1, 6)
+        used = Counter(place for *_, place in found)
+        asked = {place: forest.conditions[place] for place in used}
+        order = sorted(used, key=lambda place: (not _plain(forest, asked[place]), -used[place]))
+        self.conditions = [asked[place] for place in order]
+        number = {place: rank for rank, place in enumerate(order)}
+        table = np.array([(*split, number[place]) for *split, place in found], dtype=np.int64).reshape(-1, 6)
         tree_of, first, middle, last, size, condition = (table[:, column].copy() for column in range(6))
         unit = prices(options.cost)
         cost = np.array([_comparator_cost(forest, condition, unit) for condition in self.conditions], dtype=np.float64)
@@ -234,14 +237,14 @@ class _Ensemble:
         span = max([1, *(int((own - own.min(axis=0)).max()) for own in values)])
         factor = min(1.0, self.largest / span)
         values = [np.floor((own - own.min(axis=0)) * factor + 0.5).astype(np.int64) for own in values]
-        columns = _columns(self.conditions)
+        columns = _columns(forest, self.conditions)
         words, self.label, self.rows, self.copies = _lesson(forest, options, rows, len(columns))
         leaf = np.empty((len(forest.trees), len(words)), dtype=np.int32)
         for index, (tree, (leaves, _)) in enumerate(zip(forest.trees, self.slots, strict=True)):
             slot = np.zeros(tree.size, dtype=np.int32)
             slot[leaves] = np.arange(len(leaves))
             leaf[index] = slot[leaf_nodes(forest, tree, words)]
-        if options.rewire and self.conditions and self.conditions[0].plain:
+        if options.rewire and self.conditions and _plain(forest, self.conditions[0]):
             self.splits = replace(self.splits, outcomes=_outcomes(forest, self.conditions, columns, words))
         self.trees = Trees.of(leaf, values, [tree.outputs for tree in forest.trees])
         self.zero = zero_of(forest.decision)
@@ -270,8 +273,8 @@ class _Ensemble:
             left, right = tree.left.copy(), tree.right.copy()
             for place, (node, *_) in enumerate(inner, begin):
                 new = self.conditions[found.condition[place]]
-                if new.plain:
-                    feature[node], threshold[node] = new.feature, new.threshold
+                if isinstance(new.test, Below) and _plain(self.forest, new):
+                    feature[node], threshold[node] = new.feature, new.test.threshold
                 if found.flipped[place]:
                     left[node], right[node] = right[node], left[node]
             here = slice(begin, begin := begin + len(inner))
@@ -309,74 +312,48 @@ def _leaves_in_order(tree: Tree) -> tuple[list[int], list[tuple[int, int, int, i
     return leaves, inner
 
 
-class _Condition(NamedTuple):
-    """What a split compares. plain: another split may have it too, if its threshold, and nothing else, decides."""
-
-    feature: int
-    threshold: float
-    members: tuple[Any, ...] | None
-    missing_left: bool
-    plain: bool
-    tree: Tree  # where there is one, and the node
-    node: int
-
-    def __hash__(self) -> int:
-        return hash(self[:4])
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Condition) and self[:4] == other[:4]
+def _plain(forest: Forest, condition: Condition) -> bool:
+    """Whether another split may ask it too: its threshold, and nothing else, decides."""
+    feature = forest.features[condition.feature]
+    return isinstance(condition.test, Below) and word_range(feature.number, feature.missing).missing is None
 
 
-def _condition(forest: Forest, tree: Tree, node: int) -> _Condition:
-    feature, chosen = int(tree.feature[node]), int(tree.set_index[node])
-    number, missing = forest.features[feature].number, forest.features[feature].missing
-    absent = word_range(number, missing).missing is not None
-    return _Condition(
-        feature,
-        float(tree.threshold[node]) if chosen == NO_SET else 0.0,
-        None if chosen == NO_SET else tree.sets[chosen],
-        bool(tree.missing_left[node]) if absent else False,
-        chosen == NO_SET and not absent,
-        tree,
-        node,
-    )
-
-
-def _columns(conditions: Sequence[_Condition]) -> list[list[int]]:
+def _columns(forest: Forest, conditions: Sequence[Condition]) -> list[list[int]]:
     """The conditions that one code of a row answers: a feature's plain ones, thresholds rising, or a single other."""
-    plain: dict[int, list[int]] = {}
+    plain: dict[int, list[tuple[Member, int]]] = {}
     others = []
     for place, condition in enumerate(conditions):
-        if condition.plain:
-            plain.setdefault(condition.feature, []).append(place)
+        if isinstance(condition.test, Below) and _plain(forest, condition):
+            plain.setdefault(condition.feature, []).append((condition.test.threshold, place))
         else:
             others.append([place])
-    return [sorted(own, key=lambda place: conditions[place].threshold) for own in plain.values()] + others
+    return [[place for _, place in sorted(own)] for own in plain.values()] + others
 
 
 def _outcomes(
-    forest: Forest, conditions: Sequence[_Condition], columns: Sequence[list[int]], words: NDArray[np.int64]
+    forest: Forest, conditions: Sequence[Condition], columns: Sequence[list[int]], words: NDArray[np.int64]
 ) -> Outcomes:
     """The code of a row in a column is how many of the column's conditions it does not fulfil: the lowest ones."""
-    missing = missing_words(forest)
+    takes_missing, missing_word = missing_words(forest)
     most = max(len(own) for own in columns)
     code = np.zeros((len(words), len(columns)), dtype=np.uint8 if most < 256 else np.int32)
     column, cut = (np.empty(len(conditions), dtype=np.int64) for _ in range(2))
     for number, own in enumerate(columns):
         for rank, place in enumerate(own):
             condition = conditions[place]
-            at = np.full(len(words), condition.node)
-            code[:, number] += ~goes_left(forest, condition.tree, at, words[:, condition.feature], missing)
+            x = words[:, condition.feature]
+            absent = takes_missing[condition.feature] & (x == missing_word[condition.feature])
+            code[:, number] += ~condition.sends_left(x, absent)
             column[place], cut[place] = number, rank + 1
     begins = np.concatenate([[0], np.cumsum([len(own) + 1 for own in columns])]).astype(np.int64)
-    return Outcomes(code, column, cut, begins, sum(condition.plain for condition in conditions))
+    return Outcomes(code, column, cut, begins, sum(_plain(forest, condition) for condition in conditions))
 
 
-def _comparator_cost(forest: Forest, condition: _Condition, unit: Prices) -> float:
+def _comparator_cost(forest: Forest, condition: Condition, unit: Prices) -> float:
     """What a comparator takes, of the bits that are left without the zeros at the threshold's end."""
     bits = word_bits(forest.features[condition.feature].number)
-    if condition.members is None:
-        whole = int(condition.threshold)
+    if isinstance(condition.test, Below):
+        whole = int(condition.test.threshold)
         bits -= (whole & -whole).bit_length() - 1 if whole else 0
     return unit.comparison(bits)
 

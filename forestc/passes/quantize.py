@@ -178,7 +178,7 @@ class Quantize:
         most = None if self.input_bits == "auto" else int(self.input_bits)
         missing, formats = [], []
         for index, feature in enumerate(forest.features):
-            t, values = forest.thresholds_of(index), ranges.of(feature)
+            t, values = forest.conditions.thresholds(index), ranges.of(feature)
             takes = feature.missing if self.missing == "always" else values.takes_missing(feature)
             missing.append(takes and self.missing != "never")
             if feature.name in asked:

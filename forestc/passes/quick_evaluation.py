@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.walk import WalkedTrees, leaves_reached
+from forestc.forest.conditions import NO_SET
 from forestc.forest.evaluate import Evaluation, add_tree, evaluate_words, judged, missing_words, start_scores
-from forestc.forest.ir import NO_SET, Forest
+from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category
 
 FEW = 300_000  # rows times trees that the evaluator goes through in the time that code takes to compile

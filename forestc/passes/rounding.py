@@ -7,7 +7,6 @@ link, each part's probability becomes a curve, a step function of its integer sc
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -17,9 +16,9 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.builder import changed, changed_tree
+from forestc.forest.conditions import NO_SET, Member, OneOf, Within, toggled, tree_arrays
 from forestc.forest.evaluate import link_values
-from forestc.forest.ir import NO_SET, Aggregate, Combine, Decision, Forest, Link, Member, Part, Tree
-from forestc.forest.numbers import Category
+from forestc.forest.ir import Aggregate, Combine, Decision, Forest, Link, Part, Tree
 from forestc.passes.exact_leaves import leaf_grid, score_error
 from forestc.passes.formats import Format
 
@@ -122,37 +121,29 @@ def with_words(forest: Forest, formats: list[Format], missing: list[bool]) -> Fo
         replace(feature, number=form.number, missing=absent)
         for feature, form, absent in zip(forest.features, formats, missing, strict=True)
     )
+    table = forest.conditions
+    threshold = np.zeros(len(table), dtype=np.int64)
+    sets: dict[int, tuple[Member, ...]] = {}
+    for index, form in enumerate(formats):
+        own, old = table.of(index), table.thresholds(index)
+        plain = own[table.set_number[own] == NO_SET]
+        threshold[plain] = form.words[np.searchsorted(old, table.threshold[plain])]
+        for place in np.setdiff1d(own, plain).tolist():
+            match table.test(place):
+                case OneOf(codes):
+                    sets[place] = codes
+                case Within(cuts):
+                    sets[place] = toggled(form.words[np.searchsorted(old, cuts)].tolist())
     takes = np.array([*missing, False])
-    old = [forest.thresholds_of(index) for index in range(len(features))]
-    trees = []
-    for tree in forest.trees:
-        words = np.zeros(tree.size, dtype=np.int64)
-        for index in np.unique(tree.feature[tree.inner]).tolist():
-            here = (tree.feature == index) & (tree.set_index == NO_SET)
-            words[here] = formats[index].words[np.searchsorted(old[index], tree.threshold[here])]
-        places: dict[tuple[int, int], int] = {}  # of a set and a feature: two features may share one set
-        sets: list[tuple[Member, ...]] = []
-        set_index = np.full(tree.size, NO_SET, dtype=np.int32)
-        for node in np.flatnonzero(tree.set_index != NO_SET).tolist():
-            chosen, index = int(tree.set_index[node]), int(tree.feature[node])
-            if (chosen, index) not in places:
-                members = tree.sets[chosen]
-                if not isinstance(features[index].number, Category):
-                    cuts = formats[index].words[np.searchsorted(old[index], members)]
-                    members = tuple(word for word, times in sorted(Counter(cuts.tolist()).items()) if times % 2)
-                places[chosen, index] = len(sets)
-                sets.append(members)
-            set_index[node] = places[chosen, index]
-        trees.append(
-            changed_tree(
-                tree,
-                threshold=words,
-                sets=tuple(sets),
-                set_index=set_index,
-                missing_left=tree.missing_left & takes[tree.feature],
-                values=np.zeros(tree.values.shape, dtype=np.int64),
-            )
+    trees = [
+        changed_tree(
+            tree,
+            **tree_arrays(places, threshold, sets),
+            missing_left=tree.missing_left & takes[tree.feature],
+            values=np.zeros(tree.values.shape, dtype=np.int64),
         )
+        for tree, places in zip(forest.trees, table.places, strict=True)
+    ]
     return replace(
         forest,
         features=features,

@@ -212,7 +212,7 @@ class ShareThresholds:
         each(measure, len(forest.features))
         conditions, bits, inputs = figures.sum(axis=1).tolist()
         if any(tree.sets for tree in forest.trees):
-            conditions = [forest.distinct_conditions(), result.distinct_conditions()]
+            conditions = [len(forest.conditions.comparators), len(result.conditions.comparators)]
         names = [feature.name for feature in forest.features]
         return {
             "distinct_conditions": conditions,

@@ -6,13 +6,15 @@ and features no condition reads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from forestc.forest.builder import changed, make_tree
-from forestc.forest.ir import LEAF, NO_SET, Forest, Tree
+from forestc.forest.conditions import Below, Condition, OneOf, Within
+from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, Float, word_range
 from forestc.forest.rows import Rows
 from forestc.passes.base import PassResult
@@ -29,7 +31,8 @@ class Simplify:
 
     def run(self, forest: Forest, rows: Rows | None) -> PassResult:
         """Exact. Time O(nodes * features on a path)."""
-        trees = [_simplified(forest, tree, index) for index, tree in enumerate(forest.trees)]
+        conditions = list(forest.conditions)
+        trees = [_simplified(forest, conditions, index) for index in range(len(forest.trees))]
         used = sorted({int(f) for tree in trees for f in np.unique(tree.feature[tree.inner])})
         place = np.full(len(forest.features) + 1, LEAF, dtype=np.int32)
         place[used] = np.arange(len(used))
@@ -66,25 +69,24 @@ def _nothing_known(forest: Forest, feature: int) -> _Known:
     return _Known(span.low, span.high + 1, codes, f.missing)
 
 
-def _split(
-    known: _Known, members: tuple[Any, ...] | None, category: bool, threshold: Any, missing_left: bool
-) -> tuple[_Known | None, _Known | None]:
+def _split(known: _Known, condition: Condition) -> tuple[_Known | None, _Known | None]:
     """What is known on the left and on the right; None where nothing can go."""
     sides = []
     for left in (True, False):
-        missing = known.missing and missing_left == left
-        if members is not None and not category:
-            low, high, some = _reach(known, members, left)
-            side = replace(known, low=low, high=high, missing=missing)
-        elif members is not None:
-            codes = known.codes.intersection(members) if left else known.codes.difference(members)
-            side, some = replace(known, codes=codes, missing=missing), bool(codes)
-        else:
-            low = known.low if left else max(known.low, threshold)
-            high = min(known.high, threshold) if left else known.high
-            # x >= +inf holds for +inf alone, so a float's upper end stays open there
-            some = low < high or (not left and low == high == np.inf)
-            side = replace(known, low=low, high=high, missing=missing)
+        missing = known.missing and condition.missing_left == left
+        match condition.test:
+            case Within(cuts):
+                low, high, some = _reach(known, cuts, left)
+                side = replace(known, low=low, high=high, missing=missing)
+            case OneOf(members):
+                codes = known.codes.intersection(members) if left else known.codes.difference(members)
+                side, some = replace(known, codes=codes, missing=missing), bool(codes)
+            case Below(threshold):
+                low = known.low if left else max(known.low, threshold)
+                high = min(known.high, threshold) if left else known.high
+                # x >= +inf holds for +inf alone, so a float's upper end stays open there
+                some = low < high or (not left and low == high == np.inf)
+                side = replace(known, low=low, high=high, missing=missing)
         sides.append(side if some or missing else None)
     return sides[0], sides[1]
 
@@ -100,12 +102,11 @@ def _reach(known: _Known, cuts: tuple[Any, ...], left: bool) -> tuple[Any, Any, 
     return spans[0][0], spans[-1][1], True
 
 
-def _simplified(forest: Forest, tree: Tree, index: int) -> Tree:
-    """The tree without decided conditions and equal children."""
-    feature, threshold = tree.feature.tolist(), tree.threshold.tolist()
+def _simplified(forest: Forest, conditions: Sequence[Condition], index: int) -> Tree:
+    """The tree without decided conditions and equal children. conditions: the forest's."""
+    tree = forest.trees[index]
+    feature, asked = tree.feature.tolist(), forest.conditions.places[index].tolist()
     left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
-    missing_left, set_index = tree.missing_left.tolist(), tree.set_index.tolist()
-    categories = [isinstance(f.number, Category) for f in forest.features]
     start = {f: _nothing_known(forest, f) for f in set(feature) - {LEAF}}
     # Top down: where does each node's condition lead, given what is known on the way there?
     goes: dict[int, int] = {}  # a decided node -> the child that stands in for it
@@ -117,9 +118,7 @@ def _simplified(forest: Forest, tree: Tree, index: int) -> Tree:
         f = feature[node]
         if f == LEAF:
             continue
-        members = tree.sets[set_index[node]] if set_index[node] != NO_SET else None
-        seen = known.get(f, start[f])
-        to_left, to_right = _split(seen, members, categories[f], threshold[node], missing_left[node])
+        to_left, to_right = _split(known.get(f, start[f]), conditions[asked[node]])
         if to_left is None or to_right is None:
             goes[node] = left[node] if to_right is None else right[node]
             stack.append((goes[node], known))
@@ -140,15 +139,7 @@ def _simplified(forest: Forest, tree: Tree, index: int) -> Tree:
             same[node], stands[node] = same[left[node]], stands[left[node]]
             continue
         else:
-            members = tree.sets[set_index[node]] if set_index[node] != NO_SET else None
-            key = (
-                feature[node],
-                threshold[node],
-                members,
-                missing_left[node],
-                same[left[node]],
-                same[right[node]],
-            )
+            key = asked[node], same[left[node]], same[right[node]]
         same[node], stands[node] = numbers.setdefault(key, len(numbers)), node
     if len(order) == tree.size and all(stands[node] == node for node in order):
         return tree

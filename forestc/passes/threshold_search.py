@@ -14,6 +14,7 @@ from forestc.algorithms.node_bounds import Columns, NodeBounds, reached
 from forestc.algorithms.point_removal import NodeValues, Removal, cheapest, removal, settled
 from forestc.errors import OptionError
 from forestc.forest.accuracy import answers_of, truth_of_batch
+from forestc.forest.conditions import NO_SET
 from forestc.forest.evaluate import add_tree, judged, start_scores
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.rows import Batch, Rows, reduce_rows
@@ -116,23 +117,15 @@ class Search:
         """Thresholds (nodes,) of at most so many comparators; None where nothing need be given up. Raises OptionError
         if there are more features (and sets of categories or intervals) than that."""
         # conditions that stay as they are: sets, and thresholds that are no numbers
-        endless = {
-            (int(tree.feature[node]), float(tree.threshold[node]))
-            for tree in self.task.forest.trees
-            for node in np.flatnonzero(np.isinf(tree.threshold)).tolist()
-        }
-        sets = endless | {
-            (int(tree.feature[node]), tree.sets[tree.set_index[node]])
-            for tree in self.task.forest.trees
-            if tree.sets
-            for node in np.flatnonzero(tree.set_index >= 0).tolist()
-        }
-        least = len(self.removal.points) - len(self.removal.order) + len(sets)
+        table = self.task.forest.conditions
+        compared = table.comparators
+        fixed = int(((table.set_number[compared] != NO_SET) | np.isinf(table.threshold[compared])).sum())
+        least = len(self.removal.points) - len(self.removal.order) + fixed
         if budget < least:
             raise OptionError(
                 f"share-thresholds: budget={budget}", do=f"the least is one a feature and set of values: {least}"
             )
-        count = budget - len(sets)
+        count = budget - fixed
         return self.thresholds(count) if count < len(self.removal.points) else None
 
     def fewest(self, tolerance: float) -> NDArray[np.float64]:

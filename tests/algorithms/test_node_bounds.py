@@ -11,8 +11,8 @@ from random_forests import random_forest, troublesome_rows
 from forestc.algorithms import node_bounds
 from forestc.algorithms.node_bounds import BoundsUpdate, reached
 from forestc.algorithms.node_tails import Tails
+from forestc.forest.conditions import NO_SET
 from forestc.forest.evaluate import encode, evaluate
-from forestc.forest.ir import NO_SET
 from forestc.forest.rows import ArrayRows, Batch, reduce_rows
 from forestc.passes.observation import Observe, flat_trees
 from forestc.passes.path_change import widened

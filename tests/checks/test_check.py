@@ -60,7 +60,7 @@ def test_everything_agrees(folder, need_tool):
         assert engine.tool
     assert result.vectors["rows"] == 569
     assert result.vectors["random"] == 1000
-    conditions = forestc.open_design(folder).forest.distinct_conditions()
+    conditions = len(forestc.open_design(folder).forest.conditions.comparators)
     assert result.vectors["boundary"] >= 3 * conditions
     assert result.agreement.agreement > 0.95
     json.dumps(result.figures)

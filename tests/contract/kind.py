@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.forest.ir import LEAF, NO_SET, Forest
+from forestc.forest.conditions import NO_SET
+from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import Category, Float
 
 Rows = NDArray[Any]
@@ -81,7 +82,7 @@ def hard_rows(forest: Forest, trained: Trained, count: int, seed: int = 0) -> Ro
 
 
 def _thresholds(forest: Forest, index: int) -> NDArray[np.float64]:
-    found = forest.thresholds_of(index).astype(np.float64)
+    found = forest.conditions.thresholds(index).astype(np.float64)
     return found[np.isfinite(found)]
 
 

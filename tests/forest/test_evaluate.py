@@ -51,7 +51,7 @@ def test_boundary_inputs_ask_every_reachable_condition_on_its_threshold(seed, qu
     base = encode(forest, troublesome_rows(forest, seed, 20))
     inputs = np.concatenate([*boundary_inputs(forest, base), base[:0]])
     for index, feature in enumerate(forest.features):
-        thresholds = forest.thresholds_of(index)
+        thresholds = forest.conditions.thresholds(index)
         if not len(thresholds):
             continue
         span = word_range(feature.number, feature.missing) if quantised else None

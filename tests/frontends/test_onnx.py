@@ -264,7 +264,7 @@ def test_steps_before_the_trees_become_conditions(nodes, constants):
     rows = random_rows(np.random.default_rng(3), 400, 3)
     forest = load(source)
     for feature in range(len(forest.features)):
-        for cut in forest.thresholds_of(feature)[:4]:
+        for cut in forest.conditions.thresholds(feature)[:4]:
             if np.isfinite(cut):
                 own = rows[: len(rows) // 2, forest.features[feature].column]
                 near = [cut, np.nextafter(np.float32(cut), np.float32(np.inf)), np.nextafter(np.float32(cut), -np.inf)]

@@ -184,7 +184,7 @@ def test_steps_before_the_trees(seed, steps, double, modes):
     dtype = np.float64 if double else np.float32
     rows = random_rows(random, 300, 3, dtype)
     for index, feature in enumerate(forest.features):
-        cuts = forest.thresholds_of(index)
+        cuts = forest.conditions.thresholds(index)
         cuts = cuts[np.isfinite(cuts)].astype(dtype)
         if len(cuts):
             chosen = random.choice(cuts, len(rows))

@@ -38,7 +38,7 @@ def test_no_row_s_path_changes(seed, prefer):
     result = ShareThresholds(prefer=prefer).run(forest, ArrayRows(rows))
     assert result.guarantee == "exact-on-data"
     assert np.array_equal(evaluate(forest, rows).leaves, evaluate(result.forest, rows).leaves)
-    assert result.forest.distinct_conditions() <= forest.distinct_conditions()
+    assert len(result.forest.conditions.comparators) <= len(forest.conditions.comparators)
 
 
 @pytest.mark.parametrize("kind", ["forest-binary", "xgboost-multi", "boosting-regression", "forest-missing"])
@@ -55,7 +55,7 @@ def test_conditions_are_shared(kind):
     task = Observe.of(forest)
     for feature, here in zip(forest.features, task.plain, strict=True):
         assert fewer.report["exceptions_by_feature"].get(feature.name, 0) <= int(0.1 * len(here))
-    assert result.forest.distinct_conditions() == after and forest.distinct_conditions() == before
+    assert len(result.forest.conditions.comparators) == after and len(forest.conditions.comparators) == before
 
 
 def test_it_runs_in_the_pipeline(tmp_path):
@@ -189,7 +189,7 @@ def test_clusters_of_thresholds():
     model, X, _ = trained("forest-binary")
     forest = load(model)
     result = ShareThresholds(kmeans=3, tolerance=1.0).run(forest, Judged(ArrayRows(X), ArrayRows(X)))
-    assert max(len(result.forest.thresholds_of(index)) for index in range(len(forest.features))) == 3
+    assert max(len(result.forest.conditions.thresholds(index)) for index in range(len(forest.features))) == 3
     assert result.report["exceptions"] > 0
     task = Observe.of(forest)
     new = np.concatenate([tree.threshold for tree in result.forest.trees])

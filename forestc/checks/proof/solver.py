@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias, assert_never
 
 from forestc.errors import MissingToolError
-from forestc.forest.ir import LEAF, NO_SET, Decision, Forest, Tree
+from forestc.forest.conditions import NO_SET
+from forestc.forest.ir import LEAF, Decision, Forest, Tree
 from forestc.forest.numbers import Category, word_range
 from forestc.netlist.ir import (
     Add,

@@ -18,7 +18,8 @@ from forestc.checks.proof.solver import Counterexample, Solver, Term
 from forestc.checks.vectors import expected, random_words
 from forestc.errors import InternalError
 from forestc.forest.boundary import boundary_inputs
-from forestc.forest.ir import LEAF, NO_SET, Forest, Part
+from forestc.forest.conditions import NO_SET
+from forestc.forest.ir import LEAF, Forest, Part
 from forestc.forest.numbers import word_range
 from forestc.lowering.trees import LABEL, SCORE
 from forestc.netlist.ir import Input, InSet, Less, Netlist, Register, WordType, reads

@@ -1,0 +1,264 @@
+"""Conditions as values: what a node asks of a row, the algebra of cuts, and the table of a forest's distinct ones.
+
+A condition holds for a row or does not; where it holds the row goes left. It asks one of three things:
+
+| test   | holds for x where                                                             |
+|--------|-------------------------------------------------------------------------------|
+| Below  | x < threshold                                                                 |
+| Within | an odd number of the cuts is <= x: x in [c0, c1) or [c2, c3) ...              |
+| OneOf  | the category's code is one of the codes (`count` stands for all unseen codes) |
+
+Below is the cuts (-inf, threshold) spelt shorter. A missing value is asked nothing: it goes where `missing_left` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.numbers import Category
+
+if TYPE_CHECKING:
+    from forestc.forest.ir import Forest, Tree
+
+Member: TypeAlias = int | float
+Span: TypeAlias = tuple[Member, Member]
+NO_SET = -1
+INFINITY = float("inf")
+
+
+def toggled(cuts: Iterable[Member]) -> tuple[Member, ...]:
+    """Cuts in any order as few as can be, ascending: a pair of equal cuts does nothing.
+
+    Joined cuts of two conditions hold where exactly one of the two does; with a cut at -infinity joined to them,
+    where the condition does not."""
+    odd: dict[Member, None] = {}
+    for cut in cuts:
+        if cut in odd:
+            del odd[cut]
+        else:
+            odd[cut] = None
+    return tuple(sorted(odd))
+
+
+def complement(cuts: Iterable[Member]) -> tuple[Member, ...]:
+    """The cuts that hold where these do not."""
+    return toggled((*cuts, -INFINITY))
+
+
+def within(x: NDArray[Any], cuts: Sequence[Member]) -> NDArray[np.bool_]:
+    """For each x whether an odd number of the ascending cuts is <= x."""
+    return np.asarray(np.searchsorted(np.array(cuts, dtype=x.dtype), x, side="right") & 1 == 1)
+
+
+@dataclass(frozen=True)
+class Below:
+    """x < threshold."""
+
+    threshold: Member
+
+    @property
+    def cuts(self) -> tuple[Member, ...]:
+        """The same as cuts."""
+        return (-INFINITY, self.threshold)
+
+    def holds(self, x: NDArray[Any]) -> NDArray[np.bool_]:
+        """For each x, none of them missing."""
+        return np.asarray(x < self.threshold)
+
+
+@dataclass(frozen=True)
+class Within:
+    """An odd number of the cuts, which ascend, is <= x; after an odd number of cuts the last span is open."""
+
+    cuts: tuple[Member, ...]
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Where it holds, as half-open spans [low, high), ascending."""
+        return tuple(zip(self.cuts[::2], (*self.cuts[1::2], INFINITY), strict=False))
+
+    def holds(self, x: NDArray[Any]) -> NDArray[np.bool_]:
+        """For each x, none of them missing."""
+        return within(x, self.cuts)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """The category's code is one of these, which ascend."""
+
+    codes: tuple[int, ...]
+
+    def holds(self, x: NDArray[Any]) -> NDArray[np.bool_]:
+        """For each code, none of them missing."""
+        return np.isin(x, self.codes)
+
+
+Test: TypeAlias = Below | Within | OneOf
+
+
+def members_of(test: Within | OneOf) -> tuple[Member, ...]:
+    """The cuts or codes of a set, as `Tree.sets` has them."""
+    return test.cuts if isinstance(test, Within) else test.codes
+
+
+def asked_of_cuts(cuts: Iterable[Member]) -> Below | Within:
+    """The shortest test that holds where an odd number of the cuts, in any order, is <= x."""
+    found = toggled(cuts)
+    return Below(found[1]) if len(found) == 2 and found[0] == -INFINITY else Within(found)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a node asks. feature: index into Forest.features. missing_left: where a missing value goes."""
+
+    feature: int
+    test: Test
+    missing_left: bool = False
+
+    def sends_left(self, x: NDArray[Any], absent: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """For each x of the feature, `absent` where it is missing."""
+        return np.where(absent, self.missing_left, self.test.holds(x))
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionTable:
+    """The distinct conditions of a forest, ordered by feature, thresholds before sets, both ascending.
+
+    The arrays have one entry a condition: threshold is 0 where a set decides; set_number is NO_SET where the threshold
+    does, else an index into sets. places: for each tree (nodes,) each node's condition, -1 at a leaf.
+    """
+
+    feature: NDArray[np.int32]
+    threshold: NDArray[Any]
+    set_number: NDArray[np.int32]
+    sets: tuple[tuple[Member, ...], ...]
+    missing_left: NDArray[np.bool_]
+    categorical: NDArray[np.bool_]
+    places: tuple[NDArray[np.int32], ...]
+
+    def __repr__(self) -> str:
+        return f"<ConditionTable: {len(self):,} conditions>"
+
+    def __len__(self) -> int:
+        return len(self.feature)
+
+    def __iter__(self) -> Iterator[Condition]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, place: int) -> Condition:
+        return Condition(int(self.feature[place]), self.test(place), bool(self.missing_left[place]))
+
+    def test(self, place: int) -> Test:
+        """What the condition asks of a value that is not missing."""
+        if self.set_number[place] == NO_SET:
+            return Below(self.threshold[place].item())
+        members = self.sets[self.set_number[place]]
+        return OneOf(tuple(map(int, members))) if self.categorical[place] else Within(members)
+
+    @property
+    def by_set(self) -> NDArray[np.int64]:
+        """The conditions that a set decides."""
+        return np.flatnonzero(self.set_number != NO_SET)
+
+    @cached_property
+    def comparators(self) -> NDArray[np.int64]:
+        """One condition for each distinct pair of feature and test: where missing values go is not compared."""
+        same = np.zeros(len(self), dtype=bool)
+        for name in ("feature", "threshold", "set_number"):
+            column = getattr(self, name)
+            changes = column[1:] != column[:-1]
+            same[1:] = ~changes if name == "feature" else same[1:] & ~changes
+        return np.flatnonzero(~same)
+
+    def of(self, feature: int) -> NDArray[np.int64]:
+        """The conditions on one feature."""
+        return np.arange(*np.searchsorted(self.feature, [feature, feature + 1]))
+
+    def thresholds(self, feature: int) -> NDArray[Any]:
+        """Distinct thresholds and cuts on a feature, ascending; none on a category."""
+        own = self.of(feature)
+        if not len(own) or self.categorical[own[0]]:
+            return np.zeros(0, dtype=self.threshold.dtype)
+        chosen = self.set_number[own]
+        cuts = [np.array(self.sets[each], dtype=self.threshold.dtype) for each in set(chosen.tolist()) - {NO_SET}]
+        return np.unique(np.concatenate([self.threshold[own[chosen == NO_SET]], *cuts]))
+
+
+def table_of(forest: Forest) -> ConditionTable:
+    """The distinct conditions of a forest. Time O(nodes * log(nodes)), in whole arrays but for sets."""
+    inner = [tree.inner for tree in forest.trees]
+    dtype = np.int64 if forest.quantised else np.float64
+
+    def joined(name: str, kind: Any) -> NDArray[Any]:
+        arrays = [getattr(tree, name)[own] for tree, own in zip(forest.trees, inner, strict=True)]
+        return np.concatenate([np.zeros(0, dtype=kind), *arrays]).astype(kind, copy=False)
+
+    feature, threshold = joined("feature", np.int32), joined("threshold", dtype)
+    missing_left = joined("missing_left", np.bool_)
+    sets, set_number = _distinct_sets(forest.trees, inner)
+    threshold = np.where(set_number == NO_SET, threshold, 0) + dtype(0)  # both zeros are one threshold
+    keys = [missing_left, threshold, set_number, feature]  # the last is the first to sort by
+    order = np.lexsort([key for key in keys if len(key) and (key != key[0]).any()] or [feature])
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = np.logical_or.reduce([key[order[1:]] != key[order[:-1]] for key in keys]) if len(order) > 1 else True
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.cumsum(new) - 1
+    chosen = order[new]
+    categories = np.array([isinstance(each.number, Category) for each in forest.features] + [False])
+    ends = np.cumsum([0, *map(len, inner)])
+    places = []
+    for tree, own, start, stop in zip(forest.trees, inner, ends[:-1], ends[1:], strict=True):
+        here = np.full(tree.size, -1, dtype=np.int32)
+        here[own] = place[start:stop]
+        places.append(here)
+    return ConditionTable(
+        feature[chosen],
+        threshold[chosen],
+        set_number[chosen],
+        sets,
+        missing_left[chosen],
+        categories[feature[chosen]],
+        tuple(places),
+    )
+
+
+def _distinct_sets(
+    trees: Sequence[Tree], inner: Sequence[NDArray[np.int64]]
+) -> tuple[tuple[tuple[Member, ...], ...], NDArray[np.int32]]:
+    """The distinct sets that nodes use, ascending, and for all inner nodes the set's number."""
+    used = {
+        tree.sets[chosen]
+        for tree, own in zip(trees, inner, strict=True)
+        if tree.sets
+        for chosen in set(tree.set_index[own].tolist()) - {NO_SET}
+    }
+    sets = tuple(sorted(used))
+    number = {members: place for place, members in enumerate(sets)}
+    chosen = [np.zeros(0, dtype=np.int32)]
+    for tree, own in zip(trees, inner, strict=True):
+        # a set that no node uses has no number; NO_SET is the last entry
+        renamed = np.array([*(number.get(members, NO_SET) for members in tree.sets), NO_SET], dtype=np.int32)
+        chosen.append(renamed[tree.set_index[own]])
+    return sets, np.concatenate(chosen)
+
+
+def tree_arrays(
+    places: NDArray[np.int32], threshold: NDArray[Any], sets: Mapping[int, tuple[Member, ...]]
+) -> dict[str, Any]:
+    """What the nodes of a tree ask as its arrays `threshold`, `set_index` and `sets`.
+
+    places (nodes,): each node's condition, -1 at a leaf. threshold (conditions,): of every condition; sets: of those
+    that a set decides."""
+    own = sorted(set(places.tolist()) & sets.keys()) if sets else []
+    set_index = np.full(len(places), NO_SET, dtype=np.int32)
+    by_set = np.isin(places, own)
+    if own:
+        set_index[by_set] = np.searchsorted(own, places[by_set])
+    threshold = np.where(by_set, 0, np.append(threshold, 0)[places])
+    return {"threshold": threshold, "set_index": set_index, "sets": tuple(sets[place] for place in own)}
