@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import ModelError
-from forestc.forest.conditions import Member
+from forestc.forest.conditions import Member, complement, toggled
 from forestc.forest.ir import Label
 from forestc.forest.numbers import key_value, order_key
 
@@ -38,17 +38,30 @@ def labels_of(labels: Any) -> tuple[Label, ...]:
     return found
 
 
+def least_keys(
+    holds: Callable[[NDArray[np.int64]], NDArray[np.bool_]], low: NDArray[np.int64], high: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """For each of n rising predicates on the floats' order keys the least key between `low` and `high` (n,), both left
+    out, for which it holds; `high` where it holds for none. Time: as many calls as the widest span has bits."""
+    while (unsettled := low + 1 < high).any():
+        middle = (low & high) + ((low ^ high) >> 1)  # the mean, without overflow
+        up = holds(middle)
+        high = np.where(unsettled & up, middle, high)
+        low = np.where(unsettled & ~up, middle, low)
+    return high
+
+
 def least_float(holds: Callable[[float], bool], bits: int) -> float:
     """The least float of so many bits for which a monotone predicate holds, found by bisection on the floats'
     own order; infinity where it holds for no finite one, -infinity where for all."""
-    low, high = (int(order_key(np.array([end]), bits)[0]) for end in (-np.inf, np.inf))
     if holds(-np.inf):
         return -np.inf
-    while high - low > 1:
-        middle = (low + high) // 2
-        value = float(key_value(np.array([middle], dtype=np.int64), bits)[0])
-        low, high = (low, middle) if holds(value) else (middle, high)
-    return float(key_value(np.array([high], dtype=np.int64), bits)[0])
+    low, high = (order_key(np.array([end]), bits) for end in (-np.inf, np.inf))
+
+    def holds_at(keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return np.array([holds(float(key_value(keys, bits)[0]))])
+
+    return float(key_value(least_keys(holds_at, low, high), bits)[0])
 
 
 def least_score(holds: Callable[[NDArray[np.float64]], NDArray[np.bool_]], where: str) -> float:
@@ -65,16 +78,11 @@ def least_score(holds: Callable[[NDArray[np.float64]], NDArray[np.bool_]], where
     return least
 
 
-def where_equal(values: NDArray[np.float64], inverted: bool = False, bits: int = 64) -> list[Member]:
+def where_equal(values: NDArray[np.float64], inverted: bool = False, bits: int = 64) -> tuple[Member, ...]:
     """The cuts of the set of these floats (of so many bits); inverted: of all other floats."""
-    cuts: dict[float, None] = {-np.inf: None} if inverted else {}
-    for value in np.unique(values).tolist():
-        for cut in (value, float(next_above(np.array([value]), bits)[0])):
-            if cut in cuts:  # a neighbour of the value before: one interval
-                del cuts[cut]
-            else:
-                cuts[cut] = None
-    return sorted(cuts)
+    points = np.unique(values)
+    cuts = toggled([*points.tolist(), *next_above(points, bits).tolist()])  # neighbours are one interval
+    return complement(cuts) if inverted else cuts
 
 
 def logf(x: float) -> float:

@@ -31,6 +31,7 @@ from forestc.forest.conditions import (
 )
 from forestc.forest.ir import LEAF, Feature, Forest
 from forestc.forest.numbers import FLOAT64, Category, key_value, order_key, round_to, to_words
+from forestc.frontends.exact import least_keys
 
 Function: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 WINDOW = 256  # floats to either side of a cut that are asked one by one
@@ -270,16 +271,11 @@ def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], 
 
     def reaches(keys: NDArray[np.int64], at: NDArray[np.float64]) -> NDArray[np.bool_]:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return round_to(function(key_value(keys, 64)), feature.raw) >= at
+            return round_to(function(key_value(np.clip(keys, lowest, highest), 64)), feature.raw) >= at
 
     lowest, highest = order_key(np.array([-np.finfo(np.float64).max, np.finfo(np.float64).max]), 64).tolist()
-    low, high = np.full(len(cuts), lowest - 1), np.full(len(cuts), highest + 1)
-    while (low + 1 < high).any():  # low does not reach its cut, high does
-        middle = np.clip((low >> 1) + (high >> 1) + (low & high & 1), lowest, highest)
-        up = reaches(middle, cuts)
-        open_ = low + 1 < high
-        high = np.where(open_ & up, middle, high)
-        low = np.where(open_ & ~up, middle, low)
+    ends = np.full(len(cuts), lowest - 1), np.full(len(cuts), highest + 1)
+    high = least_keys(lambda keys: reaches(keys, cuts), *ends)
     return _flips(reaches, high, cuts, WINDOW, lowest, highest, where)
 
 
@@ -304,7 +300,7 @@ def _flips(
     steps = np.arange(-window, window)
     keys = high[:, np.newaxis] + steps
     inside = (keys >= lowest) & (keys <= highest)
-    asked = reaches(np.clip(keys, lowest, highest).ravel(), np.repeat(cuts, len(steps))).reshape(keys.shape)
+    asked = reaches(keys.ravel(), np.repeat(cuts, len(steps))).reshape(keys.shape)
     asked = np.where(inside, asked, steps >= 0)
     odd = asked != (steps >= 0)
     wider = odd[:, : window // 2].any(axis=1) | odd[:, -window // 2 :].any(axis=1)

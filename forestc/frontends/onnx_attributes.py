@@ -29,7 +29,6 @@ TENSOR_TYPES: dict[int, tuple[Any, str]] = {
     11: (np.float64, "double_data"),
 }
 TEXT_TENSOR = 8
-_FEW = 1000  # of a list's numbers, that need no haste
 # AttributeProto.AttributeType
 _FLOAT, _INT, _STRING, _TENSOR, _FLOATS, _INTS, _STRINGS = 1, 2, 3, 4, 6, 7, 8
 
@@ -65,47 +64,6 @@ def tensor_array(tensor: Any, fail: Callable[[str], ModelError]) -> Array:
     if len(array) != math.prod(shape):
         raise fail(f"has the shape {shape} and {len(array)} numbers")
     return array.reshape(shape)
-
-
-def numbers_of(attribute: Any, name: str) -> Array:
-    """The repeated field `ints` (as int64) or `floats` (as float32) of an AttributeProto.
-
-    Protobuf hands out long lists a Python object at a time. Its own bytes of the field are a tag and a number in
-    turn, and those are decoded whole: three times as fast. The attribute's name is one of the few that are known.
-    """
-    numbers = getattr(attribute, name)
-    count = len(numbers)
-    dtype: Any = np.int64 if name == "ints" else np.float32
-    wanted = 8 << 3 if name == "ints" else 7 << 3 | 5  # the field's number and how it is written
-    if count < _FEW:
-        return np.fromiter(numbers, dtype, count)
-    if {field.name for field, _ in attribute.ListFields()} == {"name", name, "type"}:
-        data = attribute.SerializeToString()[2 + len(attribute.name) :]  # the name comes first, the type last
-    else:
-        alone = type(attribute)()
-        alone.CopyFrom(attribute)
-        for field, _ in alone.ListFields():
-            if field.name != name:
-                alone.ClearField(field.name)
-        data = alone.SerializeToString()
-    if name == "floats":
-        pairs = np.frombuffer(data, dtype=[("tag", "u1"), ("number", "<f4")], count=min(count, len(data) // 5))
-        if (pairs["tag"] == wanted).sum() == count:
-            return pairs["number"].astype(np.float32)
-        return np.fromiter(numbers, dtype, count)
-    octets = np.frombuffer(data, dtype=np.uint8)
-    last = np.flatnonzero(octets < 0x80)[: 2 * count]  # the bytes that end a tag or a number
-    tag, end = last[::2], last[1::2]
-    if len(end) != count or (octets[tag] != wanted).any():  # protobuf writes them some other way one day
-        return np.fromiter(numbers, dtype, count)
-    length = end - tag
-    found = (octets[tag + 1] & 0x7F).astype(np.int64)
-    longer, place = np.flatnonzero(length > 1), 1
-    while len(longer):
-        found[longer] |= (octets[tag[longer] + 1 + place] & 0x7F).astype(np.int64) << (7 * place)
-        place += 1
-        longer = longer[length[longer] > place]
-    return found
 
 
 def _text(data: bytes, fail: Callable[[str], ModelError]) -> str:
@@ -146,12 +104,14 @@ class Attributes:
     def ints(self, name: str) -> NDArray[np.int64]:
         """A list of whole numbers; empty where there is none."""
         attribute = self._get(name, _INTS, "a list of whole numbers")
-        return np.zeros(0, dtype=np.int64) if attribute is None else numbers_of(attribute, "ints")
+        numbers = () if attribute is None else attribute.ints
+        return np.fromiter(numbers, np.int64, len(numbers))
 
     def floats(self, name: str) -> NDArray[np.float32]:
         """A list of float32 numbers; empty where there is none."""
         attribute = self._get(name, _FLOATS, "a list of numbers")
-        return np.zeros(0, dtype=np.float32) if attribute is None else numbers_of(attribute, "floats")
+        numbers = () if attribute is None else attribute.floats
+        return np.fromiter(numbers, np.float32, len(numbers))
 
     def strings(self, name: str) -> Sequence[bytes]:
         """A list of texts; empty where there is none."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import Feature
 from forestc.forest.numbers import FLOAT32, FLOAT64, key_value, order_key
-from forestc.frontends.exact import next_above
+from forestc.frontends.exact import least_keys, next_above
 
 Array: TypeAlias = NDArray[Any]
 Floats: TypeAlias = NDArray[np.float64]
@@ -231,11 +231,7 @@ def _least_where(holds: Callable[[Ints], Bools], count: int, bits: int) -> Float
     lowest, highest = order_key(np.array([-np.inf, np.inf]), bits).tolist()
     low, high = np.full(count, lowest, dtype=np.int64), np.full(count, highest, dtype=np.int64)
     always, never = holds(low), ~holds(high)
-    for _ in range(bits):
-        middle = (low & high) + ((low ^ high) >> 1)
-        up = holds(middle)
-        low, high = np.where(up, low, middle), np.where(up, middle, high)
-    return np.where(never, np.nan, np.where(always, -np.inf, key_value(high, bits)))
+    return np.where(never, np.nan, np.where(always, -np.inf, key_value(least_keys(holds, low, high), bits)))
 
 
 def _before_replacing(conditions: Conditions, steps: Sequence[Replace], own: Ints) -> Conditions:

@@ -7,6 +7,7 @@ goes where a missing value goes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,7 @@ def _tree(
     feature = np.where(is_leaf, LEAF, sources[np.where(is_leaf, 0, feature)])
     missing_left = nodes["missing_go_to_left"] != 0
     set_index = np.full(len(nodes), NO_SET)
-    sets: list[list[Member]] = []
+    sets: list[Sequence[Member]] = []
     bitsets = np.asarray(predictor.raw_left_cat_bitsets)
     for node in np.flatnonzero(~is_leaf & (nodes["is_categorical"] != 0)).tolist():
         column = int(feature[node])
@@ -131,7 +132,7 @@ def _tree(
     )
 
 
-def _members(known: NDArray[Any], codes: list[int], unknown_left: bool) -> list[Member]:
+def _members(known: NDArray[Any], codes: list[int], unknown_left: bool) -> Sequence[Member]:
     """The set that goes left: of text its codes, of numbers cuts around the values themselves."""
     if known.dtype.kind not in "iufb":
         return [*codes, len(known)] if unknown_left else list(codes)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -242,7 +243,7 @@ def _tree(
     swapped = ~by_category & np.isin(compare, (_GT, _GE))  # x > t is not x < t', with the sides exchanged
     missing_left = (arrays["default_left"] != 0) ^ swapped
     set_index = np.full(len(left), NO_SET)
-    sets: list[list[Member]] = []
+    sets: list[Sequence[Member]] = []
     for node in np.flatnonzero(~is_leaf & (by_category | (compare == _EQ))).tolist():
         set_index[node] = len(sets)
         if not by_category[node]:

@@ -453,18 +453,3 @@ def test_leaves_of_many_outputs_are_bounded():
         change(source, name, list(items))
     change(source, "n_targets", n)
     refused(source, "its leaves have more than 67108864 values together")
-
-
-@pytest.mark.parametrize("length", [999, 1000, 5000])
-def test_long_lists_are_decoded_as_short_ones(length):
-    from forestc.frontends.onnx_attributes import numbers_of
-
-    source = np.random.default_rng(length)
-    ints = [*INTERESTING, *source.integers(-(2**63), 2**63 - 1, length - len(INTERESTING)).tolist()]
-    floats = [*NUMBERS, *source.normal(size=length - len(NUMBERS)).tolist()]
-    for items, name, dtype in ((ints, "ints", np.int64), (floats, "floats", np.float32)):
-        attribute = helper.make_attribute("values", items)
-        told = np.array(items, dtype=dtype)
-        assert np.array_equal(numbers_of(attribute, name), told, equal_nan=True)
-        attribute.doc_string = "in the way"
-        assert np.array_equal(numbers_of(attribute, name), told, equal_nan=True)
