@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.dyadic_points import narrow_points
+from forestc.algorithms.dyadic_points import FEW, narrow_points
 from forestc.algorithms.interval_stabbing import stab, stab_most, take
 from forestc.algorithms.kmeans_line import kmeans_line
 from forestc.algorithms.node_bounds import NodeBounds
@@ -151,13 +151,14 @@ class ShareThresholds:
             thresholds = task.trees.threshold if found is None else found
         else:
             thresholds = task.trees.threshold.copy()
+            few = forest.n_nodes <= FEW
 
             def share(index: int) -> None:
                 here = finite_nodes(task, index)
                 if not len(here):
                     return
                 narrow = forest.features[index].number == FLOAT32
-                thresholds[here] = self._shared(bounds.low[here], bounds.high[here], thresholds[here], narrow)
+                thresholds[here] = self._shared(bounds.low[here], bounds.high[here], thresholds[here], narrow, few)
 
             each(share, len(forest.features))
         result = with_thresholds(forest, thresholds)
@@ -168,19 +169,19 @@ class ShareThresholds:
         return PassResult(result, (promise,), report)
 
     def _shared(
-        self, low: NDArray[np.float64], high: NDArray[np.float64], own: NDArray[np.float64], narrow: bool
+        self, low: NDArray[np.float64], high: NDArray[np.float64], own: NDArray[np.float64], narrow: bool, few: bool
     ) -> NDArray[np.float64]:
-        """New thresholds of one feature's nodes."""
+        """New thresholds of one feature's nodes. few: see `place`."""
         if self.kmeans:
             centres, cluster = kmeans_line(own, self.kmeans)
             return np.asarray((centres.astype(np.float32).astype(np.float64) if narrow else centres)[cluster])
         allowed = int(self.exceptions * len(own)) if self.exceptions < 1 else int(self.exceptions)
         few_bits = self.prefer == "few-bits"
         if not allowed:
-            points, taken = place(low, high, own, few_bits, narrow)
+            points, taken = place(low, high, own, few_bits, narrow, few)
             return points[taken]
         kept = ~stab_most(low, high, allowed).missed
-        points, _ = place(low[kept], high[kept], own[kept], few_bits, narrow)
+        points, _ = place(low[kept], high[kept], own[kept], few_bits, narrow, few)
         return points[take(low, high, points).point]
 
     def _search(self, task: Observe, bounds: NodeBounds, rows: Rows, judge: Judge) -> Search:
@@ -254,14 +255,20 @@ def with_thresholds(forest: Forest, thresholds: NDArray[np.float64]) -> Forest:
 
 
 def place(
-    low: NDArray[np.float64], high: NDArray[np.float64], own: NDArray[np.float64], few_bits: bool, narrow: bool
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    own: NDArray[np.float64],
+    few_bits: bool,
+    narrow: bool,
+    few: bool = False,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The fewest thresholds, ascending, that lie in all of a feature's intervals (low, high]: floats of its own type.
     And which each takes.
 
     own: (p,) the nodes' present thresholds, for where rows say nothing. narrow: the feature is a float32.
+    few: there are so few nodes in all that compiling takes longer.
     """
-    found = narrow_points(low, high) if few_bits else None
+    found = narrow_points(low, high, plainly=few) if few_bits else None
     stabbed = None if found is None else take(low, high, found[0])
     if found is not None and stabbed is not None and not stabbed.missed.any():
         points = found[0]
