@@ -217,7 +217,8 @@ def manifest_page() -> str:
                 place = f"`{name}`" if told is whole else f"{title}.`{name}`".replace("`.`", ".")
                 waiting.append((place, inner))
             missing = "" if name in told["required"] else " (may be absent)"
-            rows.append((_code(name), kind + missing, _plain(field.get("description", inner and inner.get("description", "") or ""))))
+            meaning = field.get("description") or (inner or {}).get("description", "")
+            rows.append((_code(name), kind + missing, _plain(meaning)))
         parts += [f"## {title}", table(("field", "type", "meaning"), rows)]
     return "\n\n".join(parts) + "\n"
 
@@ -256,7 +257,8 @@ def benchmark_tables() -> dict[str, str]:
         result = json.loads(path.read_text(encoding="utf-8"))
         rows = [[_figure(value) for value in row.values()] for row in result["rows"]]
         head = [name.replace("_", " ") for name in result["rows"][0]]
-        more = {key: value for key, value in result.items() if key not in ("title", "rows", "command", "date", "machine")}
+        own = ("title", "rows", "command", "date", "machine")
+        more = {key: value for key, value in result.items() if key not in own}
         parts = [f"**{_plain(result['title'])}**", table(head, rows)]
         parts += [f"{key.replace('_', ' ')}: {_figure(value)}" for key, value in more.items()]
         if "command" in result:

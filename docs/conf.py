@@ -6,7 +6,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-import forestc
+import forestc  # noqa: E402
 
 project = "forestc"
 release = version = forestc.__version__

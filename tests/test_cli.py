@@ -98,7 +98,7 @@ def test_tables_for_people(run):
     assert status == 0 and "distinct conditions" in out
     status, out, _ = run("compile", "ill.json", "--rows", "rows.csv", "--label", "target", "-o", "tables")
     words = " ".join(out.replace("│", " ").split())
-    assert status == 0 and "comparators" in words and "exact" in words and "share" not in words
+    assert status == 0 and "comparators" in words and "exact" in words and "share-thres" in words
     status, out, _ = run("check", "tables", "--rows", "few.parquet", "--engines", "c")
     assert status == 0 and "differences" in out and "bit for bit" in out
 
@@ -146,9 +146,9 @@ def test_skops_model_of_the_examples(run):
             "add the target verilog",
         ),
         (
-            ["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "-p", "quantize{leaf_bits=1,tolerance=0}"],
+            ["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "-p", "quantize{leaf_bits=1,change=0}"],
             3,
-            "tolerance is",
+            "allowed are",
         ),
         (["compile", "ill.json", "--rows", "rows.csv"], 2, "/ '--out'; see forestc compile --help"),
         (["compile", "ill.json", "-o", "x", "--label", "y"], 2, "label is for rows, and there are none; give rows"),

@@ -16,12 +16,6 @@ LONGEST = 80
 _SPECIAL = re.compile(r"[\\`*_\[\]<>&|~$@:#]")  # what may open or close markup, or make a link of plain text
 _WEB = re.compile(r"(www)\.", re.IGNORECASE)
 
-_PROMISES = {
-    "exact": "same scores and decisions for every input",
-    "exact-on-data": "no decision of the given rows changes, or what stands in brackets does not",
-    "approximate": "a measured change",
-}
-
 
 def compile_report(
     source: Forest,
@@ -87,8 +81,8 @@ def compile_report(
 def _meaning(step: Step) -> str:
     """What a step's promise says. One that had no rows also tells of scores."""
     if "score_bound" not in step.report:
-        return _PROMISES[step.guarantee]
-    return _escaped(leaves_told(step)) + (", in the ranges" if "ranges" in step.keeps else "")
+        return _escaped(step.meaning)
+    return _escaped(leaves_told(step)) + (", in the ranges" if "ranges" in step.promise else "")
 
 
 def _accuracy(told: Mapping[str, Any]) -> list[str]:
@@ -118,6 +112,8 @@ def _accuracy(told: Mapping[str, Any]) -> list[str]:
 def _made(made: Mapping[str, Any]) -> list[str]:
     """How the folder was made: the command, options, versions, the model and the rows."""
     command = ["", f"    {visible(made['command'])}", ""] if made["command"] else [""]
+    level = made["level"]
+    named = [("level", _code(f"{level['level']}: {level['passes']}"))] if level else []
     options = [(_code(key), _option(value)) for key, value in made["options"].items() if value not in (None, False, [])]
     sources = [
         (what, _cell(told.get("file") or told.get("class") or _of_array(told)), told.get("sha256", ""))
@@ -131,7 +127,7 @@ def _made(made: Mapping[str, Any]) -> list[str]:
     return [
         "## how it was made",
         *command,
-        *_table(("option", "value"), options),
+        *_table(("option", "value"), [*named, *options]),
         "",
         *_table(("input", "what", "SHA-256"), sources),
         "",

@@ -1,7 +1,7 @@
 """The tutorials run: their blocks in order in one folder, and they print what the pages say they print.
 
-A block with a caption becomes a file of that name. `python` blocks of a page share their names, `sh` blocks are given to
-bash, and a `text` block right after either is what it prints; there `...` stands for anything, and blanks do not count.
+A block with a caption becomes a file of that name. `python` blocks of a page share their names, `sh` blocks are run by
+bash, and a `text` block right after either is what it prints: `...` stands for anything, and blanks do not count.
 """
 
 from __future__ import annotations
