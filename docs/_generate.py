@@ -21,6 +21,7 @@ from forestc.backends.manifest import schema
 from forestc.cli import app as command_line
 from forestc.passes import PASSES
 from forestc.passes.guide import pass_guide
+from forestc.passes.levels import levels_guide
 
 HERE = Path(__file__).parent
 GENERATED = HERE / "generated"
@@ -106,6 +107,15 @@ def passes_page() -> str:
         "In Python, `passes=` takes the same text. `forestc passes` prints this page in the terminal. "
         "[Promises](../explanation/promises.md) explains what is promised and how it is checked.",
     ]
+    levels = [
+        [_code(level["level"]), level["keeps"], _code(level["passes"]), _code(level["otherwise"])]
+        for level in levels_guide()
+    ]
+    parts += [
+        "## Levels",
+        "A level is a list of passes. Models that one of these passes does not take get the list in the last column.",
+        table(("level", "keeps", "passes", "for other models"), levels),
+    ]
     for name in PASSES:
         guide = pass_guide(PASSES, name)
         rows = [
@@ -172,7 +182,7 @@ def fields_of_docstring(app: Any, what: str, name: str, thing: Any, options: Any
     if not known:
         return
     names = "|".join(sorted(map(re.escape, known)))
-    start = re.compile(rf"(?:^|(?<=\. ))((?:{names})(?:, (?:{names}))*): ")
+    start = re.compile(rf"(?:^|(?<=[.;] ))((?:{names})(?:, (?:{names}))*): ")
     made: list[str] = []
     for paragraph in "\n".join(lines).split("\n\n"):
         text = paragraph if paragraph.startswith((" ", "|")) else " ".join(paragraph.split())
@@ -180,18 +190,19 @@ def fields_of_docstring(app: Any, what: str, name: str, thing: Any, options: Any
         if not entries:
             made += [text, ""]
             continue
-        last, raises = _raises(entries[-1])
-        entries[-1] = last
+        entries[-1], rest = _result(entries[-1])
         if before.strip():
             made += [before.strip(), ""]
-        made += [f":param {what}: {_sentence(told.strip())}" for what, told in zip(*[iter(entries)] * 2, strict=True)]
-        made += ["", *([raises, ""] if raises else [])]
+        for own, told in zip(entries[::2], entries[1::2], strict=True):
+            made.append(f"* {', '.join(f'`{each}`' for each in own.split(', '))}: {told.strip().rstrip(';')}")
+        made += ["", *([rest, ""] if rest else [])]
     lines[:] = made
 
 
-def _raises(text: str) -> tuple[str, str]:
-    before, found, after = text.partition(" Raises ")
-    return before, f"Raises {after}" if found else ""
+def _result(text: str) -> tuple[str, str]:
+    """What is said of the last parameter, and what follows of results and errors."""
+    found = re.search(r" (?=(?:Raises|Returns) )", text)
+    return (text, "") if found is None else (text[: found.start()], text[found.end() :])
 
 
 # The manifest
@@ -210,15 +221,16 @@ def manifest_page() -> str:
     waiting = [("The manifest", whole)]
     while waiting:
         title, told = waiting.pop(0)
-        rows = []
+        rows, below = [], []
         for name, field in told["properties"].items():
             kind, inner = _kind(whole, field)
             if inner is not None:
                 place = f"`{name}`" if told is whole else f"{title}.`{name}`".replace("`.`", ".")
-                waiting.append((place, inner))
+                below.append((place, inner))
             missing = "" if name in told["required"] else " (may be absent)"
             meaning = field.get("description") or (inner or {}).get("description", "")
             rows.append((_code(name), kind + missing, _plain(meaning)))
+        waiting[:0] = below
         parts += [f"## {title}", table(("field", "type", "meaning"), rows)]
     return "\n\n".join(parts) + "\n"
 
@@ -238,13 +250,17 @@ def _kind(whole: Mapping[str, Any], field: Mapping[str, Any]) -> tuple[str, Any]
     inner = field if "properties" in field else None
     if "items" in field and "array" in text:
         kind, inner = _kind(whole, field["items"])
-        text = text.replace("array", f"array of {kind}")
+        text = text.replace("array", f"array of {_several(kind)}")
     if isinstance(field.get("additionalProperties"), Mapping):
         kind, inner = _kind(whole, field["additionalProperties"])
-        text += f" of {kind}s" if kind != "SHA-256" else " of SHA-256"
+        text += f" of {_several(kind)}"
     if "enum" in field:
         text = ", ".join(_code("null" if one is None else str(one)) for one in field["enum"])
     return text, inner
+
+
+def _several(kind: str) -> str:
+    return re.sub(r"\b(string|number|boolean|integer|object|array)\b", r"\1s", kind)
 
 
 # The benchmarks

@@ -18,6 +18,7 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
 autodoc_typehints = "none"  # docstrings say what arguments are
 # Types of other libraries: no inventories are fetched to link to.
 nitpick_ignore_regex = [("py:.*", r"(?!forestc).*"), ("py:.*", r"forestc\.(predictor|estimators)\..*")]
