@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import resource
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -66,7 +67,7 @@ def _how() -> dict[str, str]:
             words.append(Path(word).name if Path(word).is_absolute() else word)
     today = datetime.datetime.now(datetime.UTC).date()
     return {
-        "command": " ".join(words),
+        "command": shlex.join(words),
         "date": today.isoformat(),
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
     }
