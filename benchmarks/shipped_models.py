@@ -1,8 +1,8 @@
 """The two models in examples/models at each level: size in logic and in C, and accuracy on test rows.
 
-LUTs are the estimate for an UltraScale+ before synthesis, latency 0. flash: bytes of the class of a row of words, text
-and constants, by `arm-none-eabi-gcc -mcpu=cortex-m4 -Os`. The test rows choose nothing; -O3 sets a fifth of the training
-rows aside. Half a minute.
+LUTs are the estimate for an UltraScale+ before synthesis, latency 0. flash: bytes of the function that takes words to a
+class, with its constants, by `arm-none-eabi-gcc -mcpu=cortex-m4 -Os`. The test rows choose nothing; -O3 sets a fifth of
+the training rows aside. About a minute.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from tools import arguments, show
 
 import forestc
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
-sys.path.insert(0, str(EXAMPLES))
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from demo import MODELS, split_breast_cancer, split_digits
 
 CASES = {"breast_cancer.json": split_breast_cancer, "digits.skops": split_digits}

@@ -23,6 +23,8 @@ autodoc_typehints = "none"  # docstrings say what arguments are
 # Types of other libraries: no inventories are fetched to link to.
 nitpick_ignore_regex = [("py:.*", r"(?!forestc).*"), ("py:.*", r"forestc\.(predictor|estimators)\..*")]
 
+smartquotes = False  # --option must stay two dashes
+
 html_theme = "furo"
 html_title = f"forestc {release}"
 html_copy_source = False
