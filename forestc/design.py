@@ -29,6 +29,7 @@ from forestc.forest.summary import html_figures
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, Witness, lower_with_witness
 from forestc.netlist.ir import Netlist, WordType
+from forestc.netlist.ports import Port
 from forestc.predictor import Predictor
 
 MANIFEST = "manifest.json"
@@ -153,7 +154,9 @@ class Design(Predictor):
     def _fields(self, key: str) -> list[Field]:
         """The fields of a port as the manifest tells them."""
         told = self.manifest[key]
-        return [Field(str(f["name"]), int(f["offset"]), WordType(int(f["bits"]), bool(f["signed"]))) for f in told]
+        return [
+            Field(Port(str(f["name"])), int(f["offset"]), WordType(int(f["bits"]), bool(f["signed"]))) for f in told
+        ]
 
     def path(self, role: str) -> Path:
         """The file of a role, such as verilog or c. Raises ForestcError if the folder has none."""
@@ -286,7 +289,7 @@ def hardware(design: Design | str | Path, *, stream: bool = True) -> Any:
     is not installed.
     """
     opened = design if isinstance(design, Design) else open_design(design)
-    made = amaranth.module(opened.forest, opened.netlist)
+    made = amaranth.module(opened.netlist)
     return getattr(made, amaranth.core_name(opened.netlist) + ("Stream" if stream else ""))()
 
 

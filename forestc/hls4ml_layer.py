@@ -91,11 +91,14 @@ def layer_code(name: str, source: Forest, number: Fixed, n_in: int, outputs: str
     forest = on_grid(source, number, outputs, leaf_bits)
     netlist = lower(forest, LoweringOptions(outputs=outputs))  # type: ignore[arg-type]
     word = ap_type(WordType(number.bits, number.signed))
-    ports = {f"x{index}": f"x[{feature.column}]" for index, feature in enumerate(forest.features)}
     body = cpp_body(
-        netlist, name, f"const {word} *x", "x", ports, lambda port: f"y[{port.removeprefix('score')}]"
-        if port.startswith("score") else "y[0]",
-    )  # fmt: skip
+        netlist,
+        name,
+        f"const {word} *x",
+        "x",
+        lambda port: f"x[{forest.features[port.index].column}]",
+        lambda port: f"y[{port.index}]",
+    )
     return render(
         "hls/layer.h.j2",
         name=name,

@@ -76,7 +76,7 @@ def _check(netlist: Netlist, net: Net, column: Column) -> None:
         return
     vector, value = int(wrong[0]), int(column[wrong[0]])
     if isinstance(cell, Input):
-        told = f"port {cell.name!r} holds {value}, outside {word.low} to {word.high}"
+        told = f"port {cell.port.name!r} holds {value}, outside {word.low} to {word.high}"
         raise RowsError(told, where=f"vector {vector}")
     where = f"netlist {netlist.name}, vector {vector}"
     raise InternalError("a sum does not fit its word", where=where)

@@ -25,11 +25,11 @@ from forestc.backends.c_types import (
 )
 from forestc.backends.c_values import TABLE, VALUES, ValueKind, shown
 from forestc.backends.names import c_string, feature_name, identifier, plain
-from forestc.backends.words import word_note
 from forestc.errors import OptionError
 from forestc.forest.conditions import Below, Condition, OneOf, Within
 from forestc.forest.ir import LEAF, Feature, Forest, Part, Tree
 from forestc.forest.numbers import Ordered, threshold_key, word_range, word_value
+from forestc.forest.words import word_note
 from hdl_templates import render
 
 

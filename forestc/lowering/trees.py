@@ -18,13 +18,14 @@ from forestc.errors import ModelError, OptionError
 from forestc.forest.conditions import INFINITY, Below, OneOf, Span, Within
 from forestc.forest.ir import LEAF, Decision, Forest
 from forestc.forest.numbers import Category, Fixed, Float, Ordered, word_range
+from forestc.forest.words import word_note
 from forestc.lowering.schedule import pipelined
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, FALSE, Const, Net, Netlist, Origin, WordType
+from forestc.netlist.ports import IN_VALID, OUT_VALID, Port, label_port, score_port
 
 Outputs: TypeAlias = Literal["auto", "label", "scores", "both"]
 Place: TypeAlias = Net | Const
-LABEL, SCORE, VALID_IN, VALID_OUT = "label", "score", "in_valid", "out_valid"
 
 
 @dataclass(frozen=True)
@@ -113,14 +114,19 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
         for index, part in enumerate(targets):
             here = slice(part.start, part.stop) if len(targets) > 1 else slice(None)
             label = lowering.label(part.decision, sums[here], offsets[here])
-            lowering.builder.output(f"{LABEL}{index}" if len(targets) > 1 else LABEL, label)
+            lowering.builder.output(label_port(index, len(targets)), label)
     if wanted in ("scores", "both"):
         for output, (net, low, high) in enumerate(sums):
-            lowering.builder.output(f"{SCORE}{output}", lowering.plus(net, low, high, offsets[output])[0])
+            lowering.builder.output(score_port(output), lowering.plus(net, low, high, offsets[output])[0])
     if options.latency:
-        lowering.builder.output(VALID_OUT, lowering.builder.input(VALID_IN, BIT))
+        lowering.builder.output(OUT_VALID, lowering.builder.input(IN_VALID, BIT))
     netlist, renamed = lowering.builder.build_renamed()
     return netlist, lowering.witness().renamed(renamed)
+
+
+def feature_port(forest: Forest, index: int) -> Port:
+    """The port of a feature's words: what backends say of it, they know from here."""
+    return Port(f"x{index}", "word", index, forest.features[index].name, word_note(forest, index))
 
 
 def feature_word(forest: Forest, index: int) -> WordType:
@@ -140,9 +146,10 @@ def feature_word(forest: Forest, index: int) -> WordType:
 class _Lowering:
     def __init__(self, forest: Forest) -> None:
         self.forest = forest
-        self.builder = NetlistBuilder(forest.name)
+        self.builder = NetlistBuilder(forest.name, f"{len(forest.trees)} trees, {forest.n_nodes} nodes")
         self.ports = [
-            self.builder.input(f"x{index}", feature_word(forest, index)) for index in range(len(forest.features))
+            self.builder.input(feature_port(forest, index), feature_word(forest, index))
+            for index in range(len(forest.features))
         ]
         self.offsets = [int(b) for b in forest.bias]  # bias plus what the trees' smallest leaves add up to
         self.missing = [word_range(f.number, f.missing).missing for f in forest.features]

@@ -9,7 +9,7 @@ the same number of registers (`verify` proves it), so the initiation interval is
 | cell     | reads            | value                                                      |
 |----------|------------------|------------------------------------------------------------|
 | Const    |                  | `value`                                                    |
-| Input    |                  | the input port of that name                                |
+| Input    |                  | the word of that input port                                |
 | Less     | a                | 1 if a < threshold, by a's own signedness                  |
 | InSet    | a                | 1 if a is one of `members`                                 |
 | Not      | a                | 1 - a                             (one-bit nets)           |
@@ -25,10 +25,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, assert_never
 
+from forestc.netlist.ports import Port
+
 Net: TypeAlias = int
 FALSE: Net = 0
 TRUE: Net = 1
-VALID_PORTS = ("in_valid", "out_valid")  # the handshake's; all others carry words
 
 
 class Const(NamedTuple):
@@ -38,7 +39,7 @@ class Const(NamedTuple):
 
 
 class Input(NamedTuple):
-    name: str
+    port: Port
     width: int
     signed: bool
 
@@ -120,16 +121,17 @@ class Origin(NamedTuple):
 class Netlist:
     """Cells with their types and origins, index by index, and the named outputs.
 
-    `outputs` maps port names to nets, in port order. `latency` is the number of registers on
-    every path from an input to an output, in clock cycles.
+    `outputs` are the output ports with their nets, in port order. `latency` is the number of registers on
+    every path from an input to an output, in clock cycles. `title` says for people what it is made of.
     """
 
     name: str
     cells: tuple[Cell, ...]
     types: tuple[WordType, ...]
     origins: tuple[Origin, ...]
-    outputs: tuple[tuple[str, Net], ...]
+    outputs: tuple[tuple[Port, Net], ...]
     latency: int
+    title: str = ""
 
     def __repr__(self) -> str:
         ports = f"{len(self.inputs):,} inputs, {len(self.outputs):,} outputs"

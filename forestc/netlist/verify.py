@@ -68,9 +68,9 @@ def verify(netlist: Netlist) -> None:
         if types[net].width < 1 or (types[net].signed and types[net].width < 2):
             raise fail(net, f"has impossible type {types[net]}")
         if isinstance(cell, Input):
-            if cell.name in names:
-                raise fail(net, f"second input named {cell.name!r}")
-            names.add(cell.name)
+            if cell.port.name in names:
+                raise fail(net, f"second input named {cell.port.name!r}")
+            names.add(cell.port.name)
             delays.append(0)
             continue
         arrivals = {delays[read] for read in below} - {ANY_DELAY}
@@ -84,9 +84,10 @@ def verify(netlist: Netlist) -> None:
         delays.append(arrival)
     if not netlist.outputs:
         raise InternalError("has no output", where=f"netlist {netlist.name}")
-    if len({name for name, _ in netlist.outputs}) != len(netlist.outputs):
+    if len({port.name for port, _ in netlist.outputs}) != len(netlist.outputs):
         raise InternalError("two outputs of one name", where=f"netlist {netlist.name}")
-    for name, net in netlist.outputs:
+    for port, net in netlist.outputs:
+        name = port.name
         if not 0 <= net < len(cells):
             raise InternalError(f"output {name!r} is no net: {net}", where=f"netlist {netlist.name}")
         if delays[net] not in (netlist.latency, ANY_DELAY):

@@ -59,7 +59,7 @@ def written(folder, latency, outputs, options, count=VECTORS):
     words = np.where([f.word.signed for f in inputs], words - [1 << (f.word.width - 1) for f in inputs], words)
     lines = verilog.vector_lines(inputs, results, pack(inputs, words), pack(results, expected(FOREST, netlist, words)))
     (folder / "vectors.txt").write_text(lines)
-    for path, text in verilog.emit(FOREST, netlist).items():
+    for path, text in verilog.emit(netlist).items():
         (folder / path).write_text(text)
     (folder / "rows.txt").write_text(_raw_rows(FOREST, netlist))
     parts = axi_stream.emit(FOREST, netlist, options, design_hash(FOREST, {}))

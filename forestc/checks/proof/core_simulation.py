@@ -14,6 +14,7 @@ from forestc.checks.proof.whole import TRIED, trial_words
 from forestc.checks.vectors import expected
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist, WordType
+from forestc.netlist.ports import Port
 
 Patterns: TypeAlias = NDArray[np.uint64]  # a word's bits in each sequence
 AFTER = 3  # clocks that go on after the first result
@@ -56,7 +57,7 @@ def run_core(
     """y, packed, and out_valid at each clock. words: of the features at each clock, (sequences, features)."""
     count = len(words[0])
     state = {name: np.zeros(count, dtype=np.uint64) for name in core.registers}
-    fields = [Field("", low, WordType(high - low + 1, False)) for high, low in core.results]
+    fields = [Field(Port(""), low, WordType(high - low + 1, False)) for high, low in core.results]
     for rows, now in zip(words, valid, strict=True):
         x = packed_bytes(input_fields(netlist), rows)
         values = {**state, "in_valid": now}
@@ -81,7 +82,7 @@ def _evaluated(core: Core, what: Expression, values: Mapping[str, Patterns], x: 
 
     match what:
         case Slice(high, low):
-            place = unpacked([Field("", low, WordType(high - low + 1, False))], x)[:, 0]
+            place = unpacked([Field(Port(""), low, WordType(high - low + 1, False))], x)[:, 0]
             return np.ascontiguousarray(place).view(np.uint64)
         case Chain(bits, operators):
             found = [

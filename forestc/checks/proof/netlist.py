@@ -29,8 +29,9 @@ from forestc.checks.proof.solver import Counterexample, Solver, Term
 from forestc.checks.proof.whole import Meaning, equal_everywhere, wrong_result
 from forestc.forest.ir import LEAF, Decision, Forest
 from forestc.forest.ir import Part as ForestPart
-from forestc.lowering.trees import LABEL, SCORE, VALID_IN, VALID_OUT, Place, Witness, feature_word
-from forestc.netlist.ir import BIT, Add, Const, Input, Net, Netlist, Not, Register, WordType, reads
+from forestc.lowering.trees import Place, Witness, feature_word
+from forestc.netlist.ir import Add, Const, Input, Net, Netlist, Not, Register, WordType, reads
+from forestc.netlist.ports import IN_VALID, OUT_VALID, Port, label_port, score_port
 from forestc.netlist.verify import verify
 
 FREE_SECONDS, TREES_SECONDS = 60, 20  # for a decision on free sums, and on the trees'
@@ -74,14 +75,12 @@ class _NetlistProof:
     def steps(self) -> None:
         outputs = dict(self.netlist.outputs)
         self.ports(outputs)
-        one = len(self.forest.targets) == 1
-        names = [LABEL] if one else [f"{LABEL}{index}" for index in range(len(self.forest.targets))]
-        labels = [outputs[name] for name in names if name in outputs]
-        scores = {int(name[len(SCORE) :]): net for name, net in outputs.items() if name.startswith(SCORE)}
+        labels = [net for port, net in sorted(outputs.items(), key=lambda one: one[0].index) if port.kind == "label"]
+        scores = {port.index: net for port, net in outputs.items() if port.kind == "score"}
         expected = self.trees()
         targets = self.forest.targets
         if self.forest.parts and self.forest.combine.kind == "median":
-            self.medians(expected, {name: net for name, net in outputs.items() if name != VALID_OUT})
+            self.medians(expected, {port: net for port, net in outputs.items() if port.kind != "valid"})
             return
         if self.forest.parts and self.forest.combine.kind == "average":
             expected = self.averages(expected, range(2) if scores else [1])
@@ -127,35 +126,38 @@ class _NetlistProof:
         elif found is None and part.why:
             whole.why = f"{whole.why}; {part.why}"
 
-    def ports(self, outputs: dict[str, Net]) -> None:
+    def ports(self, outputs: dict[Port, Net]) -> None:
         """All labels, all scores or both, valid through as many registers as there are cycles, features as they are."""
         with self.part("ports", 1) as part:
             verify(self.netlist)
-            labels = (
-                {LABEL} if len(self.forest.targets) == 1 else {f"{LABEL}{k}" for k in range(len(self.forest.targets))}
-            )
-            scores = {f"{SCORE}{k}" for k in range(self.forest.n_scores)}
-            told = set(outputs) - {VALID_OUT}
+            targets = len(self.forest.targets)
+            labels = {label_port(index, targets) for index in range(targets)}
+            scores = {score_port(index) for index in range(self.forest.n_scores)}
+            told = set(outputs) - {OUT_VALID}
             if told not in ([scores, labels, scores | labels] if self.forest.decides else [scores]):
-                raise UnprovedError(f"the outputs are {', '.join(sorted(outputs))}", wrong=True)
-            if (VALID_OUT in outputs) != (self.netlist.latency > 0):
-                raise UnprovedError(f"{VALID_OUT} and the latency of {self.netlist.latency} don't fit", wrong=True)
+                raise UnprovedError(f"the outputs are {', '.join(sorted(p.name for p in outputs))}", wrong=True)
+            if (OUT_VALID in outputs) != (self.netlist.latency > 0):
+                raise UnprovedError(f"{OUT_VALID.name} and the latency of {self.netlist.latency} don't fit", wrong=True)
             if self.netlist.latency:
-                net = outputs[VALID_OUT]
+                net = outputs[OUT_VALID]
                 for _ in range(self.netlist.latency):
                     cell = self.netlist.cells[net]
                     net = cell.a if isinstance(cell, Register) else -1
-                if net < 0 or self.netlist.cells[net] != Input(VALID_IN, 1, False):
+                if net < 0 or self.netlist.cells[net] != Input(IN_VALID, 1, False):
                     raise UnprovedError(
-                        f"{VALID_OUT} is not {VALID_IN}, {self.netlist.latency} cycles later", wrong=True
+                        f"{OUT_VALID.name} is not {IN_VALID.name}, {self.netlist.latency} cycles later", wrong=True
                     )
-            for net, cell in self.netlist.inputs:
-                wanted = BIT if cell.name == VALID_IN else feature_word(self.forest, int(cell.name[1:]))
+            words = [(cell.port, net) for net, cell in self.netlist.inputs if cell.port != IN_VALID]
+            order = [("word", index) for index in range(len(self.forest.features))]
+            if [(port.kind, port.index) for port, _ in words] != order:
+                raise UnprovedError(f"the inputs are {', '.join(port.name for port, _ in words)}", wrong=True)
+            for port, net in words:
+                wanted = feature_word(self.forest, port.index)
                 if self.netlist.types[net] != wanted:
-                    raise UnprovedError(f"{cell.name} is of {self.netlist.types[net]}, not {wanted}", wrong=True)
-            for name in labels & told:
-                if self.netlist.types[outputs[name]].signed:
-                    raise UnprovedError(f"{name} is signed", wrong=True)
+                    raise UnprovedError(f"{port.name} is of {self.netlist.types[net]}, not {wanted}", wrong=True)
+            for port in labels & told:
+                if self.netlist.types[outputs[port]].signed:
+                    raise UnprovedError(f"{port.name} is signed", wrong=True)
             part.proved = 1
 
     def told_absent(self) -> str:
@@ -293,7 +295,7 @@ class _NetlistProof:
             raise UnprovedError(f"{where} differs at {solver.told(wrong)}{self.told_absent()}")
         return found
 
-    def medians(self, sums: list[Form], outputs: dict[str, Net]) -> None:
+    def medians(self, sums: list[Form], outputs: dict[Port, Net]) -> None:
         """Proves the median for whatever the trees say within their range. Raises UnprovedError."""
         solver = Solver(self.forest, self.netlist, seconds=TREES_SECONDS)
         nets = {net for form in sums for net, _ in form[0] if net >= 0}
@@ -304,12 +306,12 @@ class _NetlistProof:
 
         meaning = Meaning(self.forest, solver, added)
         with self.part("decision", len(outputs)) as part:
-            for name, net in outputs.items():
+            for port, net in outputs.items():
                 width = max(meaning.width, self.netlist.types[net].width + 1)
                 got = solver.resized(solver.net(net, cuts), self.netlist.types[net], width)
-                wrong = solver.differ(got, solver.sign_extended(meaning.result(name), width))
+                wrong = solver.differ(got, solver.sign_extended(meaning.result(port), width))
                 if wrong is not None:
-                    raise UnprovedError(f"{name} differs if {solver.told(wrong)}{self.told_absent()}")
+                    raise UnprovedError(f"{port.name} differs if {solver.told(wrong)}{self.told_absent()}")
                 part.proved += 1
 
     def label_of(self, index: int, one: ForestPart, sums: list[Form]) -> Place:

@@ -21,8 +21,8 @@ from forestc.forest.boundary import boundary_inputs
 from forestc.forest.conditions import NO_SET
 from forestc.forest.ir import LEAF, Forest, Part
 from forestc.forest.numbers import word_range
-from forestc.lowering.trees import LABEL, SCORE
 from forestc.netlist.ir import Input, InSet, Less, Netlist, Register, WordType, reads
+from forestc.netlist.ports import Port
 from hw_sim import Simulator
 
 TRIED = 4096  # inputs beside thresholds, and as many random ones
@@ -95,8 +95,8 @@ def _values_told_apart(forest: Forest, netlist: Netlist) -> list[NDArray[np.int6
     sources: dict[int, int] = {}  # a net that holds a feature's word, perhaps behind registers
     whole: set[int] = set()
     for net, cell in enumerate(netlist.cells):
-        if isinstance(cell, Input) and cell.name[0] == "x":
-            sources[net] = int(cell.name[1:])
+        if isinstance(cell, Input) and cell.port.kind == "word":
+            sources[net] = cell.port.index
             continue
         for read in reads(cell):
             if read not in sources:
@@ -138,14 +138,13 @@ def _values_told_apart(forest: Forest, netlist: Netlist) -> list[NDArray[np.int6
 def _asked(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
     solver = Solver(forest, netlist, seconds=seconds)
     meaning = Meaning(forest, solver)
-    outputs = dict(netlist.outputs)
     wrong: list[Term] = []
-    for name, net in outputs.items():
-        if not name.startswith((LABEL, SCORE)):
+    for port, net in netlist.outputs:
+        if port.kind == "valid":
             continue
         wide = max(meaning.width, netlist.types[net].width + 1)
         got = solver.resized(solver.net(net, {}), netlist.types[net], wide)
-        wrong.append(solver.make(solver.kind.DISTINCT, [got, solver.sign_extended(meaning.result(name), wide)]))
+        wrong.append(solver.make(solver.kind.DISTINCT, [got, solver.sign_extended(meaning.result(port), wide)]))
     found = solver.ask(solver.any(wrong))
     if found is None:
         return None
@@ -248,13 +247,13 @@ class Meaning:
             label = solver.make(solver.kind.ITE, [wins, solver.constant(kind, width), label])
         return label
 
-    def result(self, name: str) -> Term:
+    def result(self, port: Port) -> Term:
         """What an output of the netlist must be."""
         scores = self.scores
-        if name.startswith(SCORE):
-            return scores[int(name[len(SCORE) :])]
+        if port.kind == "score":
+            return scores[port.index]
         targets = self.forest.targets
         if len(targets) == 1:
             return self.label(targets[0], scores)
-        part = targets[int(name[len(LABEL) :])]
+        part = targets[port.index]
         return self.label(part, scores[part.start : part.stop])
