@@ -364,7 +364,7 @@ CASES: dict[str, Case] = {
     "pruned-accuracy": case(
         sk(forest(), digits),
         held_out=0.2,
-        passes="simplify,quantize{leaf_bits=4,tolerance=0.2},prune-splits{price=0.1,copies=1,tolerance=0.2}",
+        passes="simplify,quantize{leaf_bits=4,change=0.2},prune-splits{price=0.1,copies=1,tolerance=0.2}",
     ),
     "fitted": case(sk(boost(), cancer), held_out=0.2, passes="quantize{fit=true,leaf_bits=2,tolerance=0.1},simplify"),
     "scores": case(sk(boost(), iris), scores=0.01, c_values="q15"),

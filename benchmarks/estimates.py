@@ -121,7 +121,7 @@ def forests() -> Iterator[tuple[dict[str, Any], Forest, float]]:
             continue
         X, y = data(spec["rows"])
         share = "share-thresholds," if spec["sharing"] else ""
-        passes = f"simplify,{share}quantize{{leaf_bits={spec['leaf_bits']},tolerance=1}},simplify"
+        passes = f"simplify,{share}quantize{{leaf_bits={spec['leaf_bits']},change=1}},simplify"
         forest = forestc.quantize(model_of(spec, y).fit(X, y), X, y, passes)
         cells = lut_features(lower(forest, LoweringOptions(latency=spec["latency"])), XCUP)["logic"]
         if forest.n_nodes >= FEWEST_NODES and cells <= MOST_CELLS:

@@ -36,6 +36,8 @@ from forestc.forest.ir import Forest
 from forestc.forest.rows import Rows
 from forestc.passes import passes_from
 from forestc.passes.base import PassResult
+from forestc.passes.judge import Judge
+from forestc.passes.promises import FewChanges
 from forestc.passes.quantize import Quantize
 from forestc.synthesis import synth
 
@@ -203,8 +205,8 @@ def given(forest: Forest) -> Quantize:
     """A pass that gives a forest that is quantised already."""
 
     class Given(Quantize):
-        def run(self, source: Forest, rows: Rows | None) -> PassResult:
-            return PassResult(forest, "approximate", tolerance=1.0)
+        def run(self, source: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
+            return PassResult(forest, (FewChanges(1.0),))
 
     return Given()
 
@@ -248,7 +250,7 @@ def published_rows(name: str, data: Path, folder: Path) -> list[dict[str, Any]]:
     X, y, X_test, y_test = (mnist if name == "mnist" else unsw)(data)
     model = XGBClassifier(**settings, n_jobs=2, random_state=0).fit(X[HELD:], y[HELD:])
     own, label = X[HELD::step], y[HELD::step]
-    start = forestc.quantize(model, own, label, "simplify,quantize{leaf_bits=4,tolerance=0.5},simplify")
+    start = forestc.quantize(model, own, label, "simplify,quantize{leaf_bits=4,change=0.5},simplify")
     case = Case(name, model, own, label, X_test, y_test, 4, held=(X[:HELD], y[:HELD]), start=start)
     rows = [
         line(case, f"{who} (published)", **{"test_%": accuracy, "xcup_LUT": lut, "MHz": mhz or "-"})

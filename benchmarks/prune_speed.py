@@ -26,14 +26,15 @@ from tools import arguments, peak_memory_mb, show
 
 import forestc
 from forestc.algorithms import split_pruning
-from forestc.forest.rows import ArrayRows, Judged
+from forestc.forest.rows import ArrayRows, FitAndHeldOut
 from forestc.passes import passes_from
+from forestc.passes.judge import Judge
 from forestc.passes.pipeline import run_passes
 from forestc.passes.prune_splits import PruneSplits
 from forestc.passes.simplify import Simplify
 
 STAGES = {"fit_leaves": "fit", "rewire": "rewire", "_round": "prune"}  # functions of split_pruning
-START = "simplify,quantize{leaf_bits=4,tolerance=0.5},simplify"
+START = "simplify,quantize{leaf_bits=4,change=0.5},simplify"
 AUTO = "prune-splits{leaf_bits=1,tolerance=0.02}"
 PRICED = "prune-splits{leaf_bits=2,price=0.1,copies=0,tolerance=0.5}"
 
@@ -84,7 +85,8 @@ def measured(case: Case, passes: str) -> dict[str, Any]:
         setattr(split_pruning, name, timed(function, STAGES[name], seconds))
     start, began = time.process_time(), time.perf_counter()
     try:
-        done = pruning(passes).run(source, Judged.every(ArrayRows(X, y), 5))
+        fit, held_out = FitAndHeldOut.every(ArrayRows(X, y), 5)
+        done = pruning(passes).run(source, fit, Judge(source, held_out))
     finally:
         for name, function in with_stages:
             setattr(split_pruning, name, function)

@@ -28,7 +28,7 @@ SHARING = {
     "tolerance 1 %": "share-thresholds{tolerance=0.01},",
 }
 # leaves of 3 bits each, so that comparators alone make the difference
-PASSES = "simplify,SHARINGquantize{leaf_bits=3,tolerance=0.1},simplify"
+PASSES = "simplify,SHARINGquantize{leaf_bits=3,change=0.1},simplify"
 
 
 def measure(name: str, peers: Path, folder: Path) -> list[dict[str, Any]]:

@@ -38,7 +38,7 @@ def forest_100(trees: int, depth: int) -> tuple[forestc.Forest, np.ndarray]:
     low, high = X.min(axis=0), X.max(axis=0)
     X = np.rint((X - low) / (high - low) * ((1 << BITS) - 1))
     model = RandomForestClassifier(trees, max_depth=depth, random_state=0, n_jobs=-1).fit(X, y)
-    return forestc.quantize(model, X, passes="simplify,quantize{leaf_bits=6,tolerance=1},simplify"), X
+    return forestc.quantize(model, X, passes="simplify,quantize{leaf_bits=6,change=1},simplify"), X
 
 
 def main() -> None:

@@ -43,8 +43,9 @@ import forestc
 from forestc.algorithms.interval_stabbing import stab
 from forestc.forest.evaluate import evaluate
 from forestc.forest.ir import Forest
-from forestc.forest.rows import ArrayRows, Judged, reduce_rows
+from forestc.forest.rows import ArrayRows, reduce_rows
 from forestc.passes.drawn_rows import drawn_rows
+from forestc.passes.judge import Judge
 from forestc.passes.observation import Observe
 from forestc.passes.share_thresholds import ShareThresholds, with_thresholds
 
@@ -217,11 +218,11 @@ def front_points(data: Data, kind: str, most_folds: int) -> list[Point]:
         model = learner(kind, data.regression).fit(data.X[train], data.y[train])
         forest = forestc.load(model)
         # what a budget gives up is chosen by the training rows alone; the test fold only measures
-        rows = Judged(ArrayRows(data.X[train]), ArrayRows(data.X[test]))
+        rows, judge = ArrayRows(data.X[train]), Judge(forest, ArrayRows(data.X[test]))
         base = None
         for method, steps in METHODS.items():
             for index, step in enumerate(steps):
-                result = step.run(forest, rows)
+                result = step.run(forest, rows, judge)
                 if base is None:
                     base = result.report
                     bases.append([library_conditions(model), accuracy(forest, data.X[test], data.y[test]),
@@ -231,7 +232,7 @@ def front_points(data: Data, kind: str, most_folds: int) -> list[Point]:
         for index, share in enumerate(BUDGETS):
             count = max(len(forest.features), round(share * base["distinct_conditions"][1]))
             for method, prefer in (("budget", "middle"), ("budget, few-bits", "few-bits")):
-                result = ShareThresholds(budget=count, tolerance=1.0, prefer=prefer).run(forest, rows)
+                result = ShareThresholds(budget=count, tolerance=1.0, prefer=prefer).run(forest, rows, judge)
                 sums.setdefault((method, index), []).append(measured(result, data, test))
     model_size, model_accuracy, model_bits = np.mean(bases, axis=0)
     points = []

@@ -41,7 +41,7 @@ from forestc.forest.columns import adopt_names, name_classes, some_names
 from forestc.forest.ir import Forest
 from forestc.forest.made_rows import made_rows
 from forestc.forest.ranges import Ranges
-from forestc.forest.rows import ArrayRows, Judged, Rows
+from forestc.forest.rows import ArrayRows, FitAndHeldOut, Rows
 from forestc.forest.summary import html_figures
 from forestc.forest.text import print_forest
 from forestc.frontends import load
@@ -96,8 +96,8 @@ def quantize(
     forest = load(model)
     _refuse_without_rows(rows, ranges, labels=truth, held_out=held_out)
     opened, forest, _ = _open_rows(rows, forest, truth, ranges)
-    judged = opened if held_out is None else _judged(opened, held_out, forest, truth)
-    return run_passes(forest, passes_from(passes), judged)[0]
+    fit, judged_on = _split(opened, held_out, forest, truth)
+    return run_passes(forest, passes_from(passes), fit, judged_on)[0]
 
 
 def compile(
@@ -193,8 +193,8 @@ def compile(
         if "c" in targets and c_options.raw:
             c_types.float_inputs(source)  # refuses it before the passes
     with clock.measure("passes"), on_cluster(opened, scheduler) as placed:
-        judged = placed if held_out is None else _judged(placed, held_out, source, label)
-        forest, steps = run_passes(source, steps_wanted, judged, progress)
+        fit, judged_on = _split(placed, held_out, source, label)
+        forest, steps = run_passes(source, steps_wanted, fit, judged_on, progress)
     if unseen is not None:
         opened = made_rows(source, unseen, (forest,))
         notes = (*notes, *(leaves_told(step) for step in steps if "score_bound" in step.report))
@@ -294,21 +294,23 @@ def _open_rows(rows: Any, forest: Forest, label: Any, ranges: Any = None) -> tup
     return opened, adopt_names(forest, names), (note,)
 
 
-def _judged(rows: Rows, held_out: Any, source: Forest, label: Any) -> Judged:
-    """The rows with those held out: a share of them set aside, or others."""
+def _split(rows: Rows, held_out: Any, source: Forest, label: Any) -> tuple[Rows, Rows | None]:
+    """The rows that passes look at, and those held out: a share of the rows set aside, or others; None without."""
     share = _share(held_out)
+    if held_out is None:
+        return rows, None
     if share is not None:
         if not 0 < share <= 0.5:
             raise OptionError(f"held_out={share:g}", do="set a share above 0 and up to 0.5 aside, or give a file")
-        return Judged.every(rows, round(1 / share))
+        return FitAndHeldOut.every(rows, round(1 / share))
     if isinstance(held_out, tuple):
         if len(held_out) != 2:
             raise OptionError(f"held_out is a tuple of {len(held_out)}", do="give rows, or a pair (rows, labels)")
-        return Judged(rows, rows_from(held_out[0], source, held_out[1]))
+        return FitAndHeldOut(rows, rows_from(held_out[0], source, held_out[1]))
     column = label_columns(label, held_out)
     if label is not None and column is None and isinstance(held_out, str | Path):
         raise OptionError("held_out is a file, and label holds labels", do="name the column, or give (rows, labels)")
-    return Judged(rows, rows_from(held_out, source, None if column is None else label))
+    return FitAndHeldOut(rows, rows_from(held_out, source, None if column is None else label))
 
 
 def _share(held_out: Any) -> float | None:
@@ -322,9 +324,9 @@ def _on_held_out(
     held_out: Any, opened: Rows, source: Forest, forest: Forest, label: Any
 ) -> tuple[dict[str, Any] | None, Agreement | None]:
     """Which rows are held out, and how the forest agrees with the model on them; None where there are none."""
-    if held_out is None:
+    rows = _split(opened, held_out, source, label)[1]
+    if rows is None:
         return None, None
-    rows = _judged(opened, held_out, source, label).held_out
     agreed = agreement(source, forest, rows)
     share = _share(held_out)
     given = held_out[0] if isinstance(held_out, tuple) else held_out

@@ -127,10 +127,11 @@ def leaves_told(step: Step) -> str:
     kept = "every input takes the model's own path through every tree"
     if step.report["leaves"] == "exact":
         return f"{kept}, and {leaves} hold the model's own values: exact"
-    if step.bound is None:
+    bound = step.report["score_bound"]
+    if bound is None:
         return f"{kept}; {leaves} are rounded, which may change near ties within a member that votes"
-    near = f"; a decision may change only where two scores are nearer than {bound_text(2 * step.bound)}" * decides
-    return f"{kept}; {leaves} are rounded, so scores are within {bound_text(step.bound)} of the model's{near}"
+    near = f"; a decision may change only where two scores are nearer than {bound_text(2 * bound)}" * decides
+    return f"{kept}; {leaves} are rounded, so scores are within {bound_text(bound)} of the model's{near}"
 
 
 def synthesis_told(figures: Mapping[str, Any]) -> dict[str, Any]:

@@ -146,9 +146,9 @@ def test_skops_model_of_the_examples(run):
             "add the target verilog",
         ),
         (
-            ["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "-p", "quantize{leaf_bits=1,tolerance=0}"],
+            ["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "-p", "quantize{leaf_bits=1,change=0}"],
             3,
-            "tolerance is",
+            "allowed are",
         ),
         (["compile", "ill.json", "--rows", "rows.csv"], 2, "/ '--out'; see forestc compile --help"),
         (["compile", "ill.json", "-o", "x", "--label", "y"], 2, "label is for rows, and there are none; give rows"),

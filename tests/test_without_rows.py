@@ -53,8 +53,8 @@ def test_every_input_takes_the_models_own_path(kind):
     changed = wanted.index != got.index
     if step.report["leaves"] == "exact":
         assert step.promise == "exact" and not changed.any()
-    elif step.bound is not None and wanted.scores.shape == got.scores.shape:
-        assert np.abs(got.scores * quantised.scale - wanted.scores).max() <= step.bound
+    elif step.report["score_bound"] is not None and wanted.scores.shape == got.scores.shape:
+        assert np.abs(got.scores * quantised.scale - wanted.scores).max() <= step.report["score_bound"]
     assert changed.mean() < 1e-3
 
 

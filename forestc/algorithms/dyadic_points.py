@@ -20,32 +20,37 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
 
+FEW = 20_000  # intervals that Python goes through in the time that code takes to compile
 DIGITS = 53  # of a whole number that a float64 tells from its neighbours
 
 
-def narrow_points(low: NDArray[np.float64], high: NDArray[np.float64]) -> tuple[NDArray[np.float64], int] | None:
+def narrow_points(
+    low: NDArray[np.float64], high: NDArray[np.float64], plainly: bool = False
+) -> tuple[NDArray[np.float64], int] | None:
     """Points, ascending, and their fraction bits (below 0: multiples of a power of two). None where whole numbers of
     53 bits can't tell the intervals apart.
 
-    low, high: (p,) intervals (low, high], low < high; ends may be infinite. Time O(p log p + k * front * 53); the
+    low, high: (p,) intervals (low, high], low < high; ends may be infinite. plainly: in Python, where `FEW` intervals
+    or fewer are to be gone through in all; the same points. Time O(p log p + k * front * 53); the
     front has a handful of entries.
     """
+    count_points, place_words = (getattr(f, "py_func", f) if plainly else f for f in (_count, _placed))
     order = np.argsort(low)
     low, high = low[order], high[order]
-    count = int(_count(low, high))
+    count = int(count_points(low, high))
     ends = np.concatenate([low, high])
     reach = float(np.abs(ends[np.isfinite(ends)]).max(initial=0.0)) or 1.0
     top = math.frexp(reach)[1]  # |ends| < 2^top
     least, most = -top - 1, DIGITS - top  # enough at most, not at least: the first multiples that are all too far apart
-    if not _enough(low, high, most, top, count):
+    if not _enough(low, high, most, top, count, count_points):
         return None
     while most - least > 1:
         middle = (least + most) // 2
-        if _enough(low, high, middle, top, count):
+        if _enough(low, high, middle, top, count, count_points):
             most = middle
         else:
             least = middle
-    words = _placed(*_scaled(low, high, most, top), count, max(1, top + most + 1))
+    words = place_words(*_scaled(low, high, most, top), count, max(1, top + most + 1))
     return np.ldexp(words.astype(np.float64), -most), most
 
 
@@ -65,9 +70,9 @@ def _scaled(low: Any, high: Any, fraction: int, top: int) -> tuple[NDArray[np.in
     return np.clip(lows, -2 * past, past).astype(np.int64), np.clip(highs, -past, 2 * past).astype(np.int64)
 
 
-def _enough(low: Any, high: Any, fraction: int, top: int, count: int) -> bool:
+def _enough(low: Any, high: Any, fraction: int, top: int, count: int, count_points: Any) -> bool:
     lows, highs = _scaled(low, high, fraction, top)
-    return bool((lows < highs).all()) and int(_count(lows, highs)) == count
+    return bool((lows < highs).all()) and int(count_points(lows, highs)) == count
 
 
 @compiled()
@@ -81,18 +86,6 @@ def _count(low: Any, high: Any) -> Any:
         else:
             end = min(end, high[i])
     return points
-
-
-@compiled()
-def _zeros(word: int, width: int) -> Any:
-    """Trailing zero bits."""
-    if word == 0:
-        return width
-    count = 0
-    while word & 1 == 0 and count < width:
-        word >>= 1
-        count += 1
-    return count
 
 
 @compiled()
@@ -131,7 +124,10 @@ def _placed(low: Any, high: Any, count: int, width: int) -> Any:
                 if found == len(choice):
                     choice, gain = np.append(choice, choice), np.append(gain, gain)
                     origin = np.append(origin, origin)
-                zeros_here = zeros[state] + _zeros(value, width)
+                digits = level  # trailing zero bits
+                while digits < width and (value >> digits) & 1 == 0:
+                    digits += 1
+                zeros_here = zeros[state] + digits
                 # in place by most zeros, then furthest right: there are a handful
                 at = found
                 while at > 0 and (gain[at - 1] < zeros_here or (gain[at - 1] == zeros_here and choice[at - 1] < value)):

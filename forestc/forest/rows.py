@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +98,7 @@ def count_rows(rows: Rows) -> int:
 
 @dataclass(frozen=True)
 class Some:
-    """Every so manieth row of others, or all but those. Rows count from 1: of every fifth the first is number 5."""
+    """Every n-th row of others, or all but those. Rows count from 1: of every fifth the first is number 5."""
 
     rows: Rows
     every: int
@@ -144,20 +144,29 @@ class _OfSome:
         self.task.merge(state, other)
 
 
-@dataclass(frozen=True)
-class Judged:
-    """Rows that passes look at, and rows held out, that what they did is judged on."""
+class FitAndHeldOut(NamedTuple):
+    """Rows that passes look at, and rows held out, on which a judge measures what they lost."""
 
-    rows: Rows
+    fit: Rows
     held_out: Rows
 
     @staticmethod
-    def every(rows: Rows, count: int) -> Judged:
-        """Every so manieth row held out."""
-        return Judged(Some(rows, count, False), Some(rows, count, True))
+    def every(rows: Rows, count: int) -> FitAndHeldOut:
+        """Every n-th row held out; n is `count`."""
+        return FitAndHeldOut(Some(rows, count, False), Some(rows, count, True))
+
+
+@dataclass(frozen=True)
+class FirstRows:
+    """The first rows of others."""
+
+    rows: Rows
+    count: int
 
     def batches(self) -> Iterator[Batch]:
-        return self.rows.batches()
-
-    def reduce(self, task: Reduction[S]) -> S:
-        return reduce_rows(self.rows, task)
+        room = self.count
+        for batch in self.rows.batches():
+            if room <= 0:
+                return
+            yield Batch(batch.X[:room], None if batch.truth is None else batch.truth[:room])
+            room -= len(batch.X)

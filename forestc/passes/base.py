@@ -4,42 +4,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.forest.rows import Rows
-
-Guarantee: TypeAlias = Literal["exact", "exact-on-data", "approximate"]
+from forestc.passes.judge import Judge
+from forestc.passes.promises import Promise
 
 
 @dataclass(frozen=True)
 class PassResult:
-    """What a pass made.
-
-    guarantee: what it promises; the pipeline checks it. report: figures for people and for `--json`.
-    keeps: what of the rows an exact-on-data pass leaves alone: their decisions, or their paths through all trees;
-    with `drawn` (trees, rows) only the paths of the rows that each tree was shown.
-    tolerance: for an approximate pass the largest change it was allowed. measure: of what: decisions (the share of
-    them that changes on the rows; of a regression the largest error over the range of scores) or accuracy (what is
-    lost of it, or of R squared, on rows held out). scores: the largest error on the rows, as `LargestError` measures
-    it, that it allows the values after the link; None where it says nothing of them. bound: of an exact pass that was
-    given ranges in place of rows: it keeps the paths (or decisions, see keeps) of every input in them, and scores may
-    be off by so much; None where scores stay the very numbers.
-    """
+    """What a pass made: the forest, what it promises of it, which the pipeline checks, and figures for people and for
+    `--json`."""
 
     forest: Forest
-    guarantee: Guarantee
+    promises: tuple[Promise, ...]
     report: dict[str, Any] = field(default_factory=dict)
-    tolerance: float = 0.0
-    keeps: Literal["decisions", "paths"] = "decisions"
-    drawn: NDArray[np.uint8] | None = None
-    measure: Literal["decisions", "accuracy"] = "decisions"
-    scores: float | None = None
-    bound: float | None = None
 
 
 @runtime_checkable
@@ -48,14 +29,16 @@ class Pass(Protocol):
 
     name: ClassVar[str]
 
-    def run(self, forest: Forest, rows: Rows | None) -> PassResult: ...
+    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
+        """rows: what the pass may look at; `Ranges` in place of rows. judge: measures forests on held-out rows, which
+        the pass does not see."""
 
 
 @runtime_checkable
 class Refusing(Protocol):
     """A pass that can tell before any pass has run that it won't take a model, or its rows."""
 
-    def refuse(self, source: Forest, rows: Rows | None) -> None:
+    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
         """Raises what `run` would raise. source: the model, before all passes."""
 
 

@@ -18,7 +18,7 @@ MOST_LEAVES = 1 << 26  # rows times trees kept in memory: past it leaves are fit
 
 
 @dataclass(frozen=True)
-class Lesson:
+class FittingRows:
     """Of some rows the leaf each tree sends them to, (trees, rows), and the class they should get, (rows,)."""
 
     leaf: NDArray[np.int32]
@@ -35,7 +35,7 @@ def zero_of(decision: Decision) -> int:
     return int(decision.threshold) if decision.kind == "threshold" else 0
 
 
-def lesson(source: Forest, shaped: Forest, rows: Rows) -> Lesson:
+def fitting_rows(source: Forest, shaped: Forest, rows: Rows) -> FittingRows:
     """What leaves are fitted on: labels where there are some, else what the model says. shaped: the forest with
     integer thresholds. Raises OptionError for a forest that decides nothing, or several things."""
     if source.parts or not source.decides:
@@ -57,7 +57,7 @@ def lesson(source: Forest, shaped: Forest, rows: Rows) -> Lesson:
         if unknown.any():
             truth = np.where(unknown, answers_of(source, evaluate(source, batch.X[chosen])), truth)
         labels.append(truth.astype(np.int64))
-    return Lesson(np.concatenate(leaves, axis=1), np.concatenate(labels))
+    return FittingRows(np.concatenate(leaves, axis=1), np.concatenate(labels))
 
 
 def fitted(
@@ -66,7 +66,7 @@ def fitted(
     bias: NDArray[np.int64],
     decision: Decision,
     bits: int,
-    on: Lesson,
+    on: FittingRows,
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
     """Leaves of `bits` bits and biases, fitted from rounded ones: values (leaves, outputs) of each tree."""
     trees, zero = Trees.of(on.leaf, values, outputs), zero_of(decision)

@@ -24,17 +24,19 @@ from forestc.algorithms.split_pruning import Pruned, Splits, prune
 from forestc.algorithms.split_state import Outcomes
 from forestc.costs.prices import DEFAULT_COST, Prices, prices
 from forestc.errors import ModelError, OptionError
-from forestc.forest.accuracy import Accuracy, answers_of, truth_of_batch
+from forestc.forest.accuracy import truth_of_batch
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.conditions import Below, Condition, Member
 from forestc.forest.evaluate import encode, evaluate, evaluate_words, leaf_nodes, missing_words
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import word_range
 from forestc.forest.ranges import have_rows
-from forestc.forest.rows import Judged, Rows
+from forestc.forest.rows import Rows
 from forestc.passes.base import PassResult
 from forestc.passes.fit_leaves import MOST_LEAVES, outputs_follow, zero_of
 from forestc.passes.formats import word_bits
+from forestc.passes.judge import Judge
+from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
 
 MOST_OUTCOMES = 1 << 28  # rows times features that are compared: past it there are fewer copies, then fewer rows
 PRICES = np.geomspace(0.02, 34, 18)  # of a LUT, in units of the loss of one row
@@ -45,10 +47,11 @@ GIVE_UP = 4  # prices in a row that cost too much
 class PruneSplits:
     """Makes leaves of splits that rows hardly need, and fits what is left to the rows: fewer LUTs. After quantize.
 
-    Promises: approximate: judged on rows held out, and refused past the tolerance. With keep=decisions exact-on-data.
+    Promises: approximate: judged on rows held out, and refused past the tolerance; exact where nothing found stays
+    within it, and all splits stay. With keep=decisions exact-on-data.
 
     keep: accuracy (on rows held out, within the tolerance) or decisions (of all rows, exact-on-data).
-    tolerance: the accuracy that may be lost on rows held out.
+    tolerance: the accuracy that may be lost on rows held out against the model, a standard error counted as lost.
     price: auto (the highest that keep allows), or how much loss a LUT is worth, in units of one row's.
     leaf_bits: same (as many as leaves have), or a number of bits.
     rewire: whether splits may compare what other splits of the forest compare.
@@ -88,7 +91,7 @@ class PruneSplits:
             raise OptionError(f"prune-splits: seed={self.seed}", do="use a whole number from 0 on")
         prices(self.cost)  # refuses one that is unknown
 
-    def refuse(self, source: Forest, rows: Rows | None) -> None:
+    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
         if source.parts or not source.decides:
             raise OptionError("prune-splits is for models that decide on one class", do="leave it out")
         if not have_rows(rows):
@@ -96,26 +99,26 @@ class PruneSplits:
                 "prune-splits needs rows: they say which splits are needed",
                 do="give --rows, or remove it from the passes",
             )
-        if self.keep == "accuracy" and not isinstance(rows, Judged):
+        if self.keep == "accuracy" and judge is None:
             raise OptionError("prune-splits needs rows held out", do="give --held-out FILE or 0.2, or keep=decisions")
 
-    def run(self, forest: Forest, rows: Rows | None) -> PassResult:
-        """Approximate, or with keep=decisions exact-on-data. Raises OptionError, or ModelError for a forest that is not
-        quantised."""
+    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
+        """Promises `Within`, or with keep=decisions `KeepsDecisions`. Raises OptionError, or ModelError for a forest
+        that is not quantised."""
         if not forest.quantised:
             raise ModelError("prune-splits works on integer forests", do="put quantize before it")
-        self.refuse(forest, rows)
+        self.refuse(forest, rows, judge)
         if not outputs_follow(forest):
             raise OptionError("prune-splits: a tree's outputs do not follow one another", do="leave it out")
         assert rows is not None
-        ensemble = _Ensemble(forest, self, rows.rows if isinstance(rows, Judged) else rows)
+        ensemble = _Ensemble(forest, self, rows)
         if self.keep == "decisions":
             best, tried = self._keeping_decisions(forest, ensemble, rows)
-            guarantee: Any = "exact-on-data"
+            promise: Promise = KeepsDecisions()
         else:
-            assert isinstance(rows, Judged)
-            best, tried = self._keeping_accuracy(forest, ensemble, rows.held_out)
-            guarantee = "approximate"
+            assert judge is not None
+            best, tried = self._keeping_accuracy(ensemble, judge)
+            promise = Exact() if best is None else Within(float(self.tolerance))
         result = forest if best is None else ensemble.rebuilt(best)
         report = {
             "splits": [len(ensemble.splits.tree), len(ensemble.splits.tree) if best is None else best.splits],
@@ -127,7 +130,7 @@ class PruneSplits:
             "scores": _scores_are(forest, best is not None),
             "chosen_on_held_out": self.keep == "accuracy" and tried > 1,
         }
-        return PassResult(result, guarantee, report, tolerance=float(self.tolerance), measure="accuracy")
+        return PassResult(result, (promise,), report)
 
     def _prices(self) -> NDArray[np.float64]:
         if self.price == "auto":
@@ -146,17 +149,15 @@ class PruneSplits:
                 break
         return best, tried
 
-    def _keeping_accuracy(self, forest: Forest, ensemble: _Ensemble, held_out: Rows) -> tuple[Pruned | None, int]:
-        """What the given price leaves, or the cheapest found within the tolerance on the rows held out, a standard
-        error of what was lost counted as lost: the best of many looks better there than it is."""
+    def _keeping_accuracy(self, ensemble: _Ensemble, judge: Judge) -> tuple[Pruned | None, int]:
+        """What the given price leaves, or the cheapest found within the tolerance; None if none is."""
         best, missed, tried = None, 0, 0
         found = None
         for found in ensemble.path(self._prices()):
             tried += 1
             if self.price != "auto":
                 continue
-            lost, error = _lost(forest, ensemble.rebuilt(found), held_out)
-            if lost + error <= self.tolerance:
+            if judge.of(ensemble.rebuilt(found)).within(self.tolerance):
                 best, missed = found if best is None or found.cost < best.cost else best, 0
             elif (missed := missed + 1) == GIVE_UP and (best is not None or tried > len(PRICES) // 2):
                 break
@@ -186,21 +187,6 @@ def _changes_no_decision(before: Forest, after: Forest, rows: Rows) -> bool:
     return all(
         bool((evaluate(before, batch.X).index == evaluate(after, batch.X).index).all()) for batch in rows.batches()
     )
-
-
-def _lost(before: Forest, after: Forest, rows: Rows) -> tuple[float, float]:
-    """Accuracy lost on rows, and its standard error: of a share of rows that went from right to wrong or back."""
-    was, now = Accuracy(True), Accuracy(True)
-    moved = 0
-    for batch in rows.batches():
-        old, new = (answers_of(forest, evaluate(forest, batch.X)) for forest in (before, after))
-        truth = truth_of_batch(batch, old)
-        was.add(old, truth)
-        now.add(new, truth)
-        moved += int(((old == truth) != (new == truth)).sum())
-    if was.share is None or now.share is None:
-        raise OptionError("no rows are held out", do="give more rows, or --held-out FILE")
-    return was.share - now.share, float(np.sqrt(moved)) / was.rows
 
 
 class _Ensemble:
@@ -238,7 +224,7 @@ class _Ensemble:
         factor = min(1.0, self.largest / span)
         values = [np.floor((own - own.min(axis=0)) * factor + 0.5).astype(np.int64) for own in values]
         columns = _columns(forest, self.conditions)
-        words, self.label, self.rows, self.copies = _lesson(forest, options, rows, len(columns))
+        words, self.label, self.rows, self.copies = _fitting_rows(forest, options, rows, len(columns))
         leaf = np.empty((len(forest.trees), len(words)), dtype=np.int32)
         for index, (tree, (leaves, _)) in enumerate(zip(forest.trees, self.slots, strict=True)):
             slot = np.zeros(tree.size, dtype=np.int32)
@@ -358,7 +344,7 @@ def _comparator_cost(forest: Forest, condition: Condition, unit: Prices) -> floa
     return unit.comparison(bits)
 
 
-def _lesson(
+def _fitting_rows(
     forest: Forest, options: PruneSplits, rows: Rows, columns: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int, int]:
     """Words to fit on, the class each should get, how many rows they come from and how many copies of each."""

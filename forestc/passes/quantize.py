@@ -1,8 +1,8 @@
 """quantize: from floats to integers, once and for all.
 
 After it every feature, threshold and leaf is an integer, and everything downstream equals the
-evaluator bit for bit. Its guarantee is what the rows show: exact-on-data where no decision of the
-given rows changes, else approximate, measured, and refused past the tolerance.
+evaluator bit for bit. Its promise is what the rows show: exact-on-data where no decision of the
+given rows changes, else approximate, measured, and refused past what was allowed.
 """
 
 from __future__ import annotations
@@ -15,19 +15,21 @@ from typing import Any, ClassVar
 import numpy as np
 
 from forestc.errors import ModelError, OptionError
-from forestc.forest.accuracy import Accuracy, LargestError, answers_of, truth_of_batch
+from forestc.forest.accuracy import LargestError
 from forestc.forest.evaluate import decide, encode, evaluate, judged, leaf_nodes, score_range
 from forestc.forest.ir import Forest
 from forestc.forest.made_rows import made_rows
 from forestc.forest.numbers import parse_number_type
 from forestc.forest.ranges import Ranges
-from forestc.forest.rows import Judged, Rows
+from forestc.forest.rows import Rows
 from forestc.passes.base import PassResult
 from forestc.passes.exact_formats import choose_exact, given_exactly
 from forestc.passes.exact_leaves import whole_votes
-from forestc.passes.fit_leaves import fitted, lesson
+from forestc.passes.fit_leaves import fitted, fitting_rows
 from forestc.passes.formats import Format, choose, given, parse_formats, word_bits
+from forestc.passes.judge import Judge, Loss
 from forestc.passes.observation import observe
+from forestc.passes.promises import EveryPath, FewChanges, KeepsDecisions, Promise, ScoresWithin, Within
 from forestc.passes.rounding import (
     Leaves,
     candidates,
@@ -45,6 +47,7 @@ SEARCHED_LEAF_BITS = 16
 UNSEEN_LEAF_BITS = range(16, 25)
 SEARCHED_SCORE_BITS = 24
 MOST_FITTED_BITS = 4
+DEFAULT_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Quantize:
     """From floats to integers: features, thresholds and leaves. Everything that is written equals its result.
 
     Promises: exact-on-data where no decision of the given rows changes; else approximate: measured, and refused past
-    the tolerance. Without rows exact: every input in the ranges takes the model's own path, and where leaves can't be
+    what is allowed. Without rows exact: every input in the ranges takes the model's own path, and where leaves can't be
     kept as they are, scores stay within a bound that is told.
 
     input: auto (integers as they are; else fixed point with the fewest bits that change no row's path;
@@ -61,12 +64,15 @@ class Quantize:
     input_bits: auto, or at most so many bits a feature.
     formats: {feature name: type} given by hand, such as {"age": "uint8"}.
     leaf_bits: auto (the fewest that keep every decision on the rows; for regression, the error
-    within a tenth of the tolerance), or a number of bits a leaf. Without rows as many as keep all sums, up to 32; where
+    within a tenth of change), or a number of bits a leaf. Without rows as many as keep all sums, up to 32; where
     the library itself rounds its sums 16, or up to 24 if rows made about the thresholds are decided otherwise.
     missing: auto (a feature accepts missing values if the rows have some; without rows, as ranges and model say),
     always, or never.
-    tolerance: largest share of decisions, or for regression largest error over the range of
-    scores on the rows, that may change; with fit the accuracy that may be lost on rows held out.
+    change: largest share of decisions, or for regression largest error over the range of scores, that may change on
+    the given rows. It does not count where the tolerance does.
+    tolerance: the accuracy (R squared of a regression) that may be lost on held-out rows against the model, a standard
+    error counted as lost; leaf_bits=auto are then the fewest within it, and where none are those that keep the given
+    rows. With fit 0.01 where nothing is said; else nothing is judged where nothing is said.
     fit: leaves are fitted together on the rows, for their right classes, instead of rounded one by one: one or two
     bits are often enough. leaf_bits=auto are then the fewest, up to 4, within the tolerance.
     scores: largest error on the rows of the values after the link: of a probability as it is (0.001), of anything else
@@ -78,7 +84,8 @@ class Quantize:
     input_bits: int | str = "auto"
     leaf_bits: int | str = "auto"
     missing: str = "auto"
-    tolerance: float = 0.01
+    change: float = 0.01
+    tolerance: float | None = None
     fit: bool = False
     formats: Mapping[str, str] | None = None
     scores: float | None = None
@@ -95,8 +102,9 @@ class Quantize:
                 raise OptionError(f"quantize: {option}={value}", do=f"use auto or 1 to {most}")
         if not isinstance(self.fit, bool):
             raise OptionError(f"quantize: fit={self.fit}", do="use true or false")
-        if not isinstance(self.tolerance, int | float) or not 0 <= self.tolerance <= 1:
-            raise OptionError(f"quantize: tolerance={self.tolerance}", do="use a share from 0 to 1")
+        for option, value in (("change", self.change), ("tolerance", self.tolerance or 0)):
+            if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+                raise OptionError(f"quantize: {option}={value}", do="use a share from 0 to 1")
         given = isinstance(self.scores, int | float) and not isinstance(self.scores, bool)
         if self.scores is not None and not (given and 0 < self.scores <= 1):
             raise OptionError(f"quantize: scores={self.scores}", do="use an error above 0 and up to 1, such as 0.001")
@@ -105,12 +113,14 @@ class Quantize:
                 "quantize: leaves that are fitted for classes keep no scores", do="leave fit or scores out"
             )
 
-    def refuse(self, source: Forest, rows: Rows | None) -> None:
+    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
         if source.quantised:
             raise ModelError("the forest is quantised already", do="leave quantize out")
         refuse_sums(source)
         if isinstance(rows, Ranges) and self.fit:
             raise OptionError("quantize{fit=true} needs rows, which leaves are fitted to", do="give --rows, or no fit")
+        if isinstance(rows, Ranges) and self.tolerance is not None:
+            raise OptionError("quantize{tolerance} needs rows held out, and there are none", do="leave it out")
         if isinstance(rows, Ranges) and self.scores is not None:
             raise OptionError(
                 "leaf bits that keep scores are chosen on rows, and there are none",
@@ -118,18 +128,26 @@ class Quantize:
             )
         if rows is None and (self.leaf_bits == "auto" or self.input != "ordered" or self.scores is not None):
             raise OptionError("quantize needs rows", do="give rows, or input=ordered and a number of leaf_bits")
-        if self.fit and not isinstance(rows, Judged | Ranges):
+        if self.judged and judge is None:
+            what = "quantize{fit=true}" if self.fit else f"quantize{{tolerance={self.tolerance}}}"
+            instead = "" if self.fit else "; what may change on the given rows is told by the option change"
             raise OptionError(
-                "quantize{fit=true} is judged on rows held out, and there are none", do="give --held-out FILE, or 0.2"
+                f"{what} is judged on rows held out, and there are none",
+                do=f"give --held-out FILE, or 0.2{instead}",
             )
 
-    def run(self, forest: Forest, rows: Rows | None) -> PassResult:
+    @property
+    def judged(self) -> bool:
+        """Whether its result is judged on held-out rows."""
+        return self.fit or self.tolerance is not None
+
+    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """The integer forest. With `Ranges` in place of rows, one that is exact for every input in them; with None,
         inputs are ordered and leaf_bits must be a number.
 
         Raises OptionError, or ModelError for a forest that is quantised already.
         """
-        self.refuse(forest, rows)
+        self.refuse(forest, rows, judge)
         source, forest = forest, one_sum(forest)
         if isinstance(rows, Ranges):
             return self._unseen(source, forest, rows)
@@ -147,8 +165,9 @@ class Quantize:
         shaped = with_words(forest, formats, missing)
         searched = SEARCHED_LEAF_BITS if self.scores is None else SEARCHED_SCORE_BITS
         widths = range(1, searched + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
-        if self.fit and isinstance(rows, Judged):
-            return self._fitted(source, forest, shaped, rows, formats)
+        if self.fit:
+            assert rows is not None and judge is not None
+            return self._fitted(source, forest, shaped, rows, judge, formats)
         tried = [(width, leaves) for width in widths for leaves in candidates(forest, width)]
         bits, found = [width for width, _ in tried], [leaves for _, leaves in tried]
         measured = _measure(source, shaped, found, rows, values=self.scores is not None)
@@ -157,8 +176,17 @@ class Quantize:
             allowed = max(self.scores, min(measured.values))  # the pipeline refuses what is past the first
             fine = [c for c in fine if measured.values[c] <= allowed]
         best = min(fine, key=lambda c: (max(measured.change[c], self._goal(forest)), bits[c]))
-        result = with_leaves(shaped, found[best])
         change, kept = measured.change[best], measured.rows > 0
+        promise: Promise = FewChanges(float(self.change))
+        if forest.decides and kept and change == 0:
+            promise = KeepsDecisions()
+        if self.tolerance is not None:
+            assert judge is not None
+            limit = float(self.tolerance)
+            near = next((c for c in fine if judge.of(with_leaves(shaped, found[c])).within(limit)), None)
+            if near is not None or self.leaf_bits != "auto":
+                best, promise = best if near is None else near, Within(limit)
+        result, change = with_leaves(shaped, found[best]), measured.change[best]
         report = {
             "leaf_bits": bits[best],
             **_inputs_told(forest, formats, missing),
@@ -168,9 +196,9 @@ class Quantize:
                 measured.changed[best] if forest.decides else change
             ),
         }
-        if forest.decides and kept and change == 0:
-            return PassResult(result, "exact-on-data", report, scores=self.scores)
-        return PassResult(result, "approximate", report, tolerance=float(self.tolerance), scores=self.scores)
+        if isinstance(promise, Within):
+            report["chosen_on_held_out"] = len(found) > 1
+        return PassResult(result, (promise, *([] if self.scores is None else [ScoresWithin(self.scores)])), report)
 
     def _unseen(self, source: Forest, forest: Forest, ranges: Ranges) -> PassResult:
         """Words that tell all thresholds apart for every value, and leaves as they are where that can be."""
@@ -208,24 +236,25 @@ class Quantize:
             "decides": forest.decides,
             **_inputs_told(forest, formats, missing),
         }
-        keeps = "decisions" if exact else "paths"
-        return PassResult(result, "exact", report, keeps=keeps, bound=error)  # type: ignore[arg-type]
+        return PassResult(result, (EveryPath(not exact, error, bool(ranges.columns)),), report)
 
     def _fitted(
-        self, source: Forest, forest: Forest, shaped: Forest, rows: Judged, formats: list[Format]
+        self, source: Forest, forest: Forest, shaped: Forest, rows: Rows, judge: Judge, formats: list[Format]
     ) -> PassResult:
-        on = lesson(source, shaped, rows.rows)
-        tried: dict[int, float] = {}
+        on, limit = (
+            fitting_rows(source, shaped, rows),
+            DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance),
+        )
+        tried: dict[int, Loss] = {}
         found: dict[int, Forest] = {}
-        before = _held_out_accuracy(source, source, rows.held_out)
         for bits in range(1, MOST_FITTED_BITS + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]:
             start = round_leaves(one_output(forest), bits)
             values, bias = fitted(start.values, start.outputs, start.bias, start.decision, bits, on)
             found[bits] = with_leaves(shaped, replace(start, values=values, bias=bias))
-            tried[bits] = before - _held_out_accuracy(source, found[bits], rows.held_out)
-            if tried[bits] <= self.tolerance:
+            tried[bits] = judge.of(found[bits])
+            if tried[bits].within(limit):
                 break
-        best = min(tried, key=lambda bits: (max(tried[bits], self.tolerance), bits))
+        best = min(tried, key=lambda bits: (max(tried[bits].lost + tried[bits].error, limit), bits))
         report = {
             "leaf_bits": best,
             "input_bits": sum(word_bits(form.number) for form in formats),
@@ -233,12 +262,12 @@ class Quantize:
             "constant_trees": sum(int(len(np.unique(tree.values, axis=0)) == 1) for tree in found[best].trees),
             "chosen_on_held_out": len(tried) > 1,
         }
-        return PassResult(found[best], "approximate", report, tolerance=float(self.tolerance), measure="accuracy")
+        return PassResult(found[best], (Within(limit),), report)
 
     def _goal(self, forest: Forest) -> float:
-        """A change not worth more leaf bits: none for decisions, a tenth of the tolerance for values; all of it where
-        `scores` says how near they are to be."""
-        return 0.0 if forest.decides else self.tolerance / (10 if self.scores is None else 1)
+        """A change not worth more leaf bits: none for decisions, a tenth of what may change for values; all of it
+        where `scores` says how near they are to be."""
+        return 0.0 if forest.decides else self.change / (10 if self.scores is None else 1)
 
 
 def _inputs_told(forest: Forest, formats: list[Format], missing: list[bool]) -> dict[str, Any]:
@@ -249,15 +278,6 @@ def _inputs_told(forest: Forest, formats: list[Format], missing: list[bool]) -> 
             for f, form, absent in zip(forest.features, formats, missing, strict=True)
         },
     }
-
-
-def _held_out_accuracy(source: Forest, forest: Forest, rows: Rows) -> float:
-    accuracy = Accuracy(source.decides)
-    for batch in rows.batches():
-        model = answers_of(source, evaluate(source, batch.X))
-        said = model if forest is source else answers_of(forest, evaluate(forest, batch.X))
-        accuracy.add(said, truth_of_batch(batch, model))
-    return accuracy.share or 0.0
 
 
 @dataclass(frozen=True)

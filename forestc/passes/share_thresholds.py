@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.dyadic_points import narrow_points
+from forestc.algorithms.dyadic_points import FEW, narrow_points
 from forestc.algorithms.interval_stabbing import stab, stab_most, take
 from forestc.algorithms.kmeans_line import kmeans_line
 from forestc.algorithms.node_bounds import NodeBounds
@@ -25,12 +25,14 @@ from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import FLOAT32
 from forestc.forest.ranges import have_rows
-from forestc.forest.rows import Judged, Rows, reduce_rows
+from forestc.forest.rows import Rows, reduce_rows
 from forestc.passes.base import PassResult, print_pass
 from forestc.passes.drawn_rows import drawn_rows
 from forestc.passes.formats import choose, comparator_bits, word_bits
+from forestc.passes.judge import Judge
 from forestc.passes.observation import Observation, Observe, finite_nodes, freedom
 from forestc.passes.path_change import widened
+from forestc.passes.promises import Exact, KeepsPaths, Promise, Within
 from forestc.passes.threshold_search import Search
 
 DEFAULT_TOLERANCE = 0.01
@@ -50,8 +52,9 @@ class ShareThresholds:
     feature's nodes. A missed node takes the nearest threshold.
     kmeans: instead of all that, so many thresholds a feature, the centres of clusters (Jinguji et al. 2018).
     budget: at most so many comparators in all: thresholds are given up where it changes least.
-    tolerance: the accuracy (R squared of a regression) that may be lost on held-out rows, 0.01 where nothing is said.
-    Given without path_change, exceptions, kmeans and budget: the fewest comparators that stay within it.
+    tolerance: the accuracy (R squared of a regression) that may be lost on held-out rows against the model, a standard
+    error counted as lost; 0.01 where nothing is said. Given without path_change, exceptions, kmeans and budget: the
+    fewest comparators found that stay within it; where none do, thresholds stay as they are.
     prefer: few-bits (of all smallest sets of thresholds one with the fewest binary digits) or middle (the middle of
     the interval, as the paper has it).
     """
@@ -100,93 +103,94 @@ class ShareThresholds:
         )
 
     @property
+    def limit(self) -> float:
+        """The accuracy that may be lost."""
+        return DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance)
+
+    @property
     def lossless(self) -> bool:
         return not (self.path_change or self.exceptions or self.kmeans or self.searches)
 
-    def refuse(self, source: Forest, rows: Rows | None) -> None:
+    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
         if not have_rows(rows):
             raise OptionError(
                 "share-thresholds needs rows: they say how far thresholds may move",
                 do="give --rows, or remove it from the passes",
             )
-
-    def run(self, forest: Forest, rows: Rows | None) -> PassResult:
-        """The forest with shared thresholds. Exact-on-data where no exceptions are asked for: no path of the rows
-        changes (with per-tree rows, no path of a tree's own rows). Else approximate, judged on rows held out.
-
-        Raises OptionError for a quantised forest, without rows, and without rows held out for what is judged on them;
-        RowsError for rows that per-tree can't be. Time O(rows * trees * depth + nodes log nodes); path_change goes
-        through the rows 8 or 16 times.
-        """
-        if forest.quantised:
-            raise OptionError("share-thresholds works on floats", do="put it before quantize")
-        self.refuse(forest, rows)
-        assert rows is not None
-        if not self.lossless and not isinstance(rows, Judged):
+        if not self.lossless and judge is None:
             raise OptionError(
                 f"{print_pass(self)} is judged on rows held out, and there are none",
                 do="give some, best rows the model was not trained on (--held-out FILE), or set a share of the rows "
                 "aside (--held-out 0.2)",
             )
-        fit = rows.rows if isinstance(rows, Judged) else rows
-        drawn = drawn_rows(forest, fit) if self.rows == "per-tree" else None
+
+    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
+        """The forest with shared thresholds. Promises `KeepsPaths` where no exceptions are asked for; else `Within`.
+
+        Raises OptionError for a quantised forest, without rows, and without a judge for what is judged;
+        RowsError for rows that per-tree can't be. Time O(rows * trees * depth + nodes log nodes); path_change goes
+        through the rows 8 or 16 times.
+        """
+        if forest.quantised:
+            raise OptionError("share-thresholds works on floats", do="put it before quantize")
+        self.refuse(forest, rows, judge)
+        assert rows is not None
+        drawn = drawn_rows(forest, rows) if self.rows == "per-tree" else None
         task = Observe.of(forest, drawn)
-        seen = reduce_rows(fit, task)
+        seen = reduce_rows(rows, task)
         exact = bounds = seen.nodes.bounds
         if self.path_change:
-            bounds = widened(fit, task, exact, float(self.path_change))
+            bounds = widened(rows, task, exact, float(self.path_change))
         if self.searches:
-            found = self._searched(task, bounds, rows)
-            if found is None:
-                return replace(self, budget=0, tolerance=self.tolerance if self.path_change else None).run(forest, rows)
-            thresholds = found
+            assert judge is not None
+            search = self._search(task, bounds, rows, judge)
+            found = search.within(self.budget) if self.budget else search.fewest(self.limit)
+            if found is None and self.budget:  # which asks for no exceptions
+                lossless = replace(self, budget=0, tolerance=self.tolerance if self.path_change else None)
+                return lossless.run(forest, rows, judge)
+            thresholds = task.trees.threshold if found is None else found
         else:
             thresholds = task.trees.threshold.copy()
+            few = forest.n_nodes <= FEW
 
             def share(index: int) -> None:
                 here = finite_nodes(task, index)
                 if not len(here):
                     return
                 narrow = forest.features[index].number == FLOAT32
-                thresholds[here] = self._shared(bounds.low[here], bounds.high[here], thresholds[here], narrow)
+                thresholds[here] = self._shared(bounds.low[here], bounds.high[here], thresholds[here], narrow, few)
 
             each(share, len(forest.features))
         result = with_thresholds(forest, thresholds)
-        report = self._report(task, seen, result, fit)
-        if self.lossless:
-            return PassResult(result, "exact-on-data", report, keeps="paths", drawn=drawn)
-        limit = DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance)
-        return PassResult(result, "approximate", report, tolerance=limit, measure="accuracy")
+        report = self._report(task, seen, result, rows)
+        promise: Promise = KeepsPaths(drawn) if self.lossless else Within(self.limit)
+        if self.searches and thresholds is task.trees.threshold:  # nothing was found: the forest is as it was
+            promise = Exact()
+        return PassResult(result, (promise,), report)
 
     def _shared(
-        self, low: NDArray[np.float64], high: NDArray[np.float64], own: NDArray[np.float64], narrow: bool
+        self, low: NDArray[np.float64], high: NDArray[np.float64], own: NDArray[np.float64], narrow: bool, few: bool
     ) -> NDArray[np.float64]:
-        """New thresholds of one feature's nodes."""
+        """New thresholds of one feature's nodes. few: see `place`."""
         if self.kmeans:
             centres, cluster = kmeans_line(own, self.kmeans)
             return np.asarray((centres.astype(np.float32).astype(np.float64) if narrow else centres)[cluster])
         allowed = int(self.exceptions * len(own)) if self.exceptions < 1 else int(self.exceptions)
         few_bits = self.prefer == "few-bits"
         if not allowed:
-            points, taken = place(low, high, own, few_bits, narrow)
+            points, taken = place(low, high, own, few_bits, narrow, few)
             return points[taken]
         kept = ~stab_most(low, high, allowed).missed
-        points, _ = place(low[kept], high[kept], own[kept], few_bits, narrow)
+        points, _ = place(low[kept], high[kept], own[kept], few_bits, narrow, few)
         return points[take(low, high, points).point]
 
-    def _searched(self, task: Observe, bounds: NodeBounds, rows: Rows) -> NDArray[np.float64] | None:
-        """None where the budget asks for no exceptions."""
+    def _search(self, task: Observe, bounds: NodeBounds, rows: Rows, judge: Judge) -> Search:
         few_bits = self.prefer == "few-bits"
-        assert isinstance(rows, Judged)
 
         def placed(low: Any, high: Any, own: Any, feature: int) -> NDArray[np.float64]:
             return place(low, high, own, few_bits, task.forest.features[feature].number == FLOAT32)[0]
 
-        search = Search.of(task, bounds, rows.rows, rows.held_out, placed)
-        if self.budget:
-            return search.within(self.budget)
-        assert self.tolerance is not None
-        return search.fewest(float(self.tolerance))
+        return Search.of(task, bounds, rows, judge, placed)
 
     def _report(self, task: Observe, seen: Observation, result: Forest, fit: Rows) -> dict[str, Any]:
         """Comparators, their bits and the inputs' bits, [before, after], and thresholds past what the rows allow."""
@@ -251,14 +255,20 @@ def with_thresholds(forest: Forest, thresholds: NDArray[np.float64]) -> Forest:
 
 
 def place(
-    low: NDArray[np.float64], high: NDArray[np.float64], own: NDArray[np.float64], few_bits: bool, narrow: bool
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    own: NDArray[np.float64],
+    few_bits: bool,
+    narrow: bool,
+    few: bool = False,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The fewest thresholds, ascending, that lie in all of a feature's intervals (low, high]: floats of its own type.
     And which each takes.
 
     own: (p,) the nodes' present thresholds, for where rows say nothing. narrow: the feature is a float32.
+    few: there are so few nodes in all that compiling takes longer.
     """
-    found = narrow_points(low, high) if few_bits else None
+    found = narrow_points(low, high, plainly=few) if few_bits else None
     stabbed = None if found is None else take(low, high, found[0])
     if found is not None and stabbed is not None and not stabbed.missed.any():
         points = found[0]

@@ -18,6 +18,8 @@ from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, Float, word_range
 from forestc.forest.rows import Rows
 from forestc.passes.base import PassResult
+from forestc.passes.judge import Judge
+from forestc.passes.promises import Exact
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Simplify:
 
     name: ClassVar[str] = "simplify"
 
-    def run(self, forest: Forest, rows: Rows | None) -> PassResult:
+    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Exact. Time O(nodes * features on a path)."""
         conditions = list(forest.conditions)
         trees = [_simplified(forest, conditions, index) for index in range(len(forest.trees))]
@@ -42,7 +44,7 @@ class Simplify:
             "nodes": [forest.n_nodes, result.n_nodes],
             "features": [len(forest.features), len(result.features)],
         }
-        return PassResult(result, "exact", report)
+        return PassResult(result, (Exact(),), report)
 
 
 def _frozen(array: np.ndarray[Any, np.dtype[np.int32]]) -> np.ndarray[Any, np.dtype[np.int32]]:

@@ -13,11 +13,12 @@ from forestc.algorithms.interval_stabbing import take
 from forestc.algorithms.node_bounds import Columns, NodeBounds, reached
 from forestc.algorithms.point_removal import NodeValues, Removal, cheapest, removal, settled
 from forestc.errors import OptionError
-from forestc.forest.accuracy import answers_of, truth_of_batch
+from forestc.forest.accuracy import answers_of
 from forestc.forest.conditions import NO_SET
 from forestc.forest.evaluate import add_tree, judged, start_scores
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.rows import Batch, Rows, reduce_rows
+from forestc.passes.judge import Judge, Loss
 from forestc.passes.observation import Observe, columns_of, finite_nodes
 
 MOST_VALUES = 1 << 25  # kept in memory, of all nodes together: past it the cost of a change is measured on fewer rows
@@ -30,7 +31,7 @@ Placed: TypeAlias = Callable[[Any, Any, Any, int], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class _Sample:
-    """Every so manieth row, kept: a reduction."""
+    """Every n-th row, kept: a reduction. stride: n."""
 
     forest: Forest
     stride: int
@@ -50,8 +51,7 @@ class _Sample:
 class Search:
     """Which thresholds to keep, for every number of them.
 
-    features: those that are compared with thresholds, and their nodes. judge: rows as columns, what is true of them,
-    and the model's errors on them; whole: what a sum of errors is divided by.
+    features: those that are compared with thresholds, and their nodes. judged: the judge's rows as columns.
     """
 
     task: Observe
@@ -60,11 +60,11 @@ class Search:
     removal: Removal
     features: list[tuple[int, NDArray[np.int64]]]
     placed: Placed
-    judge: list[tuple[Columns, NDArray[Any], NDArray[np.float64]]]
-    whole: float
+    judge: Judge
+    judged: list[Columns]
 
     @staticmethod
-    def of(task: Observe, bounds: NodeBounds, fit: Rows, judge: Rows, placed: Placed) -> Search:
+    def of(task: Observe, bounds: NodeBounds, fit: Rows, judge: Judge, placed: Placed) -> Search:
         """placed: thresholds for the intervals of a feature."""
         forest, trees = task.forest, task.trees
         nodes = [finite_nodes(task, index) for index in range(len(forest.features))]
@@ -90,28 +90,9 @@ class Search:
             np.concatenate(node_point) if node_point else np.zeros(0, dtype=np.int64),
             values,
         )
-        kept, rows = [], 0
-        for batch in judge.batches():
-            if rows + len(batch.X) > MOST_JUDGED:
-                room = MOST_JUDGED - rows
-                batch = Batch(batch.X[:room], None if batch.truth is None else batch.truth[:room])
-            columns = columns_of(forest, batch)
-            answers = _answers(forest, columns, task)
-            truth = truth_of_batch(batch, answers)
-            kept.append((columns, truth, errors(forest, answers, truth)))
-            rows += len(batch.X)
-            if rows >= MOST_JUDGED:
-                break
-        if not kept:
-            raise OptionError("share-thresholds: no rows are held out", do="give more rows, or --held-out FILE")
-        if forest.decides:
-            whole = float(rows)
-        else:
-            told = np.concatenate([truth.reshape(len(truth), -1) for _, truth, _ in kept])
-            whole = float(((told - told.mean()) ** 2).sum())
-            if not whole > 0:
-                raise OptionError("share-thresholds: the held-out rows all have one label", do="hold out others")
-        return Search(task, bounds, values, found, features, placed, kept, whole)
+        judge = judge.first(MOST_JUDGED)
+        judged_rows = [columns_of(forest, batch) for batch in judge.held_out.batches()]
+        return Search(task, bounds, values, found, features, placed, judge, judged_rows)
 
     def within(self, budget: int) -> NDArray[np.float64] | None:
         """Thresholds (nodes,) of at most so many comparators; None where nothing need be given up. Raises OptionError
@@ -128,20 +109,18 @@ class Search:
         count = budget - fixed
         return self.thresholds(count) if count < len(self.removal.points) else None
 
-    def fewest(self, tolerance: float) -> NDArray[np.float64]:
-        """Thresholds (nodes,) of the fewest comparators found that lose at most `tolerance` of the accuracy on the
-        rows to judge on; without exceptions where even those lose more.
-
-        The best of many candidates looks better on those rows than it is, so what is lost counts with a standard
-        error on top. Accuracy does not fall evenly, so numbers of comparators are tried down to well past it."""
+    def fewest(self, tolerance: float) -> NDArray[np.float64] | None:
+        """Thresholds (nodes,) of the fewest comparators found that stay within a tolerance on the rows of the judge;
+        None where those without exceptions lose more. Accuracy does not fall evenly, so numbers of comparators are
+        tried down to well past it."""
 
         def good_enough(count: int) -> bool:
-            return sum(self.loss(count)) <= tolerance
+            return self.loss(count).within(tolerance)
 
         good = most = len(self.removal.points)
         least = most - len(self.removal.order)
-        if self.loss(most)[0] > tolerance:
-            return self.thresholds(most)
+        if not good_enough(most):
+            return None
         bad = least - 1
         failed, count = 0, most
         while count > least and failed < GIVE_UP:
@@ -159,16 +138,11 @@ class Search:
                 bad = middle
         return self.thresholds(good)
 
-    def loss(self, count: int) -> tuple[float, float]:
-        """Accuracy (of a regression R squared) lost on the rows to judge on with so many thresholds, and its standard
-        error."""
+    def loss(self, count: int) -> Loss:
+        """What is lost with so many thresholds."""
         changed = self.thresholds(count)
-        worse = []
-        for columns, truth, before in self.judge:
-            answers = _answers(self.task.forest, columns, self.task, changed)
-            worse.append(errors(self.task.forest, answers, truth) - before)
-        each = np.concatenate(worse)
-        return float(each.sum()) / self.whole, float(np.sqrt(((each - each.mean()) ** 2).sum())) / self.whole
+        forest = self.task.forest
+        return self.judge.of_answers([_answers(forest, columns, self.task, changed) for columns in self.judged])
 
     def thresholds(self, count: int) -> NDArray[np.float64]:
         """Thresholds of all nodes with so many points kept."""
@@ -186,25 +160,14 @@ class Search:
         return result
 
 
-def _answers(
-    forest: Forest, columns: Columns, task: Observe, thresholds: NDArray[np.float64] | None = None
-) -> NDArray[Any]:
-    """What the forest, with other thresholds if some are given, answers: as the evaluator, but compiled down to the
-    leaves."""
-    trees = task.trees if thresholds is None else replace(task.trees, threshold=thresholds)
+def _answers(forest: Forest, columns: Columns, task: Observe, thresholds: NDArray[np.float64]) -> NDArray[Any]:
+    """What the forest answers with other thresholds: as the evaluator, but compiled down to the leaves."""
+    trees = replace(task.trees, threshold=thresholds)
     leaves = reached(columns, trees)
     total = start_scores(forest, columns.shape[1])
     for tree, root, nodes in zip(forest.trees, trees.roots.tolist(), leaves, strict=True):
         add_tree(forest, total, tree, nodes - root)
     return answers_of(forest, judged(forest, np.zeros((columns.shape[1], 0), dtype=np.int32), total))
-
-
-def errors(forest: Forest, answers: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
-    """Of each row: 1 for a wrong decision, else 0; of a regression the squared error."""
-    answers, truth = answers.reshape(len(answers), -1), truth.reshape(len(truth), -1)
-    if forest.decides:
-        return np.asarray((answers != truth).any(axis=1), dtype=np.float64)
-    return np.asarray(((answers - truth) ** 2).sum(axis=1), dtype=np.float64)
 
 
 def sides_differ(forest: Forest, count: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -16,12 +16,6 @@ LONGEST = 80
 _SPECIAL = re.compile(r"[\\`*_\[\]<>&|~$@:#]")  # what may open or close markup, or make a link of plain text
 _WEB = re.compile(r"(www)\.", re.IGNORECASE)
 
-_PROMISES = {
-    "exact": "same scores and decisions for every input",
-    "exact-on-data": "no decision of the given rows changes, or what stands in brackets does not",
-    "approximate": "a measured change",
-}
-
 
 def compile_report(
     source: Forest,
@@ -87,8 +81,8 @@ def compile_report(
 def _meaning(step: Step) -> str:
     """What a step's promise says. One that had no rows also tells of scores."""
     if "score_bound" not in step.report:
-        return _PROMISES[step.guarantee]
-    return _escaped(leaves_told(step)) + (", in the ranges" if "ranges" in step.keeps else "")
+        return _escaped(step.meaning)
+    return _escaped(leaves_told(step)) + (", in the ranges" if "ranges" in step.promise else "")
 
 
 def _accuracy(told: Mapping[str, Any]) -> list[str]:

@@ -19,7 +19,8 @@ from forestc import load
 from forestc.data.cluster import ClusterRows, on_cluster
 from forestc.data.rows import open_rows
 from forestc.errors import OptionError, RowsError, ToolError
-from forestc.forest.rows import Judged, reduce_rows
+from forestc.forest.rows import FitAndHeldOut, reduce_rows
+from forestc.passes.judge import Judge
 from forestc.passes.observation import Observe
 from forestc.passes.share_thresholds import ShareThresholds
 
@@ -56,10 +57,12 @@ def test_the_cluster_says_the_same(cluster, folder, step):
     rows = open_rows(folder, forest, "y")
     parts = rows.parts()
     assert len(parts) == 15 and [first for first, _ in parts[:3]] == [0, 40, 80]
-    here = step.run(forest, Judged.every(rows, 5))
+    fit, held_out = FitAndHeldOut.every(rows, 5)
+    judge = Judge(forest, held_out)
+    here = step.run(forest, fit, judge)
     with on_cluster(rows, cluster.scheduler_address) as there:
         assert isinstance(there, ClusterRows)
-        found = step.run(forest, Judged.every(there, 5))
+        found = step.run(forest, FitAndHeldOut.every(there, 5).fit, judge)
     assert found.report == here.report
     for a, b in zip(found.forest.trees, here.forest.trees, strict=True):
         assert np.array_equal(a.threshold, b.threshold)

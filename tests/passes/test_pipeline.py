@@ -8,30 +8,52 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from models import trained
+from sklearn.metrics import r2_score
 
 from forestc import load
-from forestc.errors import CheckError
+from forestc.errors import CheckError, OptionError
 from forestc.forest.builder import changed_tree
+from forestc.forest.evaluate import evaluate
 from forestc.forest.rows import ArrayRows
 from forestc.passes.base import PassResult
+from forestc.passes.judge import Judge
 from forestc.passes.pipeline import run_passes
+from forestc.passes.promises import EveryPath, Exact, FewChanges, KeepsDecisions, KeepsPaths, ScoresWithin, Within
 
 
 @dataclass(frozen=True)
-class Liar:
-    guarantee: str
-    shift: float
-    keeps: str = "decisions"
-    shown: int | None = None
-    name: ClassVar[str] = "liar"
+class Moved:
+    """Moves the first tree's first threshold."""
 
-    def run(self, forest, rows):
+    by: float
+    name: ClassVar[str] = "moved"
+
+    def run(self, forest, rows, judge=None):
         first = forest.trees[0]
         threshold = first.threshold.copy()
-        threshold[0] = np.float32(threshold[0] + self.shift)
-        drawn = None if self.shown is None else np.full((len(forest.trees), len(rows.X)), self.shown, dtype=np.uint8)
-        trees = (changed_tree(first, threshold=threshold), *forest.trees[1:])
-        return PassResult(replace(forest, trees=trees), self.guarantee, keeps=self.keeps, drawn=drawn)
+        threshold[0] = np.float32(threshold[0] + self.by)
+        return self.promising(forest, changed_tree(first, threshold=threshold))
+
+    def promising(self, forest, first):
+        return PassResult(replace(forest, trees=(first, *forest.trees[1:])), (self.promise,))
+
+
+@dataclass(frozen=True)
+class Raised(Moved):
+    """Adds to every leaf of the first tree, so that no path changes."""
+
+    name: ClassVar[str] = "raised"
+
+    def run(self, forest, rows, judge=None):
+        first = forest.trees[0]
+        return self.promising(forest, changed_tree(first, values=first.values + self.by))
+
+
+def lying(promise, by, kind=Moved):
+    """A pass that promises what may be wrong. The promise is no option of it."""
+    step = kind(by)
+    object.__setattr__(step, "promise", promise)
+    return step
 
 
 @pytest.fixture
@@ -45,18 +67,18 @@ def test_a_moved_threshold_is_not_exact_even_where_no_row_sees_it(job):
     x = rows.X[:, forest.features[forest.trees[0].feature[0]].column].astype(np.float32)
     gap = np.sort(x[x >= forest.trees[0].threshold[0]])[0] - forest.trees[0].threshold[0]
     assert gap > 0
-    liar = Liar("exact", float(gap) / 2)
-    with pytest.raises(CheckError, match=r"liar.* promised to change nothing and changed a score"):
+    liar = lying(Exact(), float(gap) / 2)
+    with pytest.raises(CheckError, match=r"moved.* promised to change nothing and changed a score"):
         run_passes(forest, [liar], rows)
-    run_passes(forest, [replace(liar, guarantee="exact-on-data")], rows)
+    run_passes(forest, [lying(KeepsDecisions(), liar.by)], rows)
 
 
 def test_a_changed_decision_is_not_exact_on_data(job):
     forest, rows = job
     with pytest.raises(CheckError, match="promised to change no decision and changed"):
-        run_passes(forest, [Liar("exact-on-data", 30.0)], rows)
-    with pytest.raises(CheckError, match="of the decisions; the tolerance is"):
-        run_passes(forest, [Liar("approximate", 30.0)], rows)
+        run_passes(forest, [lying(KeepsDecisions(), 30.0)], rows)
+    with pytest.raises(CheckError, match=r"of the decisions on the given rows; allowed are 0\.00%"):
+        run_passes(forest, [lying(FewChanges(0.0), 30.0)], rows)
 
 
 def test_what_ran_is_written_down(job):
@@ -72,9 +94,82 @@ def test_what_ran_is_written_down(job):
 def test_a_changed_path_is_found_where_no_decision_changes(job):
     """Leaf by leaf: the first row and tree are named."""
     forest, rows = job
+
+    def shown(times):
+        return np.full((len(forest.trees), len(rows.X)), times, dtype=np.uint8)
+
     with pytest.raises(CheckError, match=r"promised to change no path and changed \d+.*row \d+, tree 0: from leaf"):
-        run_passes(forest, [Liar("exact-on-data", 0.5, "paths")], rows)
+        run_passes(forest, [lying(KeepsPaths(), 0.5)], rows)
     with pytest.raises(CheckError, match="promised to change no path"):
-        run_passes(forest, [Liar("exact-on-data", 0.5, "paths", 1)], rows)
-    _, (step,) = run_passes(forest, [Liar("exact-on-data", 0.5, "paths", 0)], rows)
-    assert step.keeps == "paths of each tree's own rows"
+        run_passes(forest, [lying(KeepsPaths(shown(1)), 0.5)], rows)
+    _, (step,) = run_passes(forest, [lying(KeepsPaths(shown(0)), 0.5)], rows)
+    assert step.promise == "exact-on-data (paths of each tree's own rows)"
+
+
+def test_paths_of_a_later_batch_are_its_own_rows(job):
+    """Of all rows only the last was shown to the trees, and its path changes."""
+    forest, rows = job
+    x = rows.X[:, forest.features[forest.trees[0].feature[0]].column].astype(np.float32)
+    moved = (x >= forest.trees[0].threshold[0]) & (x < np.float32(forest.trees[0].threshold[0] + 30.0))
+    X = np.concatenate([rows.X[~moved], rows.X[moved][:1]])
+    last = np.zeros((len(forest.trees), len(X)), dtype=np.uint8)
+    last[:, -1] = 1
+    with pytest.raises(CheckError, match=f"changed 1; row {len(X) - 1}, tree 0"):
+        run_passes(forest, [lying(KeepsPaths(last), 30.0)], ArrayRows(X, size=50))
+
+
+def test_every_path_holds_decisions_and_scores_to_their_bound(job):
+    forest, rows = job
+    with pytest.raises(CheckError, match="promised to change no path"):
+        run_passes(forest, [lying(EveryPath(True, 1.0, False), 30.0)], rows)
+    _, (same,) = run_passes(forest, [lying(EveryPath(True, 0.5, True), 0.0)], rows)
+    assert same.promise == "exact (paths, in the ranges), scores within 0.5"
+    model, X, _ = trained("tree-regression")
+    run_passes(load(model), [lying(EveryPath(True, 2.1, False), 2.0, Raised)], ArrayRows(X))
+    for promise in (EveryPath(True, 1.9, False), ScoresWithin(1e-9)):
+        with pytest.raises(CheckError, match=r"scores within 1\.9 for every input|changes scores by"):
+            run_passes(load(model), [lying(promise, 2.0, Raised)], ArrayRows(X))
+    low, high = (float(of(model.predict(X))) for of in (np.min, np.max))
+    share = 2.0 / (high - low)
+    with pytest.raises(CheckError, match="of the range of scores, at worst"):
+        run_passes(load(model), [lying(FewChanges(share * 0.99), 2.0, Raised)], ArrayRows(X))
+    run_passes(load(model), [lying(FewChanges(share * 1.01), 2.0, Raised)], ArrayRows(X))
+
+
+def test_a_loss_counts_with_its_standard_error_and_against_the_model(job):
+    """A moved threshold turns some decisions of held-out rows; a second pass that changes nothing has lost them too."""
+    forest, rows = job
+    liar, y = lying(Within(1.0), 30.0), evaluate(forest, rows.X).index
+    held_out = ArrayRows(rows.X, y, size=100)
+    _, (told,) = run_passes(forest, [liar], rows, held_out)
+    lost, error = told.held_out["lost_in_all"], told.held_out["standard_error"]
+    moved = evaluate(liar.run(forest, rows).forest, rows.X).index != y
+    assert lost == pytest.approx(moved.mean()) and error == pytest.approx(moved.std(ddof=1) / len(y) ** 0.5)
+    enough = lost + error
+    run_passes(forest, [lying(Within(enough * 1.001), 30.0)], rows, held_out)
+    for tolerance in (enough * 0.999, lost):
+        with pytest.raises(CheckError, match="is lost on 569 rows held out"):
+            run_passes(forest, [lying(Within(tolerance), 30.0)], rows, held_out)
+    with pytest.raises(CheckError, match="is lost on 569 rows held out"):
+        run_passes(forest, [liar, lying(Within(lost), 0.0)], rows, held_out)
+    with pytest.raises(CheckError, match="is judged on rows held out, and there are none"):
+        run_passes(forest, [liar], rows)
+
+
+def test_of_a_regression_r_squared_is_judged():
+    model, X, y = trained("tree-regression")
+    forest = load(model)
+    _, (told,) = run_passes(forest, [lying(Within(1.0), 5.0, Raised)], ArrayRows(X), ArrayRows(X, y, size=77))
+    before, after = (r2_score(y, model.predict(X) + by) for by in (0.0, 5.0))
+    each = (y - model.predict(X) - 5.0) ** 2 - (y - model.predict(X)) ** 2
+    assert told.held_out["measure"] == "R squared"
+    assert (told.held_out["before"], told.held_out["after"]) == pytest.approx((before, after))
+    assert told.held_out["lost_in_all"] == pytest.approx(before - after)
+    assert told.held_out["standard_error"] == pytest.approx(
+        each.std(ddof=1) * len(y) ** 0.5 / ((y - y.mean()) ** 2).sum()
+    )
+    with pytest.raises(OptionError, match="the held-out rows all have one label"):
+        Judge(forest, ArrayRows(X, np.ones(len(X)))).of(forest)
+    with pytest.raises(OptionError, match="no rows are held out"):
+        Judge(forest, ArrayRows(X[:0])).of(forest)
+    assert Judge(forest, ArrayRows(X)).of(forest).measure == "agreement with the model"

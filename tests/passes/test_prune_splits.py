@@ -14,7 +14,7 @@ from forestc import load
 from forestc.algorithms.logistic import loss_of
 from forestc.errors import CheckError, ModelError, OptionError
 from forestc.forest.evaluate import evaluate
-from forestc.forest.rows import ArrayRows, Judged
+from forestc.forest.rows import ArrayRows, FitAndHeldOut
 from forestc.passes import passes_from
 from forestc.passes.pipeline import run_passes
 from forestc.passes.prune_splits import PruneSplits, _Ensemble, _leaves_in_order
@@ -35,7 +35,7 @@ def test_no_decision_of_the_rows_changes(kind):
     X, y = X[::3], y[::3]
     classes = np.unique(y)
     rows = ArrayRows(X, np.searchsorted(classes, y))
-    spec = "simplify,quantize{leaf_bits=6,tolerance=1},prune-splits{keep=decisions,copies=2},simplify"
+    spec = "simplify,quantize{leaf_bits=6,change=1},prune-splits{keep=decisions,copies=2},simplify"
     forest, steps = run_passes(load(model), passes_from(spec), rows)
     assert steps[2].guarantee == "exact-on-data" and steps[2].change == 0
     assert steps[2].report["scores"] == (
@@ -43,7 +43,7 @@ def test_no_decision_of_the_rows_changes(kind):
     )
     before, after = steps[2].report["splits"]
     assert after < before and steps[2].report["cost"][1] < steps[2].report["cost"][0]
-    kept, _ = run_passes(load(model), passes_from("simplify,quantize{leaf_bits=6,tolerance=1},simplify"), rows)
+    kept, _ = run_passes(load(model), passes_from("simplify,quantize{leaf_bits=6,change=1},simplify"), rows)
     assert np.array_equal(evaluate(kept, X).index, evaluate(forest, X).index)
     assert forest.n_nodes < kept.n_nodes
 
@@ -65,33 +65,33 @@ def test_any_forest_keeps_its_decisions():
 
 def test_accuracy_on_held_out_rows_decides():
     model, X, y = digits()
-    rows = Judged.every(ArrayRows(X[::2], y[::2]), 3)
+    rows = FitAndHeldOut.every(ArrayRows(X[::2], y[::2]), 3)
     spec = "simplify,quantize{leaf_bits=4},prune-splits{tolerance=%s,leaf_bits=1,copies=1},simplify"
-    little, steps = run_passes(load(model), passes_from(spec % 0.04), rows)
+    little, steps = run_passes(load(model), passes_from(spec % 0.04), *rows)
     assert steps[2].held_out is not None and steps[2].held_out["lost"] <= 0.04
     assert steps[2].report["chosen_on_held_out"] and len(little.conditions.comparators) < len(
         load(model).conditions.comparators
     )
-    more, _ = run_passes(load(model), passes_from(spec % 0.1), rows)
+    more, _ = run_passes(load(model), passes_from(spec % 0.1), *rows)
     assert len(more.conditions.comparators) < len(little.conditions.comparators)
     assert max(int(tree.values.max()) for tree in little.trees) <= 1
 
 
 def test_a_price_is_kept_to_and_the_tolerance_refuses():
     model, X, y = digits()
-    rows = Judged.every(ArrayRows(X, y), 4)
+    rows = FitAndHeldOut.every(ArrayRows(X, y), 4)
     costs = []
     for price in (0.05, 0.5):
         steps = run_passes(
             load(model),
             passes_from(f"quantize{{leaf_bits=4}},prune-splits{{price={price},tolerance=1,copies=1}}"),
-            rows,
+            *rows,
         )[1]
         assert not steps[1].report["chosen_on_held_out"] and steps[1].report["price"] == price
         costs.append(steps[1].report["cost"][1])
     assert costs[1] < costs[0]
-    with pytest.raises(CheckError, match="loses"):
-        run_passes(load(model), passes_from("quantize{leaf_bits=4},prune-splits{price=1000,copies=0}"), rows)
+    with pytest.raises(CheckError, match="accuracy is lost"):
+        run_passes(load(model), passes_from("quantize{leaf_bits=4},prune-splits{price=1000,copies=0}"), *rows)
 
 
 def test_the_forest_says_what_the_pruned_ensemble_said():

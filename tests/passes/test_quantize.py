@@ -13,9 +13,11 @@ from forestc import load
 from forestc.errors import CheckError, ModelError, OptionError, RowsError
 from forestc.forest.evaluate import encode, evaluate
 from forestc.forest.numbers import Fixed, Ordered
-from forestc.forest.rows import ArrayRows, Judged
+from forestc.forest.rows import ArrayRows, FitAndHeldOut
 from forestc.passes import fit_leaves
+from forestc.passes.judge import Judge
 from forestc.passes.pipeline import run_passes
+from forestc.passes.promises import Within
 from forestc.passes.quantize import Quantize
 
 
@@ -34,7 +36,7 @@ def test_no_decision_and_no_path_of_the_rows_changes(kind):
     assert np.array_equal(before.leaves, after.leaves)
     assert np.array_equal(before.index, after.index)
     assert step.report["paths_changed"] == step.report["decisions_changed"] == 0
-    fewer, _ = quantised(forest, X, leaf_bits=max(1, step.report["leaf_bits"] - 1), tolerance=1.0)
+    fewer, _ = quantised(forest, X, leaf_bits=max(1, step.report["leaf_bits"] - 1), change=1.0)
     if step.report["leaf_bits"] > 1:  # one bit less does change a decision: the bits are the fewest
         assert (evaluate(fewer, X).index != before.index).any()
 
@@ -82,14 +84,14 @@ def test_integers_stay_as_they_are():
 def test_wide_fractions_become_the_ordered_key():
     model, X, _ = trained("tree-regression")
     exact = np.nextafter(X, np.inf)
-    result, _ = quantised(load(model), np.concatenate([X, exact]), tolerance=1.0)
+    result, _ = quantised(load(model), np.concatenate([X, exact]), change=1.0)
     assert evaluate(load(model), exact).leaves.tolist() == evaluate(result, exact).leaves.tolist()
 
 
 def test_input_bits_bound_the_words_and_the_change_is_measured():
     model, X, y = trained("forest-binary")
     forest = load(model)
-    result, step = quantised(forest, X, y, input_bits=6, tolerance=0.2)
+    result, step = quantised(forest, X, y, input_bits=6, change=0.2)
     assert max(feature.number.bits for feature in result.features) <= 6
     assert step.guarantee in ("approximate", "exact-on-data")
     changed = (evaluate(forest, X).index != evaluate(result, X).index).mean()
@@ -99,15 +101,15 @@ def test_input_bits_bound_the_words_and_the_change_is_measured():
 def test_past_the_tolerance_it_is_refused():
     model, X, _ = trained("xgboost-multi")
     with pytest.raises(
-        CheckError, match=r"quantize\{leaf_bits=1.*\} changes .* of the decisions; the tolerance is 0.10 %|0.10%"
+        CheckError, match=r"quantize\{leaf_bits=1.*\} changes .* of the decisions on the given rows; allowed are 0.10%"
     ):
-        quantised(load(model), X, leaf_bits=1, tolerance=0.001)
+        quantised(load(model), X, leaf_bits=1, change=0.001)
 
 
 def test_regression_is_approximate_and_within_its_tolerance():
     model, X, _ = trained("boosting-regression")
     forest = load(model)
-    result, step = quantised(forest, X, tolerance=0.002)
+    result, step = quantised(forest, X, change=0.002)
     assert step.guarantee == "approximate"
     before = evaluate(forest, X).scores[:, 0]
     error = np.abs(evaluate(result, X).values[:, 0] - before).max() / (before.max() - before.min())
@@ -139,7 +141,7 @@ def test_missing_values_are_kept_where_the_rows_have_some():
     assert not any(feature.missing for feature in full.features)
     with pytest.raises(RowsError, match="missing"):
         evaluate(full, X)
-    kept, _ = quantised(forest, np.nan_to_num(X), missing="always", tolerance=1.0)
+    kept, _ = quantised(forest, np.nan_to_num(X), missing="always", change=1.0)
     assert all(feature.missing for feature in kept.features)
     with pytest.raises(RowsError, match="missing"):
         quantised(forest, X, missing="never")
@@ -199,7 +201,7 @@ def test_small_features_use_their_bits():
     for scale in (1.0, 0.01):
         rows = (X - low) / (high - low) * scale
         forest = load(RandomForestClassifier(20, random_state=0).fit(rows, y))
-        changes.append(quantised(forest, rows, input_bits=6, tolerance=1.0)[1].change)
+        changes.append(quantised(forest, rows, input_bits=6, change=1.0)[1].change)
     assert changes[1] <= changes[0] + 0.02
 
 
@@ -217,7 +219,7 @@ def test_fitted_leaves_need_a_bit_or_two(kind, tmp_path):
         **options,
     )  # fmt: skip
     rounded = forestc.compile(
-        model, X[::2], tmp_path / "rounded", passes="simplify,quantize{leaf_bits=1,tolerance=1},simplify", **options
+        model, X[::2], tmp_path / "rounded", passes="simplify,quantize{leaf_bits=1,change=1},simplify", **options
     )
     fitted_, rounded_ = (of.figures["passes"][1] for of in (done, rounded))
     assert fitted_["guarantee"] == "approximate" and fitted_["leaf_bits"] == 1
@@ -230,15 +232,34 @@ def test_fitted_leaves_need_a_bit_or_two(kind, tmp_path):
 def test_fitting_finds_the_bits_that_are_enough():
     model, X, y = trained("xgboost-multi")
     forest = load(clone(model).fit(X[::2], y[::2]))
-    rows = Judged(ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2]))
+    rows = FitAndHeldOut(ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2]))
     tight, loose = (
-        run_passes(forest, [Quantize(fit=True, tolerance=tolerance)], rows)[1][0] for tolerance in (0.02, 0.3)
+        run_passes(forest, [Quantize(fit=True, tolerance=tolerance)], *rows)[1][0] for tolerance in (0.02, 0.3)
     )
     assert tight.held_out["lost"] <= 0.02 and loose.report["leaf_bits"] == 1 <= tight.report["leaf_bits"] <= 4
     # without labels the model is what leaves are fitted to
-    plain = Judged(ArrayRows(X[::2]), ArrayRows(X[1::2]))
-    _, (told,) = run_passes(forest, [Quantize(fit=True, leaf_bits=2, tolerance=0.1)], plain)
+    plain = FitAndHeldOut(ArrayRows(X[::2]), ArrayRows(X[1::2]))
+    _, (told,) = run_passes(forest, [Quantize(fit=True, leaf_bits=2, tolerance=0.1)], *plain)
     assert told.held_out["measure"] == "agreement with the model" and told.held_out["lost"] < 0.1
+
+
+@pytest.mark.parametrize("kind", ["xgboost-multi", "boosting-regression"])
+def test_the_tolerance_finds_the_fewest_leaf_bits_on_held_out_rows(kind):
+    model, X, y = trained(kind)
+    forest = load(clone(model).fit(X[::2], y[::2]))
+    rows, held_out = ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2])
+    plain = run_passes(forest, [Quantize()], rows)[1][0]
+    result, (step,) = run_passes(forest, [Quantize(tolerance=0.03)], rows, held_out)
+    bits = step.report["leaf_bits"]
+    assert step.promises == (Within(0.03),) and bits < plain.report["leaf_bits"] and step.report["chosen_on_held_out"]
+    assert Judge(forest, held_out).of(result).within(0.03)
+    with pytest.raises(CheckError, match=r"rows held out, with a standard error of"):  # a bit less is not
+        run_passes(forest, [Quantize(tolerance=0.03, leaf_bits=bits - 1)], rows, held_out)
+    if not forest.decides:  # some of the R squared is always lost, so the given rows alone decide
+        _, (step,) = run_passes(forest, [Quantize(tolerance=0.0)], rows, ArrayRows(X[1::2]))
+        assert step.promises == plain.promises and step.report["leaf_bits"] == plain.report["leaf_bits"]
+    with pytest.raises(OptionError, match=r"quantize\{tolerance=0.1\} is judged on rows held out.*option change"):
+        run_passes(forest, [Quantize(tolerance=0.1)], rows)
 
 
 def test_fewer_rows_to_fit_on_where_there_are_too_many(monkeypatch):
@@ -246,8 +267,8 @@ def test_fewer_rows_to_fit_on_where_there_are_too_many(monkeypatch):
     forest = load(model)
     monkeypatch.setattr(fit_leaves, "MOST_LEAVES", 20 * 100)
     for size in (len(X), 33):
-        rows = Judged(ArrayRows(X, y, size), ArrayRows(X, y))
-        result = Quantize(fit=True, leaf_bits=2, tolerance=0.1).run(forest, rows)
+        judge = Judge(forest, ArrayRows(X, y))
+        result = Quantize(fit=True, leaf_bits=2, tolerance=0.1).run(forest, ArrayRows(X, y, size), judge)
         assert result.report["rows"] == -(-len(X) // -(-len(X) * 20 // 2000))
 
 
@@ -259,7 +280,7 @@ def test_what_can_not_be_fitted(tmp_path):
         Quantize(fit=1)
     numbers, X, y = trained("xgboost-regression")
     with pytest.raises(OptionError, match="fit=true is for models that decide on one class"):
-        Quantize(fit=True).run(load(numbers), Judged.every(ArrayRows(X, y), 5))
+        Quantize(fit=True).run(load(numbers), ArrayRows(X, y), Judge(load(numbers), ArrayRows(X, y)))
 
 
 def value_error(before, after, X):
@@ -286,12 +307,12 @@ def test_scores_are_kept_with_the_fewest_bits(kind):
     result, step = quantised(forest, X, scores=scores)
     error = value_error(forest, result, X)
     assert 0 < error <= scores
-    assert step.scores == scores and step.report["scores_error"] == pytest.approx(error, rel=1e-6)
+    assert step.report["scores_error"] == pytest.approx(error, rel=1e-6)
     assert step.promise.endswith(f"scores within {scores:g} on the rows")
     assert step.report.get("decisions_changed", 0) == 0
     bits = step.report["leaf_bits"]
     try:  # a bit less moves scores too far, or a decision
-        fewer, _ = quantised(forest, X, scores=scores, leaf_bits=bits - 1, tolerance=1.0)
+        fewer, _ = quantised(forest, X, scores=scores, leaf_bits=bits - 1, change=1.0)
     except CheckError as error:
         assert f"at worst; allowed are {scores:g}" in str(error)
     else:

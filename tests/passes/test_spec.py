@@ -21,7 +21,7 @@ def test_the_table_names_every_pass_as_it_names_itself():
     [
         [Simplify()],
         [Quantize(input_bits=8, leaf_bits=4), Simplify()],
-        [Quantize(input="ordered", tolerance=0.5, missing="never")],
+        [Quantize(input="ordered", change=0.5, missing="never")],
         [Quantize(formats={"a, b": "uint8", 'odd "name"}': "fixed<12,4>"})],
     ],
 )
@@ -55,6 +55,7 @@ def test_what_a_list_leaves_out_is_added():
         ("quantize{leaf_bits=few}", "leaf_bits=few"),
         ("quantize{input=best}", "input=best; use auto, fixed or ordered"),
         ("quantize{missing=no}", "missing=no"),
+        ("quantize{change=2}", "change=2"),
         ("quantize{tolerance=2}", "tolerance=2"),
         ("simplify{} quantize", "can't read the passes at ' quantize'"),
     ],

@@ -1,0 +1,382 @@
+"""What passes promise: values, each of which makes its own check.
+
+| promise          | says                                                          | held to it on          |
+|------------------|---------------------------------------------------------------|------------------------|
+| `Exact`          | same scores and decisions for every input                     | rows, and boundaries   |
+| `KeepsPaths`     | no path of the given rows changes, or of each tree's own rows | rows, leaf by leaf     |
+| `KeepsDecisions` | no decision of the given rows changes                         | rows                   |
+| `FewChanges`     | few decisions of the given rows change, or scores change little | rows                 |
+| `ScoresWithin`   | values after the link stay near the model's on the given rows | rows                   |
+| `EveryPath`      | every input in the ranges takes the model's own path          | rows made in the ranges |
+| `Within`         | little accuracy is lost against the model                     | held-out rows          |
+
+A check is fed with evaluations of the forest before and after the pass; nothing that passes compute comes into it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import CheckError
+from forestc.forest.accuracy import LargestError
+from forestc.forest.evaluate import Evaluation, score_range
+from forestc.forest.ir import Forest
+from forestc.passes.exact_leaves import bound_text
+from forestc.passes.judge import Loss
+
+Guarantee: TypeAlias = Literal["exact", "exact-on-data", "approximate"]
+A_BUG = "report this bug"
+
+
+class PromiseCheck:
+    """Holds one pass to one promise. name: the pass as it is spelt. before, after: the forest it got and gave.
+
+    Whatever it is fed with may raise CheckError; `verdict` comes last. Each kind of promise takes what it needs.
+    """
+
+    every_input: ClassVar[bool] = False  # whether it wants inputs beside thresholds, too
+
+    def __init__(self, name: str, before: Forest, after: Forest) -> None:
+        self.name, self.before, self.after = name, before, after
+
+    def on_rows(self, old: Evaluation, new: Evaluation) -> None:
+        """The same rows, before and after; batches come in the order of the rows."""
+
+    def on_inputs(self, old: Evaluation, new: Evaluation) -> None:
+        """The same inputs beside thresholds, before and after."""
+
+    def on_held_out(self, loss: Loss) -> None:
+        """What the forest after the pass loses against the model."""
+
+    def verdict(self) -> dict[str, Any]:
+        """Figures for the report. Raises CheckError for a broken promise."""
+        return {}
+
+
+class Promise(Protocol):
+    """A frozen dataclass. guarantee: which of the three kinds it is."""
+
+    guarantee: ClassVar[Guarantee]
+
+    def text(self) -> str:
+        """In few words, for tables and the manifest."""
+
+    def meaning(self) -> str:
+        """For people who read the report."""
+
+    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck: ...
+
+
+def promise_text(promises: tuple[Promise, ...]) -> str:
+    """Several promises, in few words."""
+    return ", ".join(promise.text() for promise in promises)
+
+
+class Change:
+    """What changed on the rows: the share of decisions; of a regression the largest error over the range of scores."""
+
+    def __init__(self, before: Forest, after: Forest) -> None:
+        self.before, self.after = before, after
+        self.rows = self.changed = 0
+        self.error, self.low, self.high = 0.0, math.inf, -math.inf
+
+    def add(self, old: Evaluation, new: Evaluation) -> None:
+        self.rows += len(old.index)
+        self.changed += int(_different(old, new).sum())
+        if not self.before.decides and len(old.index):
+            scores = old.scores * (self.before.scale or 1.0)
+            error = np.abs(new.scores * (self.after.scale or 1.0) - scores)
+            self.error = max(self.error, float(error.max(initial=0.0)))
+            self.low, self.high = min(self.low, float(scores.min())), max(self.high, float(scores.max()))
+
+    @property
+    def share(self) -> float:
+        if not self.rows:
+            return 0.0
+        return self.changed / self.rows if self.before.decides else self.error / score_range(self.low, self.high)
+
+
+class _Changes(PromiseCheck):
+    """A check of what changed on the rows."""
+
+    def __init__(self, name: str, before: Forest, after: Forest) -> None:
+        super().__init__(name, before, after)
+        self.change = Change(before, after)
+
+    def on_rows(self, old: Evaluation, new: Evaluation) -> None:
+        self.change.add(old, new)
+
+    def no_decision_changed(self) -> None:
+        if self.change.changed:
+            raise CheckError(
+                f"{self.name} promised to change no decision and changed {self.change.changed} of {self.change.rows}",
+                do=A_BUG,
+            )
+
+
+@dataclass(frozen=True)
+class Exact:
+    """The same scores and decisions for every input."""
+
+    guarantee: ClassVar[Guarantee] = "exact"
+
+    def text(self) -> str:
+        return "exact"
+
+    def meaning(self) -> str:
+        return "same scores and decisions for every input"
+
+    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
+        return _ExactCheck(name, before, after)
+
+
+class _ExactCheck(PromiseCheck):
+    every_input = True
+
+    def on_rows(self, old: Evaluation, new: Evaluation) -> None:
+        same = (old.scores == new.scores).all(axis=1) & ~_different(old, new)
+        if not same.all():
+            row = int(np.flatnonzero(~same)[0])
+            raise CheckError(
+                f"{self.name} promised to change nothing and changed a score",
+                where=f"from {old.scores[row].tolist()} to {new.scores[row].tolist()}",
+                do=A_BUG,
+            )
+
+    on_inputs = on_rows
+
+
+@dataclass(frozen=True, eq=False)
+class KeepsPaths:
+    """No path of the given rows changes, and no decision. drawn: (trees, rows), or only the paths through each tree
+    of the rows that it was shown so often."""
+
+    drawn: NDArray[np.uint8] | None = None
+    guarantee: ClassVar[Guarantee] = "exact-on-data"
+
+    def text(self) -> str:
+        return "exact-on-data (paths)" if self.drawn is None else "exact-on-data (paths of each tree's own rows)"
+
+    def meaning(self) -> str:
+        if self.drawn is None:
+            return "no path of the given rows changes, so no decision of them does"
+        return "no path of the rows that a tree was trained on changes in that tree"
+
+    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
+        return _PathsCheck(name, before, after, self.drawn)
+
+
+class _PathsCheck(_Changes):
+    """Leaf by leaf: of all rows in all trees, or of the rows each tree was shown."""
+
+    def __init__(self, name: str, before: Forest, after: Forest, drawn: NDArray[np.uint8] | None) -> None:
+        super().__init__(name, before, after)
+        self.drawn = drawn
+
+    def on_rows(self, old: Evaluation, new: Evaluation) -> None:
+        differs = old.leaves != new.leaves
+        first = self.change.rows
+        if self.drawn is not None:
+            differs &= self.drawn[:, first : first + len(differs)].T > 0
+        if differs.any():
+            row, tree = (int(place[0]) for place in np.nonzero(differs))
+            raise CheckError(
+                f"{self.name} promised to change no path and changed {int(differs.sum())}",
+                where=f"row {first + row}, tree {tree}: from leaf {old.leaves[row, tree]} to {new.leaves[row, tree]}",
+                do=A_BUG,
+            )
+        super().on_rows(old, new)
+
+    def verdict(self) -> dict[str, Any]:
+        if self.drawn is None:
+            self.no_decision_changed()
+        return {}
+
+
+@dataclass(frozen=True)
+class KeepsDecisions:
+    """No decision of the given rows changes."""
+
+    guarantee: ClassVar[Guarantee] = "exact-on-data"
+
+    def text(self) -> str:
+        return "exact-on-data"
+
+    def meaning(self) -> str:
+        return "no decision of the given rows changes"
+
+    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
+        return _DecisionsCheck(name, before, after)
+
+
+class _DecisionsCheck(_Changes):
+    def verdict(self) -> dict[str, Any]:
+        self.no_decision_changed()
+        return {}
+
+
+@dataclass(frozen=True)
+class FewChanges:
+    """At most this share of the decisions of the given rows changes; of a regression no score on them by more than this
+    share of the range of scores."""
+
+    most: float
+    guarantee: ClassVar[Guarantee] = "approximate"
+
+    def text(self) -> str:
+        return "approximate"
+
+    def meaning(self) -> str:
+        return (
+            f"at most {100 * self.most:g} % of the decisions on the given rows change, or of a regression no score by "
+            "more than that share of their range"
+        )
+
+    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
+        return _FewChangesCheck(name, before, after, self.most)
+
+
+class _FewChangesCheck(_Changes):
+    def __init__(self, name: str, before: Forest, after: Forest, most: float) -> None:
+        super().__init__(name, before, after)
+        self.most = most
+
+    def verdict(self) -> dict[str, Any]:
+        if self.change.share > self.most:
+            what = "of the decisions" if self.before.decides else "of the range of scores, at worst"
+            raise CheckError(
+                f"{self.name} changes {self.change.share:.2%} {what} on the given rows; allowed are {self.most:.2%}",
+                do="give it more bits, or allow more by its option change",
+            )
+        return {}
+
+
+@dataclass(frozen=True)
+class ScoresWithin:
+    """Values after the link stay as near on the given rows, measured as `LargestError` does. Promised beside others."""
+
+    most: float
+    guarantee: ClassVar[Guarantee] = "approximate"
+
+    def text(self) -> str:
+        return f"scores within {self.most:g} on the rows"
+
+    def meaning(self) -> str:
+        return f"values after the link change by at most {self.most:g} on the given rows"
+
+    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
+        return _ScoresCheck(name, before, after, self.most)
+
+
+class _ScoresCheck(PromiseCheck):
+    def __init__(self, name: str, before: Forest, after: Forest, most: float) -> None:
+        super().__init__(name, before, after)
+        self.most, self.values = most, LargestError(before, after)
+
+    def on_rows(self, old: Evaluation, new: Evaluation) -> None:
+        self.values.add(old.values, new.values)
+
+    def verdict(self) -> dict[str, Any]:
+        if self.values.share > self.most:
+            raise CheckError(
+                f"{self.name} changes scores by {self.values.share:.3g} at worst; allowed are {self.most:g}",
+                do="allow more, or give it more leaf_bits, or input=ordered, which keeps all paths",
+            )
+        return {"scores_error": self.values.share}
+
+
+@dataclass(frozen=True)
+class EveryPath:
+    """Every input in the ranges takes the model's own path through every tree.
+
+    rounded: whether leaves were rounded; if not every decision is the model's, too. bound: the largest error of a
+    score, infinite where a member that votes may change its vote. in_ranges: whether ranges were given at all.
+    """
+
+    rounded: bool
+    bound: float
+    in_ranges: bool
+    guarantee: ClassVar[Guarantee] = "exact"
+
+    def text(self) -> str:
+        what = ", ".join(["paths"] * self.rounded + ["in the ranges"] * self.in_ranges)
+        told = f"exact ({what})" if what else "exact"
+        return f"{told}, scores within {bound_text(self.bound)}" if self.rounded and self.bound < math.inf else told
+
+    def meaning(self) -> str:
+        return "every input takes the model's own path through every tree" + ", in the ranges" * self.in_ranges
+
+    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
+        return _EveryPathCheck(name, before, after, self)
+
+
+class _EveryPathCheck(_PathsCheck):
+    def __init__(self, name: str, before: Forest, after: Forest, promise: EveryPath) -> None:
+        super().__init__(name, before, after, None)
+        self.promise = promise
+
+    def verdict(self) -> dict[str, Any]:
+        bound, change = self.promise.bound, self.change
+        if change.error > bound or (change.changed and not self.promise.rounded):
+            raise CheckError(
+                f"{self.name} promised scores within {bound:.3g} for every input and changed one by "
+                f"{change.error:.3g}, and {change.changed} decisions",
+                do=A_BUG,
+            )
+        return {}
+
+
+@dataclass(frozen=True)
+class Within:
+    """At most so much of the accuracy (R squared of a regression) is lost on the held-out rows, against the model, one
+    standard error counted as lost; see `Judge`."""
+
+    tolerance: float
+    guarantee: ClassVar[Guarantee] = "approximate"
+
+    def text(self) -> str:
+        return "approximate"
+
+    def meaning(self) -> str:
+        return (
+            f"at most {self.tolerance:g} of accuracy (or R squared) is lost on the held-out rows, a standard error "
+            "counted as lost"
+        )
+
+    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
+        return _WithinCheck(name, before, after, self.tolerance)
+
+
+class _WithinCheck(PromiseCheck):
+    def __init__(self, name: str, before: Forest, after: Forest, tolerance: float) -> None:
+        super().__init__(name, before, after)
+        self.tolerance = tolerance
+        self.loss: Loss | None = None
+
+    def on_held_out(self, loss: Loss) -> None:
+        self.loss = loss
+
+    def verdict(self) -> dict[str, Any]:
+        if self.loss is None:
+            raise CheckError(
+                f"{self.name} is judged on rows held out, and there are none", do="give --held-out FILE, or 0.2"
+            )
+        if not self.loss.within(self.tolerance):
+            raise CheckError(
+                f"after {self.name} {self.loss.lost:.4f} of the model's {self.loss.measure} is lost on "
+                f"{self.loss.rows} rows held out, with a standard error of {self.loss.error:.4f}; the tolerance "
+                f"for both together is {self.tolerance:.4f}",
+                do="allow less change, raise its tolerance, or hold out more rows, which the model was not trained on",
+            )
+        return {}
+
+
+def _different(old: Evaluation, new: Evaluation) -> NDArray[np.bool_]:
+    """Rows of which some target is decided otherwise."""
+    rows = len(old.index)
+    return np.asarray((old.index.reshape(rows, -1) != new.index.reshape(rows, -1)).any(axis=1))
