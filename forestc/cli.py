@@ -145,6 +145,13 @@ def compile_(
         typer.Option("--scheduler", metavar="ADDRESS", help="of a Dask cluster, where passes observe the rows"),
     ] = None,
     target: Annotated[str, typer.Option("--target", help="a list of: verilog, c, hls, amaranth")] = "verilog,c",
+    level: Annotated[
+        str | None, typer.Option("-O", "--level", metavar="LEVEL", help="0 to 3, exact to small; 1; see forestc passes")
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option("--tolerance", metavar="T", help="with -O3: accuracy that may be lost on held-out rows; 0.01"),
+    ] = None,
     passes: Annotated[
         str | None, typer.Option("-p", "--passes", help="such as simplify,quantize{leaf_bits=4}; none: the least")
     ] = None,
@@ -214,6 +221,8 @@ def compile_(
             held_out=held_out,
             scheduler=scheduler,
             targets=target,
+            level=level,
+            tolerance=tolerance,
             passes=passes,
             scores=scores,
             latency=latency,
@@ -345,9 +354,10 @@ def passes(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="one pass, with its options")] = None,
     json_: Json = False,
 ) -> None:
-    """Passes: what they promise, what they are for, their options."""
+    """Passes: what they promise, what they are for, their options; and the levels, which are lists of passes."""
     from forestc.passes import PASSES
     from forestc.passes.guide import pass_guide
+    from forestc.passes.levels import levels_guide
     from forestc.report.tables import pass_guide_tables, passes_tables
 
     if name is not None:
@@ -355,7 +365,8 @@ def passes(
         _show(json_, figures, lambda: pass_guide_tables(figures))
         return
     brief = [{key: pass_guide(PASSES, step)[key] for key in ("name", "promises", "for")} for step in PASSES]
-    _show(json_, {"passes": brief}, lambda: passes_tables(brief))
+    levels = levels_guide()
+    _show(json_, {"passes": brief, "levels": levels}, lambda: passes_tables(brief, levels))
 
 
 def _version(wanted: bool) -> None:

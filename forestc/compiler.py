@@ -51,6 +51,7 @@ from forestc.netlist.ir import Netlist
 from forestc.passes import passes_from
 from forestc.passes.base import Pass
 from forestc.passes.formats import comparator_bits
+from forestc.passes.levels import HELD_OUT, SET_ASIDE, check_tolerance, level_number, own_held_out, plan
 from forestc.passes.pipeline import Step, run_passes
 from forestc.record import accuracy_told, command_line, leaves_told, model_told, synthesis_told, told_options, versions
 from forestc.report.markdown import compile_report
@@ -87,17 +88,26 @@ def quantize(
     *,
     held_out: Any = None,
     ranges: Any = None,
+    level: int | str | None = None,
+    tolerance: float | None = None,
 ) -> Forest:
-    """The integer forest of a model: the default passes, or those named.
+    """The integer forest of a model: by the passes of a level, or those named.
 
-    model: whatever `load` takes. rows: a path, a 2-D array or a data frame. held_out, ranges: as for `compile`. Raises
-    ForestcError.
+    model: whatever `load` takes. rows: a path, a 2-D array or a data frame. held_out, ranges, level, tolerance: as for
+    `compile`. Raises ForestcError.
     """
+    number = level_number(level)
+    check_tolerance(number, tolerance, passes)
     forest = load(model)
     _refuse_without_rows(rows, ranges, labels=truth, held_out=held_out)
+    if own_held_out(number, passes, rows, held_out):
+        held_out = HELD_OUT
     opened, forest, _ = _open_rows(rows, forest, truth, ranges)
     fit, judged_on = _split(opened, held_out, forest, truth)
-    return run_passes(forest, passes_from(passes), fit, judged_on)[0]
+    named = None if passes is None else passes_from(passes)
+    return run_passes(forest, plan(named, number, forest, fit, judged_on, tolerance=tolerance).passes, fit, judged_on)[
+        0
+    ]
 
 
 def compile(
@@ -111,6 +121,8 @@ def compile(
     held_out: Any = None,
     scheduler: str | None = None,
     targets: str | Sequence[str] = DEFAULT_TARGETS,
+    level: int | str | None = None,
+    tolerance: float | None = None,
     passes: str | Sequence[Pass] | None = None,
     scores: float | None = None,
     latency: int = 0,
@@ -137,7 +149,10 @@ def compile(
     model's classes, in its order, for labels that have names where the model has numbers. held_out: what passes are
     judged on: rows, as a path (with the same label column), an array, a frame, or a pair (rows, labels); or a share of
     the given rows, set aside. scheduler: address of a Dask scheduler; what passes find out about rows they find out
-    there. scores: the largest error of a probability on the rows, or of other values as a share of their range, see
+    there. level: 0 to 3, from exact for every input to small (1 where nothing is said; see `forestc passes`): a list of
+    passes, which `passes` overrides. tolerance: at level 3 the accuracy (R squared) that may be lost on held-out rows,
+    a standard error counted as lost (0.01 where nothing is said); a fifth of the rows is held out where none are given.
+    scores: the largest error of a probability on the rows, or of other values as a share of their range, see
     `Quantize`. latency: clock cycles, 0 for combinational logic. c_inputs, c_quantiser, c_values: what the C header
     takes and gives, see `COptions`. stream: an AXI4-Stream wrapper of the Verilog core and its cocotb test bench as
     well. device, native: synthesised for it, placed and routed as well, as `synth` does: `figures["synthesis"]`;
@@ -148,6 +163,8 @@ def compile(
     ForestcError.
     """
     clock = _Clock(progress)
+    number = level_number(level)
+    check_tolerance(number, tolerance, passes)
     if isinstance(targets, str):
         targets = [name.strip() for name in targets.split(",") if name.strip()]
     _refuse_without_rows(rows, ranges, label=label, held_out=held_out, scheduler=scheduler)
@@ -173,31 +190,36 @@ def compile(
             raise OptionError(f"clock_mhz={clock_mhz:g}", do="give megahertz above 0")
     wanted = told_options(
         rows, ranges=ranges, label=label, classes=list(classes), held_out=held_out, targets=list(targets),
-        passes=passes, scores=scores, latency=latency, outputs=outputs, c_inputs=c_inputs, c_quantiser=c_quantiser,
-        c_values=c_values, stream=stream, device=device, try_anyway=try_anyway,
-        clock=None if clock_mhz is None else float(clock_mhz), native=native, name=name, trust_pickle=trust_pickle,
+        level=number, tolerance=tolerance, passes=passes, scores=scores, latency=latency, outputs=outputs,
+        c_inputs=c_inputs, c_quantiser=c_quantiser, c_values=c_values, stream=stream, device=device,
+        try_anyway=try_anyway, clock=None if clock_mhz is None else float(clock_mhz), native=native, name=name,
+        trust_pickle=trust_pickle,
     )  # fmt: skip
     lowering = LoweringOptions(latency, outputs, target_of(device or ""))  # type: ignore[arg-type]
     check_writable(Path(out))
     c_options = COptions(c_inputs, c_quantiser, c_values)  # type: ignore[arg-type]
-    steps_wanted = passes_from(passes, scores)
+    named = None if passes is None else passes_from(passes, scores)
+    set_aside = own_held_out(number, passes, rows, held_out)
+    held_out = HELD_OUT if set_aside else held_out
     with clock.measure("load"):
         source = load(model, trust_pickle=trust_pickle)
         source = name_classes(replace(source, name=name or source.name), classes)
         opened, source, said = _open_rows(rows, source, label, ranges)
         unseen = opened if isinstance(opened, Ranges) else None
         rows_told = fingerprint(rows, opened) if unseen is None else ranges_told(ranges, unseen, source)
-        notes = (*source.provenance.notes, *said)
+        notes = (*source.provenance.notes, *said, *[SET_ASIDE] * set_aside)
         for note in notes:
             progress(note)
         if "c" in targets and c_options.raw:
             c_types.float_inputs(source)  # refuses it before the passes
     with clock.measure("passes"), on_cluster(opened, scheduler) as placed:
         fit, judged_on = _split(placed, held_out, source, label)
-        forest, steps = run_passes(source, steps_wanted, fit, judged_on, progress)
+        planned = plan(named, number, source, fit, judged_on, tolerance=tolerance, scores=scores)
+        forest, steps = run_passes(source, planned.passes, fit, judged_on, progress)
+    leaves = [leaves_told(step) for step in steps if "score_bound" in step.report]
+    notes = (*notes, *planned.notes, *leaves, *planned.shortfall(steps))
     if unseen is not None:
         opened = made_rows(source, unseen, (forest,))
-        notes = (*notes, *(leaves_told(step) for step in steps if "score_bound" in step.report))
     with clock.measure("lower"):
         if clock_mhz is not None and device is not None and not vendor:
             lowering = replace(lowering, latency=latency_for(forest, lowering, clock_mhz, device))
@@ -240,9 +262,11 @@ def compile(
         _simulate_some(forest, netlist, opened)
     figures = _figures(Path(out), sorted(set(targets)), source, forest, netlist, steps, agreed)
     figures["notes"] = list(notes)
+    figures["level"] = planned.told()
     told["made"] = {
         "command": command_line(model, rows, wanted),
         "options": wanted,
+        "level": planned.told(),
         "versions": versions(source),
         "model": model_told(model, source),
         "rows": {**rows_told, "rows": agreed.rows},

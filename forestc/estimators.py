@@ -32,11 +32,12 @@ def _has(name: str) -> Any:
 
 
 class _Compiled(BaseEstimator):  # type: ignore[misc]
-    """estimator: what is trained, anything that `forestc.load` reads. passes: as for `forestc.compile`."""
+    """estimator: what is trained, anything that `forestc.load` reads. passes, level: as for `forestc.compile`."""
 
-    def __init__(self, estimator: Any, *, passes: str | None = None) -> None:
+    def __init__(self, estimator: Any, *, passes: str | None = None, level: int | None = None) -> None:
         self.estimator = estimator
         self.passes = passes
+        self.level = level
 
     def fit(self, X: Any, y: Any, **options: Any) -> Self:
         """Trains a clone of the estimator (options go to its `fit`), then quantises it on the same rows.
@@ -48,7 +49,7 @@ class _Compiled(BaseEstimator):  # type: ignore[misc]
         if model.decides != isinstance(self, ClassifierMixin):
             right = "CompiledClassifier" if model.decides else "CompiledRegressor"
             raise ModelError(f"{type(self).__name__} of another kind of model", do=f"use {right}")
-        self.quantised_ = QuantisedModel(model, quantize(model, X, y, self.passes))
+        self.quantised_ = QuantisedModel(model, quantize(model, X, y, self.passes, level=self.level))
         self.n_features_in_ = model.columns
         return self
 
@@ -67,8 +68,8 @@ class _Compiled(BaseEstimator):  # type: ignore[misc]
 class CompiledClassifier(ClassifierMixin, _Compiled):  # type: ignore[misc]
     """A classifier as its hardware decides.
 
-    estimator: an unfitted classifier that `forestc.load` reads when it is fitted. passes: as for `forestc.compile`; the
-    default passes if None. After `fit`: estimator_ (the trained model), forest_ (the quantised forest), classes_.
+    estimator: an unfitted classifier that `forestc.load` reads when it is fitted. passes, level: as for
+    `forestc.compile`. After `fit`: estimator_ (the trained model), forest_ (the quantised forest), classes_.
     """
 
     @property

@@ -32,6 +32,8 @@ _FLAGS = {
     "classes": ("--classes", []),
     "held_out": ("--held-out", None),
     "targets": ("--target", ["verilog", "c"]),
+    "level": ("-O", None),
+    "tolerance": ("--tolerance", None),
     "passes": ("--passes", None),
     "scores": ("--scores", None),
     "latency": ("--latency", 0),

@@ -98,7 +98,7 @@ def test_tables_for_people(run):
     assert status == 0 and "distinct conditions" in out
     status, out, _ = run("compile", "ill.json", "--rows", "rows.csv", "--label", "target", "-o", "tables")
     words = " ".join(out.replace("│", " ").split())
-    assert status == 0 and "comparators" in words and "exact" in words and "share" not in words
+    assert status == 0 and "comparators" in words and "exact" in words and "share-thres" in words
     status, out, _ = run("check", "tables", "--rows", "few.parquet", "--engines", "c")
     assert status == 0 and "differences" in out and "bit for bit" in out
 

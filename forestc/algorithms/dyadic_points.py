@@ -30,9 +30,9 @@ def narrow_points(
     """Points, ascending, and their fraction bits (below 0: multiples of a power of two). None where whole numbers of
     53 bits can't tell the intervals apart.
 
-    low, high: (p,) intervals (low, high], low < high; ends may be infinite. plainly: in Python, where `FEW` intervals
-    or fewer are to be gone through in all; the same points. Time O(p log p + k * front * 53); the
-    front has a handful of entries.
+    low, high: (p,) intervals (low, high], low < high; ends may be infinite. plainly: in Python, where `FEW`
+    intervals or fewer are to be gone through in all; the same points. Time O(p log p + k * front * 53); the front has a
+    handful of entries.
     """
     count_points, place_words = (getattr(f, "py_func", f) if plainly else f for f in (_count, _placed))
     order = np.argsort(low)

@@ -13,16 +13,13 @@ from forestc.passes.simplify import Simplify
 
 PASSES: dict[str, type[Pass]] = {step.name: step for step in (Simplify, ShareThresholds, Quantize, PruneSplits)}
 
-DEFAULT = "simplify,quantize,simplify"
 NOTHING_BUT_NEEDED = "quantize"
 
 
-def passes_from(named: str | Sequence[Pass] | None, scores: float | None = None) -> list[Pass]:
-    """The pipeline a `-p` option or a list of passes means: None the default, `none` only what every target needs,
-    which is also added where a list leaves it out. scores: what `quantize` keeps scores within, where it does not say.
-    Raises OptionError."""
-    if named is None:
-        named = DEFAULT
+def passes_from(named: str | Sequence[Pass], scores: float | None = None) -> list[Pass]:
+    """The pipeline a `-p` option or a list of passes means: `none` only what every target needs, which is also added
+    where a list leaves it out. scores: what `quantize` keeps scores within, where it does not say. Where no passes are
+    named see `forestc.passes.levels`. Raises OptionError."""
     if isinstance(named, str):
         named = parse_passes(NOTHING_BUT_NEEDED if named.strip() in ("none", "") else named, PASSES)
     passes = list(named)

@@ -90,6 +90,7 @@ def run_passes(
         results.append(result)
     progress("checking what the passes promised")
     ran = [_Ran(n, *pair, r) for n, pair, r in zip(names, pairwise(forests), results, strict=True)]
+    made = isinstance(rows, Ranges)
     if isinstance(rows, Ranges):
         rows = made_rows(forest, rows, forests)
     for batch in rows.batches() if rows is not None else ():
@@ -99,6 +100,8 @@ def run_passes(
             one.on_rows(*pair)
     for one in ran:
         one.on_boundary(rows)
+        if not made:
+            one.on_made_rows()
     if judge is not None:
         progress("measuring accuracy on held-out rows")
         losses = judge.of_all(forests)
@@ -137,6 +140,14 @@ class _Ran:
             old, new = evaluate_quickly(self.before, inputs), evaluate_quickly(self.after, inputs[:, kept])
             for check in checks:
                 check.on_inputs(old, new)
+
+    def on_made_rows(self) -> None:
+        """Rows made in the ranges for which something was promised, where others were given."""
+        for check in self.checks:
+            if check.in_ranges is not None:
+                X = made_rows(self.before, check.in_ranges, (self.before, self.after)).X
+                self.inputs += len(X)
+                check.on_rows(*(evaluate_quickly(forest, encode(forest, X)) for forest in (self.before, self.after)))
 
     def on_held_out(self, before: Loss, after: Loss) -> None:
         if self.exact:

@@ -16,7 +16,7 @@ A check is fed with evaluations of the forest before and after the pass; nothing
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -26,6 +26,7 @@ from forestc.errors import CheckError
 from forestc.forest.accuracy import LargestError
 from forestc.forest.evaluate import Evaluation, score_range
 from forestc.forest.ir import Forest
+from forestc.forest.ranges import Ranges
 from forestc.passes.exact_leaves import bound_text
 from forestc.passes.judge import Loss
 
@@ -40,6 +41,7 @@ class PromiseCheck:
     """
 
     every_input: ClassVar[bool] = False  # whether it wants inputs beside thresholds, too
+    in_ranges: Ranges | None = None  # whether it wants rows made in these ranges beside the given ones
 
     def __init__(self, name: str, before: Forest, after: Forest) -> None:
         self.name, self.before, self.after = name, before, after
@@ -153,30 +155,37 @@ class _ExactCheck(PromiseCheck):
 
 @dataclass(frozen=True, eq=False)
 class KeepsPaths:
-    """No path of the given rows changes, and no decision. drawn: (trees, rows), or only the paths through each tree
-    of the rows that it was shown so often."""
+    """No path of the given rows changes, and so no decision. drawn: (trees, rows), or only the paths through each tree
+    of the rows that it was shown so often. decisions: False where leaves change, which another promise tells of."""
 
     drawn: NDArray[np.uint8] | None = None
+    decisions: bool = True
     guarantee: ClassVar[Guarantee] = "exact-on-data"
 
     def text(self) -> str:
+        if not self.decisions:
+            return "paths of the rows kept"
         return "exact-on-data (paths)" if self.drawn is None else "exact-on-data (paths of each tree's own rows)"
 
     def meaning(self) -> str:
+        if not self.decisions:
+            return "no path of the given rows changes"
         if self.drawn is None:
             return "no path of the given rows changes, so no decision of them does"
         return "no path of the rows that a tree was trained on changes in that tree"
 
     def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
-        return _PathsCheck(name, before, after, self.drawn)
+        return _PathsCheck(name, before, after, self.drawn, self.decisions and self.drawn is None)
 
 
 class _PathsCheck(_Changes):
     """Leaf by leaf: of all rows in all trees, or of the rows each tree was shown."""
 
-    def __init__(self, name: str, before: Forest, after: Forest, drawn: NDArray[np.uint8] | None) -> None:
+    def __init__(
+        self, name: str, before: Forest, after: Forest, drawn: NDArray[np.uint8] | None, decisions: bool
+    ) -> None:
         super().__init__(name, before, after)
-        self.drawn = drawn
+        self.drawn, self.decisions = drawn, decisions
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
         differs = old.leaves != new.leaves
@@ -193,7 +202,7 @@ class _PathsCheck(_Changes):
         super().on_rows(old, new)
 
     def verdict(self) -> dict[str, Any]:
-        if self.drawn is None:
+        if self.decisions:
             self.no_decision_changed()
         return {}
 
@@ -295,21 +304,22 @@ class EveryPath:
     """Every input in the ranges takes the model's own path through every tree.
 
     rounded: whether leaves were rounded; if not every decision is the model's, too. bound: the largest error of a
-    score, infinite where a member that votes may change its vote. in_ranges: whether ranges were given at all.
+    score, infinite where a member that votes may change its vote. ranges: of the features, perhaps none.
     """
 
     rounded: bool
     bound: float
-    in_ranges: bool
+    ranges: Ranges = field(default_factory=Ranges)
     guarantee: ClassVar[Guarantee] = "exact"
 
     def text(self) -> str:
-        what = ", ".join(["paths"] * self.rounded + ["in the ranges"] * self.in_ranges)
+        what = ", ".join(["paths"] * self.rounded + ["in the ranges"] * bool(self.ranges.columns))
         told = f"exact ({what})" if what else "exact"
         return f"{told}, scores within {bound_text(self.bound)}" if self.rounded and self.bound < math.inf else told
 
     def meaning(self) -> str:
-        return "every input takes the model's own path through every tree" + ", in the ranges" * self.in_ranges
+        where = ", in the ranges" * bool(self.ranges.columns)
+        return f"every input takes the model's own path through every tree{where}"
 
     def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
         return _EveryPathCheck(name, before, after, self)
@@ -317,8 +327,8 @@ class EveryPath:
 
 class _EveryPathCheck(_PathsCheck):
     def __init__(self, name: str, before: Forest, after: Forest, promise: EveryPath) -> None:
-        super().__init__(name, before, after, None)
-        self.promise = promise
+        super().__init__(name, before, after, None, False)
+        self.promise, self.in_ranges = promise, promise.ranges
 
     def verdict(self) -> dict[str, Any]:
         bound, change = self.promise.bound, self.change

@@ -94,6 +94,8 @@ class PruneSplits:
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
         if source.parts or not source.decides:
             raise OptionError("prune-splits is for models that decide on one class", do="leave it out")
+        if not outputs_follow(source):
+            raise OptionError("prune-splits: a tree's outputs do not follow one another", do="leave it out")
         if not have_rows(rows):
             raise OptionError(
                 "prune-splits needs rows: they say which splits are needed",
@@ -108,8 +110,6 @@ class PruneSplits:
         if not forest.quantised:
             raise ModelError("prune-splits works on integer forests", do="put quantize before it")
         self.refuse(forest, rows, judge)
-        if not outputs_follow(forest):
-            raise OptionError("prune-splits: a tree's outputs do not follow one another", do="leave it out")
         assert rows is not None
         ensemble = _Ensemble(forest, self, rows)
         if self.keep == "decisions":

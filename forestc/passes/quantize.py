@@ -20,7 +20,7 @@ from forestc.forest.evaluate import decide, encode, evaluate, judged, leaf_nodes
 from forestc.forest.ir import Forest
 from forestc.forest.made_rows import made_rows
 from forestc.forest.numbers import parse_number_type
-from forestc.forest.ranges import Ranges
+from forestc.forest.ranges import Ranges, have_rows
 from forestc.forest.rows import Rows
 from forestc.passes.base import PassResult
 from forestc.passes.exact_formats import choose_exact, given_exactly
@@ -29,7 +29,7 @@ from forestc.passes.fit_leaves import fitted, fitting_rows
 from forestc.passes.formats import Format, choose, given, parse_formats, word_bits
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.observation import observe
-from forestc.passes.promises import EveryPath, FewChanges, KeepsDecisions, Promise, ScoresWithin, Within
+from forestc.passes.promises import EveryPath, FewChanges, KeepsDecisions, KeepsPaths, Promise, ScoresWithin, Within
 from forestc.passes.rounding import (
     Leaves,
     candidates,
@@ -75,6 +75,7 @@ class Quantize:
     rows. With fit 0.01 where nothing is said; else nothing is judged where nothing is said.
     fit: leaves are fitted together on the rows, for their right classes, instead of rounded one by one: one or two
     bits are often enough. leaf_bits=auto are then the fewest, up to 4, within the tolerance.
+    exact: words and leaves for every input, as without rows, whatever rows are given.
     scores: largest error on the rows of the values after the link: of a probability as it is (0.001), of anything else
     as a share of the range of the model's own values on the rows. leaf_bits=auto are then the fewest that keep this,
     too. By default leaf bits are chosen for decisions alone, and probabilities may move far.
@@ -89,6 +90,7 @@ class Quantize:
     fit: bool = False
     formats: Mapping[str, str] | None = None
     scores: float | None = None
+    exact: bool = False
     name: ClassVar[str] = "quantize"
 
     def __post_init__(self) -> None:
@@ -108,6 +110,12 @@ class Quantize:
         given = isinstance(self.scores, int | float) and not isinstance(self.scores, bool)
         if self.scores is not None and not (given and 0 < self.scores <= 1):
             raise OptionError(f"quantize: scores={self.scores}", do="use an error above 0 and up to 1, such as 0.001")
+        if not isinstance(self.exact, bool):
+            raise OptionError(f"quantize: exact={self.exact}", do="use true or false")
+        if self.exact and self.judged:
+            raise OptionError(
+                "quantize: exact=true looks at no rows, and fit and tolerance do", do="leave one of them out"
+            )
         if self.scores is not None and self.fit:
             raise OptionError(
                 "quantize: leaves that are fitted for classes keep no scores", do="leave fit or scores out"
@@ -121,12 +129,14 @@ class Quantize:
             raise OptionError("quantize{fit=true} needs rows, which leaves are fitted to", do="give --rows, or no fit")
         if isinstance(rows, Ranges) and self.tolerance is not None:
             raise OptionError("quantize{tolerance} needs rows held out, and there are none", do="leave it out")
-        if isinstance(rows, Ranges) and self.scores is not None:
+        if (self.exact or isinstance(rows, Ranges)) and self.scores is not None:
+            why = "which exact=true does not look at" if have_rows(rows) else "and there are none"
             raise OptionError(
-                "leaf bits that keep scores are chosen on rows, and there are none",
+                f"leaf bits that keep scores are chosen on rows, {why}",
                 do="give --rows, or quantize{leaf_bits=24} and the like: how far scores may be off is told",
             )
-        if rows is None and (self.leaf_bits == "auto" or self.input != "ordered" or self.scores is not None):
+        chosen = self.leaf_bits == "auto" or self.input != "ordered" or self.scores is not None
+        if rows is None and chosen and not self.exact:
             raise OptionError("quantize needs rows", do="give rows, or input=ordered and a number of leaf_bits")
         if self.judged and judge is None:
             what = "quantize{fit=true}" if self.fit else f"quantize{{tolerance={self.tolerance}}}"
@@ -149,8 +159,8 @@ class Quantize:
         """
         self.refuse(forest, rows, judge)
         source, forest = forest, one_sum(forest)
-        if isinstance(rows, Ranges):
-            return self._unseen(source, forest, rows)
+        if self.exact or isinstance(rows, Ranges):
+            return self._unseen(source, forest, rows if isinstance(rows, Ranges) else Ranges())
         freedoms = observe(forest, rows)
         asked = parse_formats(self.formats, forest)
         most = None if self.input_bits == "auto" else int(self.input_bits)
@@ -177,15 +187,17 @@ class Quantize:
             fine = [c for c in fine if measured.values[c] <= allowed]
         best = min(fine, key=lambda c: (max(measured.change[c], self._goal(forest)), bits[c]))
         change, kept = measured.change[best], measured.rows > 0
-        promise: Promise = FewChanges(float(self.change))
+        promises: list[Promise] = [FewChanges(float(self.change))]
+        if measured.rows and not measured.paths_changed:
+            promises.append(KeepsPaths(decisions=False))
         if forest.decides and kept and change == 0:
-            promise = KeepsDecisions()
+            promises = [KeepsDecisions() if measured.paths_changed else KeepsPaths()]
         if self.tolerance is not None:
             assert judge is not None
             limit = float(self.tolerance)
             near = next((c for c in fine if judge.of(with_leaves(shaped, found[c])).within(limit)), None)
             if near is not None or self.leaf_bits != "auto":
-                best, promise = best if near is None else near, Within(limit)
+                best, promises = best if near is None else near, [Within(limit), *promises[1:]]
         result, change = with_leaves(shaped, found[best]), measured.change[best]
         report = {
             "leaf_bits": bits[best],
@@ -196,9 +208,11 @@ class Quantize:
                 measured.changed[best] if forest.decides else change
             ),
         }
-        if isinstance(promise, Within):
+        if isinstance(promises[0], Within):
             report["chosen_on_held_out"] = len(found) > 1
-        return PassResult(result, (promise, *([] if self.scores is None else [ScoresWithin(self.scores)])), report)
+        if self.scores is not None:
+            promises.append(ScoresWithin(self.scores))
+        return PassResult(result, tuple(promises), report)
 
     def _unseen(self, source: Forest, forest: Forest, ranges: Ranges) -> PassResult:
         """Words that tell all thresholds apart for every value, and leaves as they are where that can be."""
@@ -236,7 +250,7 @@ class Quantize:
             "decides": forest.decides,
             **_inputs_told(forest, formats, missing),
         }
-        return PassResult(result, (EveryPath(not exact, error, bool(ranges.columns)),), report)
+        return PassResult(result, (EveryPath(not exact, error, ranges),), report)
 
     def _fitted(
         self, source: Forest, forest: Forest, shaped: Forest, rows: Rows, judge: Judge, formats: list[Format]

@@ -112,6 +112,8 @@ def _accuracy(told: Mapping[str, Any]) -> list[str]:
 def _made(made: Mapping[str, Any]) -> list[str]:
     """How the folder was made: the command, options, versions, the model and the rows."""
     command = ["", f"    {visible(made['command'])}", ""] if made["command"] else [""]
+    level = made["level"]
+    named = [("level", _code(f"{level['level']}: {level['passes']}"))] if level else []
     options = [(_code(key), _option(value)) for key, value in made["options"].items() if value not in (None, False, [])]
     sources = [
         (what, _cell(told.get("file") or told.get("class") or _of_array(told)), told.get("sha256", ""))
@@ -125,7 +127,7 @@ def _made(made: Mapping[str, Any]) -> list[str]:
     return [
         "## how it was made",
         *command,
-        *_table(("option", "value"), options),
+        *_table(("option", "value"), [*named, *options]),
         "",
         *_table(("input", "what", "SHA-256"), sources),
         "",

@@ -185,10 +185,12 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> 
     return tables
 
 
-def passes_tables(figures: Sequence[Mapping[str, Any]]) -> list[Table]:
+def passes_tables(figures: Sequence[Mapping[str, Any]], levels: Sequence[Mapping[str, str]]) -> list[Table]:
     """What `forestc passes` prints."""
+    heads = ("level", "keeps", "passes", "of models that prune-splits refuses, and with --scores")
     return [
-        table("passes", ("pass", "promises", "for"), [(f["name"], f["promises"], f["for"]) for f in figures], "left")
+        table("passes", ("pass", "promises", "for"), [(f["name"], f["promises"], f["for"]) for f in figures], "left"),
+        table("levels", heads, [tuple(level.values()) for level in levels], "left"),
     ]
 
 

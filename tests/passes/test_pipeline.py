@@ -14,6 +14,7 @@ from forestc import load
 from forestc.errors import CheckError, OptionError
 from forestc.forest.builder import changed_tree
 from forestc.forest.evaluate import evaluate
+from forestc.forest.ranges import Range, Ranges
 from forestc.forest.rows import ArrayRows
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
@@ -121,12 +122,12 @@ def test_paths_of_a_later_batch_are_its_own_rows(job):
 def test_every_path_holds_decisions_and_scores_to_their_bound(job):
     forest, rows = job
     with pytest.raises(CheckError, match="promised to change no path"):
-        run_passes(forest, [lying(EveryPath(True, 1.0, False), 30.0)], rows)
-    _, (same,) = run_passes(forest, [lying(EveryPath(True, 0.5, True), 0.0)], rows)
+        run_passes(forest, [lying(EveryPath(True, 1.0), 30.0)], rows)
+    _, (same,) = run_passes(forest, [lying(EveryPath(True, 0.5, Ranges({0: Range()})), 0.0)], rows)
     assert same.promise == "exact (paths, in the ranges), scores within 0.5"
     model, X, _ = trained("tree-regression")
-    run_passes(load(model), [lying(EveryPath(True, 2.1, False), 2.0, Raised)], ArrayRows(X))
-    for promise in (EveryPath(True, 1.9, False), ScoresWithin(1e-9)):
+    run_passes(load(model), [lying(EveryPath(True, 2.1), 2.0, Raised)], ArrayRows(X))
+    for promise in (EveryPath(True, 1.9), ScoresWithin(1e-9)):
         with pytest.raises(CheckError, match=r"scores within 1\.9 for every input|changes scores by"):
             run_passes(load(model), [lying(promise, 2.0, Raised)], ArrayRows(X))
     low, high = (float(of(model.predict(X))) for of in (np.min, np.max))

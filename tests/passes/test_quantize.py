@@ -251,13 +251,13 @@ def test_the_tolerance_finds_the_fewest_leaf_bits_on_held_out_rows(kind):
     plain = run_passes(forest, [Quantize()], rows)[1][0]
     result, (step,) = run_passes(forest, [Quantize(tolerance=0.03)], rows, held_out)
     bits = step.report["leaf_bits"]
-    assert step.promises == (Within(0.03),) and bits < plain.report["leaf_bits"] and step.report["chosen_on_held_out"]
+    assert step.promises[0] == Within(0.03) and bits < plain.report["leaf_bits"] and step.report["chosen_on_held_out"]
     assert Judge(forest, held_out).of(result).within(0.03)
     with pytest.raises(CheckError, match=r"rows held out, with a standard error of"):  # a bit less is not
         run_passes(forest, [Quantize(tolerance=0.03, leaf_bits=bits - 1)], rows, held_out)
     if not forest.decides:  # some of the R squared is always lost, so the given rows alone decide
         _, (step,) = run_passes(forest, [Quantize(tolerance=0.0)], rows, ArrayRows(X[1::2]))
-        assert step.promises == plain.promises and step.report["leaf_bits"] == plain.report["leaf_bits"]
+        assert step.promise == plain.promise and step.report["leaf_bits"] == plain.report["leaf_bits"]
     with pytest.raises(OptionError, match=r"quantize\{tolerance=0.1\} is judged on rows held out.*option change"):
         run_passes(forest, [Quantize(tolerance=0.1)], rows)
 
@@ -356,5 +356,5 @@ def test_scores_are_asked_of_compile_and_told_in_the_manifest(tmp_path):
     told = next(entry for entry in done.figures["passes"] if "scores_error" in entry)
     assert 0 < told["scores_error"] <= 0.01
     promised = next(iter(text for name, text in done.design.manifest["guarantees"].items() if "quantize" in name))
-    assert promised == "exact-on-data, scores within 0.01 on the rows"
+    assert promised == "exact-on-data (paths), scores within 0.01 on the rows"
     assert "quantize{scores=0.01}" in done.design.manifest["passes"]

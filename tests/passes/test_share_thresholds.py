@@ -62,7 +62,7 @@ def test_conditions_are_shared(kind):
 
 def test_it_runs_in_the_pipeline(tmp_path):
     model, X, y = trained("xgboost-binary")
-    plain = forestc.compile(model, X, tmp_path / "plain", label=y)
+    plain = forestc.compile(model, X, tmp_path / "plain", label=y, passes="simplify,quantize,simplify")
     shared = forestc.compile(
         model, X, tmp_path / "shared", label=y, passes="simplify,share-thresholds,quantize,simplify"
     )

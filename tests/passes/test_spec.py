@@ -36,7 +36,6 @@ def test_options_at_their_defaults_are_not_printed():
 
 
 def test_what_a_list_leaves_out_is_added():
-    assert [p.name for p in passes_from(None)] == ["simplify", "quantize", "simplify"]
     assert [p.name for p in passes_from("none")] == ["quantize"]
     assert [p.name for p in passes_from("simplify")] == ["simplify", "quantize"]
 

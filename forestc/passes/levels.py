@@ -1,0 +1,171 @@
+"""Levels, as compilers have them: what a user who names no passes gets, from exact for every input to small.
+
+Each is a list of passes. Where a pass won't take the model the level's other list is taken, and a note says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from forestc.errors import ForestcError, OptionError
+from forestc.forest.ir import Forest
+from forestc.forest.ranges import have_rows
+from forestc.forest.rows import Rows
+from forestc.passes import PASSES
+from forestc.passes.base import Pass, Refusing, parse_passes, print_pass
+from forestc.passes.judge import Judge
+from forestc.passes.pipeline import Step
+from forestc.passes.quantize import Quantize
+
+DEFAULT_TOLERANCE = 0.01
+HELD_OUT = 0.2  # of the rows, where the highest level is given none to judge on
+
+
+@dataclass(frozen=True)
+class Level:
+    """keeps: what it promises. passes: its list; TOLERANCE stands for the user's. otherwise: the list for models that
+    one of those refuses, and where scores are to be kept, which pruning does not."""
+
+    keeps: str
+    passes: str
+    otherwise: str
+
+
+EXACT = "simplify,quantize{exact=true},simplify"
+PATHS = "simplify,share-thresholds,quantize,simplify"
+LEVELS: tuple[Level, ...] = (
+    Level("the model's own path for every input", EXACT, EXACT),
+    Level("every path of the given rows", PATHS, PATHS),
+    Level(
+        "every decision of the given rows",
+        "simplify,share-thresholds,quantize,prune-splits{keep=decisions,leaf_bits=1},simplify",
+        PATHS,
+    ),
+    Level(
+        "accuracy on held-out rows, within the tolerance",
+        "simplify,share-thresholds,quantize,prune-splits{tolerance=TOLERANCE,leaf_bits=1},simplify",
+        "simplify,share-thresholds,share-thresholds{tolerance=TOLERANCE},quantize{tolerance=TOLERANCE},simplify",
+    ),
+)
+WITHOUT_ROWS, DEFAULT_LEVEL, JUDGED = 0, 1, 3
+SET_ASIDE = (
+    f"-O{JUDGED} sets {HELD_OUT:g} of the rows aside to judge on; rows that the model was not trained on are better "
+    "(--held-out FILE)"
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The passes of a level for one model and its rows, and what is to be said of them. level: None where the passes
+    were named by the user."""
+
+    level: int | None
+    passes: tuple[Pass, ...]
+    notes: tuple[str, ...] = ()
+    tolerance: float = DEFAULT_TOLERANCE
+
+    def told(self) -> dict[str, Any] | None:
+        """For the manifest and `--json`; None where the passes were named."""
+        if self.level is None:
+            return None
+        spelt = ",".join(map(print_pass, self.passes))
+        return {"level": f"O{self.level}", "keeps": LEVELS[self.level].keeps, "passes": spelt}
+
+    def shortfall(self, steps: Sequence[Step]) -> tuple[str, ...]:
+        """What is to be said where even what keeps the given rows loses more on held-out rows than was to be lost."""
+        judged = [step.held_out for step in steps if step.held_out is not None]
+        if self.level != JUDGED or not judged:
+            return ()
+        last = judged[-1]  # whatever follows is exact
+        if last["lost_in_all"] + last["standard_error"] <= self.tolerance:
+            return ()
+        lost = f"{last['lost_in_all']:.4f} of the {last['measure']} is lost on {last['rows']} rows held out"
+        error = f"with a standard error of {last['standard_error']:.4f}, and the tolerance is {self.tolerance:g}"
+        return (f"-O{JUDGED}: {lost}, {error}: nothing smaller than what keeps the given rows was within it",)
+
+
+def levels_guide() -> list[dict[str, str]]:
+    """For `forestc passes`: each level, what it keeps, its passes, and those of models that one of them refuses."""
+    return [
+        {"level": f"-O{n}{' (default)' * (n == DEFAULT_LEVEL)}", "keeps": level.keeps, "passes": level.passes}
+        | {"otherwise": level.otherwise if level.otherwise != level.passes else ""}
+        for n, level in enumerate(LEVELS)
+    ]
+
+
+def level_number(level: int | str | None) -> int | None:
+    """0 to 3, of 2, "2" or "O2". Raises OptionError."""
+    names = {spelling: n for n in range(len(LEVELS)) for spelling in (n, str(n), f"O{n}", f"-O{n}")}
+    if level is None or (level in names and not isinstance(level, bool)):
+        return None if level is None else names[level]
+    raise OptionError(f"level {level}", do=f"use 0 to {len(LEVELS) - 1}")
+
+
+def check_tolerance(level: int | None, tolerance: float | None, named: object) -> None:
+    """Raises OptionError for a tolerance that is no share, or that no level takes."""
+    if tolerance is None:
+        return
+    if level != JUDGED or named is not None:
+        raise OptionError("a tolerance is for -O3", do="add -O3, or give it to a pass that you name")
+    if isinstance(tolerance, bool) or not 0 <= tolerance <= 1:
+        raise OptionError(f"tolerance={tolerance}", do="use a share from 0 to 1")
+
+
+def own_held_out(level: int | None, named: object, rows: object, held_out: object) -> bool:
+    """Whether the level sets rows aside by itself, `HELD_OUT` of them: it judges, and was given none to judge on."""
+    return level == JUDGED and named is None and rows is not None and held_out is None
+
+
+def plan(
+    named: Sequence[Pass] | None,
+    level: int | None,
+    source: Forest,
+    rows: Rows | None,
+    held_out: Rows | None,
+    *,
+    tolerance: float | None = None,
+    scores: float | None = None,
+) -> Plan:
+    """The passes that are to run. named: those the user named, which override any level. level: None for the default.
+
+    Without rows only the lowest level can be kept. Raises OptionError where no list of the level takes the model.
+    """
+    if named is not None:
+        return Plan(None, tuple(named))
+    wanted = DEFAULT_LEVEL if level is None else level
+    notes: list[str] = []
+    if not have_rows(rows):
+        if level:
+            notes.append(f"-O{level} is for rows, and there are none: it is -O{WITHOUT_ROWS}")
+        wanted = WITHOUT_ROWS
+    judge = None if held_out is None else Judge(source, held_out)
+    chosen = LEVELS[wanted]
+    passes = _parsed(chosen.passes, tolerance, scores)
+    if (refused := _refused(passes, source, rows, judge, scores)) is not None and chosen.otherwise != chosen.passes:
+        passes = _parsed(chosen.otherwise, tolerance, scores)
+        spelt = ",".join(map(print_pass, passes))
+        notes.append(f"-O{wanted} is {spelt} here: {refused}")
+    return Plan(wanted, tuple(passes), tuple(notes), DEFAULT_TOLERANCE if tolerance is None else tolerance)
+
+
+def _parsed(text: str, tolerance: float | None, scores: float | None) -> list[Pass]:
+    limit = DEFAULT_TOLERANCE if tolerance is None else float(tolerance)
+    passes = parse_passes(text.replace("TOLERANCE", repr(limit)), PASSES)
+    return [replace(step, scores=scores) if isinstance(step, Quantize) else step for step in passes]
+
+
+def _refused(
+    passes: Sequence[Pass], source: Forest, rows: Rows | None, judge: Judge | None, scores: float | None
+) -> str | None:
+    """Why one of the passes won't do; None if all will."""
+    for step in passes:
+        if step.name == "prune-splits" and scores is not None:
+            return "prune-splits keeps no scores"
+        if isinstance(step, Refusing):
+            try:
+                step.refuse(source, rows, judge)
+            except ForestcError as error:
+                return error.what
+    return None

@@ -1,0 +1,180 @@
+"""Levels: lists of passes, what each keeps, and what happens where it can't be kept."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from models import trained
+from sklearn.base import clone
+from sklearn.ensemble import VotingClassifier
+from typer.testing import CliRunner
+
+import forestc
+from forestc import load
+from forestc.cli import app
+from forestc.errors import CheckError, OptionError
+from forestc.forest.evaluate import evaluate
+from forestc.forest.made_rows import made_rows
+from forestc.forest.ranges import Ranges
+from forestc.forest.rows import ArrayRows
+from forestc.passes.judge import Judge
+from forestc.passes.levels import LEVELS, level_number, plan
+from forestc.passes.pipeline import run_passes
+from forestc.passes.promises import EveryPath, KeepsPaths, Within
+from forestc.passes.quantize import Quantize
+
+
+def compiled(kind, out, rows=True, **options):
+    model, X, y = trained(kind)
+    return forestc.compile(model, X if rows else None, out, label=y if rows else None, name="m", targets="c", **options)
+
+
+@pytest.mark.parametrize("kind", ["forest-binary", "forest-text-labels"])
+def test_each_level_keeps_what_it_says(kind):
+    model, X, y = trained(kind)
+    model = clone(model).fit(X[::2], y[::2])
+    forest, held_out = load(model), ArrayRows(X[1::2], y[1::2])
+    sizes = []
+    for level in range(len(LEVELS)):
+        quantised = forestc.quantize(
+            model, X[::2], y[::2], level=level, held_out=(X[1::2], y[1::2]) if level == 3 else None
+        )
+        sizes.append(len(quantised.conditions.comparators))
+        before, after = evaluate(forest, X[::2]), evaluate(quantised, X[::2])
+        if level == 0:
+            far = made_rows(forest, Ranges(), (quantised,)).X
+            assert (evaluate(forest, far).index == evaluate(quantised, far).index).mean() > 0.9995
+        if level <= 1:
+            planned = plan(None, level, forest, ArrayRows(X[::2]), None)
+            kept, _ = run_passes(forest, planned.passes[:-1], ArrayRows(X[::2]))  # simplify joins equal leaves
+            assert (before.leaves == evaluate(kept, X[::2]).leaves).all()
+        if level <= 2:
+            assert (before.index == after.index).all()
+        else:
+            assert Judge(forest, held_out).of(quantised).within(0.01)
+    assert sizes[0] > sizes[1] > sizes[2]
+
+
+def test_the_default_is_the_first_level_and_named_passes_override(tmp_path):
+    plain = compiled("xgboost-binary", tmp_path / "a")
+    told = {"level": "O1", "keeps": LEVELS[1].keeps, "passes": "simplify,share-thresholds,quantize,simplify"}
+    assert plain.figures["level"] == plain.design.manifest["made"]["level"] == told
+    assert plain.design.manifest["guarantees"]["quantize"] == "exact-on-data (paths)"
+    assert f"O1: {told['passes']}" in (tmp_path / "a/report.md").read_text().replace("\\", "")
+    named = compiled("xgboost-binary", tmp_path / "b", level=2, passes="quantize")
+    assert named.figures["level"] is None and [step.name for step in named.steps] == ["quantize"]
+
+
+def test_spellings_of_a_level():
+    assert [level_number(said) for said in (None, 0, "1", "O2", "-O3")] == [None, 0, 1, 2, 3]
+    for said in (4, -1, "fast", True):
+        with pytest.raises(OptionError, match=r"level .*; use 0 to 3"):
+            level_number(said)
+
+
+def test_exact_looks_at_no_rows():
+    model, X, _ = trained("forest-missing")
+    forest = load(model)
+    one, other = (Quantize(exact=True).run(forest, rows) for rows in (ArrayRows(X[:5]), Ranges()))
+    assert all(
+        np.array_equal(a.threshold, b.threshold) for a, b in zip(one.forest.trees, other.forest.trees, strict=True)
+    )
+    assert isinstance(one.promises[0], EveryPath) and one.report == other.report
+    _, (step,) = run_passes(forest, [Quantize(exact=True)], ArrayRows(X[:5]))
+    assert step.inputs_checked > 4000  # rows made about the thresholds beside those five
+    for options in ({"fit": True}, {"tolerance": 0.1}):
+        with pytest.raises(OptionError, match="exact=true looks at no rows"):
+            Quantize(exact=True, **options)
+    with pytest.raises(OptionError, match="exact=true does not look at"):
+        Quantize(exact=True, scores=0.1).run(forest, ArrayRows(X))
+
+
+def test_a_path_that_only_made_rows_take_is_found():
+    """exact, held to its promise beside the rows: words of few rows do not tell all values apart."""
+
+    class Lying(Quantize):
+        def run(self, forest, rows, judge=None):
+            narrow = Quantize().run(forest, rows)
+            return type(narrow)(narrow.forest, (EveryPath(True, 10.0),), narrow.report)
+
+    model, X, _ = trained("forest-binary")
+    with pytest.raises(CheckError, match="promised to change no path"):
+        run_passes(load(model), [Lying()], ArrayRows(X))
+
+
+@pytest.mark.parametrize("kind", ["forest-regression", "votes"])
+@pytest.mark.parametrize("level", [2, 3])
+def test_what_pruning_does_not_take_has_a_list_of_its_own(kind, level):
+    if kind == "votes":
+        _, X, y = trained("forest-binary")
+        members = [(f"m{k}", clone(trained("tree-binary")[0]).set_params(random_state=k)) for k in range(3)]
+        model = VotingClassifier(members).fit(X, y)
+    else:
+        model, X, y = trained(kind)
+        model = clone(model).fit(X[::2], y[::2])
+    forest, rows, held_out = load(model), ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2])
+    planned = plan(None, level, forest, rows, held_out, tolerance=0.05)
+    (note,) = planned.notes
+    assert f"-O{level} is simplify," in note and note.endswith("prune-splits is for models that decide on one class")
+    _, steps = run_passes(forest, planned.passes, rows, held_out)
+    assert isinstance(steps[1].promises[0], KeepsPaths)
+    if level == 3 and kind == "forest-regression":
+        assert any(step.promises[0] == Within(0.05) for step in steps)
+    kept = plan(None, level, load(trained("forest-binary")[0]), rows, held_out, scores=0.1)
+    assert kept.notes[0].endswith("prune-splits keeps no scores")
+    assert any(step.name == "quantize" and step.scores == 0.1 for step in kept.passes)
+
+
+def test_the_last_level_sets_rows_aside_and_says_what_it_could_not_keep(tmp_path):
+    done = compiled("forest-binary", tmp_path / "a", level=3, tolerance=0.05)
+    assert done.design.manifest["made"]["held_out"]["share"] == 0.2
+    assert any("-O3 sets 0.2 of the rows aside" in note for note in done.figures["notes"])
+    pruned = done.figures["passes"][3]["held_out"]
+    assert pruned["lost_in_all"] + pruned["standard_error"] <= 0.05
+    model, X, y = trained("forest-multi")
+    few = forestc.compile(  # without labels whatever is decided otherwise is lost
+        clone(model).fit(X[:300], y[:300]), X[:300], tmp_path / "b", label=y[:300], held_out=X[300:],
+        level=3, tolerance=0, name="m", targets="c",
+    )  # fmt: skip
+    assert "nothing smaller than what keeps the given rows was within it" in few.figures["notes"][-1]
+    assert few.figures["passes"][3]["guarantee"] == "exact"
+
+
+def test_without_rows_only_the_lowest_can_be_kept(tmp_path):
+    done = compiled("xgboost-binary", tmp_path / "a", rows=False)
+    assert done.figures["level"]["level"] == "O0" and not any("-O" in note for note in done.figures["notes"])
+    done = compiled("xgboost-binary", tmp_path / "a", rows=False, level=2)
+    assert "-O2 is for rows, and there are none: it is -O0" in done.figures["notes"]
+    with pytest.raises(OptionError, match="a tolerance is for -O3"):
+        compiled("xgboost-binary", tmp_path / "b", tolerance=0.1)
+    with pytest.raises(OptionError, match="tolerance=2; use a share"):
+        compiled("xgboost-binary", tmp_path / "b", tolerance=2, level=3)
+
+
+@pytest.mark.parametrize(
+    ("spelt", "level", "command"),
+    [
+        (["-O0"], "O0", "-O 0"),
+        (["-O", "1"], "O1", "-O 1"),
+        (["-O3", "--tolerance", "0.1"], "O3", "-O 3 --tolerance 0.1"),
+    ],
+)
+def test_the_command_line(tmp_path, spelt, level, command):
+    model, X, y = trained("xgboost-binary")
+    model.save_model(tmp_path / "m.json")
+    names = [*(f"c{k}" for k in range(X.shape[1])), "y"]
+    table = np.column_stack([X, y])
+    np.savetxt(tmp_path / "rows.csv", table, delimiter=",", header=",".join(names), comments="")
+    base = ["compile", str(tmp_path / "m.json"), "--rows", str(tmp_path / "rows.csv"), "--label", "y", "--target", "c"]
+    done = CliRunner().invoke(app, [*base, *spelt, "--json", "-o", str(tmp_path / "out")])
+    assert json.loads(done.stdout)["level"]["level"] == level
+    made = json.loads((tmp_path / "out/manifest.json").read_text())["made"]
+    assert command in made["command"] and made["level"]["passes"].startswith("simplify,")
+
+
+def test_passes_lists_the_levels():
+    listed = json.loads(CliRunner().invoke(app, ["passes", "--json"]).stdout)
+    assert [level["level"] for level in listed["levels"]] == ["-O0", "-O1 (default)", "-O2", "-O3"]
+    assert "-O1 (default)" in CliRunner().invoke(app, ["passes"], env={"COLUMNS": "200"}).stdout
