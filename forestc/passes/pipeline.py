@@ -62,6 +62,11 @@ class Step:
         """What is promised, for people."""
         return "; ".join(promise.meaning() for promise in self.promises)
 
+    def figures(self) -> dict[str, Any]:
+        """For `--json`."""
+        measured = {"change": self.change, "held_out": self.held_out}
+        return {"pass": self.name, "guarantee": self.promise, **measured, **self.report}
+
 
 def run_passes(
     forest: Forest,

@@ -26,7 +26,7 @@ from forestc.backends.axi_stream import StreamOptions, register_map, stream_of
 from forestc.backends.manifest import design_hash
 from forestc.backends.ports import input_fields, output_fields, pack
 from forestc.checks.vectors import expected, random_words
-from forestc.compiler import _raw_rows
+from forestc.checks.bench import raw_rows
 from forestc.errors import OptionError
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler
@@ -61,7 +61,7 @@ def written(folder, latency, outputs, options, count=VECTORS):
     (folder / "vectors.txt").write_text(lines)
     for path, text in verilog.emit(netlist).items():
         (folder / path).write_text(text)
-    (folder / "rows.txt").write_text(_raw_rows(FOREST, netlist))
+    (folder / "rows.txt").write_text(raw_rows(FOREST, netlist))
     parts = axi_stream.emit(FOREST, netlist, options, design_hash(FOREST, {}))
     for path, text in parts.values():
         (folder / path).write_text(text)
