@@ -47,8 +47,8 @@ def _value(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
             return (held[a] < threshold).astype(np.int64)
         case InSet(a, members):
             return np.isin(held[a], list(members)).astype(np.int64)
-        case Not(a):
-            return 1 - held[a]
+        case Not(a, width):
+            return (1 << width) - 1 - held[a]
         case And(a, b):
             return held[a] & held[b]
         case Or(a, b):

@@ -33,11 +33,11 @@ from forestc.netlist.ir import Less, Mux
 from hw_sim import evaluate as simulate
 
 X, Y = load_breast_cancer(return_X_y=True)
-COMBINED = ["average", "median"]
+COMBINED = ["average", "median", "means"]
 
 
 def outputs_of(kind):
-    return "both" if kind == "average" else "scores"
+    return "scores" if kind == "median" else "both"
 
 
 @pytest.mark.parametrize("kind", COMBINED)
@@ -180,9 +180,9 @@ def test_a_threshold_judges_the_last_of_two_scores(kind, tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"curve": (5, 3)}, "a part's curve is missing, or does not ascend"),
-        ({"curve": ()}, "a part's curve is missing"),
-        ({"curve": (1,) * 99}, "does not fit average over 2 classes"),
+        ({"curves": ((5, 3),)}, "a part's curve is missing, or does not ascend"),
+        ({"curves": ()}, "a part's curve is missing"),
+        ({"curves": ((1,) * 99,)}, "does not fit average over 2 classes"),
     ],
 )
 def test_damaged_curves_are_refused(change, said):

@@ -314,9 +314,9 @@ class _Reader:
             if place and not int(place) < self.width(core, name):
                 self.fail(f"{name}[{place}] is not there")
             if not place:
-                self.need(core, name, 1)
+                self.need(core, name, width)
             bits.append((bool(no), name, int(place) if place else -1))
-        if width != 1:
+        if width != 1 and match[0] != f"~{bits[0][1]}":
             self.fail(f"one bit where {width} are needed")
         return Chain(tuple(bits), operators)
 
