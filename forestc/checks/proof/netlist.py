@@ -29,13 +29,16 @@ from forestc.checks.proof.parts import Part, Proof, Running, UnprovedError
 from forestc.checks.proof.shares import Argument, ShareProof
 from forestc.checks.proof.solver import Counterexample, Solver, Term
 from forestc.checks.proof.whole import Meaning, equal_everywhere, wrong_result
+from forestc.errors import InternalError
 from forestc.forest.ir import LEAF, Decision, Forest
 from forestc.forest.ir import Part as ForestPart
 from forestc.lowering.trees import LABEL, SCORE, VALID_IN, VALID_OUT, Place, Witness, feature_word
 from forestc.netlist.ir import BIT, Add, Const, Input, Net, Netlist, Not, Register, WordType, reads
 from forestc.netlist.verify import verify
+from hw_sim import evaluate_from
 
 FREE_SECONDS, TREES_SECONDS = 60, 20  # for a decision on free sums, and on the trees'
+MOST_VALUES, SOME_VALUES = 1 << 17, 1 << 12  # of a score, for which a curve is gone through; so many at once
 MOST_NODES = 1500  # of a forest whose decision is asked of the trees
 
 
@@ -299,36 +302,58 @@ class _NetlistProof:
     def stepped(self, found: Place, where: str, curve: Sequence[int], step: tuple[int, int], score: Form) -> int:
         """Shows that a place holds the level of a sum, as `curved` says; the most that can be. Raises UnprovedError."""
         low, high = self.span(score)
-        solver = self.solver()
-        width = max(abs(low), abs(high), len(curve) * abs(step[0])).bit_length() + 3
-        free = solver.word("score", WordType(width, True), low, high)
-        cuts = {} if isinstance(found, Const) else {
-            net: solver.low_bits(solver.plus(free, form[1] - score[1], width), self.netlist.types[net].width)
-            for form, net in self.sums_below(found, {score[0]})
+        more = {} if isinstance(found, Const) else {
+            net: form[1] - score[1] for form, net in self.sums_below(found, {score[0]})
         }  # fmt: skip
-        return self.curved(solver, found, where, curve, step, Argument(free, low, high, cuts))
+        return self.curved(found, where, curve, step, Argument(low, high, more))
 
-    def curved(
-        self, solver: Solver, found: Place, where: str, curve: Sequence[int], step: tuple[int, int], free: Argument
-    ) -> int:
+    def curved(self, found: Place, where: str, curve: Sequence[int], step: tuple[int, int], free: Argument) -> int:
         """Shows that a place holds the level of a word times the first of `step` and the second more, at each value
         there can be; the most that it holds. Raises UnprovedError."""
-        width = free.term.sort().bv_size()
+        few = free.high - free.low < MOST_VALUES
+        told = (self.curved_by_values if few else self.curved_by_solver)(found, curve, step, free)
+        if told:
+            raise UnprovedError(f"{where} differs at {told}{self.told_absent()}")
+        return max(step[1] + step[0] * bisect_right(curve, end) for end in (free.low, free.high))
+
+    def curved_by_values(self, found: Place, curve: Sequence[int], step: tuple[int, int], free: Argument) -> str:
+        """Where a place is not what `curved` says; "" if it is everywhere. Goes through all values."""
+        for start in range(free.low, free.high + 1, SOME_VALUES):
+            values = np.arange(start, min(start + SOME_VALUES, free.high + 1))
+            said = step[1] + step[0] * np.searchsorted(np.array(curve), values, side="right")
+            known = {net: values + more for net, more in free.more.items()}
+            try:
+                constant = isinstance(found, Const)
+                held = np.int64(found.value) if constant else evaluate_from(self.netlist, found, known, len(values))
+            except (KeyError, InternalError) as error:
+                return f"a net that is not of its score alone ({error})"
+            wrong = np.flatnonzero(held != said)
+            if len(wrong):
+                return f"score={values[wrong[0]]}"
+        return ""
+
+    def curved_by_solver(self, found: Place, curve: Sequence[int], step: tuple[int, int], free: Argument) -> str:
+        """The same, by one question for all values at once."""
+        solver = self.solver()
+        width = max(abs(free.low), abs(free.high), len(curve) * abs(step[0])).bit_length() + 3
+        word = solver.word("score", WordType(width, True), free.low, free.high)
+        cuts = {
+            net: solver.low_bits(solver.plus(word, more, width), self.netlist.types[net].width)
+            for net, more in free.more.items()
+        }
         said = solver.constant(step[1], width)
         for cut, times in Counter(curve).items():
             if cut > free.high:
                 continue
             if cut > free.low:
-                below = solver.less(free.term, solver.constant(cut, width), True)
+                below = solver.less(word, solver.constant(cut, width), True)
                 more = solver.choose(below, 0, times * step[0], WordType(width, True))
             else:
                 more = solver.constant(times * step[0], width)
             said = solver.make(solver.kind.BV_ADD, [said, more])
-        got = solver.resized(solver.place(found, free.cuts), self.type_of(found), width)
+        got = solver.resized(solver.place(found, cuts), self.type_of(found), width)
         wrong = solver.differ(got, said)
-        if wrong is not None:
-            raise UnprovedError(f"{where} differs at {solver.told(wrong)}{self.told_absent()}")
-        return max(step[1] + step[0] * bisect_right(curve, end) for end in (free.low, free.high))
+        return "" if wrong is None else solver.told(wrong)
 
     def medians(self, sums: list[Form], outputs: dict[str, Net]) -> None:
         """Proves the median for whatever the trees say within their range. Raises UnprovedError."""

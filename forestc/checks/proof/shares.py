@@ -11,7 +11,8 @@ more bits than `steps`, as no level is above the total. Of a softmax the total i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from forestc.checks.proof.decision import Form, largest_of
@@ -36,16 +37,16 @@ class Sums(Protocol):
     def type_of(self, place: Place) -> WordType: ...
     def solver(self) -> Solver: ...
     def stepped(self, found: Place, where: str, curve: Sequence[int], step: tuple[int, int], score: Form) -> int: ...
-    def curved(
-        self, solver: Solver, found: Place, where: str, curve: Sequence[int], step: tuple[int, int], free: Argument
-    ) -> int: ...
+    def curved(self, found: Place, where: str, curve: Sequence[int], step: tuple[int, int], free: Argument) -> int: ...
 
 
+@dataclass(frozen=True)
 class Argument:
-    """What a curve is of: a term, its least and greatest value, and the net that holds it, so much higher."""
+    """What a curve is of: its least and greatest value, and by how much more nets hold than it."""
 
-    def __init__(self, term: Term, low: int, high: int, cuts: dict[Net, Term]) -> None:
-        self.term, self.low, self.high, self.cuts = term, low, high, cuts
+    low: int
+    high: int
+    more: Mapping[Net, int]
 
 
 class ShareProof:
@@ -118,18 +119,13 @@ class ShareProof:
         """Where the level of a score lies, so many times; a net is one of those that are known from then on."""
         found, curve, where = self.found(what, kind), self.part.curve_of(kind), self.named(what, kind)
         if self.part.link.kind == "softmax":
-            solver, below = self.known.solver(), self.found("below", kind)
-            word = self.known.type_of(below)
+            below = self.found("below", kind)
+            top = self.known.type_of(below).high
             spans = [self.known.span(form) for form in self.sums]
-            low = min(low for low, _ in spans) - max(high for _, high in spans)
-            width = max(abs(low), word.high, abs(curve[0]), times * self.steps).bit_length() + 3
-            cuts: dict[Net, Term] = {}
+            free = Argument(min(low for low, _ in spans) - max(high for _, high in spans), 0, {below: top})
             if isinstance(below, Const):
-                term = solver.constant(below.value - word.high, width)
-            else:
-                term = solver.word("distance", WordType(width, True), low, 0)
-                cuts[below] = solver.low_bits(solver.plus(term, word.high, width), word.width)
-            most = self.known.curved(solver, found, where, curve, (times, 0), Argument(term, low, 0, cuts))
+                free = Argument(below.value - top, below.value - top, {})
+            most = self.known.curved(found, where, curve, (times, 0), free)
         else:
             most = self.known.stepped(found, where, curve, (times, 0), self.sums[kind])
         if not isinstance(found, Const):
