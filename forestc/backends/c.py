@@ -236,35 +236,29 @@ class _Header:
 
     def _means(self) -> list[str]:
         """What the parts say of each class, weighted and added."""
-        forest, steps, score, curves, body = self.forest, self.forest.steps, self.score, [], []
-        classes = len(forest.classes)
+        forest, steps, score, classes = self.forest, self.forest.steps, self.score, len(self.forest.classes)
+        curves, body = [], []
         for index, (part, weight) in enumerate(zip(forest.parts, self._weights(), strict=True)):
+            said = [f"sums[{part.start + k}]" for k in range(classes)]
+            if part.curves and part.link.kind == "softmax":
+                body.append(f"{self.prefix}_below_largest(sums + {part.start}, {classes});")
             for place, curve in enumerate(part.curves):
                 cuts = ", ".join(map(constant, curve))
                 curves.append(f"static const {score} curve_{index}_{place}[{steps}] = {{{cuts}}};")
-            level = f"{self.prefix}_level(sums[{part.start}@], curve_{index}_%, {steps})"
+            for k in range(part.width if part.curves else 0):
+                own = f"curve_{index}_{k if len(part.curves) > 1 else 0}"
+                body.append(f"levels[{k}] = {self.prefix}_level(sums[{part.start + k}], {own}, {steps});")
+                said[k] = f"levels[{k}]"
             if part.width == 1:
-                body.append(f"level = {level.replace('@', '').replace('%', '0')};")
-                said = [f"({steps} - level)", "level"]
-            elif not part.curves:
-                said = [f"sums[{part.start + k}]" for k in range(classes)]
-            elif part.link.kind == "softmax":
-                body += [f"{self.prefix}_below_largest(sums + {part.start}, {classes});"]
-            if part.curves and part.width > 1:
-                for k in range(classes):
-                    place = str(k if len(part.curves) > 1 else 0)
-                    body.append(f"levels[{k}] = {level.replace('@', f' + {k}').replace('%', place)};")
-                said = [f"levels[{k}]" for k in range(classes)]
-                if part.link.kind in ("softmax", "shares"):
-                    body.append(f"{self.prefix}_shares(levels, {classes}, {steps});")
+                said = [f"({steps} - levels[0])", "levels[0]"]
+            elif part.curves and part.link.kind in ("softmax", "shares"):
+                body.append(f"{self.prefix}_shares(levels, {classes}, {steps});")
             for k, one in enumerate(said):
                 body.append(f"scores[{k}] = ({score})(scores[{k}] + {constant(weight)} * ({score}){one});")
-        needed = "\n".join(body)
         return [
             *curves,
             f"{score} sums[{forest.n_outputs}];",
-            *([f"int32_t levels[{classes}];"] if "levels[" in needed else []),
-            *(["int32_t level;"] if "level = " in needed else []),
+            f"int32_t levels[{classes}];",
             f"{self.prefix}_sums(x, sums);",
             *(f"scores[{k}] = 0;" for k in range(classes)),
             *body,

@@ -337,7 +337,7 @@ def link_values(scores: NDArray[Any], link: Link) -> NDArray[Any]:
 def _shares(scores: NDArray[Any], each: tuple[Link, ...]) -> NDArray[Any]:
     values = np.stack([link_values(scores[:, k], link) for k, link in enumerate(each)], axis=1)
     total = values.sum(axis=1, keepdims=True)
-    return np.divide(values, total, out=np.full_like(values, 1 / len(each)), where=total != 0)
+    return np.asarray(np.divide(values, total, out=np.full_like(values, 1 / len(each)), where=total != 0))
 
 
 def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:

@@ -49,10 +49,10 @@ def read_threshold(model: Any, where: str) -> Forest:
 def read_calibrated(model: Any, where: str) -> Forest:
     """CalibratedClassifierCV. Of two classes one calibrated model (ensemble=False, or a frozen estimator) decides from
     some score on; of several models (ensemble=True), or more classes, the calibrated probabilities are averaged."""
-    if model.method == "temperature":
-        raise ModelError("calibrates by temperature", where=where, do="use method='sigmoid' or 'isotonic'")
     if len(model.classes_) > 2:
-        return _mean_of_shares(model, where)
+        return _mean_of_classes(model, where)
+    if model.method == "temperature":
+        raise ModelError("calibrates two classes by temperature", where=where, do="use method='sigmoid' or 'isotonic'")
     if len(model.calibrated_classifiers_) > 1:
         return _mean_of_calibrated(model, where)
     (calibrated,) = model.calibrated_classifiers_
@@ -91,13 +91,21 @@ def _mean_of_calibrated(model: Any, where: str) -> Forest:
     return as_outer(merged.forest(parts[0], Combine("average"), where, Decision("argmax"), classes), model)
 
 
-def _mean_of_shares(model: Any, where: str) -> Forest:
-    """Of more than two classes: each has a calibrator of its own, and what they say is divided by its sum."""
+def _mean_of_classes(model: Any, where: str) -> Forest:
+    """Of more than two classes: each has a calibrator of its own, and what they say is divided by its sum; or a
+    softmax of all scores has a slope."""
     several = len(model.calibrated_classifiers_) > 1
     parts = []
     for index, calibrated in enumerate(model.calibrated_classifiers_):
         here = f"{where}, calibrated model {index}" if several else f"{where}, estimator"
         forest = _scores_of_classes(calibrated.estimator, model.classes_, here)
+        if calibrated.method == "temperature":
+            if not hasattr(calibrated.estimator, "decision_function"):
+                do = "use method='sigmoid' or 'isotonic', or boosting with a decision function"
+                raise ModelError("calibrates the logarithms of probabilities by temperature", where=here, do=do)
+            link = Link("softmax", float(calibrated.calibrators[0].beta_))
+            parts.append(changed(forest, link=link, decision=Decision("argmax", 0, "values")))
+            continue
         found = [_calibration(calibrated.method, calibrator) for calibrator in calibrated.calibrators]
         signs = np.array([-1.0 if falls else 1.0 for _, falls in found])
         trees = tuple(changed_tree(tree, values=tree.values * signs[list(tree.outputs)]) for tree in forest.trees)

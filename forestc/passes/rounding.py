@@ -92,9 +92,15 @@ def _two_classes(part: Part) -> bool:
 
 
 def one_sum(forest: Forest) -> Forest:
-    """A mean of parts whose values are their scores as one sum; any other forest as it is."""
-    mean = bool(forest.parts) and forest.combine.kind == "average" and _one_mean(forest)
-    return _mean_of_parts(forest) if mean else forest
+    """A mean of parts whose values are their scores as one sum, one of a single softmax as that; any other forest as it
+    is."""
+    if not forest.parts or forest.combine.kind != "average":
+        return forest
+    first = forest.parts[0]
+    if len(forest.parts) == 1 and first.link.kind == "softmax":
+        own = {"aggregate": first.aggregate, "link": first.link, "decision": replace(forest.decision, on="values")}
+        return changed(forest, parts=(), combine=Combine(), **own)
+    return _mean_of_parts(forest) if _one_mean(forest) else forest
 
 
 def _mean_of_parts(forest: Forest) -> Forest:
@@ -399,16 +405,16 @@ def _curve(leaves: Leaves, part: Part, output: int | None, link: Link, steps: in
         low[list(outputs)] += values.min(axis=0)
         high[list(outputs)] += values.max(axis=0)
     own = slice(part.start, part.stop)
-    low, high = (low[output], high[output]) if output is not None else (low[own].min() - high[own].max(), 0)
+    least, most = (low[output], high[output]) if output is not None else (low[own].min() - high[own].max(), np.int64(0))
 
     def step_of(scores: NDArray[np.int64]) -> NDArray[np.int64]:
         shown = link_values(scores * part.scale, link)
         return np.asarray(np.floor(np.clip(shown, 0.0, 1.0) * steps + 0.5), dtype=np.int64)
 
-    if step_of(np.array([high]))[0] < step_of(np.array([low]))[0]:
+    if step_of(np.array([most]))[0] < step_of(np.array([least]))[0]:
         raise ModelError("a probability falls where its score rises", do="turn the score round")
     wanted = np.arange(1, steps + 1)
-    below, above = np.full(steps, low - 1), np.full(steps, high + 1)  # step_of(below) < wanted <= step_of(above)
+    below, above = np.full(steps, least - 1), np.full(steps, most + 1)  # step_of(below) < wanted <= step_of(above)
     while (above - below > 1).any():
         middle = below + (above - below) // 2
         reached = step_of(middle) >= wanted

@@ -323,8 +323,10 @@ class _NetlistProof:
             said = step[1] + step[0] * np.searchsorted(np.array(curve), values, side="right")
             known = {net: values + more for net, more in free.more.items()}
             try:
-                constant = isinstance(found, Const)
-                held = np.int64(found.value) if constant else evaluate_from(self.netlist, found, known, len(values))
+                if isinstance(found, Const):
+                    held = np.full(len(values), found.value)
+                else:
+                    held = evaluate_from(self.netlist, found, known, len(values))
             except (KeyError, InternalError) as error:
                 return f"a net that is not of its score alone ({error})"
             wrong = np.flatnonzero(held != said)

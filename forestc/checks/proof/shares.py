@@ -122,9 +122,10 @@ class ShareProof:
             below = self.found("below", kind)
             top = self.known.type_of(below).high
             spans = [self.known.span(form) for form in self.sums]
-            free = Argument(min(low for low, _ in spans) - max(high for _, high in spans), 0, {below: top})
             if isinstance(below, Const):
                 free = Argument(below.value - top, below.value - top, {})
+            else:
+                free = Argument(min(low for low, _ in spans) - max(high for _, high in spans), 0, {below: top})
             most = self.known.curved(found, where, curve, (times, 0), free)
         else:
             most = self.known.stepped(found, where, curve, (times, 0), self.sums[kind])
