@@ -17,7 +17,14 @@ from forestc.forest.evaluate import Evaluation, encode
 from forestc.forest.ir import Forest, Part
 
 ROWS_AT_ONCE = 65536
-_PROBABILITIES = ("sigmoid", "logistic", "softmax", "softmax-zero", "step")  # links whose values are probabilities
+_PROBABILITIES = (
+    "sigmoid",
+    "logistic",
+    "softmax",
+    "softmax-zero",
+    "shares",
+    "step",
+)  # links whose values are probabilities
 
 
 class Predictor:

@@ -202,7 +202,7 @@ class _Elaboration:
             case InSet(a, members):
                 return [self._in_set(a, members)]
             case Not(a):
-                return [self._planes(a)[0] ^ 1]
+                return [plane ^ 1 for plane in self._planes(a)]
             case And(a, b):
                 return [gates.and_(self._planes(a)[0], self._planes(b)[0])]
             case Or(a, b):

@@ -259,7 +259,7 @@ class _Writer:
             case InSet(a, members):
                 return " || ".join(f"{names[a]} == {_literal(member)}" for member in members) or "false"
             case Not(a):
-                return f"!{names[a]}"
+                return f"!{names[a]}" if own.width == 1 else f"{_literal(own.high)} - {names[a]}"
             case And(a, b):
                 return f"{names[a]} && {names[b]}"
             case Or(a, b):

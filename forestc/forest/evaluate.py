@@ -175,11 +175,8 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
     """The scores of a vote, average or median over the parts (see `Combine`)."""
     weights = np.array(forest.combine.weights or [1.0] * len(answers))
     if forest.quantised and forest.combine.kind == "average":
-        total = np.zeros((len(answers[0].index), 2), dtype=np.int64)
-        for weight, answer in zip(weights.astype(np.int64), answers, strict=True):
-            level = np.searchsorted(np.array(answer.part.curve), answer.scores[:, 0], side="right")
-            total += weight * np.stack([len(answer.part.curve) - level, level], axis=1)
-        return total
+        said = [quantised_values(answer.part, answer.scores, forest.steps) for answer in answers]
+        return np.asarray(sum(weight * one for weight, one in zip(weights.astype(np.int64), said, strict=True)))
     if forest.combine.kind == "vote":
         votes = np.zeros((len(answers[0].index), len(forest.classes)))
         for weight, answer in zip(weights, answers, strict=True):
@@ -200,6 +197,24 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
     median = np.argmax(cumulated >= 0.5 * cumulated[:, -1:], axis=1)
     rows = np.arange(len(single))
     return np.asarray(single[rows, order[rows, median]])[:, np.newaxis]
+
+
+def quantised_values(part: Part, scores: NDArray[Any], steps: int) -> NDArray[Any]:
+    """What a part of a quantised average says of each class (rows, classes), of its scores (rows, outputs): see
+    `Combine`."""
+    if not part.curves:
+        return scores
+    if part.link.kind == "softmax":
+        scores = scores - scores.max(axis=1, keepdims=True)
+    columns = enumerate(scores.T)
+    levels = np.stack([np.searchsorted(np.array(part.curve_of(k)), s, side="right") for k, s in columns], axis=1)
+    if part.width == 1:
+        return np.concatenate([steps - levels, levels], axis=1)
+    if part.link.kind not in ("softmax", "shares"):
+        return levels
+    total = levels.sum(axis=1, keepdims=True)
+    shares = (2 * steps * levels + total) // np.maximum(2 * total, 1)
+    return np.where(total > 0, shares, steps // part.width)
 
 
 def missing_words(forest: Forest) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
@@ -302,6 +317,8 @@ def finish_scores(forest: Forest, part: Part, total: NDArray[Any]) -> NDArray[An
 
 def link_values(scores: NDArray[Any], link: Link) -> NDArray[Any]:
     """Scores after the link, in the precision of the scores (see `Link` for the formulas)."""
+    if link.kind == "shares":
+        return _shares(scores, link.each)
     dtype = scores.dtype
     if link.slope != 1.0:
         scores = scores * dtype.type(link.slope)
@@ -312,12 +329,18 @@ def link_values(scores: NDArray[Any], link: Link) -> NDArray[Any]:
     return values - dtype.type(link.shift) if link.shift else values
 
 
+def _shares(scores: NDArray[Any], each: tuple[Link, ...]) -> NDArray[Any]:
+    values = np.stack([link_values(scores[:, k], link) for k, link in enumerate(each)], axis=1)
+    total = values.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(values, total, out=np.full_like(values, 1 / len(each)), where=total != 0))
+
+
 def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
     dtype = scores.dtype
     wide: FloatArray = scores.astype(np.float64)
     one = dtype.type(1)
     match kind:
-        case "identity" | "order" | "interpolated":
+        case "identity" | "order" | "interpolated" | "shares":
             return scores
         case "exp":
             return np.exp(wide).astype(dtype)

@@ -66,7 +66,11 @@ def side_by_side(forests: Sequence[Forest], where: str) -> Merged:
         if forest.columns != columns:
             raise ModelError(f"takes {forest.columns} columns, the first {columns}", where=f"{where}, member {index}")
         if forest.parts:
-            raise ModelError("is made of parts itself", where=f"{where}, member {index}", do="flatten the ensemble")
+            raise ModelError(
+                "is made of parts itself",
+                where=f"{where}, member {index}",
+                do="flatten the ensemble, or calibrate with ensemble=False",
+            )
     by_column: dict[int, Feature] = {}
     for forest in forests:
         for feature in forest.features:

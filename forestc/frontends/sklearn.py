@@ -55,10 +55,14 @@ TRUSTED = frozenset(
             for name in ("f_classif", "f_regression", "chi2", "r_regression")
         ),
         # of these, attributes are read and numbers looked up
-        *(f"sklearn.calibration.{name}" for name in ("_CalibratedClassifier", "_SigmoidCalibration")),
+        *(
+            f"sklearn.calibration.{name}"
+            for name in ("_CalibratedClassifier", "_SigmoidCalibration", "_TemperatureScaling")
+        ),
         # what a search holds beside its best estimator
         *(f"sklearn.model_selection._search_successive_halving.{name}" for name in sklearn_meta.SEARCHES),
         *(f"sklearn.metrics._scorer.{name}" for name in ("_PassthroughScorer", "_Scorer", "_CurveScorer")),
+        *(f"sklearn.utils._metadata_requests.{name}" for name in ("MetadataRequest", "MethodMetadataRequest")),
         *(
             f"sklearn.model_selection._split.{name}"
             for name in (

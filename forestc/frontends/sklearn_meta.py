@@ -42,8 +42,9 @@ def chosen_note(model: Any) -> str:
 
 
 def _members(models: Any, where: str) -> list[Forest]:
-    """The members' own forests."""
-    return [read_member(model, f"{where}, member {index}") for index, model in enumerate(models)]
+    """The members' own forests; a mean of one part is that part."""
+    found = [read_member(model, f"{where}, member {index}") for index, model in enumerate(models)]
+    return [_alone(one) if len(one.parts) == 1 and one.combine.kind == "average" else one for one in found]
 
 
 def read_member(model: Any, where: str) -> Forest:
@@ -54,6 +55,23 @@ def read_member(model: Any, where: str) -> Forest:
         return load_object(model)
     except ModelError as error:
         raise ModelError(error.what, where=f"{where}, {error.where}", do=error.do) from None
+
+
+def final_estimator(estimator: Any) -> Any:
+    """What decides at the end of pipelines and searches."""
+    while (best := getattr(estimator, "best_estimator_", None)) is not None or type(estimator).__name__ == "Pipeline":
+        estimator = estimator.steps[-1][1] if best is None else best
+    return estimator
+
+
+def refuse_normalised(estimator: Any, where: str) -> None:
+    """For what takes a member's probabilities: raises ModelError where these are not what its forest says."""
+    if type(final_estimator(estimator)).__name__ == "OneVsRestClassifier" and len(estimator.classes_) > 2:
+        raise ModelError(
+            "takes the probabilities of a one-vs-rest model, which are divided by their sum",
+            where=where,
+            do="use a model that is trained on all classes",
+        )
 
 
 def _refuse_order(forests: list[Forest], where: str) -> None:
@@ -90,6 +108,8 @@ def read_voting(model: Any, where: str) -> Forest:
     kind = "vote" if model.voting == "hard" else "average"
     if kind == "average":
         _refuse_order(members, where)
+        for index, estimator in enumerate(model.estimators_):
+            refuse_normalised(estimator, f"{where}, member {index}")
     forest = merged.forest(first, Combine(kind, told), where, Decision("argmax"), classes)  # type: ignore[arg-type]
     return as_outer(forest, model)
 

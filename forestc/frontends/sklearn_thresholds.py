@@ -17,7 +17,7 @@ from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Combine, Decision, Forest, Link
 from forestc.frontends.exact import labels_of, least_score
 from forestc.frontends.merge import side_by_side
-from forestc.frontends.sklearn_meta import as_outer, read_member
+from forestc.frontends.sklearn_meta import as_outer, final_estimator, read_member, refuse_normalised
 
 Values: TypeAlias = NDArray[np.float64]
 FARTHEST = 1e300  # instead of infinity, for a decision that no score changes
@@ -47,14 +47,12 @@ def read_threshold(model: Any, where: str) -> Forest:
 
 
 def read_calibrated(model: Any, where: str) -> Forest:
-    """CalibratedClassifierCV of two classes. One calibrated model (ensemble=False, or a frozen estimator) decides from
-    some score on; of several (ensemble=True) the calibrated probabilities are averaged."""
-    if len(model.classes_) != 2 or model.method == "temperature":
-        raise ModelError(
-            f"calibrates {len(model.classes_)} classes by {model.method}",
-            where=where,
-            do="calibrate two classes with method='sigmoid' or 'isotonic'",
-        )
+    """CalibratedClassifierCV. Of two classes one calibrated model (ensemble=False, or a frozen estimator) decides from
+    some score on; of several models (ensemble=True), or more classes, the calibrated probabilities are averaged."""
+    if len(model.classes_) > 2:
+        return _mean_of_classes(model, where)
+    if model.method == "temperature":
+        raise ModelError("calibrates two classes by temperature", where=where, do="use method='sigmoid' or 'isotonic'")
     if len(model.calibrated_classifiers_) > 1:
         return _mean_of_calibrated(model, where)
     (calibrated,) = model.calibrated_classifiers_
@@ -91,6 +89,53 @@ def _mean_of_calibrated(model: Any, where: str) -> Forest:
     merged = side_by_side(parts, where)
     classes = labels_of(model.classes_)
     return as_outer(merged.forest(parts[0], Combine("average"), where, Decision("argmax"), classes), model)
+
+
+def _mean_of_classes(model: Any, where: str) -> Forest:
+    """Of more than two classes: each has a calibrator of its own, and what they say is divided by its sum; or a
+    softmax of all scores has a slope."""
+    several = len(model.calibrated_classifiers_) > 1
+    parts = []
+    for index, calibrated in enumerate(model.calibrated_classifiers_):
+        here = f"{where}, calibrated model {index}" if several else f"{where}, estimator"
+        forest = _scores_of_classes(calibrated.estimator, model.classes_, here)
+        if calibrated.method == "temperature":
+            if not hasattr(calibrated.estimator, "decision_function"):
+                do = "use method='sigmoid' or 'isotonic', or boosting with a decision function"
+                raise ModelError("calibrates the logarithms of probabilities by temperature", where=here, do=do)
+            link = Link("softmax", float(calibrated.calibrators[0].beta_))
+            parts.append(changed(forest, link=link, decision=Decision("argmax", 0, "values")))
+            continue
+        found = [_calibration(calibrated.method, calibrator) for calibrator in calibrated.calibrators]
+        signs = np.array([-1.0 if falls else 1.0 for _, falls in found])
+        trees = tuple(changed_tree(tree, values=tree.values * signs[list(tree.outputs)]) for tree in forest.trees)
+        link = Link("shares", each=tuple(link for link, _ in found))
+        decision = Decision("argmax", 0, "values")
+        parts.append(changed(forest, trees=trees, bias=forest.bias * signs, link=link, decision=decision))
+    merged = side_by_side(parts, where)
+    classes = labels_of(model.classes_)
+    return as_outer(merged.forest(parts[0], Combine("average"), where, Decision("argmax"), classes), model)
+
+
+def _scores_of_classes(estimator: Any, classes: NDArray[Any], where: str) -> Forest:
+    """The forest of an estimator whose scores are what is calibrated: its decision function, or probabilities that are
+    sums of the trees. Raises ModelError."""
+    forest = read_member(estimator, where)
+    if forest.parts or len(forest.classes) != len(classes) or forest.n_outputs != len(classes):
+        raise ModelError(
+            f"is made of {len(forest.parts)} parts and has {len(forest.classes)} of the {len(classes)} classes",
+            where=where,
+            do="use a single model, and folds that hold every class",
+        )
+    if _method_of(estimator, ["decision_function", "predict_proba"]) == "predict_proba":
+        refuse_normalised(estimator, where)
+        if forest.link != Link():
+            raise ModelError(
+                f"calibrates probabilities that are made by a {forest.link.kind} of the trees' sums",
+                where=where,
+                do="calibrate a forest, or boosting that has a decision function, as scikit-learn's",
+            )
+    return forest
 
 
 def _calibration(method: str, calibrator: Any) -> tuple[Link, bool]:
@@ -140,8 +185,7 @@ def _response(estimator: Any, method: str, column: int, where: str) -> tuple[For
 
 def _probabilities(estimator: Any, where: str) -> Callable[[Values], Values]:
     """The library's own way from the scores (n,) of two classes to probabilities (n, 2)."""
-    while (best := getattr(estimator, "best_estimator_", None)) is not None or type(estimator).__name__ == "Pipeline":
-        estimator = estimator.steps[-1][1] if best is None else best
+    estimator = final_estimator(estimator)
     kind = type(estimator).__name__
     if kind in ("GradientBoostingClassifier", "HistGradientBoostingClassifier"):
         loss = estimator._loss

@@ -104,12 +104,13 @@ class NetlistBuilder:
         return self._add(InSet(a, inside), origin)
 
     def not_(self, a: Net, origin: Origin = NOWHERE) -> Net:
-        if a in (FALSE, TRUE):
-            return 1 - a
-        cell = self._cells[a]
+        """Every bit of an unsigned word inverted."""
+        cell, word = self._cells[a], self._types[a]
+        if isinstance(cell, Const):
+            return self.const(word.high - cell.value, word)
         if isinstance(cell, Not):
             return cell.a
-        return self._add(Not(a), origin)
+        return self._add(Not(a, word.width), origin)
 
     def and_(self, a: Net, b: Net, origin: Origin = NOWHERE) -> Net:
         a, b = sorted((a, b))
@@ -218,8 +219,8 @@ def rename(cell: Cell, renamed: Sequence[Net] | Mapping[Net, Net]) -> Cell:
             return Less(renamed[a], threshold)
         case InSet(a, members):
             return InSet(renamed[a], members)
-        case Not(a):
-            return Not(renamed[a])
+        case Not(a, width):
+            return Not(renamed[a], width)
         case And(a, b):
             return And(renamed[a], renamed[b])
         case Or(a, b):

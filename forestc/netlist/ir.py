@@ -12,7 +12,7 @@ the same number of registers (`verify` proves it), so the initiation interval is
 | Input    |                  | the word of that input port                                |
 | Less     | a                | 1 if a < threshold, by a's own signedness                  |
 | InSet    | a                | 1 if a is one of `members`                                 |
-| Not      | a                | 1 - a                             (one-bit nets)           |
+| Not      | a                | 2^width - 1 - a: every bit inverted (unsigned a, its width) |
 | And, Or  | a, b             | conjunction, disjunction          (one-bit nets)           |
 | Mux      | select, a, b     | a if select is 1, else b          (a, b of one type)       |
 | Add      | operands         | their sum; wide enough that it never wraps                 |
@@ -56,6 +56,7 @@ class InSet(NamedTuple):
 
 class Not(NamedTuple):
     a: Net
+    width: int = 1
 
 
 class And(NamedTuple):
@@ -165,8 +166,10 @@ def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> Wor
     match cell:
         case Const(_, width, signed) | Input(_, width, signed) | Add(_, width, signed):
             return WordType(width, signed)
-        case Less() | InSet() | Not() | And() | Or() | Compare():
+        case Less() | InSet() | And() | Or() | Compare():
             return BIT
+        case Not(_, width):
+            return WordType(width, False)
         case Mux(_, a, _) | Register(a):
             return types[a]
         case _:
@@ -186,8 +189,8 @@ def evaluate(cell: Cell, values: tuple[int, ...]) -> int:
             return int(values[0] < threshold)
         case InSet(_, members):
             return int(values[0] in members)
-        case Not():
-            return 1 - values[0]
+        case Not(_, width):
+            return (1 << width) - 1 - values[0]
         case And():
             return values[0] & values[1]
         case Or():

@@ -164,7 +164,7 @@ def _parse_cell(match: re.Match[str], word: WordType) -> Cell | None:
         case "in_set", [a], [_, *_]:
             return InSet(a, tuple(plain))
         case "not", [a], []:
-            return Not(a)
+            return Not(a, word.width)
         case "and", [a, b], []:
             return And(a, b)
         case "or", [a, b], []:

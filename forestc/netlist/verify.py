@@ -109,8 +109,9 @@ def _type_problem(cell: Cell, types: Sequence[WordType]) -> str:
             if not members or list(members) != sorted(set(members)):
                 return "members are empty, repeated or not sorted"
             return "" if word.low <= members[0] and members[-1] <= word.high else f"member outside {word}"
-        case Not(a):
-            return "" if types[a] == BIT else "operand is not one bit"
+        case Not(a, width):
+            bits = "one bit" if width == 1 else f"{width} unsigned bits"
+            return "" if types[a] == WordType(width, False) else f"operand is not {bits}"
         case And(a, b) | Or(a, b):
             return "" if types[a] == types[b] == BIT else "operands are not one bit each"
         case Mux(select, a, b):

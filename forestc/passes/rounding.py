@@ -26,13 +26,16 @@ MOST_SCORE_BITS = 60
 MOST_VOTES = 1 << 20
 NEGLIGIBLE = 2.0**-30  # of a score: float32, which most libraries add in, loses less than 2^-24 of it
 CURVED = ("identity", "sigmoid", "logistic", "interpolated")  # links that one score's curve may stand in for
+MEANT = (*CURVED, "softmax", "shares")  # links whose values for all classes may be averaged
+FINER = 4  # steps of a curve to one of the leaves whose sums are averaged as they are
 MORE_CURVE_BITS, MOST_CURVE_BITS = 2, 10  # steps of a curve, beside leaf bits
 
 
 @dataclass(frozen=True)
 class Leaves:
     """Integer leaves of every tree, with what they mean: score = (bias + sum) * scale. exact, error: without rows,
-    whether every input is decided as before, and how far a score may be off."""
+    whether every input is decided as before, and how far a score may be off. weights: of the parts, whole, and link of
+    what they are combined to, where these are not the model's own."""
 
     values: list[NDArray[np.int64]]
     outputs: list[tuple[int, ...]]
@@ -42,16 +45,20 @@ class Leaves:
     parts: tuple[Part, ...] = ()
     exact: bool = False
     error: float = math.inf
+    weights: tuple[float, ...] | None = None
+    link: Link | None = None
 
 
 def refuse_sums(forest: Forest) -> None:
     """Raises ModelError for what no sum of leaves decides."""
     if forest.parts and forest.combine.kind == "average":
-        if not _one_mean(forest) and not all(part.link.kind in CURVED and _two_classes(part) for part in forest.parts):
-            raise ModelError(
-                "a mean of probabilities after a softmax is read but not compiled",
-                do="vote with voting='hard'",
-            )
+        for index, part in enumerate(forest.parts):
+            if not (_one_mean(forest) or _all_curved(forest)) and not _meant(forest, part):
+                raise ModelError(
+                    f"a mean of values after a link {part.link.kind} is read but not compiled",
+                    where=f"part {index}",
+                    do="vote with voting='hard'",
+                )
     elif not all(part.classes for part in forest.parts) and forest.combine.kind != "median":
         raise ModelError("parts that are numbers are read but not compiled yet", do="train them apart")
     for part in forest.parts or (forest.whole,):
@@ -66,15 +73,33 @@ def _one_mean(forest: Forest) -> bool:
     return all(part.link == Link() and part.decision.kind != "threshold" for part in forest.parts)
 
 
+def _all_curved(forest: Forest) -> bool:
+    """Whether each part has one score that a curve turns into the probabilities of two classes."""
+    return all(part.link.kind in CURVED and _two_classes(part) for part in forest.parts)
+
+
+def _meant(forest: Forest, part: Part) -> bool:
+    """Whether what a part says of every class can be averaged in steps."""
+    each = [one.kind in CURVED for one in part.link.each]
+    wide = part.width == len(forest.classes) and part.link.kind in MEANT and part.link.slope > 0 and all(each)
+    return wide or (part.decision.kind == "threshold" and part.width == 1 and part.link.kind in CURVED)
+
+
 def _two_classes(part: Part) -> bool:
     """Whether a part has one score for two classes, or two that are probabilities."""
     return part.decision.kind == "threshold" or (len(part.classes) == 2 and part.link == Link())
 
 
 def one_sum(forest: Forest) -> Forest:
-    """A mean of parts whose values are their scores as one sum; any other forest as it is."""
-    mean = bool(forest.parts) and forest.combine.kind == "average" and _one_mean(forest)
-    return _mean_of_parts(forest) if mean else forest
+    """A mean of parts whose values are their scores as one sum, one of a single softmax as that; any other forest as it
+    is."""
+    if not forest.parts or forest.combine.kind != "average":
+        return forest
+    first = forest.parts[0]
+    if len(forest.parts) == 1 and first.link.kind == "softmax":
+        own = {"aggregate": first.aggregate, "link": first.link, "decision": replace(forest.decision, on="values")}
+        return changed(forest, parts=(), combine=Combine(), **own)
+    return _mean_of_parts(forest) if _one_mean(forest) else forest
 
 
 def _mean_of_parts(forest: Forest) -> Forest:
@@ -159,7 +184,7 @@ def candidates(forest: Forest, bits: int) -> list[Leaves]:
         return [_round_whole(forest, bits)]
     match forest.combine.kind:
         case "average":
-            return _round_curves(forest, bits)
+            return _round_curves(forest, bits) if _all_curved(forest) else [_round_means(forest, bits)]
         case "median":
             return [_round_together(forest, bits)]
         case _:
@@ -299,7 +324,10 @@ def _round_curves(forest: Forest, bits: int) -> list[Leaves]:
     """
     rounded = _round_parts(forest, bits)
     steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
-    parts = tuple(replace(part, curve=_curve(rounded, part, steps), link=Link()) for part in rounded.parts)
+    parts = tuple(
+        replace(part, curves=(_curve(rounded, part, part.start, part.link, steps),), link=Link())
+        for part in rounded.parts
+    )
     weights, _ = _whole_weights(forest.combine.weights)
     weight = int(sum(weights)) or len(parts)
     half, last = steps * weight // 2, forest.decision.ties == "last"
@@ -311,23 +339,73 @@ def _round_curves(forest: Forest, bits: int) -> list[Leaves]:
     ]
 
 
-def _curve(leaves: Leaves, part: Part, steps: int) -> tuple[int, ...]:
-    """For each step from 1 on the least score of the part whose probability is rounded to it, or one more than its
-    largest score. Raises ModelError for probabilities that fall."""
-    low = high = int(leaves.bias[part.start])
+def _round_means(forest: Forest, bits: int) -> Leaves:
+    """Parts that say something of every class: each score gets a curve of as many steps as `bits` and a few more say.
+    The scores of those whose values they are need none: a multiple of a power of 2 of their step is one of a curve."""
+    steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
+    counts = [_as_it_is(part) for part in forest.parts]
+
+    def round_part(alone: Forest, bits: int) -> Leaves:
+        count = _as_it_is(alone.whole)
+        return round_leaves(alone, bits, FINER * alone.aggregate.divisor / (steps * count) if count else None)
+
+    rounded = _round_parts(forest, bits, round_part)
+    shares = Link("shares", each=(Link(),) * len(forest.classes))
+    alone = len(forest.parts) == 1  # levels decide as their shares do, and what is shown is divided at the end
+    links = {"softmax": Link("softmax"), "shares": Link() if alone else shares}
+    parts = tuple(
+        part if count else replace(part, curves=_curves(rounded, part, steps), link=links.get(part.link.kind, Link()))
+        for part, count in zip(rounded.parts, counts, strict=True)
+    )
+    own, _ = _whole_weights(forest.combine.weights)
+    own = own or (1.0,) * len(parts)
+    unit = max(FINER, *counts) // FINER
+    weights = tuple(
+        weight * (unit * FINER // count if count else unit) for weight, count in zip(own, counts, strict=True)
+    )
+    return replace(
+        rounded,
+        parts=parts,
+        scale=1.0 / (steps * unit * sum(own)),
+        decision=Decision("argmax", 0, "scores", forest.decision.ties),
+        weights=weights,
+        link=shares if alone else None,
+    )
+
+
+def _as_it_is(part: Part) -> int:
+    """Of a part whose scores are the values a power of 2 that is no less than what their sum is divided by; else 0."""
+    if part.link != Link() or part.decision.kind == "threshold":
+        return 0
+    return max(FINER, 1 << math.ceil(math.log2(max(1.0, part.aggregate.divisor))))
+
+
+def _curves(leaves: Leaves, part: Part, steps: int) -> tuple[tuple[int, ...], ...]:
+    if part.link.kind == "softmax":
+        return (_curve(leaves, part, None, Link("exp", part.link.slope), steps),)
+    links = part.link.each or (part.link,) * part.width
+    return tuple(_curve(leaves, part, part.start + place, link, steps) for place, link in enumerate(links))
+
+
+def _curve(leaves: Leaves, part: Part, output: int | None, link: Link, steps: int) -> tuple[int, ...]:
+    """For each step from 1 on the least score of an output whose probability is rounded to it, or one more than its
+    largest score; without an output the least distance below the largest of all. Raises ModelError for probabilities
+    that fall."""
+    low, high = (np.array(leaves.bias, dtype=np.int64) for _ in range(2))
     for values, outputs in zip(leaves.values, leaves.outputs, strict=True):
-        if part.start in outputs:
-            column = values[:, outputs.index(part.start)]
-            low, high = low + int(column.min()), high + int(column.max())
+        low[list(outputs)] += values.min(axis=0)
+        high[list(outputs)] += values.max(axis=0)
+    own = slice(part.start, part.stop)
+    least, most = (low[output], high[output]) if output is not None else (low[own].min() - high[own].max(), np.int64(0))
 
     def step_of(scores: NDArray[np.int64]) -> NDArray[np.int64]:
-        shown = link_values(scores * part.scale, part.link)
+        shown = link_values(scores * part.scale, link)
         return np.asarray(np.floor(np.clip(shown, 0.0, 1.0) * steps + 0.5), dtype=np.int64)
 
-    if step_of(np.array([high]))[0] < step_of(np.array([low]))[0]:
+    if step_of(np.array([most]))[0] < step_of(np.array([least]))[0]:
         raise ModelError("a probability falls where its score rises", do="turn the score round")
     wanted = np.arange(1, steps + 1)
-    below, above = np.full(steps, low - 1), np.full(steps, high + 1)  # step_of(below) < wanted <= step_of(above)
+    below, above = np.full(steps, least - 1), np.full(steps, most + 1)  # step_of(below) < wanted <= step_of(above)
     while (above - below > 1).any():
         middle = below + (above - below) // 2
         reached = step_of(middle) >= wanted
@@ -358,6 +436,8 @@ def with_leaves(shaped: Forest, leaves: Leaves) -> Forest:
     """The integer forest: `shaped` has its words, `leaves` its leaves, biases, parts and decision."""
     vote = bool(leaves.parts) and shaped.combine.kind == "vote"
     weights, worth = _whole_weights(shaped.combine.weights if leaves.parts else ())
+    weights = weights if leaves.weights is None else leaves.weights
+    link = leaves.link or shaped.link
     trees = tuple(
         changed_tree(tree, values=values, outputs=outputs)
         for tree, values, outputs in zip(shaped.trees, leaves.values, leaves.outputs, strict=True)
@@ -370,7 +450,7 @@ def with_leaves(shaped: Forest, leaves: Leaves) -> Forest:
         scale=worth if vote else leaves.scale,
         decision=leaves.decision,
         aggregate=Aggregate(),
-        link=Link() if shaped.link.kind == "softmax" and len(leaves.bias) == 1 and not leaves.parts else shaped.link,
+        link=Link() if link.kind == "softmax" and len(leaves.bias) == 1 and not leaves.parts else link,
         parts=leaves.parts,
         combine=replace(shaped.combine, weights=weights),
     )

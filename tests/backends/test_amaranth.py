@@ -198,6 +198,12 @@ def test_shipped_models_are_proved_equal(name, trees, latency):
     prove_component(lowered(forest, latency))
 
 
+@pytest.mark.parametrize("latency", [0, 3])
+def test_means_of_several_classes_are_proved_equal(latency):
+    forest = random_forest(0, True, "means")
+    prove_component(forest, lowered(forest, latency, "both"))
+
+
 def all_kinds(random: Random, latency: int) -> Netlist:
     """Every kind of cell on words of many widths, as lowering may come to use them."""
     b = NetlistBuilder("kinds", "0 trees, 0 nodes")
@@ -236,7 +242,7 @@ def one_more(b: NetlistBuilder, random: Random, pool: list[int]) -> int:
     if kind == "set":
         return b.in_set(a, [random.randint(word.low, word.high) for _ in range(3)])
     if kind == "not":
-        return b.not_(bit)
+        return b.not_(random.choice([bit, *(net for net in pool if not b.type_of(net).signed)]))
     if kind in ("and", "or"):
         return (b.and_ if kind == "and" else b.or_)(bit, second)
     if kind == "mux":

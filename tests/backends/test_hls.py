@@ -68,6 +68,8 @@ def compiled(folder, *sources, flags=()):
         (4, "vector", "auto", 0),
         (5, "vote", "both", 2),
         (6, "each", "both", 0),
+        (0, "means", "both", 0),
+        (9, "means", "both", 2),
         *((seed, "any", "scores", 0) for seed in (10, 13)),
     ],
 )

@@ -66,6 +66,8 @@ def test_rules_of_the_builder(builder):
     assert builder.compare(x, x) == FALSE
     assert builder.register(TRUE) == TRUE
     assert builder.less(builder.input(Port("bit"), BIT), 1) == builder.not_(builder.input(Port("bit"), BIT))
+    assert builder.not_(builder.not_(x)) == x and builder.type_of(builder.not_(x)) == BYTE
+    assert builder.not_(builder.const(5, BYTE)) == builder.const(250, BYTE)
 
 
 def test_cells_nobody_reads_are_left_out_but_ports_stay(builder):
@@ -86,6 +88,7 @@ def test_cells_nobody_reads_are_left_out_but_ports_stay(builder):
         (InSet(2, (1, 4)), (4,), 1),
         (InSet(2, (1, 4)), (2,), 0),
         (Not(2), (1,), 0),
+        (Not(2, 5), (6,), 25),
         (And(2, 3), (1, 0), 0),
         (Or(2, 3), (1, 0), 1),
         (Mux(2, 3, 4), (1, 10, 20), 10),
@@ -167,6 +170,7 @@ def swap(net, cell):
         (swap(0, Const(1, 1, False)), "nets 0 and 1 are not the one-bit constants"),
         (swap(4, Less(5, 9)), "net 4 .Less..*|reads a net that is not below it"),
         (swap(4, Not(2)), "operand is not one bit; netlist t, net 4"),
+        (swap(4, Not(2, 9)), "operand is not 9 unsigned bits; netlist t, net 4"),
         (swap(3, Input(Port("x"), 8, False)), "second input named 'x'"),
         (swap(5, Add((2, 3), 7, False)), "narrower than an operand"),
         (swap(5, Add((2,), 9, False)), "fewer than two operands"),

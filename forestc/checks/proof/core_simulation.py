@@ -9,7 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.ports import Field, input_fields, output_fields, packed_bytes, unpacked, width_of
-from forestc.checks.proof.text import Below, Chain, Choose, Core, Expression, Literal, OneOf, Slice, Sum, Word
+from forestc.checks.proof.text import (
+    Below,
+    Chain,
+    Choose,
+    Core,
+    Expression,
+    Inverted,
+    Literal,
+    OneOf,
+    Slice,
+    Sum,
+    Word,
+)
 from forestc.checks.proof.whole import TRIED, trial_words
 from forestc.checks.vectors import expected
 from forestc.forest.ir import Forest
@@ -93,6 +105,8 @@ def _evaluated(core: Core, what: Expression, values: Mapping[str, Patterns], x: 
             for one, operator in zip(found[-2::-1], operators[::-1], strict=True):
                 total = one & total if operator == "&" else one | total
             return total
+        case Inverted(name):
+            return values[name] ^ np.uint64((1 << width(name)) - 1)
         case Choose(select, a, b):
             return np.where(values[select] == 1, _word(a, values, count), _word(b, values, count))
         case Below(a, b, signed):

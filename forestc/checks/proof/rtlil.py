@@ -114,7 +114,9 @@ class _Writer:
             case InSet(a, members):
                 self.in_set(a, members, y)
             case Not(a):
-                self.cell("not", {"A_SIGNED": 0, "A_WIDTH": 1, "Y_WIDTH": 1}, {"A": signal(a), "Y": y})
+                self.cell(
+                    "not", {"A_SIGNED": 0, "A_WIDTH": word.width, "Y_WIDTH": word.width}, {"A": signal(a), "Y": y}
+                )
             case And(a, b):
                 self.binary("and", signal(a), signal(b), y, 1, 1)
             case Or(a, b):
