@@ -19,17 +19,9 @@ from forestc.backends.table import written
 from forestc.checks.agreement import Agreement, agreement
 from forestc.checks.bench import bench_vectors, raw_rows, simulate_some
 from forestc.costs.estimate import estimates
-from forestc.data.cluster import on_cluster
-from forestc.data.fingerprint import fingerprint
-from forestc.data.given import open_rows, share_of, split_rows
-from forestc.data.ranges import ranges_told
 from forestc.design import MANIFEST, MODEL, QUANTISED, REPORT, Design, check_writable, open_design, write_folder
 from forestc.figures import Figures
-from forestc.forest.columns import name_classes
 from forestc.forest.ir import Forest
-from forestc.forest.made_rows import made_rows
-from forestc.forest.ranges import Ranges
-from forestc.forest.rows import Rows
 from forestc.forest.summary import html_figures
 from forestc.forest.text import print_forest
 from forestc.frontends import load
@@ -42,6 +34,14 @@ from forestc.passes.levels import SET_ASIDE, Plan, plan
 from forestc.passes.pipeline import Step, run_passes
 from forestc.record import accuracy_told, command_line, leaves_told, model_told, synthesis_told, versions
 from forestc.report.markdown import compile_report
+from forestc.rows.batches import Rows
+from forestc.rows.cluster import on_cluster
+from forestc.rows.columns import name_classes
+from forestc.rows.fingerprint import fingerprint
+from forestc.rows.given import rows_for_model, share_of, split_rows
+from forestc.rows.made_rows import made_rows
+from forestc.rows.range_files import ranges_told
+from forestc.rows.ranges import Ranges
 from forestc.synthesis import check_fits, synth
 
 
@@ -108,7 +108,7 @@ def quantize(
     wanted = CompileOptions.of(
         rows, ranges=ranges, label=truth, held_out=held_out, level=level, tolerance=tolerance, passes=passes
     )
-    opened, source, _ = open_rows(rows, load(model), truth, ranges)
+    opened, source, _ = rows_for_model(rows, load(model), truth, ranges)
     fit, judged_on = split_rows(opened, wanted.held_out, source, truth)
     return run_passes(source, _plan(wanted, source, fit, judged_on).passes, fit, judged_on)[0]
 
@@ -197,7 +197,7 @@ def _read(model: Any, wanted: CompileOptions, progress: Callable[[str], None]) -
     rows = wanted.rows
     source = load(model, trust_pickle=wanted.trust_pickle)
     source = name_classes(replace(source, name=wanted.name or source.name), rows.classes)
-    opened, source, said = open_rows(rows.rows, source, rows.label, rows.ranges)
+    opened, source, said = rows_for_model(rows.rows, source, rows.label, rows.ranges)
     told = ranges_told(rows.ranges, opened, source) if isinstance(opened, Ranges) else fingerprint(rows.rows, opened)
     notes = (*source.provenance.notes, *said, *[SET_ASIDE] * wanted.sets_aside)
     for note in notes:

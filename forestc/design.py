@@ -16,14 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.backends import amaranth
 from forestc.backends.c import COptions
 from forestc.backends.manifest import FORMAT, design_hash, digest, field_digest, manifest
 from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
 from forestc.backends.table import TARGETS, implied_roles
 from forestc.costs.devices import DEFAULT_TARGET
 from forestc.errors import ForestcError, ModelError, OptionError, RowsError
-from forestc.forest.evaluate import encode
 from forestc.forest.ir import Forest
 from forestc.forest.summary import html_figures
 from forestc.forest.text import parse_forest
@@ -31,6 +29,7 @@ from forestc.lowering.trees import LoweringOptions, Witness, lower_with_witness
 from forestc.netlist.ir import Netlist, WordType
 from forestc.netlist.ports import Port
 from forestc.predictor import Predictor
+from forestc.rows.encode import encode
 
 MANIFEST = "manifest.json"
 MODEL = "model.forest"
@@ -279,18 +278,6 @@ def _digest_of(path: Path) -> str | None:
 
 def _stays_inside(path: str) -> bool:
     return not Path(path).is_absolute() and ".." not in Path(path).parts
-
-
-def hardware(design: Design | str | Path, *, stream: bool = True) -> Any:
-    """A compiled design as an Amaranth component, to be a submodule of your own: made new at each call.
-
-    stream: with the ports `i` and `o`, streams of features and results; else the core with `x` and `y`, and with
-    `in_valid` and `out_valid` if it has registers. Raises ForestcError for a folder that can't be read, or if Amaranth
-    is not installed.
-    """
-    opened = design if isinstance(design, Design) else open_design(design)
-    made = amaranth.module(opened.netlist)
-    return getattr(made, amaranth.core_name(opened.netlist) + ("Stream" if stream else ""))()
 
 
 def check_writable(folder: Path) -> None:

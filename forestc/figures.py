@@ -12,8 +12,8 @@ from forestc.checks.agreement import Agreement
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
 from forestc.options import CompileOptions
-from forestc.passes.formats import comparator_bits
 from forestc.passes.pipeline import Step
+from forestc.passes.quantize.formats import comparator_bits
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,13 @@ from forestc.backends.project import ProjectOptions
 from forestc.backends.table import TARGETS
 from forestc.costs.devices import DEFAULT_TARGET, target_of
 from forestc.costs.fitted import fitted
-from forestc.data.given import share_of
-from forestc.data.labels import label_columns
 from forestc.errors import OptionError
 from forestc.lowering.trees import LoweringOptions
 from forestc.passes import passes_from
 from forestc.passes.base import Pass, print_pass
 from forestc.passes.levels import HELD_OUT, check_tolerance, level_number, own_held_out
+from forestc.rows.given import share_of
+from forestc.rows.labels import label_columns
 from forestc.synthesis import known_device, need_tools
 
 DEFAULT_TARGETS = ("verilog", "c")

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from forestc import __version__
 from forestc.checks.agreement import Agreement
 from forestc.forest.ir import Forest
 from forestc.options import AN_OBJECT, CompileOptions
-from forestc.passes.exact_leaves import bound_text
 from forestc.passes.pipeline import Step
+from forestc.passes.quantize.exact_leaves import bound_text
+from forestc.version import __version__
 
 MADE = "rows made on and beside the model's thresholds, and random ones, as none were given"
 

@@ -30,11 +30,11 @@ from forestc.checks.proof import prove_netlist
 from forestc.checks.vectors import expected, random_words
 from forestc.errors import ForestcError, ModelError
 from forestc.forest.builder import changed
-from forestc.forest.evaluate import evaluate
 from forestc.forest.ir import Aggregate, Combine, Decision, Link, Part
 from forestc.forest.text import parse_forest, print_forest
 from forestc.lowering.trees import LoweringOptions, lower, lower_with_witness
 from forestc.netlist.ir import Compare, Less, Mux
+from forestc.rows.encode import evaluate
 from hw_sim import evaluate as simulate
 
 X, Y = load_breast_cancer(return_X_y=True)

@@ -16,8 +16,8 @@ from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, vectors
 from forestc.errors import CheckError
 from forestc.forest.ir import Forest
-from forestc.forest.rows import ArrayRows, Rows
 from forestc.netlist.ir import Netlist
+from forestc.rows.batches import ArrayRows, Rows
 from hw_sim import evaluate as simulate_plainly
 
 BENCH_ROWS, BENCH_BOUNDARY, BENCH_RANDOM, BENCH_RAW = 1000, 1000, 256, 200

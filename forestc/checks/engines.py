@@ -27,9 +27,10 @@ from forestc.backends.ports import input_fields, output_fields, pack, packed_byt
 from forestc.checks.vectors import Vectors, disturbed, results
 from forestc.design import Design
 from forestc.errors import MissingToolError, ToolError
-from forestc.forest.evaluate import Evaluation, encode
+from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
+from forestc.rows.encode import encode
 from forestc.toolchain import verilator
 from forestc.toolchain.compilers import STRICT, ap_types, c_compiler, cxx_compiler, sanitizers, version
 from forestc.toolchain.kept import kept

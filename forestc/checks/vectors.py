@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.forest.boundary import boundary_inputs
-from forestc.forest.evaluate import Evaluation, encode, evaluate_words
+from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Fixed, Ordered, WordArray, key_value, word_range
-from forestc.forest.rows import Rows
 from forestc.netlist.ir import Netlist
+from forestc.rows.batches import Rows
+from forestc.rows.encode import encode
 
 LEAST_BOUNDARY = 20_000
 MOST_BOUNDARY = 60_000

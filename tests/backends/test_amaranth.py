@@ -35,7 +35,6 @@ from forestc.forest.builder import changed, make_forest, make_tree
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Link
 from forestc.forest.numbers import Fixed
-from forestc.forest.rows import ArrayRows
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.builder import NetlistBuilder, width_for
@@ -56,6 +55,7 @@ from forestc.netlist.ir import (
     reads,
 )
 from forestc.netlist.ports import IN_VALID, OUT_VALID, Port
+from forestc.rows.batches import ArrayRows
 
 CASES = Path(__file__).parents[1] / "cases"
 MODELS = Path(__file__).parents[2] / "examples" / "models"

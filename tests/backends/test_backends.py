@@ -34,9 +34,9 @@ from forestc.forest.numbers import (
     word_range,
     word_value,
 )
-from forestc.forest.rows import ArrayRows
 from forestc.forest.text import parse_forest, print_forest
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.rows.batches import ArrayRows
 from forestc.toolchain import verilator as verilator_tool
 from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler, sanitizers
 from forestc.toolchain.verilator import find_verilator

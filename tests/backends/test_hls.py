@@ -19,13 +19,14 @@ from forestc.checks.engines import HlsEngine
 from forestc.checks.vectors import Vectors, expected, vectors
 from forestc.design import Design
 from forestc.errors import OptionError, ToolError
-from forestc.forest.evaluate import encode, evaluate_words
+from forestc.forest.evaluate import evaluate_words
 from forestc.forest.numbers import Category, Fixed
-from forestc.forest.rows import ArrayRows
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.builder import NetlistBuilder
 from forestc.netlist.ir import BIT, Input, WordType, evaluate, reads
 from forestc.netlist.ports import Port, score_port
+from forestc.rows.batches import ArrayRows
+from forestc.rows.encode import encode
 from forestc.toolchain.compilers import ap_types, cxx_compiler
 
 WARNINGS = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]

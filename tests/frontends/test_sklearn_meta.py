@@ -18,8 +18,8 @@ import forestc
 from forestc import load
 from forestc.cli import app
 from forestc.errors import ModelError
-from forestc.forest.evaluate import evaluate
 from forestc.forest.text import parse_forest, print_forest
+from forestc.rows.encode import evaluate
 
 
 def _search(model=None, **more):

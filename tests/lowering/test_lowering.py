@@ -11,11 +11,11 @@ from forestc.checks.vectors import expected, random_words
 from forestc.costs.devices import DELAYS
 from forestc.errors import ModelError, OptionError
 from forestc.forest.boundary import boundary_inputs
-from forestc.forest.evaluate import encode
 from forestc.lowering.schedule import delay_of, shortest_stages, stages_within
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.ir import Add, Const, Less, Mux, Register, reads
 from forestc.netlist.verify import latencies
+from forestc.rows.encode import encode
 from hw_sim import Simulator
 
 

@@ -13,12 +13,12 @@ from random_forests import random_forest, troublesome_rows
 from forestc import load
 from forestc.algorithms.logistic import loss_of
 from forestc.errors import CheckError, ModelError, OptionError
-from forestc.forest.evaluate import evaluate
-from forestc.forest.rows import ArrayRows, FitAndHeldOut
 from forestc.passes import passes_from
 from forestc.passes.pipeline import run_passes
 from forestc.passes.prune_splits import PruneSplits, _Ensemble, _leaves_in_order
-from forestc.passes.quantize import Quantize
+from forestc.passes.quantize.quantize import Quantize
+from forestc.rows.batches import ArrayRows, FitAndHeldOut
+from forestc.rows.encode import evaluate
 
 
 @cache
