@@ -380,19 +380,25 @@ class _Lowering:
     def quotient(
         self, place: tuple[int, int], dividend: tuple[Net, int], start: Net, doubles: Sequence[Net], most: int
     ) -> Net:
-        """(dividend - start) // doubles[1], of as many bits as there are doubles of a word that is at most `most`."""
+        """(dividend - start) // doubles[1], of as many bits as there are doubles of a word that is at most `most`.
+
+        What is left of the dividend is held inverted: where adding a double makes it leave its bits, that is too much.
+        """
         builder, bits = self.builder, len(doubles) - 1
-        word = width_for(0, dividend[1] + (most << bits))
-        wide, held = self.widened(dividend[0], word), self.widened(start, word)
+        own = width_for(0, dividend[1])
+        word = width_for(0, own.high + (most << bits))
+        rest = builder.add((builder.not_(self.widened(dividend[0], own)), start), own)
+        self.steps["rest", *place, bits] = self.place(rest)
+        rest = self.widened(rest, word)
         found = []
         for bit in reversed(range(bits)):
-            more = builder.add((held, doubles[bit + 1]), word)
-            over = builder.compare(wide, more)
-            held = builder.mux(over, held, more)
-            own = width_for(0, 1 << bit)
-            found.append(builder.mux(over, builder.const(0, own), builder.const(1 << bit, own)))
-            self.steps["over", *place, bit] = self.place(over)
-            self.steps["held", *place, bit] = self.place(held)
+            less = builder.add((rest, doubles[bit + 1]), word)
+            fits = builder.less(less, own.high + 1)
+            rest = builder.mux(fits, less, rest)
+            one = width_for(0, 1 << bit)
+            found.append(builder.mux(fits, builder.const(1 << bit, one), builder.const(0, one)))
+            self.steps["fits", *place, bit] = self.place(fits)
+            self.steps["rest", *place, bit] = self.place(rest)
         return builder.add(found, width_for(0, (1 << bits) - 1)) if bits > 1 else found[0]
 
     def stepped(self, net: Net, cuts: Sequence[int], values: Sequence[int], word: WordType) -> Net:

@@ -1,12 +1,11 @@
 """The shares of an average's part, read along the way to them: what is largest, how far scores are below it, levels,
 and a long division, step by step.
 
-Solvers don't see through a division. They see that one bit of it is right, whatever the words are that it starts from:
-if `held <= dividend`, then `over` is whether `dividend < held + double` and what is held afterwards is `held + double`
-unless it is over. `held` starts at `taken`, `double` is 2^(bit + 1) times the total of all levels; so the bits that are
-not over are those of (dividend - taken) // (2 * total), which is (2 * steps * level + total) // (2 * total). It has no
-more bits than `steps`, as no level is above the total. Of a softmax the total is not 0: the largest score's level is
-`steps`, as the forest's verifier lets no cut be above 0.
+Solvers don't see through a division. They see that one bit of it is right, whatever is left before: `fits` is whether
+2^(bit + 1) times the total of all levels can be taken from it, and where it can it is. What is left at the start is
+`dividend - taken`, which is 2 * steps * level + total; so the bits that fit are those of its quotient by 2 * total.
+That has no more bits than `steps`, as no level is above the total. Of a softmax the total is not 0: the largest
+score's level is `steps`, as the forest's verifier lets no cut be above 0.
 """
 
 from __future__ import annotations
@@ -87,6 +86,8 @@ class ShareProof:
 
     def distances(self) -> None:
         """How far each score is below the largest, whatever the scores are."""
+        if all(self.known.witness.steps.get(("below", self.index, k, 0), -1) == -1 for k in range(self.part.width)):
+            return  # nothing reads them: levels are constants
         top = self.found("largest", 0)
         raised = [self.form(self.found("raised", kind)) for kind in range(self.part.width)]
         shifts = {own[1] - form[1] for own, form in zip(raised, self.sums, strict=True)}
@@ -119,13 +120,14 @@ class ShareProof:
         """Where the level of a score lies, so many times; a net is one of those that are known from then on."""
         found, curve, where = self.found(what, kind), self.part.curve_of(kind), self.named(what, kind)
         if self.part.link.kind == "softmax":
-            below = self.found("below", kind)
-            top = self.known.type_of(below).high
-            spans = [self.known.span(form) for form in self.sums]
+            below = self.known.witness.steps.get(("below", self.index, kind, 0), -1)
+            top = 0 if below == -1 else self.known.type_of(below).high
             if isinstance(below, Const):
                 free = Argument(below.value - top, below.value - top, {})
             else:
-                free = Argument(min(low for low, _ in spans) - max(high for _, high in spans), 0, {below: top})
+                spans = [self.known.span(form) for form in self.sums]
+                lowest = min(low for low, _ in spans) - max(high for _, high in spans)
+                free = Argument(lowest, 0, {below: top} if below != -1 else {})
             most = self.known.curved(found, where, curve, (times, 0), free)
         else:
             most = self.known.stepped(found, where, curve, (times, 0), self.sums[kind])
@@ -145,43 +147,53 @@ class ShareProof:
             raise UnprovedError(f"{self.named('dividend', kind)} is not that of its level and the total")
         if self.form(self.found("double", 0)) != self.total:
             raise UnprovedError(f"the total of part {self.index} is not seen to be that")
-        held, start = taken, known.span(self.form(taken))[1]
+        rest, top = self.rest(kind, dividend, taken)
         for bit in reversed(range(self.bits)):
             double = self.found("double", 0, bit + 1)
             if self.form(double) != _times(self.total, 2 << bit):
                 raise UnprovedError(f"2^{bit + 1} times the total of part {self.index} is not seen to be that")
-            held = self.bit(kind, bit, (dividend, held, double), start)
-            start = known.span(self.form(dividend))[1]
+            rest = self.bit(kind, bit, rest, double, top)
         self.bits_joined(kind, place, known.span(self.total)[1])
 
-    def bit(self, kind: int, bit: int, words: tuple[Place, Place, Place], start: int) -> Place:
-        """One bit of the division, of any words; where what is held afterwards lies. start: the most that is held
-        before."""
-        solver, where = self.known.solver(), self.named(f"bit {bit} of the share", kind)
-        high, most = (self.known.span(self.form(place))[1] for place in (words[0], words[2]))
-        width = (high + most).bit_length() + 3
+    def rest(self, kind: int, dividend: Place, taken: Place) -> tuple[Place, int]:
+        """Where the division starts from: what is left of the dividend, less than the highest of its word by that."""
+        solver, rest = self.known.solver(), self.found("rest", kind, self.bits)
+        high, most = (self.known.span(self.form(place))[1] for place in (dividend, taken))
+        top = self.known.type_of(rest).high
+        width = max(top, high, most).bit_length() + 3
         cuts: dict[Net, Term] = {}
-        dividend = self.free(solver, words[0], "dividend", width, high, cuts)
-        held = self.free(solver, words[1], "held", width, min(start, high), cuts)
-        double = self.free(solver, words[2], "double", width, most, cuts)
-        solver.limits.append(solver.make(solver.kind.NOT, [solver.less(dividend, held, True)]))
-        more = solver.make(solver.kind.BV_ADD, [held, double])
-        over = solver.less(dividend, more, True)
-        self.same(solver, self.found("over", kind, bit), solver.choose(over, 1, 0, WordType(width, True)), cuts, where)
+        whole = self.free(solver, dividend, "dividend", width, high, cuts)
+        less = self.free(solver, taken, "taken", width, most, cuts)
+        solver.limits.append(solver.make(solver.kind.NOT, [solver.less(whole, less, True)]))
+        left = solver.make(solver.kind.BV_SUB, [less, whole])
+        self.same(solver, rest, solver.plus(left, top, width), cuts, self.named("rest", kind))
+        return rest, top
+
+    def bit(self, kind: int, bit: int, before: Place, double: Place, top: int) -> Place:
+        """One bit of the division, of whatever is left before; where lies what is left afterwards."""
+        solver, where = self.known.solver(), self.named(f"bit {bit} of the share", kind)
+        most = self.known.span(self.form(double))[1]
+        width = (top + most).bit_length() + 3
+        word = WordType(width, True)
+        cuts: dict[Net, Term] = {}
+        rest = self.free(solver, before, "rest", width, top, cuts)
+        less = solver.make(solver.kind.BV_ADD, [rest, self.free(solver, double, "double", width, most, cuts)])
+        fits = solver.less(less, solver.constant(top + 1, width), True)
+        self.same(solver, self.found("fits", kind, bit), solver.choose(fits, 1, 0, word), cuts, where)
         if not bit:
-            return words[1]  # nothing reads what is held at the end
-        afterwards = self.found("held", kind, bit)
-        self.same(solver, afterwards, solver.make(solver.kind.ITE, [over, held, more]), cuts, where)
+            return before  # nothing reads what is left at the end
+        afterwards = self.found("rest", kind, bit)
+        self.same(solver, afterwards, solver.make(solver.kind.ITE, [fits, less, rest]), cuts, where)
         return afterwards
 
     def bits_joined(self, kind: int, place: Place, most: int) -> None:
-        """The bits that are not over make the share; where the total may be 0, it is then the same of each class."""
+        """The bits that fit make the share; where the total may be 0, it is then the same of each class."""
         solver, width = self.known.solver(), max(most, self.steps).bit_length() + 3
         cuts: dict[Net, Term] = {}
         share = solver.constant(0, width)
         for bit in range(self.bits):
-            over = self.free(solver, self.found("over", kind, bit), f"over{bit}", width, 1, cuts)
-            one = solver.choose(solver.equals(over, 0, WordType(width, True)), 1 << bit, 0, WordType(width, True))
+            fits = self.free(solver, self.found("fits", kind, bit), f"fits{bit}", width, 1, cuts)
+            one = solver.choose(solver.equals(fits, 1, WordType(width, True)), 1 << bit, 0, WordType(width, True))
             share = solver.make(solver.kind.BV_ADD, [share, one])
         if self.part.link.kind == "shares":
             total = self.free(solver, self.found("double", 0), "total", width, most, cuts)
