@@ -1,4 +1,5 @@
-# make demo: compile two shipped models and check what was written.   make test: lint, types, tests.
+# make demo: compile two shipped models and check what was written.   make test: lint, types, documentation, tests.
+# make docs: the documentation, as pages in out/docs.
 # make slow: all tests, those too that show on many rows, examples and large models what others show on few.
 # Both create .venv and install what they need from this project's own files.
 
@@ -8,12 +9,12 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo test lint types unit slow bench fuzz clean
+.PHONY: demo test lint types docs unit slow bench fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py out
 
-test: lint types unit
+test: lint types docs unit
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -22,6 +23,10 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	$(BIN)/mypy
+
+# Warnings are errors: a link to nowhere, a name in the text that the code does not have.
+docs: $(STAMP)
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --nitpicky --builder html docs out/docs
 
 unit: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
@@ -38,6 +43,7 @@ bench: $(STAMP) slow
 	$(BIN)/python benchmarks/streams.py
 	$(BIN)/python benchmarks/frontends.py
 	$(BIN)/python benchmarks/estimates.py --cache out/estimates.json
+	$(BIN)/python benchmarks/shipped_models.py
 	$(BIN)/python benchmarks/exactness.py $(if $(PEERS),--peers $(PEERS))
 	$(BIN)/python benchmarks/sharing_speed.py
 	$(BIN)/python benchmarks/prune_speed.py $(if $(DATA),--data $(DATA))

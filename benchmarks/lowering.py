@@ -75,6 +75,7 @@ def from_zero(self: Any, index: int, output: int) -> tuple[Net, int]:
 
 def muxes(self: Any, tree: Any, index: int, column: int, least: int, word: Any) -> Net:
     nets: dict[int, Net] = {}
+    asked = self.forest.conditions.places[index].tolist()
     for level in reversed(tree.levels):
         for node in level.tolist():
             if tree.left[node] == LEAF:
@@ -82,7 +83,7 @@ def muxes(self: Any, tree: Any, index: int, column: int, least: int, word: Any) 
             else:
                 at = Origin(index, node)
                 a, b = nets.pop(int(tree.left[node])), nets.pop(int(tree.right[node]))
-                nets[node] = a if a == b else self.builder.mux(self.condition(tree, node, at), a, b, at)
+                nets[node] = a if a == b else self.builder.mux(self.condition(asked[node], at), a, b, at)
     return nets[0]
 
 

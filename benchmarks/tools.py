@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
+import os
+import platform
 import resource
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -50,7 +54,23 @@ def show(title: str, rows: Sequence[Mapping[str, Any]], path: Path | None = None
             f"{key.replace('_', ' ')}: {value:.3g}" if isinstance(value, float) else f"{key.replace('_', ' ')}: {value}"
         )
     if path is not None:
-        path.write_text(json.dumps({"title": title, "rows": rows, **more}, indent=1) + "\n")
+        path.write_text(json.dumps({"title": title, **_how(), "rows": rows, **more}, indent=1) + "\n")
+
+
+def _how() -> dict[str, str]:
+    """What was run, when, on what: --json itself left out, and of files their names alone."""
+    words, given = [f"benchmarks/{Path(sys.argv[0]).name}"], iter(sys.argv[1:])
+    for word in given:
+        if word == "--json":
+            next(given, None)
+        elif not word.startswith("--json="):
+            words.append(Path(word).name if Path(word).is_absolute() else word)
+    today = datetime.datetime.now(datetime.UTC).date()
+    return {
+        "command": shlex.join(words),
+        "date": today.isoformat(),
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
+    }
 
 
 def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:

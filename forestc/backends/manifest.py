@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from importlib.resources import files as files_of
 from typing import Any
 
 from forestc.backends.ports import input_fields, output_fields, width_of
@@ -16,6 +17,12 @@ from forestc.forest.words import word_example
 from forestc.netlist.ir import Netlist
 
 FORMAT = 3
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a manifest of this format, every field described."""
+    text = files_of("forestc.backends").joinpath("manifest.schema.json").read_text(encoding="utf-8")
+    return dict(json.loads(text))
 
 
 def digest(text: str | bytes) -> str:
