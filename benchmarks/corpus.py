@@ -42,7 +42,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import forestc
-from forestc import compiler
+from forestc import compiler, options
 from forestc.backends.axi_stream import StreamOptions
 
 WORKERS = 2
@@ -392,7 +392,7 @@ def compiled(name: str, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as files, warnings.catch_warnings(), ExitStack() as stack:
         warnings.simplefilter("ignore")
         if "device" in wanted.options:  # its files are written before its tools run
-            stack.enter_context(patch.object(compiler, "need_tools"))
+            stack.enter_context(patch.object(options, "need_tools"))
             stack.enter_context(patch.object(compiler, "synth", side_effect=Written))
         try:
             model, rows, label = wanted.make(Path(files))

@@ -131,7 +131,7 @@ def forests() -> Iterator[tuple[dict[str, Any], Forest, float]]:
 
 def design_of(forest: Forest, latency: int, folder: Path) -> Design:
     netlist = lower(forest, LoweringOptions(latency=latency))
-    files = verilog.emit(forest, netlist)
+    files = verilog.emit(netlist)
     core = next(iter(files))
     (folder / core).write_text(files[core])
     options = {"targets": ["verilog"], "latency": latency, "outputs": "auto", "c": {"inputs": "words"}}

@@ -33,12 +33,12 @@ from tools import arguments, show
 import forestc
 from forestc.errors import CheckError, OptionError, ToolError
 from forestc.forest.ir import Forest
-from forestc.forest.rows import Rows
 from forestc.passes import passes_from
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
 from forestc.passes.promises import FewChanges
-from forestc.passes.quantize import Quantize
+from forestc.passes.quantize.quantize import Quantize
+from forestc.rows.batches import Rows
 from forestc.synthesis import synth
 
 KEYS = ("model", "design", "promise", "same_on_train_%", "test_%", "latency", "xcup_LUT", "to_TreeLUT", "FF",

@@ -142,7 +142,7 @@ def sizes(forest: Forest) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "core.v"
-        file.write_text(verilog.emit(forest, netlist)[f"{top}.v"])
+        file.write_text(verilog.emit(netlist)[f"{top}.v"])
         for target in TARGETS:
             cells = synthesise([file], top, FAMILIES[target].synthesis)
             found[f"{target}_LUT"] = cells.lut

@@ -26,12 +26,12 @@ from tools import arguments, peak_memory_mb, show
 
 import forestc
 from forestc.algorithms import split_pruning
-from forestc.forest.rows import ArrayRows, FitAndHeldOut
 from forestc.passes import passes_from
 from forestc.passes.judge import Judge
 from forestc.passes.pipeline import run_passes
 from forestc.passes.prune_splits import PruneSplits
 from forestc.passes.simplify import Simplify
+from forestc.rows.batches import ArrayRows, FitAndHeldOut
 
 STAGES = {"fit_leaves": "fit", "rewire": "rewire", "_round": "prune"}  # functions of split_pruning
 START = "simplify,quantize{leaf_bits=4,change=0.5},simplify"

@@ -27,9 +27,9 @@ from tools import arguments, exponent, in_fresh_process, peak_memory_mb, show
 
 import forestc
 from forestc.algorithms.interval_stabbing import stab_most
-from forestc.data import open_rows
-from forestc.forest.rows import ArrayRows
-from forestc.passes.share_thresholds import ShareThresholds
+from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
+from forestc.rows import open_rows
+from forestc.rows.batches import ArrayRows
 
 FEATURES = 28
 GROUP = 1 << 17

@@ -75,7 +75,7 @@ def main() -> None:
         tool = find_verilator()
         if tool is None:
             raise SystemExit("Verilator is not installed")
-        for name, text in verilog.emit(forest, netlist).items():
+        for name, text in verilog.emit(netlist).items():
             (folder / name).write_text(text)
         module = verilog.module_name(netlist)
         y_lanes = max(1, -(-width_of(outputs) // 32))

@@ -41,13 +41,13 @@ from tools import arguments, show
 
 import forestc
 from forestc.algorithms.interval_stabbing import stab
-from forestc.forest.evaluate import evaluate
 from forestc.forest.ir import Forest
-from forestc.forest.rows import ArrayRows, reduce_rows
-from forestc.passes.drawn_rows import drawn_rows
 from forestc.passes.judge import Judge
-from forestc.passes.observation import Observe
-from forestc.passes.share_thresholds import ShareThresholds, with_thresholds
+from forestc.passes.share_thresholds.drawn_rows import drawn_rows
+from forestc.passes.share_thresholds.observation import Observe
+from forestc.passes.share_thresholds.share_thresholds import ShareThresholds, with_thresholds
+from forestc.rows.batches import ArrayRows, reduce_rows
+from forestc.rows.encode import evaluate
 
 FILES = {
     "blood": "transfusion",

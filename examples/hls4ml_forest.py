@@ -26,10 +26,11 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 
-from forestc.forest.evaluate import encode, evaluate_words
+from forestc.forest.evaluate import evaluate_words
 from forestc.forest.numbers import Fixed
 from forestc.forest.text import parse_forest
-from forestc.hls4ml_layer import input_format, on_grid, prepare, register
+from forestc.integrations.hls4ml_layer import input_format, on_grid, prepare, register
+from forestc.rows.encode import encode
 
 
 def trained(

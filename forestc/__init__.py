@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from forestc.checks.run import CheckResult, check
     from forestc.checks.simulation import simulate
     from forestc.compiler import Compiled, compile, quantize
-    from forestc.design import Design, hardware, open_design
+    from forestc.design import Design, open_design
     from forestc.errors import ForestcError
     from forestc.estimators import CompiledClassifier, CompiledRegressor
-    from forestc.forest.evaluate import Evaluation, evaluate
+    from forestc.forest.evaluate import Evaluation
     from forestc.forest.ir import Forest
     from forestc.frontends import load
     from forestc.inspection import inspect
+    from forestc.integrations.amaranth_component import hardware
+    from forestc.rows.encode import evaluate
     from forestc.synthesis import synth
 
 
@@ -37,11 +39,11 @@ _HOMES = {
     "CompiledClassifier": "forestc.estimators",
     "CompiledRegressor": "forestc.estimators",
     "Design": "forestc.design",
-    "evaluate": "forestc.forest.evaluate",
+    "evaluate": "forestc.rows.encode",
     "Evaluation": "forestc.forest.evaluate",
     "Forest": "forestc.forest.ir",
     "ForestcError": "forestc.errors",
-    "hardware": "forestc.design",
+    "hardware": "forestc.integrations.amaranth_component",
     "inspect": "forestc.inspection",
     "load": "forestc.frontends",
     "open_design": "forestc.design",

@@ -20,9 +20,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from forestc import __version__
 from forestc.errors import ForestcError
 from forestc.failures import Failure, interrupted, one_line
+from forestc.version import __version__
 
 # Typer brings click along under changing names; what it raises for wrong usage is the same class anywhere.
 _UsageProblem: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")

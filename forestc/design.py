@@ -16,20 +16,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.backends import amaranth
 from forestc.backends.c import COptions
 from forestc.backends.manifest import FORMAT, design_hash, digest, field_digest, manifest
 from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
 from forestc.backends.table import TARGETS, implied_roles
 from forestc.costs.devices import DEFAULT_TARGET
 from forestc.errors import ForestcError, ModelError, OptionError, RowsError
-from forestc.forest.evaluate import encode
 from forestc.forest.ir import Forest
 from forestc.forest.summary import html_figures
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, Witness, lower_with_witness
 from forestc.netlist.ir import Netlist, WordType
+from forestc.netlist.ports import Port
 from forestc.predictor import Predictor
+from forestc.rows.encode import encode
 
 MANIFEST = "manifest.json"
 MODEL = "model.forest"
@@ -153,7 +153,9 @@ class Design(Predictor):
     def _fields(self, key: str) -> list[Field]:
         """The fields of a port as the manifest tells them."""
         told = self.manifest[key]
-        return [Field(str(f["name"]), int(f["offset"]), WordType(int(f["bits"]), bool(f["signed"]))) for f in told]
+        return [
+            Field(Port(str(f["name"])), int(f["offset"]), WordType(int(f["bits"]), bool(f["signed"]))) for f in told
+        ]
 
     def path(self, role: str) -> Path:
         """The file of a role, such as verilog or c. Raises ForestcError if the folder has none."""
@@ -276,18 +278,6 @@ def _digest_of(path: Path) -> str | None:
 
 def _stays_inside(path: str) -> bool:
     return not Path(path).is_absolute() and ".." not in Path(path).parts
-
-
-def hardware(design: Design | str | Path, *, stream: bool = True) -> Any:
-    """A compiled design as an Amaranth component, to be a submodule of your own: made new at each call.
-
-    stream: with the ports `i` and `o`, streams of features and results; else the core with `x` and `y`, and with
-    `in_valid` and `out_valid` if it has registers. Raises ForestcError for a folder that can't be read, or if Amaranth
-    is not installed.
-    """
-    opened = design if isinstance(design, Design) else open_design(design)
-    made = amaranth.module(opened.forest, opened.netlist)
-    return getattr(made, amaranth.core_name(opened.netlist) + ("Stream" if stream else ""))()
 
 
 def check_writable(folder: Path) -> None:

@@ -13,11 +13,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.forest.evaluate import Evaluation, encode
+from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest, Part
+from forestc.rows.encode import encode
 
 ROWS_AT_ONCE = 65536
-_PROBABILITIES = ("sigmoid", "logistic", "softmax", "softmax-zero", "step")  # links whose values are probabilities
+_PROBABILITIES = (
+    "sigmoid",
+    "logistic",
+    "softmax",
+    "softmax-zero",
+    "shares",
+    "step",
+)  # links whose values are probabilities
 
 
 class Predictor:

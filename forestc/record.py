@@ -6,94 +6,37 @@ No times, and no paths of the machine: the same input and options give the same 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from forestc import __version__
-from forestc.backends.axi_stream import StreamOptions
 from forestc.checks.agreement import Agreement
-from forestc.data.labels import label_columns
 from forestc.forest.ir import Forest
-from forestc.passes.base import Pass, print_pass
-from forestc.passes.exact_leaves import bound_text
+from forestc.options import AN_OBJECT, CompileOptions
 from forestc.passes.pipeline import Step
+from forestc.passes.quantize.exact_leaves import bound_text
+from forestc.version import __version__
 
-AN_OBJECT = "given in Python"
 MADE = "rows made on and beside the model's thresholds, and random ones, as none were given"
 
-# Options of the command line and what they are when nobody gives them. A list is spelt with commas, true as a flag.
-_FLAGS = {
-    "ranges": ("--ranges", None),
-    "label": ("--label", None),
-    "classes": ("--classes", []),
-    "held_out": ("--held-out", None),
-    "targets": ("--target", ["verilog", "c"]),
-    "level": ("-O", None),
-    "tolerance": ("--tolerance", None),
-    "passes": ("--passes", None),
-    "scores": ("--scores", None),
-    "latency": ("--latency", 0),
-    "outputs": ("--outputs", "auto"),
-    "c_inputs": ("--c-inputs", "words"),
-    "c_quantiser": ("--c-quantiser", "auto"),
-    "c_values": ("--c-values", "q31"),
-    "stream": ("--stream", False),
-    "tdata": ("--tdata", 0),
-    "tuser": ("--tuser", 1),
-    "axi_lite": ("--axi-lite", False),
-    "align": ("--align", 0),
-    "device": ("--device", None),
-    "clock": ("--clock", None),
-    "try_anyway": ("--try", False),
-    "native": ("--native", False),
-    "name": ("--name", None),
-    "trust_pickle": ("--trust-pickle", False),
-}
 
-
-def told_options(
-    rows: Any,
-    *,
-    ranges: Any,
-    label: Any,
-    held_out: Any,
-    passes: str | Sequence[Pass] | None,
-    stream: StreamOptions | None,
-    **plain: Any,
-) -> dict[str, Any]:
-    """The options of `compile` as JSON, named as on the command line: files by their names, and `given in Python` for
-    what no command line can say. plain: those that are JSON as they are."""
-    wrapper = StreamOptions() if stream is None else stream
-    named = Path(ranges).name if isinstance(ranges, str | Path) else AN_OBJECT
-    return {
-        "ranges": None if ranges is None else named,
-        "label": _label(label, rows),
-        "held_out": _held_out(held_out),
-        "passes": passes if passes is None or isinstance(passes, str) else ",".join(map(print_pass, passes)),
-        **plain,
-        "stream": stream is not None,
-        "tdata": wrapper.tdata_bits,
-        "tuser": wrapper.user_bits,
-        "axi_lite": wrapper.registers,
-        "align": wrapper.align,
-    }
-
-
-def command_line(model: Any, rows: Any, options: Mapping[str, Any]) -> str | None:
+def command_line(model: Any, options: CompileOptions) -> str | None:
     """The command that makes the same folder, with files by their names; None where objects of Python were given."""
-    if not isinstance(model, str | Path) or not isinstance(rows, str | Path | None) or AN_OBJECT in options.values():
+    rows, flags = options.rows.rows, options.flags()
+    if not isinstance(model, str | Path) or not isinstance(rows, str | Path | None):
+        return None
+    if AN_OBJECT in (each.value for each in flags):
         return None
     words = ["forestc", "compile", Path(model).name, *([] if rows is None else ["--rows", Path(rows).name])]
-    for option, (flag, default) in _FLAGS.items():
-        value = options[option]
-        if value is True:
-            words.append(flag)
-        elif value != default:
-            words += [flag, ",".join(map(str, value)) if isinstance(value, list) else str(value)]
+    for each in flags:
+        if each.value is True:
+            words.append(each.flag)
+        elif each.value != each.default:
+            listed = isinstance(each.value, list)
+            words += [each.flag, ",".join(map(str, each.value)) if listed else str(each.value)]
     return shlex.join([*words, "-o", "DIR"])
 
 
@@ -139,22 +82,3 @@ def leaves_told(step: Step) -> str:
 def synthesis_told(figures: Mapping[str, Any]) -> dict[str, Any]:
     """The figures of `synth` without times, which are others every time."""
     return {key: value for key, value in figures.items() if key != "seconds"}
-
-
-def _label(label: Any, rows: Any) -> str | list[str] | None:
-    if label is None:
-        return None
-    columns = label_columns(label, rows)
-    if columns is None:
-        return AN_OBJECT
-    return columns if isinstance(columns, str) else [str(name) for name in columns]
-
-
-def _held_out(held_out: Any) -> str | float | None:
-    """A share, a file's name, or what stands for objects."""
-    if held_out is None or not isinstance(held_out, str | Path | int | float):
-        return None if held_out is None else AN_OBJECT
-    try:
-        return float(str(held_out))
-    except ValueError:
-        return Path(held_out).name  # type: ignore[arg-type]

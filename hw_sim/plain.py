@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -38,6 +39,30 @@ def evaluate(netlist: Netlist, words: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.stack(outputs, axis=1) if outputs else np.zeros((len(words), 0), np.int64)
 
 
+def evaluate_from(netlist: Netlist, net: Net, known: Mapping[Net, Column], vectors: int) -> Column:
+    """(vectors,): what a net holds where others hold what is known, registers taken for wires.
+
+    Raises InternalError for a sum outside its word's range, KeyError where it reads a port that is not known.
+    """
+    held: dict[Net, Column] = dict(known)
+    stack = [net]
+    while stack:
+        at = stack[-1]
+        cell = netlist.cells[at]
+        missing = [read for read in reads(cell) if read not in held] if at not in held else []
+        if missing:
+            stack += missing
+            continue
+        if at not in held:
+            if isinstance(cell, Input):
+                raise KeyError(cell.port.name)
+            held[at] = _value(cell, held, vectors)
+            if isinstance(cell, Add | Const):
+                _check(netlist, at, held[at])
+        stack.pop()
+    return held[net]
+
+
 def _value(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
     """What `forestc.netlist.ir.evaluate` says of a cell, for all vectors. A register passes its word on."""
     match cell:
@@ -47,8 +72,8 @@ def _value(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
             return (held[a] < threshold).astype(np.int64)
         case InSet(a, members):
             return np.isin(held[a], list(members)).astype(np.int64)
-        case Not(a):
-            return 1 - held[a]
+        case Not(a, width):
+            return (1 << width) - 1 - held[a]
         case And(a, b):
             return held[a] & held[b]
         case Or(a, b):
@@ -76,7 +101,7 @@ def _check(netlist: Netlist, net: Net, column: Column) -> None:
         return
     vector, value = int(wrong[0]), int(column[wrong[0]])
     if isinstance(cell, Input):
-        told = f"port {cell.name!r} holds {value}, outside {word.low} to {word.high}"
+        told = f"port {cell.port.name!r} holds {value}, outside {word.low} to {word.high}"
         raise RowsError(told, where=f"vector {vector}")
     where = f"netlist {netlist.name}, vector {vector}"
     raise InternalError("a sum does not fit its word", where=where)

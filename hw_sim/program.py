@@ -75,7 +75,7 @@ def build_program(netlist: Netlist, results: Sequence[Net], clocked: bool) -> Pr
     Raises InternalError for a port or result of more than 64 bits.
     """
     for net, cell in netlist.inputs:
-        _check_width(netlist, net, f"input {cell.name!r}")
+        _check_width(netlist, net, f"input {cell.port.name!r}")
     for net in results:
         _check_width(netlist, net, "result")
     return _Elaboration(netlist, results, clocked).program()
@@ -125,7 +125,7 @@ class _Elaboration:
     def __init__(self, netlist: Netlist, results: Sequence[Net], clocked: bool) -> None:
         self.cells, self.types = netlist.cells, netlist.types
         self.gates = Gates()
-        self.ports = {net: Port(cell.name, netlist.types[net]) for net, cell in netlist.inputs}
+        self.ports = {net: Port(cell.port.name, netlist.types[net]) for net, cell in netlist.inputs}
         self.words: list[Word | None] = [None] * len(self.cells)
         self.ranges = value_ranges(netlist, clocked)
         self.overflows: list[Literal] = []
@@ -202,7 +202,7 @@ class _Elaboration:
             case InSet(a, members):
                 return [self._in_set(a, members)]
             case Not(a):
-                return [self._planes(a)[0] ^ 1]
+                return [plane ^ 1 for plane in self._planes(a)]
             case And(a, b):
                 return [gates.and_(self._planes(a)[0], self._planes(b)[0])]
             case Or(a, b):

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import CheckError, InternalError, RowsError
-from forestc.netlist.ir import BIT, Net, Netlist, WordType
+from forestc.netlist.ir import Net, Netlist, WordType
+from forestc.netlist.ports import IN_VALID, OUT_VALID
 from hw_sim.kernel import Scratch, Width, latch, run_vectors
 from hw_sim.program import build_program
 from hw_sim.schedule import schedule
@@ -31,7 +32,6 @@ BLOCK_OF_MANY: Width = (0,) * 8
 NEAR = 64_000  # slots; with more of them the smaller block wins
 ONE_WORD: Width = (0,)
 LINE = 8  # words in a cache line; vectors that straddle lines are slow to load
-VALID_IN, VALID_OUT = "in_valid", "out_valid"
 PATTERN = WordType(64, False)  # such a word travels as the int64 of the same 64 bits
 PROGRESS_ROWS = 256
 
@@ -124,7 +124,7 @@ class Clocked:
         latch(self._tables.latches, self._scratch.planes)
         self.cycles += 1
         row = self._row[0].tolist()
-        return {name: _value(self._types[net], row[k]) for k, (name, net) in enumerate(self._outputs)}
+        return {port.name: _value(self._types[net], row[k]) for k, (port, net) in enumerate(self._outputs)}
 
     @property
     def watched(self) -> Column:
@@ -168,13 +168,13 @@ def clock_rows(
     in which a row is due, OSError if the waveform can't be written.
     """
     handshake = _has_handshake(netlist)
-    ports = [port for port in _ports(netlist) if not (handshake and port[0] == VALID_IN)]
+    ports = [port for port in _ports(netlist) if not (handshake and port[0] == IN_VALID.name)]
     columns, vectors = _columns(ports, words)
     _check_words(ports, columns)
     gaps = [0] * vectors if valid_gaps is None else [int(gap) for gap in valid_gaps]
     if len(gaps) != vectors or min(gaps, default=0) < 0:
         raise RowsError(f"{len(gaps)} gaps for {vectors} rows", do="give each row a number of idle cycles")
-    fields = [name for name, _ in netlist.outputs if not (handshake and name == VALID_OUT)]
+    fields = [port.name for port, _ in netlist.outputs if not (handshake and port == OUT_VALID)]
     outputs = np.empty((vectors, len(fields)), np.int64)
     waveform = VcdWriter(vcd, netlist.name, signals(netlist), netlist.latency > 0) if vcd else None
     with waveform or nullcontext():
@@ -187,9 +187,9 @@ def clock_rows(
                 waveform.cycle(clocked.watched)
             in_flight.append(valid)
             due = len(in_flight) > netlist.latency and in_flight.popleft()
-            if handshake and got[VALID_OUT] != due:
+            if handshake and got[OUT_VALID.name] != due:
                 where = f"netlist {netlist.name}, cycle {clocked.cycles - 1}, row {done}"
-                raise CheckError(f"out_valid is {got[VALID_OUT]}, should be {int(due)}", where=where)
+                raise CheckError(f"out_valid is {got[OUT_VALID.name]}, should be {int(due)}", where=where)
             if due:
                 outputs[done] = [_pattern(got[name]) for name in fields]
                 done += 1
@@ -199,8 +199,8 @@ def clock_rows(
 
 
 def _has_handshake(netlist: Netlist) -> bool:
-    inputs, outputs = dict(_ports(netlist)), dict(netlist.outputs)
-    return inputs.get(VALID_IN) == BIT and VALID_OUT in outputs and netlist.types[outputs[VALID_OUT]] == BIT
+    inputs, outputs = {cell.port for _, cell in netlist.inputs}, {port for port, _ in netlist.outputs}
+    return IN_VALID in inputs and OUT_VALID in outputs
 
 
 def _cycles(
@@ -211,7 +211,7 @@ def _cycles(
 
     def cycle(words: Iterable[int], valid: bool) -> tuple[dict[str, int], bool]:
         inputs = {name: _value(word, value) for (name, word), value in zip(ports, words, strict=True)}
-        return (inputs | {VALID_IN: int(valid)} if handshake else inputs), valid
+        return (inputs | {IN_VALID.name: int(valid)} if handshake else inputs), valid
 
     def idle() -> tuple[dict[str, int], bool]:
         return cycle([random.randint(word.low, word.high) for _, word in ports], False)
@@ -225,7 +225,7 @@ def _cycles(
 
 
 def _ports(netlist: Netlist) -> list[tuple[str, WordType]]:
-    return [(cell.name, netlist.types[net]) for net, cell in netlist.inputs]
+    return [(cell.port.name, netlist.types[net]) for net, cell in netlist.inputs]
 
 
 def _columns(ports: Ports, words: Words) -> tuple[list[Column], int]:

@@ -56,8 +56,8 @@ def legal(name: str) -> str:
 def signals(netlist: Netlist) -> list[Signal]:
     """Ports, comparators, registers and sums, with names that tell what they are."""
     names = _names(netlist)
-    found = [Signal("", legal(cell.name), net, cell.width) for net, cell in netlist.inputs]
-    found += [Signal("", legal(name), net, netlist.types[net].width) for name, net in netlist.outputs]
+    found = [Signal("", legal(cell.port.name), net, cell.width) for net, cell in netlist.inputs]
+    found += [Signal("", legal(port.name), net, netlist.types[net].width) for port, net in netlist.outputs]
     for net, cell in enumerate(netlist.cells):
         width = netlist.types[net].width
         match cell:
@@ -95,7 +95,7 @@ def _names(netlist: Netlist) -> list[str]:
             case Const(value):
                 name = f"const_{value}"
             case Input(port):
-                name = port
+                name = port.name
             case Less(a, threshold):
                 name = f"{names[a]}_lt_{threshold}"
             case InSet(a, members):

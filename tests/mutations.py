@@ -7,9 +7,9 @@ import json
 import numpy as np
 
 from forestc.errors import ForestcError
-from forestc.forest.evaluate import evaluate
 from forestc.forest.text import print_forest
 from forestc.forest.verify import verify
+from forestc.rows.encode import evaluate
 
 INTERESTING = [0, -1, 1, 2, 255, 2**31 - 1, 2**31, -(2**31), 2**63, 1e308, -1e308, 0.5, None, True, "", "nan", "0"]
 INTERESTING += [[], {}, [[]], float("nan"), float("inf"), "-1", "1e9", "[1,2]", [1, "a"], {"a": 1}]

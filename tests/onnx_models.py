@@ -11,7 +11,7 @@ import onnxruntime
 from onnx import TensorProto, helper
 
 from forestc import load
-from forestc.forest.evaluate import evaluate
+from forestc.rows.encode import evaluate
 
 FLOAT, DOUBLE, INT32, INT64, STRING = (
     TensorProto.FLOAT,

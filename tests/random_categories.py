@@ -28,8 +28,8 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 sys.path.insert(0, str(Path(__file__).parent))
 
 import forestc
-from forestc.data import rows_from
 from forestc.errors import ForestcError
+from forestc.rows import rows_from
 
 TEXTS = (
     ("red", "green", "blue"), ("NA", "DE", "FR"), ("null", "none", "nan", "x"), ("a b", "a_b", "A,B", 'q"'),

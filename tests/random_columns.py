@@ -1,5 +1,5 @@
 """Models with and without column names, rows whose columns are called and ordered in many ways, and what the rule of
-`forestc.forest.columns` says of the two, written once more."""
+`forestc.rows.columns` says of the two, written once more."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
-from forestc.data import rows_from
 from forestc.errors import RowsError
-from forestc.forest.columns import adopt_names
 from forestc.forest.ir import Forest
+from forestc.rows import rows_from
+from forestc.rows.columns import adopt_names
 
 LIBRARIES = ("sklearn", "xgboost", "lightgbm")
 FORMS = ("frame", "table", "csv", "parquet", "arrow", "array")

@@ -20,7 +20,7 @@ FLOAT_TYPES: list[NumberType] = [FLOAT32, FLOAT32, FLOAT64, Category(4)]
 
 def random_forest(seed: int, quantised: bool, kind: str = "any", types: list[NumberType] | None = None) -> Forest:
     """kind: binary, argmax, regression, vector (leaves that feed all outputs), vote or each (parts), or any of these;
-    or, quantised, average or median."""
+    or, quantised, average or median, or means (an average over several classes)."""
     random = np.random.default_rng(seed)
     if kind == "any":
         kind = str(random.choice(["binary", "argmax", "regression", "vector", "vote", "each"]))
@@ -33,8 +33,8 @@ def random_forest(seed: int, quantised: bool, kind: str = "any", types: list[Num
         features.append(Feature(f"feature {index}", number, index, missing, raw))
     outputs = {"binary": 1, "argmax": int(random.integers(2, 5)), "regression": 1, "vector": 3}.get(kind, 0)
     parts, combine = [], Combine()
-    if kind in ("vote", "each", "average", "median"):
-        make = random_parts if kind in ("vote", "each") else random_scores
+    if kind in ("vote", "each", "average", "median", "means"):
+        make = {"vote": random_parts, "each": random_parts, "means": random_means}.get(kind, random_scores)
         parts, combine = make(random, kind, quantised)
         outputs = parts[-1].stop
     trees = []
@@ -48,6 +48,9 @@ def random_forest(seed: int, quantised: bool, kind: str = "any", types: list[Num
         classes, link = ["no", "yes"], "sigmoid"
     elif kind == "average":
         decision, classes = Decision("threshold", int(random.integers(0, 60))), ["no", "yes"]
+    elif kind == "means":
+        decision = Decision("argmax", ties=str(random.choice(["first", "last"])))  # type: ignore[arg-type]
+        classes = list(max((part.classes for part in parts), key=len))
     elif kind == "vote":
         decision, classes = Decision("argmax"), list(parts[0].classes)
     elif kind in ("argmax", "vector"):
@@ -100,11 +103,31 @@ def random_scores(random: np.random.Generator, kind: str, quantised: bool) -> tu
     decision = Decision("threshold", 3) if kind == "average" else Decision("none")
     parts = []
     for index in range(count):
-        cuts = tuple(sorted(random.integers(-40, 60, steps).tolist())) if kind == "average" else ()
+        cuts = (tuple(sorted(random.integers(-40, 60, steps).tolist())),) if kind == "average" else ()
         names = ("no", "yes") if kind == "average" else ()
         parts.append(Part(index, index + 1, Aggregate(), Link(), decision, names, 0.25, cuts))
     weights = (*map(float, random.integers(0, 9, count - 1)), 2.0)
     return parts, Combine(kind, weights if random.random() < 0.7 else ())  # type: ignore[arg-type]
+
+
+def random_means(random: np.random.Generator, kind: str, quantised: bool) -> tuple[list[Part], Combine]:
+    """Parts that say something of each class: of their scores, of levels, or of shares of levels."""
+    assert quantised
+    count, classes, steps = int(random.integers(1, 4)), int(random.integers(2, 5)), int(random.integers(1, 40))
+    names, parts = tuple(f"class {k}" for k in range(classes)), []
+    for index in range(count):
+        start = parts[-1].stop if parts else 0
+        said = str(random.choice(["softmax", "shares", "levels", "scores", "two"]))
+        said = "softmax" if (index == 0 and said == "scores") or (said == "two" and classes > 2) else said
+        link = Link("softmax") if said == "softmax" else Link()
+        link = Link("shares", each=(Link(),) * classes) if said == "shares" else link
+        n = {"softmax": 1, "scores": 0, "two": 1}.get(said, classes)
+        width, decision = (1, Decision("threshold", 3)) if said == "two" else (classes, Decision("argmax"))
+        cuts = np.sort(random.integers(-40, 60 if said != "softmax" else 1, (n, steps)), axis=1).tolist()
+        curves = tuple(tuple(one) for one in cuts)
+        parts.append(Part(start, start + width, Aggregate(), link, decision, names, 0.25, curves))
+    weights = (*map(float, random.integers(0, 9, count - 1)), 2.0)
+    return parts, Combine("average", weights if random.random() < 0.7 else ())
 
 
 def random_tree(

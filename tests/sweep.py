@@ -29,7 +29,7 @@ from sklearn import compose, ensemble, impute, multiclass, multioutput, pipeline
 
 from forestc import load
 from forestc.errors import ModelError, RowsError
-from forestc.forest.evaluate import evaluate
+from forestc.rows.encode import evaluate
 
 Random = np.random.Generator
 

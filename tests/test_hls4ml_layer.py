@@ -17,9 +17,10 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier,
 
 import forestc
 from forestc.errors import MissingExtraError, ModelError, OptionError
-from forestc.forest.evaluate import encode, evaluate, evaluate_words
+from forestc.forest.evaluate import evaluate_words
 from forestc.forest.numbers import Fixed
-from forestc.hls4ml_layer import _bare, layer_code, on_grid, prepare, register, result_word
+from forestc.integrations.hls4ml_layer import _bare, layer_code, on_grid, prepare, register, result_word
+from forestc.rows.encode import encode, evaluate
 from forestc.toolchain.compilers import ap_types, cxx_compiler
 
 IRIS = load_iris(return_X_y=True)

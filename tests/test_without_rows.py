@@ -17,14 +17,14 @@ from typer.testing import CliRunner
 import forestc
 from forestc.cli import app
 from forestc.compiler import quantize
-from forestc.data.ranges import ranges_from
 from forestc.errors import ForestcError, OptionError, RowsError
-from forestc.forest.evaluate import evaluate
-from forestc.forest.made_rows import made_rows
 from forestc.forest.numbers import FLOAT32, FLOAT64, Fixed, Ordered
-from forestc.forest.ranges import Range, Ranges
 from forestc.passes.pipeline import run_passes
-from forestc.passes.quantize import Quantize
+from forestc.passes.quantize.quantize import Quantize
+from forestc.rows.encode import evaluate
+from forestc.rows.made_rows import made_rows
+from forestc.rows.range_files import ranges_from
+from forestc.rows.ranges import Range, Ranges
 
 FOUR = "feature,smallest,largest,step,missing\na,0,10,,no\nb,0.1,10,0.1,no\nc,0,10,,\nd,0,25,1,no\n"
 

@@ -11,12 +11,10 @@ from types import ModuleType
 from typing import assert_never
 
 from forestc.backends.names import class_name, net_name
-from forestc.backends.ports import Field, input_fields, input_note, output_fields, output_note
+from forestc.backends.ports import input_fields, input_note, output_fields, output_note
 from forestc.backends.verilog import module_name
 from forestc.errors import MissingExtraError
-from forestc.forest.ir import Forest
 from forestc.netlist.ir import (
-    VALID_PORTS,
     Add,
     And,
     Cell,
@@ -55,32 +53,31 @@ def file_name(netlist: Netlist) -> str:
     return f"{core_name(netlist)}_amaranth.py"
 
 
-def emit(forest: Forest, netlist: Netlist) -> dict[str, str]:
+def emit(netlist: Netlist) -> dict[str, str]:
     """{relative path: text} of the module. Same input, same bytes; Amaranth need not be installed."""
     inputs, outputs = input_fields(netlist), output_fields(netlist)
-    names = {cell.name: net_name(net, cell, forest) for net, cell in netlist.inputs}
     text = render(
         "amaranth/component.py.j2",
         module=module_name(netlist),
         core=core_name(netlist),
         latency=netlist.latency,
-        title=f"{len(forest.trees)} trees, {forest.n_nodes} nodes",
-        x_map=[input_note(forest, field) for field in inputs] or ["none: the result is constant"],
+        title=netlist.title,
+        x_map=[input_note(field) for field in inputs] or ["none: the result is constant"],
         y_map=[output_note(field) for field in outputs],
-        x_fields=[(names[field.name], _shape(field.word)) for field in inputs] or [("unused", "unsigned(1)")],
+        x_fields=[(field.identifier, _shape(field.word)) for field in inputs] or [("unused", "unsigned(1)")],
         y_fields=[(field.name, _shape(field.word)) for field in outputs],
-        body=_Writer(forest, netlist).body(inputs),
+        body=_Writer(netlist).body(),
     )
     return {file_name(netlist): text}
 
 
-def module(forest: Forest, netlist: Netlist) -> ModuleType:
+def module(netlist: Netlist) -> ModuleType:
     """The emitted module, alive. Raises MissingExtraError if Amaranth is not installed."""
     try:
         import amaranth  # noqa: F401
     except ImportError:
         raise MissingExtraError("Amaranth", "amaranth") from None
-    ((name, text),) = emit(forest, netlist).items()
+    ((name, text),) = emit(netlist).items()
     made = ModuleType(name.removesuffix(".py"))
     made.__file__ = f"<forestc {name}>"
     exec(compile(text, made.__file__, "exec", dont_inherit=True), made.__dict__)
@@ -93,22 +90,21 @@ def _shape(word: WordType) -> str:
 
 
 class _Writer:
-    def __init__(self, forest: Forest, netlist: Netlist) -> None:
+    def __init__(self, netlist: Netlist) -> None:
         self.netlist = netlist
-        self.names = [self._name(net, cell, forest) for net, cell in enumerate(netlist.cells)]
+        self.names = [self._name(net, cell) for net, cell in enumerate(netlist.cells)]
 
-    def _name(self, net: Net, cell: Cell, forest: Forest) -> str:
+    def _name(self, net: Net, cell: Cell) -> str:
         """What stands for a net in an expression: a number for a constant, as Amaranth's arithmetic is exact."""
         if isinstance(cell, Const):
             return str(cell.value)
-        if isinstance(cell, Input) and cell.name in VALID_PORTS:
-            return f"self.{cell.name}"
-        return net_name(net, cell, forest)
+        if isinstance(cell, Input) and cell.port.kind == "valid":
+            return f"self.{cell.port.name}"
+        return net_name(net, cell)
 
-    def body(self, inputs: list[Field]) -> list[str]:
+    def body(self) -> list[str]:
         """The statements of the core's `elaborate`, a line each."""
         lines = []
-        ports = {field.name for field in inputs}
         valid: set[Net] = set()  # what a reset clears; a row's own words it need not
         for net, cell in enumerate(self.netlist.cells):
             name, shape = self.names[net], _shape(self.netlist.types[net])
@@ -116,7 +112,7 @@ class _Writer:
                 case Const():
                     continue
                 case Input(port):
-                    if port in ports:
+                    if port.kind != "valid":
                         lines.append(f'{name} = _word(m, "{name}", {shape}, self.x.{name})')
                     else:
                         valid.add(net)
@@ -129,7 +125,8 @@ class _Writer:
                 case _:
                     lines.append(f'{name} = _word(m, "{name}", {shape}, {self.expression(cell)})')
         for port, net in self.netlist.outputs:
-            lines.append(f"m.d.comb += self.{port if port in VALID_PORTS else f'y.{port}'}.eq({self.names[net]})")
+            place = port.name if port.kind == "valid" else f"y.{port.name}"
+            lines.append(f"m.d.comb += self.{place}.eq({self.names[net]})")
         return lines
 
     def expression(self, cell: Cell) -> str:

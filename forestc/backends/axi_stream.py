@@ -9,7 +9,6 @@ from typing import Any
 
 from forestc.backends import quantiser
 from forestc.backends.lanes import Layout, layout_of
-from forestc.backends.names import feature_name
 from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.backends.verilog import module_name
 from forestc.errors import OptionError
@@ -126,12 +125,11 @@ def emit(forest: Forest, netlist: Netlist, options: StreamOptions, design_hash: 
         "counters": [(f"5'd{offset // 4}", name) for name, offset in _map(COUNTERS)],
         "control": f"5'd{offsets[CONTROL] // 4}",
     }
-    names = [feature_name(index, feature.name) for index, feature in enumerate(forest.features)]
     verilog = {"axi_stream": (f"{module}_axis.v", render("verilog/axi_stream.v.j2", **view))}
     if stream.registers:
         verilog["axi_lite"] = (f"{module}_axi_lite.v", render("verilog/axi_lite.v.j2", **view))
     view["sources"] = [f"{module}.v", *(path for path, _ in verilog.values())]
-    view["members"] = list(zip(stream.row.lanes, names, strict=True))
+    view["members"] = [(lane, lane.field.identifier) for lane in stream.row.lanes]
     return {
         **verilog,
         "ip_xact": ("component.xml", render("synth/component.xml.j2", **view)),

@@ -25,11 +25,11 @@ from forestc.backends.c_types import (
 )
 from forestc.backends.c_values import TABLE, VALUES, ValueKind, shown
 from forestc.backends.names import c_string, feature_name, identifier, plain
-from forestc.backends.words import word_note
 from forestc.errors import OptionError
 from forestc.forest.conditions import Below, Condition, OneOf, Within
 from forestc.forest.ir import LEAF, Feature, Forest, Part, Tree
 from forestc.forest.numbers import Ordered, threshold_key, word_range, word_value
+from forestc.forest.words import word_note
 from hdl_templates import render
 
 
@@ -157,6 +157,7 @@ class _Header:
             "sums_body": self._sums("sums" if combined else "scores", varying, starts),
             "combined_body": combined() if combined else [],
             "curves": forest.combine.kind == "average" and bool(forest.parts),
+            "shares": {part.link.kind for part in forest.parts if part.curves} & {"softmax", "shares"},
             "label_type": label_type(self.forest),
             "predict_body": self._predict_each() if len(forest.targets) > 1 else self._predict(),
         }
@@ -221,10 +222,12 @@ class _Header:
         return lines
 
     def _averages(self) -> list[str]:
-        forest, steps = self.forest, len(self.forest.parts[0].curve)
+        forest, steps = self.forest, self.forest.steps
+        if forest.decision.kind == "argmax":
+            return self._means()
         lines, sums = [], []
         for index, part in enumerate(forest.parts):
-            cuts = ", ".join(map(constant, part.curve))
+            cuts = ", ".join(map(constant, part.curves[0]))
             lines.append(f"static const {self.score} curve_{index}[{steps}] = {{{cuts}}};")
         for index, weight in enumerate(self._weights()):
             level = f"{self.prefix}_level(sums[{forest.parts[index].start}], curve_{index}, {steps})"
@@ -232,6 +235,36 @@ class _Header:
         lines += [f"{self.score} sums[{forest.n_outputs}];", f"{self.prefix}_sums(x, sums);", "scores[1] = 0;", *sums]
         total = steps * sum(self._weights())
         return [*lines, f"scores[0] = ({self.score})({constant(total)} - scores[1]);"]
+
+    def _means(self) -> list[str]:
+        """What the parts say of each class, weighted and added."""
+        forest, steps, score, classes = self.forest, self.forest.steps, self.score, len(self.forest.classes)
+        curves, body = [], []
+        for index, (part, weight) in enumerate(zip(forest.parts, self._weights(), strict=True)):
+            said = [f"sums[{part.start + k}]" for k in range(classes)]
+            if part.curves and part.link.kind == "softmax":
+                body.append(f"{self.prefix}_below_largest(sums + {part.start}, {classes});")
+            for place, curve in enumerate(part.curves):
+                cuts = ", ".join(map(constant, curve))
+                curves.append(f"static const {score} curve_{index}_{place}[{steps}] = {{{cuts}}};")
+            for k in range(part.width if part.curves else 0):
+                own = f"curve_{index}_{k if len(part.curves) > 1 else 0}"
+                body.append(f"levels[{k}] = {self.prefix}_level(sums[{part.start + k}], {own}, {steps});")
+                said[k] = f"levels[{k}]"
+            if part.width == 1:
+                said = [f"({steps} - levels[0])", "levels[0]"]
+            elif part.curves and part.link.kind in ("softmax", "shares"):
+                body.append(f"{self.prefix}_shares(levels, {classes}, {steps});")
+            for k, one in enumerate(said):
+                body.append(f"scores[{k}] = ({score})(scores[{k}] + {constant(weight)} * ({score}){one});")
+        return [
+            *curves,
+            f"{score} sums[{forest.n_outputs}];",
+            f"int32_t levels[{classes}];",
+            f"{self.prefix}_sums(x, sums);",
+            *(f"scores[{k}] = 0;" for k in range(classes)),
+            *body,
+        ]
 
     def _median(self) -> list[str]:
         """The smallest sum such that parts with sums up to it have half of all weight."""
@@ -354,7 +387,7 @@ class _Header:
         """The smallest and largest score that a part's threshold judges, its last. Of votes and averages what all parts
         together can give to a class."""
         if self.forest.parts and part not in self.forest.parts:
-            return 0, max(1, len(self.forest.parts[0].curve)) * sum(self._weights())
+            return 0, max(1, self.forest.steps) * sum(self._weights())
         output = part.stop - 1
         low = high = int(self.forest.bias[output])
         for tree in (tree for tree in self.forest.trees if output in tree.outputs):

@@ -47,8 +47,11 @@ def score_type(forest: Forest) -> str:
     if forest.parts and forest.combine.kind == "vote":
         reach = max(reach, int(sum(forest.combine.weights)), len(forest.parts))
     elif forest.parts and forest.combine.kind == "average":  # and a cut may lie one beyond all scores
-        weight = int(sum(forest.combine.weights)) or len(forest.parts)
-        reach = max(reach + 1, weight * len(forest.parts[0].curve))
+        weights = forest.combine.weights or (1,) * len(forest.parts)
+        most = [forest.steps if part.curves else reach for part in forest.parts]
+        wide = any(part.link.kind == "softmax" for part in forest.parts)  # differences of scores
+        total = sum(int(weight) * one for weight, one in zip(weights, most, strict=True))
+        reach = max((reach << wide) + 1, total)
     return int_type(-max(reach, 1 << 14), reach)
 
 

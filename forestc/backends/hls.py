@@ -8,13 +8,12 @@ passed through.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
-from forestc.backends.names import feature_name, identifier
-from forestc.backends.ports import Field, input_fields, output_fields, width_of
-from forestc.backends.words import word_note
+from forestc.backends.names import identifier, port_name
+from forestc.backends.ports import Field, input_fields, output_fields, result_meaning, width_of
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Fixed, word_range
@@ -36,6 +35,7 @@ from forestc.netlist.ir import (
     WordType,
     reads,
 )
+from forestc.netlist.ports import Port
 from hdl_templates import render
 
 BLOCK = 1024  # statements a function: compilers take far longer than twice as long for one twice as large
@@ -67,11 +67,10 @@ def emit(forest: Forest, netlist: Netlist, options: HlsOptions | None = None) ->
     top = top_name(netlist)
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     members = [_feature(forest, field) for field in inputs]
-    ports = {field.name: f"x.{_feature(forest, field)['name']}" for field in inputs}
-    body = cpp_body(netlist, top, f"const {top}_x &x", "x", ports, lambda name: f"y.{name}")
+    body = cpp_body(netlist, top, f"const {top}_x &x", "x", lambda x: f"x.{port_name(x)}", lambda y: f"y.{y.name}")
     view = {
         "top": top,
-        "title": f"{len(forest.trees)} trees, {forest.n_nodes} nodes",
+        "title": netlist.title,
         "inputs": members,
         "outputs": [_result(field) for field in outputs],
         "x_bits": max(1, width_of(inputs)),
@@ -98,8 +97,7 @@ def ap_type(word: WordType) -> str:
 
 
 def _feature(forest: Forest, field: Field) -> dict[str, object]:
-    index = int(field.name[1:])
-    feature = forest.features[index]
+    feature = forest.features[field.port.index]
     number = feature.number
     missing = word_range(number, feature.missing).missing
     fixed = None
@@ -107,9 +105,9 @@ def _feature(forest: Forest, field: Field) -> dict[str, object]:
         sign = "" if number.signed else "u"
         fixed = f"ap_{sign}fixed<{number.bits}, {number.bits - number.fraction}, AP_TRN, AP_SAT>"
     return {
-        "name": feature_name(index, feature.name),
+        "name": field.identifier,
         "type": ap_type(field.word),
-        "note": word_note(forest, index),
+        "note": field.port.meaning,
         "fixed": fixed,
         "missing": None if missing is None else _literal(missing),
         "high": field.offset + field.word.width - 1,
@@ -118,11 +116,10 @@ def _feature(forest: Forest, field: Field) -> dict[str, object]:
 
 
 def _result(field: Field) -> dict[str, object]:
-    meaning = "index of the class" if field.name.startswith("label") else "one step is worth the manifest's scale"
     return {
         "name": field.name,
         "type": ap_type(field.word),
-        "note": meaning,
+        "note": result_meaning(field),
         "high": field.offset + field.word.width - 1,
         "low": field.offset,
     }
@@ -142,16 +139,16 @@ def cpp_body(
     prefix: str,
     parameters: str,
     arguments: str,
-    ports: Mapping[str, str],
-    result: Callable[[str], str],
+    source: Callable[[Port], str],
+    result: Callable[[Port], str],
 ) -> Body:
     """The cells that an output needs as statements, one a cell.
 
-    ports: the C++ expression of each input port. result: the lvalue of an output. A netlist of more than BLOCK
+    source: the C++ expression of an input port. result: the lvalue of an output. A netlist of more than BLOCK
     statements becomes several functions `{prefix}_part0({parameters}, {prefix}_nets &n)`, called with `arguments`,
     which hand each other nets in a struct; HLS inlines them and makes scalars of its members.
     """
-    return _Writer(netlist, ports).body(prefix, parameters, arguments, result)
+    return _Writer(netlist, source).body(prefix, parameters, arguments, result)
 
 
 def _c_type(word: WordType) -> str:
@@ -170,11 +167,11 @@ def _literal(value: int) -> str:
 
 
 class _Writer:
-    def __init__(self, netlist: Netlist, ports: Mapping[str, str]) -> None:
+    def __init__(self, netlist: Netlist, word: Callable[[Port], str]) -> None:
         self.netlist = netlist
-        self.ports = ports
+        self.word = word
         self.source = self._sources()
-        self.shown = [(name, self.source[net]) for name, net in netlist.outputs if name != "out_valid"]
+        self.shown = [(port, self.source[net]) for port, net in netlist.outputs if port.kind != "valid"]
 
     def _sources(self) -> list[Net]:
         """For each net the net it repeats: a register is what it reads."""
@@ -191,7 +188,7 @@ class _Writer:
                 needed.update(self.source[a] for a in reads(self.netlist.cells[net]))
         return sorted(net for net in needed if not isinstance(self.netlist.cells[net], Const | Register))
 
-    def body(self, prefix: str, parameters: str, arguments: str, result: Callable[[str], str]) -> Body:
+    def body(self, prefix: str, parameters: str, arguments: str, result: Callable[[Port], str]) -> Body:
         live = self.live()
         logic = [net for net in live if not isinstance(self.netlist.cells[net], Input)]
         blocks = [logic[start : start + BLOCK] for start in range(0, len(logic), BLOCK)]
@@ -228,8 +225,8 @@ class _Writer:
             lines.append(f"{declared}{target} = {self.expression(net, shared)};")
         return lines
 
-    def results(self, result: Callable[[str], str], shared: set[Net]) -> list[str]:
-        return [f"{result(name)} = {self.name(net, shared)};" for name, net in self.shown]
+    def results(self, result: Callable[[Port], str], shared: set[Net]) -> list[str]:
+        return [f"{result(port)} = {self.name(net, shared)};" for port, net in self.shown]
 
     def name(self, net: Net, shared: set[Net]) -> str:
         cell = self.netlist.cells[net]
@@ -238,7 +235,7 @@ class _Writer:
                 word = self.netlist.types[net]
                 return ("true" if value else "false") if word.width == 1 else _literal(value)
             case Input(port):
-                return port
+                return port.name
             case Less() | InSet():
                 name = f"c{net}"
             case Add():
@@ -256,13 +253,13 @@ class _Writer:
         names = {a: self.name(self.source[a], shared) for a in reads(cell)}
         match cell:
             case Input(port):
-                return self.ports[port]
+                return self.word(port)
             case Less(a, threshold):
                 return f"{names[a]} < {_literal(threshold)}"
             case InSet(a, members):
                 return " || ".join(f"{names[a]} == {_literal(member)}" for member in members) or "false"
             case Not(a):
-                return f"!{names[a]}"
+                return f"!{names[a]}" if own.width == 1 else f"{_literal(own.high)} - {names[a]}"
             case And(a, b):
                 return f"{names[a]} && {names[b]}"
             case Or(a, b):

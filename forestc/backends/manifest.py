@@ -10,10 +10,10 @@ from typing import Any
 
 from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.backends.verilog import module_name
-from forestc.backends.words import word_example
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Fixed, word_range
 from forestc.forest.text import print_forest
+from forestc.forest.words import word_example
 from forestc.netlist.ir import Netlist
 
 FORMAT = 3
@@ -92,7 +92,7 @@ def manifest(
                 "offset": field.offset,
                 "bits": field.word.width,
                 "signed": field.word.signed,
-                "scale": 1 if field.name.startswith("label") else _scale(forest, field.name),
+                "scale": 1 if field.port.kind == "label" else _scale(forest, field.port.index),
             }
             for field in outputs
         ],
@@ -112,9 +112,8 @@ def manifest(
     }
 
 
-def _scale(forest: Forest, score: str) -> float | None:
+def _scale(forest: Forest, output: int) -> float | None:
     """What one step of a score is worth: its part's scale, where parts are targets of their own."""
-    output = int(score.removeprefix("score"))
     return next(
         (p.scale for p in forest.targets if len(forest.targets) > 1 and p.start <= output < p.stop), forest.scale
     )

@@ -11,7 +11,6 @@ import unicodedata
 from keyword import iskeyword
 from typing import assert_never
 
-from forestc.forest.ir import Forest
 from forestc.netlist.ir import (
     Add,
     And,
@@ -27,6 +26,7 @@ from forestc.netlist.ir import (
     Or,
     Register,
 )
+from forestc.netlist.ports import Port
 
 MOST_CHARACTERS = 40
 
@@ -110,16 +110,18 @@ def feature_name(index: int, text: str) -> str:
     return f"x{index}_{tail}" if tail and tail != f"x{index}" else f"x{index}"
 
 
-def net_name(net: Net, cell: Cell, forest: Forest) -> str:
+def port_name(port: Port) -> str:
+    """A port's name as an identifier, a feature's own behind it."""
+    return feature_name(port.index, port.title) if port.title else port.name
+
+
+def net_name(net: Net, cell: Cell) -> str:
     """A net's name, the same in every hardware description: equality is proved net by net. A constant has none."""
     match cell:
         case Const():
             return ""
-        case Input(name):
-            if name[0] != "x":
-                return name
-            index = int(name[1:])
-            return feature_name(index, forest.features[index].name)
+        case Input(port):
+            return port_name(port)
         case Less() | InSet():
             return f"c{net}"
         case Add():

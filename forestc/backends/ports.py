@@ -9,58 +9,66 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.backends.names import feature_name
-from forestc.backends.words import word_note
-from forestc.forest.ir import Forest
-from forestc.netlist.ir import VALID_PORTS, Input, Netlist, WordType
+from forestc.backends.names import port_name
+from forestc.netlist.ir import Netlist, WordType
+from forestc.netlist.ports import Port
 
 
 @dataclass(frozen=True)
 class Field:
     """A word in a packed port: bits offset .. offset + width - 1."""
 
-    name: str
+    port: Port
     offset: int
     word: WordType
+
+    @property
+    def name(self) -> str:
+        return self.port.name
+
+    @property
+    def identifier(self) -> str:
+        """The name with the feature's own behind it, as generated files have it."""
+        return port_name(self.port)
 
 
 def input_fields(netlist: Netlist) -> list[Field]:
     """The features' words in `x`, the first feature lowest."""
-    return _packed(
-        (cell.name, WordType(cell.width, cell.signed))
-        for _, cell in netlist.inputs
-        if isinstance(cell, Input) and cell.name not in VALID_PORTS
-    )
+    return _packed((cell.port, netlist.types[net]) for net, cell in netlist.inputs)
 
 
 def output_fields(netlist: Netlist) -> list[Field]:
     """The results in `y`, the first output lowest."""
-    return _packed((name, netlist.types[net]) for name, net in netlist.outputs if name not in VALID_PORTS)
+    return _packed((port, netlist.types[net]) for port, net in netlist.outputs)
 
 
-def input_note(forest: Forest, field: Field) -> str:
+def input_note(field: Field) -> str:
     """A feature's place and name, and how its word is made, as a comment tells them."""
-    index = int(field.name[1:])
-    return f"{_span(field)} {feature_name(index, forest.features[index].name)}: {word_note(forest, index)}"
+    return f"{_span(field)} {field.identifier}: {field.port.meaning or 'a word'}"
 
 
 def output_note(field: Field) -> str:
     """A result's place, sign and meaning."""
     sign = "signed" if field.word.signed else "unsigned"
-    meaning = "index of the class" if field.name.startswith("label") else "one step is worth the manifest's scale"
-    return f"{_span(field)} {field.name}: {sign}, {meaning}"
+    return f"{_span(field)} {field.name}: {sign}, {result_meaning(field)}"
+
+
+def result_meaning(field: Field) -> str:
+    """What a result says, in a few words."""
+    return "index of the class" if field.port.kind == "label" else "one step is worth the manifest's scale"
 
 
 def _span(field: Field) -> str:
     return f"[{field.offset + field.word.width - 1}:{field.offset}]"
 
 
-def _packed(words: Iterable[tuple[str, WordType]]) -> list[Field]:
+def _packed(words: Iterable[tuple[Port, WordType]]) -> list[Field]:
     fields: list[Field] = []
     offset = 0
-    for name, word in words:
-        fields.append(Field(name, offset, word))
-        offset += word.width
+    for port, word in words:
+        if port.kind != "valid":
+            fields.append(Field(port, offset, word))
+            offset += word.width
     return fields
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from forestc.backends.lanes import Lane, Layout
-from forestc.backends.names import feature_name
 from forestc.backends.verilog import module_name
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import FLOAT32, Category, Fixed, Ordered, word_range
@@ -21,7 +20,6 @@ def file_name(netlist: Netlist) -> str:
 def emit(forest: Forest, netlist: Netlist, row: Layout, result: Layout) -> str:
     """The text of the module. row, result: how they lie in a stream. Same input, same bytes."""
     features = zip(forest.features, row.lanes, strict=True)
-    names = [feature_name(index, feature.name) for index, feature in enumerate(forest.features)]
     view = {
         "module": module_name(netlist),
         "file": file_name(netlist),
@@ -30,7 +28,7 @@ def emit(forest: Forest, netlist: Netlist, row: Layout, result: Layout) -> str:
         "outputs": [ascii(_place(lane)) for lane in result.lanes],
         "row_bytes": row.total // 8,
         "result_bytes": result.total // 8,
-        "numpy_row": _numpy(row, names),
+        "numpy_row": _numpy(row, [lane.field.identifier for lane in row.lanes]),
         "numpy_result": _numpy(result, [lane.field.name for lane in result.lanes]),
     }
     return render("cocotb/words.py.j2", **view)

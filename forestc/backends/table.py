@@ -30,7 +30,7 @@ def _named(folder: str, roles: tuple[str, ...], files: Mapping[str, str]) -> lis
 
 
 def _verilog(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
-    written = _named("verilog", ("verilog", "testbench"), verilog.emit(source.forest, source.netlist))
+    written = _named("verilog", ("verilog", "testbench"), verilog.emit(source.netlist))
     return [*written, Artifact("vectors", "verilog/vectors.txt", source.vectors())]
 
 
@@ -45,7 +45,7 @@ def _hls(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
 
 
 def _amaranth(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
-    return _named("amaranth", ("amaranth",), amaranth.emit(source.forest, source.netlist))
+    return _named("amaranth", ("amaranth",), amaranth.emit(source.netlist))
 
 
 def _stream(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:

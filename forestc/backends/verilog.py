@@ -6,7 +6,6 @@ from typing import assert_never
 
 from forestc.backends.names import identifier, net_name
 from forestc.backends.ports import Field, input_fields, input_note, output_fields, output_note, width_of
-from forestc.forest.ir import Forest
 from forestc.netlist.ir import (
     Add,
     And,
@@ -34,7 +33,7 @@ def module_name(netlist: Netlist) -> str:
     return identifier(netlist.name)
 
 
-def emit(forest: Forest, netlist: Netlist) -> dict[str, str]:
+def emit(netlist: Netlist) -> dict[str, str]:
     """{relative path: text} of the core and the test bench. Same input, same bytes."""
     module = module_name(netlist)
     inputs, outputs = input_fields(netlist), output_fields(netlist)
@@ -44,7 +43,7 @@ def emit(forest: Forest, netlist: Netlist) -> dict[str, str]:
         "x_bits": max(1, width_of(inputs)),
         "y_bits": width_of(outputs),
     }
-    core = render("verilog/core.v.j2", **ports, **_Writer(forest, netlist).view(inputs, outputs))
+    core = render("verilog/core.v.j2", **ports, **_Writer(netlist).view(inputs, outputs))
     return {f"{module}.v": core, f"{module}_tb.v": render("verilog/bench.v.j2", **ports)}
 
 
@@ -57,20 +56,19 @@ def _literal(value: int, width: int) -> str:
 
 
 class _Writer:
-    def __init__(self, forest: Forest, netlist: Netlist) -> None:
-        self.forest = forest
+    def __init__(self, netlist: Netlist) -> None:
         self.netlist = netlist
         self.names = [self._name(net, cell) for net, cell in enumerate(netlist.cells)]
 
     def _name(self, net: Net, cell: Cell) -> str:
         if isinstance(cell, Const):
             return _literal(cell.value, self.netlist.types[net].width)
-        return net_name(net, cell, self.forest)
+        return net_name(net, cell)
 
     def view(self, inputs: list[Field], outputs: list[Field]) -> dict[str, object]:
         """What the core's template loops over: finished lines."""
         body, registers, resets, updates = [], [], [], []
-        places = {field.name: field for field in inputs}
+        places = {field.port: field for field in inputs}
         for net, cell in enumerate(self.netlist.cells):
             name, word = self.names[net], self.netlist.types[net]
             match cell:
@@ -89,15 +87,15 @@ class _Writer:
                     body.append(f"wire {_range(word)}{name} = {self.expression(cell, word)};{note}")
         results = []
         for port, net in self.netlist.outputs:
-            place = next((field for field in outputs if field.name == port), None)
-            target = port if place is None else f"y[{place.offset + place.word.width - 1}:{place.offset}]"
+            place = next((field for field in outputs if field.port == port), None)
+            target = port.name if place is None else f"y[{place.offset + place.word.width - 1}:{place.offset}]"
             results.append(f"assign {target} = {self.names[net]};")
         unused = self._unused() if inputs else ["x"]
         if unused:
             body.append(f"wire unused = &{{1'b0, {', '.join(unused)}}};")
         return {
-            "title": f"{len(self.forest.trees)} trees, {self.forest.n_nodes} nodes",
-            "x_map": [input_note(self.forest, field) for field in inputs] or ["none: the result is constant"],
+            "title": self.netlist.title,
+            "x_map": [input_note(field) for field in inputs] or ["none: the result is constant"],
             "y_map": [output_note(field) for field in outputs],
             # registers are declared before the logic that reads them
             "body": registers + body,
@@ -124,7 +122,7 @@ class _Writer:
                 idle[a] = min(idle[a], less)
         found = []
         for net, cell in enumerate(cells):
-            if idle[net] and (isinstance(cell, Register) or (isinstance(cell, Input) and cell.name[0] == "x")):
+            if idle[net] and (isinstance(cell, Register) or (isinstance(cell, Input) and cell.port.kind == "word")):
                 whole = idle[net] == types[net].width
                 found.append(self.names[net] if whole else f"{self.names[net]}[{idle[net] - 1}:0]")
         return found

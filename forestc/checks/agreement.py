@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forestc.forest.accuracy import Accuracy, answers_of
-from forestc.forest.evaluate import Evaluation, encode, score_range
+from forestc.forest.evaluate import Evaluation, score_range
 from forestc.forest.ir import Forest
-from forestc.forest.rows import Batch, Rows
 from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.rows.accuracy import Accuracy, answers_of
+from forestc.rows.batches import Batch, Rows
+from forestc.rows.encode import encode
 
 CLOSE = 0.01
 

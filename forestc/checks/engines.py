@@ -27,9 +27,10 @@ from forestc.backends.ports import input_fields, output_fields, pack, packed_byt
 from forestc.checks.vectors import Vectors, disturbed, results
 from forestc.design import Design
 from forestc.errors import MissingToolError, ToolError
-from forestc.forest.evaluate import Evaluation, encode
+from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
+from forestc.rows.encode import encode
 from forestc.toolchain import verilator
 from forestc.toolchain.compilers import STRICT, ap_types, c_compiler, cxx_compiler, sanitizers, version
 from forestc.toolchain.kept import kept
@@ -95,13 +96,13 @@ def difference(got: IntMatrix, wanted: IntMatrix) -> Difference:
 
 def netlist_words(netlist: Netlist, words: IntMatrix) -> IntMatrix:
     """The words of every input port: the features', and 1 for in_valid where there is one."""
-    extra = len(netlist.inputs) - words.shape[1]
-    return np.concatenate([words, np.ones((len(words), extra), dtype=np.int64)], axis=1) if extra else words
+    valid = sum(cell.port.kind == "valid" for _, cell in netlist.inputs)
+    return np.concatenate([words, np.ones((len(words), valid), dtype=np.int64)], axis=1) if valid else words
 
 
 def simulated(run: Callable[[IntMatrix], IntMatrix], netlist: Netlist, words: IntMatrix) -> IntMatrix:
     """A simulator's results (label, score0, ...) on feature words: (rows, fields). run: from all ports to all ports."""
-    places = [place for place, (name, _) in enumerate(netlist.outputs) if name != "out_valid"]
+    places = [place for place, (port, _) in enumerate(netlist.outputs) if port.kind != "valid"]
     return np.asarray(run(netlist_words(netlist, words))[:, places], dtype=np.int64)
 
 

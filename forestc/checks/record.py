@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from forestc import __version__
 from forestc.design import CHECK, CHECK_FORMAT, Design, umask
+from forestc.version import __version__
 
 
 def check_record(design: Design, digests: Mapping[str, str | None], told: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,15 +18,15 @@ from forestc.checks.proof import Proof, need_provers
 from forestc.checks.proof import prove as prove_design
 from forestc.checks.record import check_record, write_record
 from forestc.checks.vectors import Vectors, vectors
-from forestc.data import rows_from
-from forestc.data.fingerprint import fingerprint
-from forestc.data.ranges import ranges_again
 from forestc.design import Design, open_design
 from forestc.errors import CheckError, MissingToolError, OptionError
 from forestc.forest.evaluate import Evaluation, evaluate_words
-from forestc.forest.made_rows import made_rows
-from forestc.forest.rows import ArrayRows
 from forestc.forest.summary import html_table, shown
+from forestc.rows import rows_from
+from forestc.rows.batches import ArrayRows
+from forestc.rows.fingerprint import fingerprint
+from forestc.rows.made_rows import made_rows
+from forestc.rows.range_files import ranges_again
 from forestc.toolchain.run import together
 
 CHUNK = 65536
@@ -132,7 +132,7 @@ def check(
     module) get a sample. every: all engines that fit the design's targets, on all vectors. engines: those named, on all
     vectors. An engine whose tool is not installed is reported as not run, unless it was named or `require` is set: then
     CheckError. A folder that was compiled without rows is checked without, on rows made in its ranges as `compile` made
-    them (`forestc.forest.made_rows`). prove: for every input, too (`forestc.checks.proof`), and then no rows are
+    them (`forestc.rows.made_rows`). prove: for every input, too (`forestc.checks.proof`), and then no rows are
     needed; native: by a yosys on the PATH. record: what was run and found is kept as check.json in the folder, beside
     the manifest, with the hashes of what was checked; `Design.last_check` reads it. Raises ForestcError for rows or
     folders that can't be read.

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from forestc.checks.vectors import expected
-from forestc.data import rows_from
 from forestc.design import Design, open_design
 from forestc.errors import ForestcError
-from forestc.forest.evaluate import encode
+from forestc.rows import rows_from
+from forestc.rows.encode import encode
 from hw_sim import clock_rows
 
 

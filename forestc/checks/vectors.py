@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.forest.boundary import boundary_inputs
-from forestc.forest.evaluate import Evaluation, encode, evaluate_words
+from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Fixed, Ordered, WordArray, key_value, word_range
-from forestc.forest.rows import Rows
 from forestc.netlist.ir import Netlist
+from forestc.rows.batches import Rows
+from forestc.rows.encode import encode
 
 LEAST_BOUNDARY = 20_000
 MOST_BOUNDARY = 60_000
@@ -120,12 +121,11 @@ def disturbed(forest: Forest, raw: NDArray[np.float64], seed: int = 0) -> NDArra
 def results(netlist: Netlist, evaluation: Evaluation) -> NDArray[np.int64]:
     """What the netlist's output fields (label, score0, ...) must be: (rows, fields)."""
     columns: list[NDArray[Any]] = []
-    for name, _ in netlist.outputs:
-        if name.startswith("label"):
-            target = name.removeprefix("label")
-            columns.append(evaluation.index[:, int(target)] if target else evaluation.index)
-        elif name.startswith("score"):
-            columns.append(evaluation.scores[:, int(name[len("score") :])])
+    for port, _ in netlist.outputs:
+        if port.kind == "label":
+            columns.append(evaluation.index.reshape(len(evaluation.index), -1)[:, port.index])
+        elif port.kind == "score":
+            columns.append(evaluation.scores[:, port.index])
     return np.stack(columns, axis=1).astype(np.int64)
 
 

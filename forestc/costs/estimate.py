@@ -15,7 +15,6 @@ from forestc.costs.devices import DEVICES, Family
 from forestc.costs.fitted import LUT_FEATURES, PATH_FEATURES, fitted
 from forestc.errors import OptionError
 from forestc.netlist.ir import (
-    VALID_PORTS,
     Add,
     And,
     Compare,
@@ -127,8 +126,8 @@ def path_features(netlist: Netlist, costs: Mapping[str, float], luts: float, lev
         own.append(here)
         arrival.append(arrival[last] + sum(costs[name] * amount for name, amount in here.items()))
         before.append(last)
-    for name, net in netlist.outputs:
-        if name not in VALID_PORTS and arrival[net] > worst:
+    for port, net in netlist.outputs:
+        if port.kind != "valid" and arrival[net] > worst:
             worst, end = arrival[net], net
     total = dict.fromkeys(PATH_FEATURES, 0.0)
     total |= {"one": 1.0, "size": math.log2(1 + luts), "levels": levels * math.log2(1 + luts)}

@@ -1,6 +1,6 @@
 """The meaning of a Forest: a slow, obvious evaluator that everything else is judged by.
 
-`encode` turns raw rows into what the conditions compare; `evaluate_words` does the rest, level by
+`encode_numbers` turns raw rows into what the conditions compare; `evaluate_words` does the rest, level by
 level in plain NumPy. After quantisation both are integer arithmetic, and every backend equals
 `evaluate_words` on every input, bit for bit.
 """
@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from forestc.errors import RowsError
 from forestc.forest.conditions import NO_SET, within
-from forestc.forest.frames import frame_labels, frame_numbers, is_absent
 from forestc.forest.ir import LEAF, Decision, Forest, Link, LinkKind, Part, Tree
 from forestc.forest.numbers import Category, Float, FloatArray, round_to, to_words, word_range
 
@@ -51,13 +50,12 @@ class Evaluation:
         return f"<Evaluation: {rows:,} rows, {trees:,} trees, {self.scores.shape[1]:,} scores>"
 
 
-def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
+def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
     """Raw rows (rows, columns) to what the conditions compare: (rows, features).
 
     float64 (NaN is missing) for a float forest, int64 words for a quantised one. Raises RowsError for
-    a wrong width, for text, and for NaN where the feature takes none.
+    a wrong width, and for NaN where the feature takes none.
     """
-    table = numeric(forest, rows)
     if table.ndim != 2 or table.shape[1] != forest.columns:
         raise RowsError(f"the rows have shape {table.shape}", do=f"the model takes rows of {forest.columns} columns")
     result = np.empty((len(table), len(forest.features)), dtype=np.int64 if forest.quantised else np.float64)
@@ -79,45 +77,6 @@ def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
         else:
             result[:, index] = to_words(column, feature.number, feature.missing)
     return result
-
-
-def numeric(forest: Forest, rows: Any) -> NDArray[np.float64]:
-    """Rows as float64: where a feature has labels, names become their codes, other text -1, and None is missing.
-
-    A data frame's columns are found as `forestc.forest.columns` says. Raises RowsError for columns that are not there,
-    and for text anywhere else that a condition reads.
-    """
-    names = frame_labels(rows)
-    if names is not None:
-        return frame_numbers(forest, rows, names)[0]
-    labelled = any(feature.labels for feature in forest.features)
-    held = rows.dtype if isinstance(rows, np.ndarray) else None
-    if not labelled or (held is not None and held.kind in "biuf"):
-        try:
-            return np.asarray(rows, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise RowsError(f"the rows are not numbers ({error})", do="encode text columns first") from None
-    table = np.asarray(rows, dtype=object)  # text may look like a number and be a name nevertheless
-    if table.ndim != 2 or table.shape[1] != forest.columns:
-        return np.zeros(table.shape)  # its shape is what will be refused
-    result = np.zeros(table.shape)
-    for feature in forest.features:
-        codes = {label: float(code) for code, label in enumerate(feature.labels)}
-        try:
-            result[:, feature.column] = [
-                np.nan if is_absent(value) else codes.get(value, -1.0) if codes and isinstance(value, str) else value
-                for value in table[:, feature.column]
-            ]
-        except (TypeError, ValueError) as error:
-            raise RowsError(
-                f"the rows are not numbers ({error})", where=f"feature {feature.name!r}", do="encode text columns first"
-            ) from None
-    return result
-
-
-def evaluate(forest: Forest, rows: ArrayLike) -> Evaluation:
-    """What the forest says of raw rows, shape (rows, columns); see `encode` for what is refused."""
-    return evaluate_words(forest, encode(forest, rows))
 
 
 def evaluate_words(forest: Forest, words: NDArray[Any]) -> Evaluation:
@@ -175,11 +134,8 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
     """The scores of a vote, average or median over the parts (see `Combine`)."""
     weights = np.array(forest.combine.weights or [1.0] * len(answers))
     if forest.quantised and forest.combine.kind == "average":
-        total = np.zeros((len(answers[0].index), 2), dtype=np.int64)
-        for weight, answer in zip(weights.astype(np.int64), answers, strict=True):
-            level = np.searchsorted(np.array(answer.part.curve), answer.scores[:, 0], side="right")
-            total += weight * np.stack([len(answer.part.curve) - level, level], axis=1)
-        return total
+        said = [quantised_values(answer.part, answer.scores, forest.steps) for answer in answers]
+        return np.asarray(sum(weight * one for weight, one in zip(weights.astype(np.int64), said, strict=True)))
     if forest.combine.kind == "vote":
         votes = np.zeros((len(answers[0].index), len(forest.classes)))
         for weight, answer in zip(weights, answers, strict=True):
@@ -200,6 +156,24 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
     median = np.argmax(cumulated >= 0.5 * cumulated[:, -1:], axis=1)
     rows = np.arange(len(single))
     return np.asarray(single[rows, order[rows, median]])[:, np.newaxis]
+
+
+def quantised_values(part: Part, scores: NDArray[Any], steps: int) -> NDArray[Any]:
+    """What a part of a quantised average says of each class (rows, classes), of its scores (rows, outputs): see
+    `Combine`."""
+    if not part.curves:
+        return scores
+    if part.link.kind == "softmax":
+        scores = scores - scores.max(axis=1, keepdims=True)
+    columns = enumerate(scores.T)
+    levels = np.stack([np.searchsorted(np.array(part.curve_of(k)), s, side="right") for k, s in columns], axis=1)
+    if part.width == 1:
+        return np.concatenate([steps - levels, levels], axis=1)
+    if part.link.kind not in ("softmax", "shares"):
+        return levels
+    total = levels.sum(axis=1, keepdims=True)
+    shares = (2 * steps * levels + total) // np.maximum(2 * total, 1)
+    return np.where(total > 0, shares, steps // part.width)
 
 
 def missing_words(forest: Forest) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
@@ -302,6 +276,8 @@ def finish_scores(forest: Forest, part: Part, total: NDArray[Any]) -> NDArray[An
 
 def link_values(scores: NDArray[Any], link: Link) -> NDArray[Any]:
     """Scores after the link, in the precision of the scores (see `Link` for the formulas)."""
+    if link.kind == "shares":
+        return _shares(scores, link.each)
     dtype = scores.dtype
     if link.slope != 1.0:
         scores = scores * dtype.type(link.slope)
@@ -312,12 +288,18 @@ def link_values(scores: NDArray[Any], link: Link) -> NDArray[Any]:
     return values - dtype.type(link.shift) if link.shift else values
 
 
+def _shares(scores: NDArray[Any], each: tuple[Link, ...]) -> NDArray[Any]:
+    values = np.stack([link_values(scores[:, k], link) for k, link in enumerate(each)], axis=1)
+    total = values.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(values, total, out=np.full_like(values, 1 / len(each)), where=total != 0))
+
+
 def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
     dtype = scores.dtype
     wide: FloatArray = scores.astype(np.float64)
     one = dtype.type(1)
     match kind:
-        case "identity" | "order" | "interpolated":
+        case "identity" | "order" | "interpolated" | "shares":
             return scores
         case "exp":
             return np.exp(wide).astype(dtype)

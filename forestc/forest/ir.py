@@ -41,6 +41,7 @@ LinkKind: TypeAlias = Literal[
     "probit",
     "isolation",
     "interpolated",
+    "shares",
 ]
 IntArray: TypeAlias = NDArray[np.int32]
 
@@ -180,6 +181,7 @@ class Link:
     | probit       | the standard normal quantile of s as Winitzki approximates it (ONNX) |
     | isolation    | -(2 ** -s)                              |
     | interpolated | on straight lines between `points` (s, f(s)), s ascending; the ends' value outside |
+    | shares       | each output after its own link of `each`, divided by their sum; all alike where that is 0 |
     """
 
     kind: LinkKind = "identity"
@@ -187,6 +189,7 @@ class Link:
     shift: float = 0.0
     intercept: float = 0.0
     points: tuple[tuple[float, float], ...] = ()
+    each: tuple[Link, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -209,8 +212,9 @@ class Part:
     """A model within the model: the outputs start .. stop - 1, aggregated, linked and decided by themselves.
 
     classes: this part's own labels. scale: as Forest.scale, of this part's scores, once quantised.
-    curve: of a part of an average, once quantised: integers, ascending. Its value, a step function of its one score in
-    place of the link, is the number of them that are not above the score; what is left of all of them is class 0's.
+    curves: of a part of an average, once quantised: of each score integers, ascending, as many for every score and
+    part. The score's level, a step function in place of the link, is how many of them are not above it. One curve alone
+    is that of every score. `Combine` says what becomes of the levels.
     """
 
     start: int
@@ -220,7 +224,16 @@ class Part:
     decision: Decision
     classes: tuple[Label, ...] = ()
     scale: float = 1.0
-    curve: tuple[int, ...] = ()
+    curves: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def width(self) -> int:
+        """How many outputs it has."""
+        return self.stop - self.start
+
+    def curve_of(self, place: int) -> tuple[int, ...]:
+        """The curve of its place-th score."""
+        return self.curves[place if len(self.curves) > 1 else 0]
 
 
 @dataclass(frozen=True)
@@ -234,8 +247,18 @@ class Combine:
     | average | the weighted mean of the parts' values; a part with a threshold decision says (1 - v, v) |
     | median  | the weighted median of the parts' single values (AdaBoost.R2)                         |
 
-    Once quantised an average is the weighted sum of what the parts' curves say, v of all cuts as (all - v, v), and a
-    median is that of the parts' scores, all of one scale.
+    Once quantised a median is that of the parts' scores, all of one scale, and an average is the weighted sum of what
+    the parts say, in steps: as many as a curve has cuts.
+
+    | quantised part  | says of class k                                                                 |
+    |-----------------|---------------------------------------------------------------------------------|
+    | of one score    | its level v as (steps - v, v)                                                   |
+    | without curves  | score k                                                                         |
+    | softmax, shares | level k's share, (2 * steps * level k + total) // (2 * total) of the total of all |
+    |                 | levels, or steps // classes where that is 0                                     |
+    | any other link  | level k                                                                         |
+
+    Levels of a softmax are those of the scores less the largest.
 
     After vote, average and median the forest's own link and decision are applied to these scores.
     weights: one a part; empty means equal weights.
@@ -316,6 +339,11 @@ class Forest:
     def decides(self) -> bool:
         """Whether it answers with classes rather than values."""
         return any(part.classes for part in self.targets)
+
+    @property
+    def steps(self) -> int:
+        """What a probability of 1 is worth in the parts of a quantised average; 0 where there are no curves."""
+        return max((len(curve) for part in self.parts for curve in part.curves), default=0)
 
     @property
     def n_scores(self) -> int:

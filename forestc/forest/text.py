@@ -19,8 +19,9 @@ Behind the source may stand lines such as `pass "simplify"` and `note "..."`. A 
 ? left : right`, `feature in {codes}` or `feature in [cuts]`, or `node: leaf values`; `id` where the source numbers the
 node otherwise. Floats are printed with as many digits as bring them back exactly. Behind a feature may stand `missing`,
 `labels ["a", "b"]` and, where its name is made up, `unnamed`; behind an aggregate `/ divisor`, behind a link `slope
-2.0`, `intercept 0.1`, `through 0.0:0.1,2.5:0.9` and `shift 0.5`, behind a decision `ties last`, and behind a tree's
-outputs `drawn 120 of 120 seed 7`. Parts follow one another, each with lines of its own:
+2.0`, `intercept 0.1`, `through 0.0:0.1,2.5:0.9`, `shift 0.5` and `of sigmoid; sigmoid slope 2.0` (links of its
+outputs), behind a decision `ties last`, and behind a tree's outputs `drawn 120 of 120 seed 7`. Parts follow one
+another, each with lines of its own:
 
     part 0 3
     part-aggregate sum float64 bias-first / 20.0
@@ -28,7 +29,7 @@ outputs `drawn 120 of 120 seed 7`. Parts follow one another, each with lines of 
     part-decision argmax on scores
     part-classes [0, 1, 2]
     part-scale 1.0
-    part-curve 3 8 12    (only in a quantised average)
+    part-curve 3 8 12    (only in a quantised average; curves of several outputs with / between)
     combine vote 1.0 2.0
 """
 
@@ -87,8 +88,8 @@ def _lines(forest: Forest) -> Iterator[str]:
         yield f"part {part.start} {part.stop}"
         yield from _judgement(part, "part-")
         yield f"part-scale {part.scale!r}"
-        if part.curve:
-            yield " ".join(["part-curve", *map(str, part.curve)])
+        if forest.steps:
+            yield " ".join(["part-curve", " / ".join(" ".join(map(str, curve)) for curve in part.curves)]).strip()
     if forest.parts:
         yield " ".join(["combine", forest.combine.kind, *map(repr, forest.combine.weights)])
     if forest.scale is not None:
@@ -107,14 +108,19 @@ def _judgement(part: Part, prefix: str) -> Iterator[str]:
     order = "bias-first" if aggregate.bias_first else "bias-last"
     divisor = f" / {aggregate.divisor!r}" if aggregate.divisor != 1.0 else ""
     yield f"{prefix}aggregate {aggregate.kind} {aggregate.precision} {order}{divisor}"
+    yield f"{prefix}link {_link_text(link)}"
+    at = f" {decision.threshold!r}" if decision.kind == "threshold" else ""
+    yield f"{prefix}decision {decision.kind}{at} on {decision.on}{' ties last' * (decision.ties == 'last')}"
+    yield f"{prefix}classes {json.dumps(list(part.classes))}"
+
+
+def _link_text(link: Link) -> str:
     slope = f" slope {link.slope!r}" if link.slope != 1.0 else ""
     shift = f" shift {link.shift!r}" if link.shift else ""
     intercept = f" intercept {link.intercept!r}" if link.intercept else ""
     points = ",".join(f"{x!r}:{y!r}" for x, y in link.points)
-    yield f"{prefix}link {link.kind}{slope}{intercept}{f' through {points}' * bool(points)}{shift}"
-    at = f" {decision.threshold!r}" if decision.kind == "threshold" else ""
-    yield f"{prefix}decision {decision.kind}{at} on {decision.on}{' ties last' * (decision.ties == 'last')}"
-    yield f"{prefix}classes {json.dumps(list(part.classes))}"
+    each = "; ".join(map(_link_text, link.each))
+    return f"{link.kind}{slope}{intercept}{f' through {points}' * bool(points)}{shift}{f' of {each}' * bool(each)}"
 
 
 def _tree_lines(tree: Tree, categories: Sequence[bool]) -> Iterator[str]:
@@ -226,7 +232,8 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantised: bo
         start, stop = map(int, line.split(" ")[1:])
         scale = float(header["part-scale"][index].split(" ")[1])
         curves = header.get("part-curve")
-        curve = tuple(map(int, curves[index].split(" ")[1:])) if curves else ()
+        told = curves[index].removeprefix("part-curve").strip() if curves else ""
+        curve = tuple(tuple(map(int, one.split())) for one in told.split(" / ")) if told else ()
         parts.append(Part(start, stop, *_parse_judgement(header, "part-", index), scale, curve))
     combine = Combine()
     if parts:
@@ -268,28 +275,36 @@ def _parse_judgement(
             _one(header, word)
         found.append(header[prefix + word][index].split(" ", 1)[1])
     aggregate = _AGGREGATE.fullmatch(found[0])
-    link = _LINK.fullmatch(found[1])
     decision = _DECISION.fullmatch(found[2])
-    for match, text in zip((aggregate, link, decision), found[:3], strict=True):
+    for match, text in zip((aggregate, decision), found[::2], strict=False):
         if not match:
             raise ModelError(f"can't read {text[:60]!r}")
-    assert aggregate and link and decision
-    points = link[4].split(",") if link[4] else []
+    assert aggregate and decision
     classes = json.loads(found[3])
     if not isinstance(classes, list) or not all(isinstance(c, str | int | float | bool) for c in classes):
         raise ModelError("classes are not a list of labels")
     threshold = (int if re.fullmatch(r"-?\d+", decision[2] or "0") else float)(decision[2] or 0)
     return (
         Aggregate(aggregate[1], aggregate[2], aggregate[3] == "first", float(aggregate[4] or 1.0)),  # type: ignore[arg-type]
-        Link(
-            link[1],  # type: ignore[arg-type]
-            slope=float(link[2] or 1.0),
-            intercept=float(link[3] or 0.0),
-            points=tuple((float(x), float(y)) for x, y in (point.split(":") for point in points)),
-            shift=float(link[5] or 0.0),
-        ),
+        _parse_link(found[1]),
         Decision(decision[1], threshold, decision[3], decision[4] or "first"),  # type: ignore[arg-type]
         tuple(classes),
+    )
+
+
+def _parse_link(text: str) -> Link:
+    own, _, each = text.partition(" of ")
+    link = _LINK.fullmatch(own)
+    if not link:
+        raise ModelError(f"can't read {own[:60]!r}")
+    points = link[4].split(",") if link[4] else []
+    return Link(
+        link[1],  # type: ignore[arg-type]
+        slope=float(link[2] or 1.0),
+        intercept=float(link[3] or 0.0),
+        points=tuple((float(x), float(y)) for x, y in (point.split(":") for point in points)),
+        shift=float(link[5] or 0.0),
+        each=tuple(_parse_link(one) for one in each.split("; ")) if each else (),
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from forestc.errors import ModelError
 from forestc.forest.conditions import NO_SET
-from forestc.forest.ir import LEAF, Decision, Forest, Part, Tree
+from forestc.forest.ir import LEAF, Decision, Forest, Link, Part, Tree
 from forestc.forest.numbers import Category, Float, check_type, word_range
 
 MAX_SCORE_BITS = 62
@@ -64,9 +64,9 @@ def _verify_parts(forest: Forest) -> None:
         if part.start != before or outputs < 1 or part.stop > forest.n_outputs:
             raise ModelError(f"outputs {part.start} to {part.stop} do not follow output {before}", where=where)
         _verify_decision(part.decision, len(part.classes), outputs, where)
-        _verify_curve(forest, part, where)
-        link = part.link
-        numbers = (link.slope, link.shift, link.intercept, part.aggregate.divisor, part.scale)
+        _verify_link(part.link, outputs, where)
+        _verify_curves(forest, part, where)
+        numbers = (part.aggregate.divisor, part.scale)
         if not all(math.isfinite(number) for number in numbers) or part.aggregate.divisor == 0 or part.scale <= 0:
             raise ModelError("a link, divisor or scale is not a finite number", where=where)
     if not forest.parts:
@@ -83,32 +83,54 @@ def _verify_parts(forest: Forest) -> None:
         fine = {
             "each": not classes,
             "vote": len(part.classes) == classes,
-            "average": width == max(1, classes) and len(part.curve) == len(forest.parts[0].curve),
+            "average": width == max(1, classes) and all(len(curve) == forest.steps for curve in part.curves),
             "median": width == 1 and part.decision.kind == "none",
         }[kind]
         if not fine:
             raise ModelError(f"does not fit {kind} over {classes} classes", where=f"part {index}")
     if kind != "each":
         _verify_decision(forest.decision, classes, max(1, classes), "")
+        _verify_link(forest.link, max(1, classes), "")
+    if forest.quantised and kind == "average" and not (forest.steps and forest.decides):
+        raise ModelError("a quantised average without curves or classes")
 
 
-def _verify_curve(forest: Forest, part: Part, where: str) -> None:
-    """Points of a link ascend; a quantised average's parts have curves, and no others."""
-    points = part.link.points
-    if (part.link.kind == "interpolated") != bool(points):
-        raise ModelError(f"a link {part.link.kind} of {len(points)} points", where=where)
+def _verify_link(link: Link, outputs: int, where: str) -> None:
+    """Its numbers are finite, points ascend, and shares have a link of every output."""
+    if not all(map(math.isfinite, (link.slope, link.shift, link.intercept))):
+        raise ModelError("a link, divisor or scale is not a finite number", where=where)
+    points = link.points
+    if (link.kind == "interpolated") != bool(points):
+        raise ModelError(f"a link {link.kind} of {len(points)} points", where=where)
     numbers = [number for point in points for number in point]
     ascending = all(a[0] < b[0] for a, b in pairwise(points))
     if not all(math.isfinite(number) for number in numbers) or not ascending:
         raise ModelError("the points of a link do not ascend, or are not finite", where=where)
+    if len(link.each) != (outputs if link.kind == "shares" else 0):
+        raise ModelError(f"a link {link.kind} of {outputs} outputs has links of {len(link.each)}", where=where)
+    for place, one in enumerate(link.each):
+        if one.kind in ("shares", "softmax", "softmax-zero", "sorted"):
+            raise ModelError(f"a link {one.kind} is not of a single output", where=where or f"output {place}")
+        _verify_link(one, 1, where)
+
+
+def _verify_curves(forest: Forest, part: Part, where: str) -> None:
+    """A quantised average's parts have curves that fit their link, and no others."""
     wanted = forest.quantised and bool(forest.parts) and forest.combine.kind == "average"
-    if bool(part.curve) != wanted or list(part.curve) != sorted(part.curve):
+    ascend = all(list(curve) == sorted(curve) for curve in part.curves)
+    # probabilities of every class may do without: their scores are what is averaged
+    needed = wanted and (part.width == 1 or part.link != Link())
+    if (needed and not part.curves) or not all(part.curves) or not ascend or (part.curves and not wanted):
         what = "is missing, or does not ascend" if wanted else "is there, and only a quantised average has one"
         raise ModelError(f"a part's curve {what}", where=where)
-    if wanted and forest.decision.kind != "threshold":
-        raise ModelError("an average of curves is not decided by a threshold")
-    if wanted and (part.decision.kind != "threshold" or part.stop - part.start != 1):
-        raise ModelError("a part with a curve has more than one score", where=where)
+    if not part.curves:
+        return
+    if len(part.curves) not in (1, part.width) or (part.link.kind == "softmax" and len(part.curves) > 1):
+        raise ModelError(f"{len(part.curves)} curves of {part.width} scores after a {part.link.kind}", where=where)
+    if part.link.kind == "softmax" and part.curves[0][-1] > 0:
+        raise ModelError("a softmax's curve has cuts above 0, the largest there can be", where=where)
+    if part.width == 1 and part.decision.kind != "threshold":
+        raise ModelError("a part with a curve of one score has more than two classes", where=where)
 
 
 def _verify_decision(decision: Decision, classes: int, outputs: int, where: str) -> None:

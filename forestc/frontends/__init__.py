@@ -12,8 +12,13 @@ from typing import Any
 from forestc.errors import ModelError, OptionError
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest
-from forestc.frontends import catboost, lightgbm, onnx, sklearn, sklearn_meta, treelite, xgboost
-from forestc.frontends.document import read_document
+from forestc.frontends import catboost, treelite
+from forestc.frontends.lightgbm import reader as lightgbm
+from forestc.frontends.onnx import reader as onnx
+from forestc.frontends.shared.document import read_document
+from forestc.frontends.sklearn import meta as sklearn_meta
+from forestc.frontends.sklearn import reader as sklearn
+from forestc.frontends.xgboost import reader as xgboost
 
 MAX_BYTES = 4 << 30
 

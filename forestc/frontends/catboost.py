@@ -33,8 +33,8 @@ from forestc.forest.ir import (
     Tree,
 )
 from forestc.forest.numbers import FLOAT32
-from forestc.frontends.document import Document, read_document
-from forestc.frontends.exact import next_above
+from forestc.frontends.shared.document import Document, read_document
+from forestc.frontends.shared.exact import next_above
 
 BINARY = {"Logloss", "CrossEntropy", "Focal"}
 MULTI = {"MultiClass", "MultiClassOneVsAll"}

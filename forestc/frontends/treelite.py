@@ -35,7 +35,7 @@ from forestc.forest.ir import (
     Tree,
 )
 from forestc.forest.numbers import MAX_CATEGORIES, Category, Float
-from forestc.frontends.exact import least_float, next_above, where_equal
+from forestc.frontends.shared.exact import least_float, next_above, where_equal
 
 MAX_OUTPUTS = 1 << 16
 

@@ -96,7 +96,7 @@ def pipelined(netlist: Netlist, latency: int, delays: Delays) -> tuple[Netlist, 
     stages = shortest_stages(netlist, [delay_of(cell, netlist, delays) for cell in netlist.cells], latency)
     stages = [min(stage, latency - 1) for stage in stages]
 
-    builder = NetlistBuilder(netlist.name)
+    builder = NetlistBuilder(netlist.name, netlist.title)
     made: list[Net] = []
     delayed: dict[tuple[Net, int], Net] = {}
 
@@ -118,14 +118,14 @@ def pipelined(netlist: Netlist, latency: int, delays: Delays) -> tuple[Netlist, 
             continue
         if isinstance(cell, Input):
             stage_of[net] = 0
-            made.append(builder.input(cell.name, netlist.types[net]))
+            made.append(builder.input(cell.port, netlist.types[net]))
             continue
         stage = max([stages[net], *(stage_of[a] for a in reads(cell) if not _constant(netlist, a))])
         stage_of[net] = stage
         renamed = {a: after(a, 0 if _constant(netlist, a) else stage - stage_of[a]) for a in reads(cell)}
         made.append(builder.raw(rename(cell, renamed), origin))
-    for name, net in netlist.outputs:
-        builder.output(name, made[net] if _constant(netlist, net) else after(net, latency - stage_of[net]))
+    for port, net in netlist.outputs:
+        builder.output(port, made[net] if _constant(netlist, net) else after(net, latency - stage_of[net]))
     finished, numbers = builder.build_renamed()
     return finished, [numbers[net] for net in made]
 

@@ -16,15 +16,18 @@ from typing import Literal, TypeAlias
 from forestc.costs.devices import DEFAULT_TARGET, DELAYS
 from forestc.errors import ModelError, OptionError
 from forestc.forest.conditions import INFINITY, Below, OneOf, Span, Within
-from forestc.forest.ir import LEAF, Decision, Forest
+from forestc.forest.ir import LEAF, Decision, Forest, Part
 from forestc.forest.numbers import Category, Fixed, Float, Ordered, word_range
+from forestc.forest.words import word_note
 from forestc.lowering.schedule import pipelined
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, FALSE, Const, Net, Netlist, Origin, WordType
+from forestc.netlist.ports import IN_VALID, OUT_VALID, Port, label_port, score_port
 
 Outputs: TypeAlias = Literal["auto", "label", "scores", "both"]
 Place: TypeAlias = Net | Const
-LABEL, SCORE, VALID_IN, VALID_OUT = "label", "score", "in_valid", "out_valid"
+Step: TypeAlias = tuple[str, int, int, int]
+Sum: TypeAlias = tuple[Net, int, int]  # a net without its offset, its smallest and largest value
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,15 @@ class Witness:
     trees: (tree, output) to what the tree adds to the output, counted from its smallest leaf.
     labels: of each part that votes, the index of its class.
     ballots: (part, class) to the part's weight where it decides for the class, else 0; of an average to what the part's
-    curve says for the class, times the weight.
+    curve says for the class, times the weight, or to the share alone.
+    steps: (what, part, class, bit) to what lies on the way to a share, see `_Lowering.shares`; 0 where a key does not
+    apply.
     """
 
     trees: Mapping[tuple[int, int], Place]
     labels: tuple[Place, ...] = ()
     ballots: Mapping[tuple[int, int], Place] = field(default_factory=dict)
+    steps: Mapping[Step, Place] = field(default_factory=dict)
 
     def renamed(self, nets: Sequence[Net]) -> Witness:
         """The same places in a netlist whose nets are numbered anew."""
@@ -69,7 +75,8 @@ class Witness:
             return place if isinstance(place, Const) else nets[place]
 
         trees, ballots = ({k: new(place) for k, place in places.items()} for places in (self.trees, self.ballots))
-        return Witness(trees, tuple(map(new, self.labels)), ballots)
+        steps = {k: new(place) for k, place in self.steps.items()}
+        return Witness(trees, tuple(map(new, self.labels)), ballots, steps)
 
 
 def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
@@ -106,21 +113,25 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
     sums = [lowering.sum_of(output) for output in range(forest.n_outputs)]
     offsets = lowering.offsets
     if forest.parts and forest.combine.kind != "each":
-        sums = _COMBINED[forest.combine.kind](lowering, sums)
-        offsets = [0] * len(sums)
+        sums, offsets = _COMBINED[forest.combine.kind](lowering, sums)
     if wanted in ("label", "both"):
         targets = forest.targets
         for index, part in enumerate(targets):
             here = slice(part.start, part.stop) if len(targets) > 1 else slice(None)
             label = lowering.label(part.decision, sums[here], offsets[here])
-            lowering.builder.output(f"{LABEL}{index}" if len(targets) > 1 else LABEL, label)
+            lowering.builder.output(label_port(index, len(targets)), label)
     if wanted in ("scores", "both"):
         for output, (net, low, high) in enumerate(sums):
-            lowering.builder.output(f"{SCORE}{output}", lowering.plus(net, low, high, offsets[output])[0])
+            lowering.builder.output(score_port(output), lowering.plus(net, low, high, offsets[output])[0])
     if options.latency:
-        lowering.builder.output(VALID_OUT, lowering.builder.input(VALID_IN, BIT))
+        lowering.builder.output(OUT_VALID, lowering.builder.input(IN_VALID, BIT))
     netlist, renamed = lowering.builder.build_renamed()
     return netlist, lowering.witness().renamed(renamed)
+
+
+def feature_port(forest: Forest, index: int) -> Port:
+    """The port of a feature's words: what backends say of it, they know from here."""
+    return Port(f"x{index}", "word", index, forest.features[index].name, word_note(forest, index))
 
 
 def feature_word(forest: Forest, index: int) -> WordType:
@@ -140,18 +151,20 @@ def feature_word(forest: Forest, index: int) -> WordType:
 class _Lowering:
     def __init__(self, forest: Forest) -> None:
         self.forest = forest
-        self.builder = NetlistBuilder(forest.name)
+        self.builder = NetlistBuilder(forest.name, f"{len(forest.trees)} trees, {forest.n_nodes} nodes")
         self.ports = [
-            self.builder.input(f"x{index}", feature_word(forest, index)) for index in range(len(forest.features))
+            self.builder.input(feature_port(forest, index), feature_word(forest, index))
+            for index in range(len(forest.features))
         ]
         self.offsets = [int(b) for b in forest.bias]  # bias plus what the trees' smallest leaves add up to
         self.missing = [word_range(f.number, f.missing).missing for f in forest.features]
         self.tree_nets: dict[tuple[int, int], Place] = {}
         self.labels: list[Place] = []
         self.ballots: dict[tuple[int, int], Place] = {}
+        self.steps: dict[Step, Place] = {}
 
     def witness(self) -> Witness:
-        return Witness(self.tree_nets, tuple(self.labels), self.ballots)
+        return Witness(self.tree_nets, tuple(self.labels), self.ballots, self.steps)
 
     def place(self, net: Net) -> Place:
         cell = self.builder.cell_of(net)
@@ -247,8 +260,8 @@ class _Lowering:
         word = width_for(min(low, offset, 0), max(high, offset, high - offset))
         return self.builder.add((net, constant), word), low, high
 
-    def votes(self, sums: Sequence[tuple[Net, int, int]]) -> list[tuple[Net, int, int]]:
-        """For each class the weights of the parts that decide for it, added."""
+    def votes(self, sums: Sequence[Sum]) -> tuple[list[Sum], list[int]]:
+        """For each class the weights of the parts that decide for it, added; and offsets of 0."""
         forest = self.forest
         ballots: list[list[tuple[Net, int]]] = [[] for _ in forest.classes]
         weights = forest.combine.weights or [1.0] * len(forest.parts)
@@ -266,24 +279,127 @@ class _Lowering:
                 vote = self.builder.mux(chosen, self.builder.const(int(weight), word), none)
                 self.ballots[place, index] = self.place(vote)
                 ballot.append((vote, int(weight)))
-        return [self.added(ballot) for ballot in ballots]
+        return [self.added(ballot) for ballot in ballots], [0] * len(ballots)
 
-    def averages(self, sums: Sequence[tuple[Net, int, int]]) -> list[tuple[Net, int, int]]:
-        """Of both classes what the parts' curves say, weighted and added."""
+    def averages(self, sums: Sequence[Sum]) -> tuple[list[Sum], list[int]]:
+        """Of each class what the parts say, weighted and added; and its offset."""
         forest = self.forest
-        words: tuple[list[tuple[Net, int]], list[tuple[Net, int]]] = ([], [])
+        words: list[list[tuple[Net, int]]] = [[] for _ in forest.classes]
+        offsets = [0] * len(words)
         weights = forest.combine.weights or [1.0] * len(forest.parts)
-        for place, (part, weight) in enumerate(zip(forest.parts, weights, strict=True)):
-            net, low, high = sums[part.start]
-            cuts = [cut - self.offsets[part.start] for cut in part.curve]
-            levels = [bisect_right(cuts, low), *(level for level, cut in enumerate(cuts, 1) if low < cut <= high)]
-            at = [cut for cut in cuts if low < cut <= high]
+        for place, (part, weight) in enumerate(zip(forest.parts, map(int, weights), strict=True)):
+            shares = self.shares(place, part, sums) if part.curves and part.link.kind in ("softmax", "shares") else []
             for index, own in enumerate(words):
-                values = [int(weight) * (level if index else len(cuts) - level) for level in levels]
-                stepped = self.stepped(net, at, values, width_for(0, max(values)))
-                self.ballots[place, index] = self.place(stepped)
-                own.append((stepped, max(values)))
-        return [self.added(own) for own in words]
+                output = part.start + index % part.width
+                if shares:
+                    self.ballots[place, index] = self.place(shares[index])
+                    own += self.multiples(shares[index], forest.steps, weight)
+                elif part.curves:
+                    up, down = (weight, 0) if part.width > 1 or index else (-weight, weight * forest.steps)
+                    curve = part.curve_of(index % part.width)
+                    stepped, most = self.level(sums[output], curve, self.offsets[output], up, down)
+                    self.ballots[place, index] = self.place(stepped)
+                    own.append((stepped, most))
+                else:
+                    own += self.multiples(sums[output][0], sums[output][2], weight)
+                    offsets[index] += weight * self.offsets[output]
+        return [self.added(own) for own in words], offsets
+
+    def multiples(self, net: Net, largest: int, weight: int) -> list[tuple[Net, int]]:
+        """Words that add up to a word times a weight, each with its largest value."""
+        found = []
+        while weight:
+            if weight & 1:
+                found.append((net, largest))
+            weight, largest = weight >> 1, 2 * largest
+            if weight:
+                net = self.builder.add((net, net), width_for(0, largest))
+        return found
+
+    def level(self, score: Sum, curve: Sequence[int], offset: int, times: int, more: int = 0) -> tuple[Net, int]:
+        """How many cuts are not above a score, times a factor and some more; and the most that can be."""
+        net, low, high = score
+        cuts = [cut - offset for cut in curve]
+        levels = [bisect_right(cuts, low), *(level for level, cut in enumerate(cuts, 1) if low < cut <= high)]
+        values = [times * level + more for level in levels]
+        at = [cut for cut in cuts if low < cut <= high]
+        return self.stepped(net, at, values, width_for(0, max(values))), max(values)
+
+    def shares(self, place: int, part: Part, sums: Sequence[Sum]) -> list[Net]:
+        """Each class's share of the sum of a part's levels: (2 * steps * level + total) // (2 * total), by long
+        division."""
+        steps, own = self.forest.steps, slice(part.start, part.stop)
+        bits = steps.bit_length()
+        scores, offsets = list(sums[own]), self.offsets[own]
+        if part.link.kind == "softmax":
+            scores, offsets = self.below_largest(place, scores, offsets)
+
+        def levels(times: int, name: str) -> list[tuple[Net, int]]:
+            told = [
+                self.level(score, part.curve_of(k), offset, times)
+                for k, (score, offset) in enumerate(zip(scores, offsets, strict=True))
+            ]
+            self.steps |= {(name, place, k, 0): self.place(net) for k, (net, _) in enumerate(told)}
+            return told
+
+        total, _, most = self.added(levels(1, "level"))
+        doubles = [total]
+        for bit in range(1, bits + 1):
+            doubles.append(self.builder.add((doubles[-1], doubles[-1]), width_for(0, most << bit)))
+        self.steps |= {("double", place, 0, bit): self.place(net) for bit, net in enumerate(doubles)}
+        # 2 * steps is a power of 2 less a little: a shift costs nothing, and what is too much is taken at the start
+        dividends, taken = levels(2 << bits, "dividend"), levels((2 << bits) - 2 * steps, "taken")
+        found = []
+        for k, ((net, high), (start, _)) in enumerate(zip(dividends, taken, strict=True)):
+            dividend, _, high = self.added([(net, high), (total, most)])
+            self.steps["sum", place, k, 0] = self.place(dividend)
+            share = self.quotient((place, k), (dividend, high), start, doubles, most)
+            if part.link.kind == "shares":  # of a softmax the largest level is never 0
+                word = self.builder.type_of(share)
+                share = self.builder.mux(
+                    self.builder.less(total, 1), self.builder.const(steps // part.width, word), share
+                )
+            found.append(share)
+        return found
+
+    def below_largest(self, place: int, scores: Sequence[Sum], offsets: Sequence[int]) -> tuple[list[Sum], list[int]]:
+        """Of each score how far it is below the largest: words with their offsets."""
+        builder = self.builder
+        raised, word = self.raised(scores, offsets)
+        largest = list(raised)
+        while len(largest) > 1:
+            pairs = zip(largest[::2], largest[1::2], strict=False)
+            largest = [builder.mux(builder.compare(a, b), b, a) for a, b in pairs] + largest[len(largest) & ~1 :]
+        self.steps["largest", place, 0, 0] = self.place(largest[0])
+        self.steps |= {("raised", place, k, 0): self.place(net) for k, net in enumerate(raised)}
+        least = builder.not_(largest[0])
+        below = [builder.add((score, least), word) for score in raised]
+        self.steps |= {("below", place, k, 0): self.place(net) for k, net in enumerate(below)}
+        return [(net, 0, word.high) for net in below], [-word.high] * len(below)
+
+    def quotient(
+        self, place: tuple[int, int], dividend: tuple[Net, int], start: Net, doubles: Sequence[Net], most: int
+    ) -> Net:
+        """(dividend - start) // doubles[1], of as many bits as there are doubles of a word that is at most `most`.
+
+        What is left of the dividend is held inverted: where adding a double makes it leave its bits, that is too much.
+        """
+        builder, bits = self.builder, len(doubles) - 1
+        own = width_for(0, dividend[1])
+        word = width_for(0, own.high + (most << bits))
+        rest = builder.add((builder.not_(self.widened(dividend[0], own)), start), own)
+        self.steps["rest", *place, bits] = self.place(rest)
+        rest = self.widened(rest, word)
+        found = []
+        for bit in reversed(range(bits)):
+            less = builder.add((rest, doubles[bit + 1]), word)
+            fits = builder.less(less, own.high + 1)
+            rest = builder.mux(fits, less, rest)
+            one = width_for(0, 1 << bit)
+            found.append(builder.mux(fits, builder.const(1 << bit, one), builder.const(0, one)))
+            self.steps["fits", *place, bit] = self.place(fits)
+            self.steps["rest", *place, bit] = self.place(rest)
+        return builder.add(found, width_for(0, (1 << bits) - 1)) if bits > 1 else found[0]
 
     def stepped(self, net: Net, cuts: Sequence[int], values: Sequence[int], word: WordType) -> Net:
         """values[k] where k of the cuts, ascending, are not above the word: a balanced tree of multiplexers."""
@@ -294,7 +410,7 @@ class _Lowering:
         above = self.stepped(net, cuts[middle + 1 :], values[middle + 1 :], word)
         return self.builder.mux(self.builder.less(net, cuts[middle]), below, above)
 
-    def median(self, sums: Sequence[tuple[Net, int, int]]) -> list[tuple[Net, int, int]]:
+    def median(self, sums: Sequence[Sum]) -> tuple[list[Sum], list[int]]:
         """The smallest score such that the parts with scores up to it have half of all weight."""
         builder, forest = self.builder, self.forest
         weights = [int(weight) for weight in forest.combine.weights or [1.0] * len(forest.parts)]
@@ -323,8 +439,7 @@ class _Lowering:
             own = builder.mux(enough, score, never)
             best = own if best is None else builder.mux(builder.compare(best, own), best, own)
         assert best is not None
-        net, low, high = self.plus(best, 0, largest, least)
-        return [(net, low, high)]
+        return [self.plus(best, 0, largest, least)], [0]
 
     def label(self, decision: Decision, sums: Sequence[tuple[Net, int, int]], offsets: Sequence[int]) -> Net:
         """The class index that some sums, each with its offset still to be added, decide."""
@@ -334,14 +449,16 @@ class _Lowering:
             if needed > high:
                 return FALSE
             return self.builder.not_(self.builder.less(net, needed))
-        # Only differences of scores matter: the smallest offset is taken off all of them.
-        least = min(offsets)
-        scores = [self.plus(*score, offset - least) for score, offset in zip(sums, offsets, strict=True)]
-        word = width_for(0, max(high for _, _, high in scores))
-        widened = [self.widened(net, word) for net, _, _ in scores]
+        widened, _ = self.raised(sums, offsets)
         if decision.ties == "last":
             widened.reverse()
         return self.argmax(widened, decision.ties == "last")
+
+    def raised(self, sums: Sequence[Sum], offsets: Sequence[int]) -> tuple[list[Net], WordType]:
+        """Sums with their offsets less the smallest, as only differences matter: unsigned words of one type."""
+        scores = [self.plus(*score, offset - min(offsets)) for score, offset in zip(sums, offsets, strict=True)]
+        word = width_for(0, max(high for _, _, high in scores))
+        return [self.widened(net, word) for net, _, _ in scores], word
 
     def widened(self, net: Net, word: WordType) -> Net:
         """The same value in a wider unsigned word."""

@@ -31,6 +31,7 @@ from forestc.netlist.ir import (
     reads,
     result_type,
 )
+from forestc.netlist.ports import Port
 from forestc.netlist.verify import latencies, verify
 
 NOWHERE = Origin()
@@ -46,13 +47,13 @@ def width_for(low: int, high: int) -> WordType:
 class NetlistBuilder:
     """Adds cells one by one; every method returns the net that carries the result."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, title: str = "") -> None:
+        self.name, self.title = name, title
         self._cells: list[Cell] = []
         self._types: list[WordType] = []
         self._origins: list[Origin] = []
         self._known: dict[tuple[type[Cell], Cell], Net] = {}
-        self._outputs: list[tuple[str, Net]] = []
+        self._outputs: list[tuple[Port, Net]] = []
         self._add(Const(0, 1, False), NOWHERE)
         self._add(Const(1, 1, False), NOWHERE)
 
@@ -76,8 +77,8 @@ class NetlistBuilder:
     def const(self, value: int, word: WordType) -> Net:
         return value if word == BIT else self._add(Const(value, word.width, word.signed), NOWHERE)
 
-    def input(self, name: str, word: WordType) -> Net:
-        return self._add(Input(name, word.width, word.signed), NOWHERE)
+    def input(self, port: Port, word: WordType) -> Net:
+        return self._add(Input(port, word.width, word.signed), NOWHERE)
 
     def less(self, a: Net, threshold: int, origin: Origin = NOWHERE) -> Net:
         word = self._types[a]
@@ -103,12 +104,13 @@ class NetlistBuilder:
         return self._add(InSet(a, inside), origin)
 
     def not_(self, a: Net, origin: Origin = NOWHERE) -> Net:
-        if a in (FALSE, TRUE):
-            return 1 - a
-        cell = self._cells[a]
+        """Every bit of an unsigned word inverted."""
+        cell, word = self._cells[a], self._types[a]
+        if isinstance(cell, Const):
+            return self.const(word.high - cell.value, word)
         if isinstance(cell, Not):
             return cell.a
-        return self._add(Not(a), origin)
+        return self._add(Not(a, word.width), origin)
 
     def and_(self, a: Net, b: Net, origin: Origin = NOWHERE) -> Net:
         a, b = sorted((a, b))
@@ -169,8 +171,8 @@ class NetlistBuilder:
         """A cell as it is, without the rules: for passes over a netlist that is simplified already."""
         return self._add(cell, origin)
 
-    def output(self, name: str, net: Net) -> None:
-        self._outputs.append((name, net))
+    def output(self, port: Port, net: Net) -> None:
+        self._outputs.append((port, net))
 
     def build(self) -> Netlist:
         """The finished netlist, cells nobody reads removed, verified."""
@@ -192,7 +194,7 @@ class NetlistBuilder:
         renamed = [-1] * len(self._cells)
         for new, net in enumerate(kept):
             renamed[net] = new
-        outputs = tuple((name, renamed[net]) for name, net in self._outputs)
+        outputs = tuple((port, renamed[net]) for port, net in self._outputs)
         cells = tuple(rename(self._cells[net], renamed) for net in kept)
         delays = latencies(cells)
         netlist = Netlist(
@@ -202,6 +204,7 @@ class NetlistBuilder:
             origins=tuple(self._origins[net] for net in kept),
             outputs=outputs,
             latency=max([0, *(delays[net] for _, net in outputs)]),
+            title=self.title,
         )
         verify(netlist)
         return netlist, renamed
@@ -216,8 +219,8 @@ def rename(cell: Cell, renamed: Sequence[Net] | Mapping[Net, Net]) -> Cell:
             return Less(renamed[a], threshold)
         case InSet(a, members):
             return InSet(renamed[a], members)
-        case Not(a):
-            return Not(renamed[a])
+        case Not(a, width):
+            return Not(renamed[a], width)
         case And(a, b):
             return And(renamed[a], renamed[b])
         case Or(a, b):

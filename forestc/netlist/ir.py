@@ -9,10 +9,10 @@ the same number of registers (`verify` proves it), so the initiation interval is
 | cell     | reads            | value                                                      |
 |----------|------------------|------------------------------------------------------------|
 | Const    |                  | `value`                                                    |
-| Input    |                  | the input port of that name                                |
+| Input    |                  | the word of that input port                                |
 | Less     | a                | 1 if a < threshold, by a's own signedness                  |
 | InSet    | a                | 1 if a is one of `members`                                 |
-| Not      | a                | 1 - a                             (one-bit nets)           |
+| Not      | a                | 2^width - 1 - a: every bit inverted (unsigned a, its width) |
 | And, Or  | a, b             | conjunction, disjunction          (one-bit nets)           |
 | Mux      | select, a, b     | a if select is 1, else b          (a, b of one type)       |
 | Add      | operands         | their sum; wide enough that it never wraps                 |
@@ -25,10 +25,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, assert_never
 
+from forestc.netlist.ports import Port
+
 Net: TypeAlias = int
 FALSE: Net = 0
 TRUE: Net = 1
-VALID_PORTS = ("in_valid", "out_valid")  # the handshake's; all others carry words
 
 
 class Const(NamedTuple):
@@ -38,7 +39,7 @@ class Const(NamedTuple):
 
 
 class Input(NamedTuple):
-    name: str
+    port: Port
     width: int
     signed: bool
 
@@ -55,6 +56,7 @@ class InSet(NamedTuple):
 
 class Not(NamedTuple):
     a: Net
+    width: int = 1
 
 
 class And(NamedTuple):
@@ -120,16 +122,17 @@ class Origin(NamedTuple):
 class Netlist:
     """Cells with their types and origins, index by index, and the named outputs.
 
-    `outputs` maps port names to nets, in port order. `latency` is the number of registers on
-    every path from an input to an output, in clock cycles.
+    `outputs` are the output ports with their nets, in port order. `latency` is the number of registers on
+    every path from an input to an output, in clock cycles. `title` says for people what it is made of.
     """
 
     name: str
     cells: tuple[Cell, ...]
     types: tuple[WordType, ...]
     origins: tuple[Origin, ...]
-    outputs: tuple[tuple[str, Net], ...]
+    outputs: tuple[tuple[Port, Net], ...]
     latency: int
+    title: str = ""
 
     def __repr__(self) -> str:
         ports = f"{len(self.inputs):,} inputs, {len(self.outputs):,} outputs"
@@ -163,8 +166,10 @@ def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> Wor
     match cell:
         case Const(_, width, signed) | Input(_, width, signed) | Add(_, width, signed):
             return WordType(width, signed)
-        case Less() | InSet() | Not() | And() | Or() | Compare():
+        case Less() | InSet() | And() | Or() | Compare():
             return BIT
+        case Not(_, width):
+            return WordType(width, False)
         case Mux(_, a, _) | Register(a):
             return types[a]
         case _:
@@ -184,8 +189,8 @@ def evaluate(cell: Cell, values: tuple[int, ...]) -> int:
             return int(values[0] < threshold)
         case InSet(_, members):
             return int(values[0] in members)
-        case Not():
-            return 1 - values[0]
+        case Not(_, width):
+            return (1 << width) - 1 - values[0]
         case And():
             return values[0] & values[1]
         case Or():

@@ -120,7 +120,7 @@ class OneBit:
             case InSet(a, members):
                 return [self.in_set(words[a], members)]
             case Not(a):
-                return [words[a][0] ^ 1]
+                return [edge ^ 1 for edge in words[a]]
             case And(a, b):
                 return [self.and_(words[a][0], words[b][0])]
             case Or(a, b):

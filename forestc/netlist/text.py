@@ -1,19 +1,20 @@
 """The netlist's text form: one cell a line, printed and parsed back to the same netlist.
 
-    netlist "bc"
-    %2 = input "x0" : u8
+    netlist "bc" "1 trees, 3 nodes"
+    %2 = input "x0" : u8  word 0 "age" "u8: floor(value), saturated to 0..255; 17.0 becomes 17"
     %3 = less %2, 90 : u1  @0.7
     %4 = mux %3, %0, %1 : u1  @0.7
-    output "label" = %4
+    output "label" = %4  label 0
 
-Nets 0 and 1 are implied. `u8` and `s8` are word types; `@tree.node` is the origin.
+Nets 0 and 1 are implied. `u8` and `s8` are word types; `@tree.node` is the origin. The title may be left out; behind a
+port stand its kind and index, title and meaning, none of them where it is word 0 without either.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from typing import assert_never
+from typing import assert_never, cast
 
 from forestc.errors import ModelError
 from forestc.netlist.ir import (
@@ -34,28 +35,37 @@ from forestc.netlist.ir import (
     WordType,
     result_type,
 )
+from forestc.netlist.ports import Port, PortKind
 from forestc.netlist.verify import latencies, verify
 
 
 def print_netlist(netlist: Netlist) -> str:
     """The text form, ending in a newline."""
-    lines = [f"netlist {json.dumps(netlist.name)}"]
+    lines = [f"netlist {json.dumps(netlist.name)}{f' {json.dumps(netlist.title)}' if netlist.title else ''}"]
     for net, cell in enumerate(netlist.cells):
         if net < 2:
             continue
         word, origin = netlist.types[net], netlist.origins[net]
         at = f"  @{origin.tree}.{origin.node}" if origin != Origin() else ""
-        lines.append(f"%{net} = {_cell_text(cell)} : {'s' if word.signed else 'u'}{word.width}{at}")
-    lines += [f"output {json.dumps(name)} = %{net}" for name, net in netlist.outputs]
+        told = _port_text(cell.port) if isinstance(cell, Input) else ""
+        lines.append(f"%{net} = {_cell_text(cell)} : {'s' if word.signed else 'u'}{word.width}{at}{told}")
+    lines += [f"output {json.dumps(port.name)} = %{net}{_port_text(port)}" for port, net in netlist.outputs]
     return "\n".join(lines) + "\n"
+
+
+def _port_text(port: Port) -> str:
+    if port == Port(port.name):
+        return ""
+    texts = f" {json.dumps(port.title)} {json.dumps(port.meaning)}" if port.title or port.meaning else ""
+    return f"  {port.kind} {port.index}{texts}"
 
 
 def _cell_text(cell: Cell) -> str:
     match cell:
         case Const(value):
             return f"const {value}"
-        case Input(name):
-            return f"input {json.dumps(name)}"
+        case Input(port):
+            return f"input {json.dumps(port.name)}"
         case Less(a, threshold):
             return f"less %{a}, {threshold}"
         case InSet(a, members):
@@ -78,32 +88,35 @@ def _cell_text(cell: Cell) -> str:
             assert_never(cell)
 
 
+_TEXT = r'"(?:[^"\\]|\\.)*"'
+_PORT = rf"(?:  (?P<kind>word|valid|label|score) (?P<index>\d+)(?: (?P<title>{_TEXT}) (?P<meaning>{_TEXT}))?)?"
+_HEAD = re.compile(rf"netlist (?P<name>{_TEXT})(?: (?P<title>{_TEXT}))?")
 _LINE = re.compile(
-    r'%(?P<net>\d+) = (?P<op>\w+) (?P<args>"(?:[^"\\]|\\.)*"|[-%\d, ]+) : (?P<sign>[us])(?P<width>\d+)'
-    r"(?:  @(?P<tree>-?\d+)\.(?P<node>-?\d+))?"
+    rf"%(?P<net>\d+) = (?P<op>\w+) (?P<args>{_TEXT}|[-%\d, ]+) : (?P<sign>[us])(?P<width>\d+)"
+    rf"(?:  @(?P<tree>-?\d+)\.(?P<node>-?\d+))?{_PORT}"
 )
-_OUTPUT = re.compile(r'output (?P<name>"(?:[^"\\]|\\.)*") = %(?P<net>\d+)')
+_OUTPUT = re.compile(rf"output (?P<name>{_TEXT}) = %(?P<net>\d+){_PORT}")
 
 
 def parse_netlist(text: str) -> Netlist:
     """Raises ModelError naming the line for text that `print_netlist` would not write."""
     lines = text.splitlines()
-    if not lines or not lines[0].startswith("netlist "):
+    head = _HEAD.fullmatch(lines[0]) if lines else None
+    if not head:
         raise ModelError("not a netlist", where="line 1", do='the first line reads: netlist "name"')
-    name = str(json.loads(lines[0][len("netlist ") :]))
     cells: list[Cell] = [Const(0, 1, False), Const(1, 1, False)]
     types = [WordType(1, False), WordType(1, False)]
     origins = [Origin(), Origin()]
-    outputs: list[tuple[str, int]] = []
+    outputs: list[tuple[Port, int]] = []
     for number, line in enumerate(lines[1:], 2):
         if match := _OUTPUT.fullmatch(line):
-            outputs.append((str(json.loads(match["name"])), int(match["net"])))
+            outputs.append((_parse_port(match["name"], match), int(match["net"])))
             continue
         match = _LINE.fullmatch(line)
         if not match or int(match["net"]) != len(cells):
             raise ModelError(f"can't read {line[:60]!r}", where=f"line {number}")
         word = WordType(int(match["width"]), match["sign"] == "s")
-        cell = _parse_cell(match["op"], match["args"], word)
+        cell = _parse_cell(match, word)
         if cell is None:
             raise ModelError(f"unknown cell {line[:60]!r}", where=f"line {number}")
         cells.append(cell)
@@ -118,7 +131,8 @@ def parse_netlist(text: str) -> Netlist:
     if bad:
         raise ModelError(f"output of a net that is not there: %{bad[0]}")
     latency = max([0, *(delays[net] for _, net in outputs)])
-    netlist = Netlist(name, tuple(cells), tuple(types), tuple(origins), tuple(outputs), latency)
+    name, title = _string(head["name"]), _string(head["title"])
+    netlist = Netlist(name, tuple(cells), tuple(types), tuple(origins), tuple(outputs), latency, title)
     verify(netlist)
     return netlist
 
@@ -127,9 +141,19 @@ def _nets(args: str) -> list[int]:
     return [] if args.startswith('"') else [int(net) for net in re.findall(r"%(\d+)", args)]
 
 
-def _parse_cell(op: str, args: str, word: WordType) -> Cell | None:
+def _string(text: str | None) -> str:
+    return "" if text is None else str(json.loads(text))
+
+
+def _parse_port(name: str, match: re.Match[str]) -> Port:
+    texts = _string(match["title"]), _string(match["meaning"])
+    return Port(_string(name), cast("PortKind", match["kind"] or "word"), int(match["index"] or 0), *texts)
+
+
+def _parse_cell(match: re.Match[str], word: WordType) -> Cell | None:
+    op, args = match["op"], match["args"]
     if op == "input":
-        return Input(str(json.loads(args)), word.width, word.signed)
+        return Input(_parse_port(args, match), word.width, word.signed) if args.startswith('"') else None
     nets = _nets(args)
     plain = [int(value) for value in re.findall(r"(?<![%\d])-?\d+", args)]
     match op, nets, plain:
@@ -140,7 +164,7 @@ def _parse_cell(op: str, args: str, word: WordType) -> Cell | None:
         case "in_set", [a], [_, *_]:
             return InSet(a, tuple(plain))
         case "not", [a], []:
-            return Not(a)
+            return Not(a, word.width)
         case "and", [a, b], []:
             return And(a, b)
         case "or", [a, b], []:

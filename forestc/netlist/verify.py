@@ -68,9 +68,9 @@ def verify(netlist: Netlist) -> None:
         if types[net].width < 1 or (types[net].signed and types[net].width < 2):
             raise fail(net, f"has impossible type {types[net]}")
         if isinstance(cell, Input):
-            if cell.name in names:
-                raise fail(net, f"second input named {cell.name!r}")
-            names.add(cell.name)
+            if cell.port.name in names:
+                raise fail(net, f"second input named {cell.port.name!r}")
+            names.add(cell.port.name)
             delays.append(0)
             continue
         arrivals = {delays[read] for read in below} - {ANY_DELAY}
@@ -84,9 +84,10 @@ def verify(netlist: Netlist) -> None:
         delays.append(arrival)
     if not netlist.outputs:
         raise InternalError("has no output", where=f"netlist {netlist.name}")
-    if len({name for name, _ in netlist.outputs}) != len(netlist.outputs):
+    if len({port.name for port, _ in netlist.outputs}) != len(netlist.outputs):
         raise InternalError("two outputs of one name", where=f"netlist {netlist.name}")
-    for name, net in netlist.outputs:
+    for port, net in netlist.outputs:
+        name = port.name
         if not 0 <= net < len(cells):
             raise InternalError(f"output {name!r} is no net: {net}", where=f"netlist {netlist.name}")
         if delays[net] not in (netlist.latency, ANY_DELAY):
@@ -108,8 +109,9 @@ def _type_problem(cell: Cell, types: Sequence[WordType]) -> str:
             if not members or list(members) != sorted(set(members)):
                 return "members are empty, repeated or not sorted"
             return "" if word.low <= members[0] and members[-1] <= word.high else f"member outside {word}"
-        case Not(a):
-            return "" if types[a] == BIT else "operand is not one bit"
+        case Not(a, width):
+            bits = "one bit" if width == 1 else f"{width} unsigned bits"
+            return "" if types[a] == WordType(width, False) else f"operand is not {bits}"
         case And(a, b) | Or(a, b):
             return "" if types[a] == types[b] == BIT else "operands are not one bit each"
         case Mux(select, a, b):

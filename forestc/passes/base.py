@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
-from forestc.forest.rows import Rows
 from forestc.passes.judge import Judge
 from forestc.passes.promises import Promise
+from forestc.rows.batches import Rows
 
 
 @dataclass(frozen=True)

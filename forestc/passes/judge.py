@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import OptionError
-from forestc.forest.accuracy import answers_of, truth_of_batch
-from forestc.forest.evaluate import encode
 from forestc.forest.ir import Forest
-from forestc.forest.rows import FirstRows, Rows
 from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.rows.accuracy import answers_of, truth_of_batch
+from forestc.rows.batches import FirstRows, Rows
+from forestc.rows.encode import encode
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from typing import Any
 
 from forestc.errors import ForestcError, OptionError
 from forestc.forest.ir import Forest
-from forestc.forest.ranges import have_rows
-from forestc.forest.rows import Rows
 from forestc.passes import PASSES
 from forestc.passes.base import Pass, Refusing, parse_passes, print_pass
 from forestc.passes.judge import Judge
 from forestc.passes.pipeline import Step
-from forestc.passes.quantize import Quantize
+from forestc.passes.quantize.quantize import Quantize
+from forestc.rows.batches import Rows
+from forestc.rows.ranges import have_rows
 
 DEFAULT_TOLERANCE = 0.01
 HELD_OUT = 0.2  # of the rows, where the highest level is given none to judge on

@@ -16,16 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.forest.boundary import boundary_inputs
-from forestc.forest.evaluate import Evaluation, encode
+from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
-from forestc.forest.made_rows import made_rows
-from forestc.forest.ranges import Ranges
-from forestc.forest.rows import Rows
 from forestc.forest.verify import verify
 from forestc.passes.base import Pass, PassResult, Refusing, print_pass
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.promises import Change, Exact, Guarantee, Promise, promise_text
 from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.rows.batches import Rows
+from forestc.rows.encode import encode
+from forestc.rows.made_rows import made_rows
+from forestc.rows.ranges import Ranges
 
 MOST_BOUNDARY_INPUTS = 20_000
 
@@ -61,6 +62,11 @@ class Step:
     def meaning(self) -> str:
         """What is promised, for people."""
         return "; ".join(promise.meaning() for promise in self.promises)
+
+    def figures(self) -> dict[str, Any]:
+        """For `--json`."""
+        measured = {"change": self.change, "held_out": self.held_out}
+        return {"pass": self.name, "guarantee": self.promise, **measured, **self.report}
 
 
 def run_passes(

@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import CheckError
-from forestc.forest.accuracy import LargestError
 from forestc.forest.evaluate import Evaluation, score_range
 from forestc.forest.ir import Forest
-from forestc.forest.ranges import Ranges
-from forestc.passes.exact_leaves import bound_text
 from forestc.passes.judge import Loss
+from forestc.passes.quantize.exact_leaves import bound_text
+from forestc.rows.accuracy import LargestError
+from forestc.rows.ranges import Ranges
 
 Guarantee: TypeAlias = Literal["exact", "exact-on-data", "approximate"]
 A_BUG = "report this bug"

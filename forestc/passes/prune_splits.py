@@ -24,19 +24,20 @@ from forestc.algorithms.split_pruning import Pruned, Splits, prune
 from forestc.algorithms.split_state import Outcomes
 from forestc.costs.prices import DEFAULT_COST, Prices, prices
 from forestc.errors import ModelError, OptionError
-from forestc.forest.accuracy import truth_of_batch
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.conditions import Below, Condition, Member
-from forestc.forest.evaluate import encode, evaluate, evaluate_words, leaf_nodes, missing_words
+from forestc.forest.evaluate import evaluate_words, leaf_nodes, missing_words
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import word_range
-from forestc.forest.ranges import have_rows
-from forestc.forest.rows import Rows
 from forestc.passes.base import PassResult
-from forestc.passes.fit_leaves import MOST_LEAVES, outputs_follow, zero_of
-from forestc.passes.formats import word_bits
 from forestc.passes.judge import Judge
 from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
+from forestc.passes.quantize.fit_leaves import MOST_LEAVES, outputs_follow, zero_of
+from forestc.passes.quantize.formats import word_bits
+from forestc.rows.accuracy import truth_of_batch
+from forestc.rows.batches import Rows
+from forestc.rows.encode import encode, evaluate
+from forestc.rows.ranges import have_rows
 
 MOST_OUTCOMES = 1 << 28  # rows times features that are compared: past it there are fewer copies, then fewer rows
 PRICES = np.geomspace(0.02, 34, 18)  # of a LUT, in units of the loss of one row

@@ -16,10 +16,10 @@ from forestc.forest.builder import changed, make_tree
 from forestc.forest.conditions import Below, Condition, OneOf, Within
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, Float, word_range
-from forestc.forest.rows import Rows
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
 from forestc.passes.promises import Exact
+from forestc.rows.batches import Rows
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from forestc.algorithms.dyadic_points import narrow_points
 from forestc.algorithms.interval_stabbing import stab
-from forestc.passes.share_thresholds import place
+from forestc.passes.share_thresholds.share_thresholds import place
 
 
 def zeros(word, width):

@@ -12,10 +12,10 @@ from forestc.algorithms import node_bounds
 from forestc.algorithms.node_bounds import BoundsUpdate, reached
 from forestc.algorithms.node_tails import Tails
 from forestc.forest.conditions import NO_SET
-from forestc.forest.evaluate import encode, evaluate
-from forestc.forest.rows import ArrayRows, Batch, reduce_rows
-from forestc.passes.observation import Observe, flat_trees
-from forestc.passes.path_change import widened
+from forestc.passes.share_thresholds.observation import Observe, flat_trees
+from forestc.passes.share_thresholds.path_change import widened
+from forestc.rows.batches import ArrayRows, Batch, reduce_rows
+from forestc.rows.encode import encode, evaluate
 
 
 def visits(forest, x):

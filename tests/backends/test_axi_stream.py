@@ -25,8 +25,8 @@ from forestc.backends import axi_stream, verilog
 from forestc.backends.axi_stream import StreamOptions, register_map, stream_of
 from forestc.backends.manifest import design_hash
 from forestc.backends.ports import input_fields, output_fields, pack
+from forestc.checks.bench import raw_rows
 from forestc.checks.vectors import expected, random_words
-from forestc.compiler import _raw_rows
 from forestc.errors import OptionError
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler
@@ -59,9 +59,9 @@ def written(folder, latency, outputs, options, count=VECTORS):
     words = np.where([f.word.signed for f in inputs], words - [1 << (f.word.width - 1) for f in inputs], words)
     lines = verilog.vector_lines(inputs, results, pack(inputs, words), pack(results, expected(FOREST, netlist, words)))
     (folder / "vectors.txt").write_text(lines)
-    for path, text in verilog.emit(FOREST, netlist).items():
+    for path, text in verilog.emit(netlist).items():
         (folder / path).write_text(text)
-    (folder / "rows.txt").write_text(_raw_rows(FOREST, netlist))
+    (folder / "rows.txt").write_text(raw_rows(FOREST, netlist))
     parts = axi_stream.emit(FOREST, netlist, options, design_hash(FOREST, {}))
     for path, text in parts.values():
         (folder / path).write_text(text)

@@ -34,9 +34,9 @@ from forestc.forest.numbers import (
     word_range,
     word_value,
 )
-from forestc.forest.rows import ArrayRows
 from forestc.forest.text import parse_forest, print_forest
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.rows.batches import ArrayRows
 from forestc.toolchain import verilator as verilator_tool
 from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler, sanitizers
 from forestc.toolchain.verilator import find_verilator
@@ -50,7 +50,7 @@ def design(forest, folder, latency=0, outputs="auto", c_inputs="words", targets=
     netlist = lower(forest, LoweringOptions(latency=latency, outputs=outputs))
     files, roles = {}, {}
     if "verilog" in targets:
-        for role, (path, text) in zip(("verilog", "testbench"), verilog.emit(forest, netlist).items(), strict=True):
+        for role, (path, text) in zip(("verilog", "testbench"), verilog.emit(netlist).items(), strict=True):
             files[path], roles[role] = text, path
     if "c" in targets:
         for path, text in c.emit(forest, COptions(inputs=c_inputs, **c_more)).items():
@@ -75,7 +75,7 @@ def differences(engine, made, folder, seed, rows=60):
 def test_output_is_pure_and_golden(golden, latency):
     before = print_forest(SMALL)
     netlist = lower(SMALL, LoweringOptions(latency=latency, outputs="both"))
-    first, second = verilog.emit(SMALL, netlist), verilog.emit(SMALL, netlist)
+    first, second = verilog.emit(netlist), verilog.emit(netlist)
     assert first == second
     assert print_forest(SMALL) == before
     golden(f"small_{latency}.v", first["small_model.v"])

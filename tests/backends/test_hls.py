@@ -19,12 +19,14 @@ from forestc.checks.engines import HlsEngine
 from forestc.checks.vectors import Vectors, expected, vectors
 from forestc.design import Design
 from forestc.errors import OptionError, ToolError
-from forestc.forest.evaluate import encode, evaluate_words
+from forestc.forest.evaluate import evaluate_words
 from forestc.forest.numbers import Category, Fixed
-from forestc.forest.rows import ArrayRows
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.builder import NetlistBuilder
 from forestc.netlist.ir import BIT, Input, WordType, evaluate, reads
+from forestc.netlist.ports import Port, score_port
+from forestc.rows.batches import ArrayRows
+from forestc.rows.encode import encode
 from forestc.toolchain.compilers import ap_types, cxx_compiler
 
 WARNINGS = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]
@@ -67,6 +69,8 @@ def compiled(folder, *sources, flags=()):
         (4, "vector", "auto", 0),
         (5, "vote", "both", 2),
         (6, "each", "both", 0),
+        (0, "means", "both", 0),
+        (9, "means", "both", 2),
         *((seed, "any", "scores", 0) for seed in (10, 13)),
     ],
 )
@@ -182,22 +186,27 @@ def test_cells_of_wide_words(tmp_path, monkeypatch):
     """Signed words, and sums past 62 bits, in one block and in many."""
     random = np.random.default_rng(3)
     builder = NetlistBuilder("cells")
-    a, b, c = builder.input("x0", WordType(9, True)), builder.input("x1", WordType(60, False)), builder.input("x2", BIT)
+    a, b, c = (
+        builder.input(Port("x0"), WordType(9, True)),
+        builder.input(Port("x1", index=1), WordType(60, False)),
+        builder.input(Port("x2", index=2), BIT),
+    )
     low = [builder.less(a, t) for t in (-200, -3, 0, 1, 77)]
     chosen = [builder.mux(bit, builder.const(5, WordType(60, False)), b) for bit in low]
     nets = [builder.add((a, c), WordType(11, True)), builder.add((a, b), WordType(62, True)), *chosen,
             builder.add(chosen[:2], WordType(61, False)), builder.compare(b, chosen[2]), builder.in_set(a, [-256, 3]),
             builder.and_(low[0], builder.or_(c, builder.not_(low[3])))]  # fmt: skip
     for place, net in enumerate(nets):
-        builder.output(f"score{place}", net)
+        builder.output(score_port(place), net)
     netlist = builder.build()
     assert len(netlist.outputs) == len(nets)
     words = np.stack([random.integers(-256, 256, 300), random.integers(0, 1 << 60, 300), random.integers(0, 2, 300)], 1)
     wanted = np.array([_values(netlist, row) for row in words.tolist()])
     for block in (3, 1024):
         monkeypatch.setattr(hls, "BLOCK", block)
-        ports = {f"x{k}": f"in[{k}]" for k in range(3)}
-        body = hls.cpp_body(netlist, "t", "const int64_t *in", "in", ports, lambda name: f"out[{name[5:]}]")
+        body = hls.cpp_body(
+            netlist, "t", "const int64_t *in", "in", lambda x: f"in[{x.index}]", lambda y: f"out[{y.index}]"
+        )
         parts = [f"{head} {{ {' '.join(lines)} }}" for head, lines in body.blocks]
         (tmp_path / "main.cpp").write_text(
             "#include <cstdint>\n#include <cstdio>\n#include <ap_int.h>\n"
@@ -214,5 +223,5 @@ def _values(netlist, words):
     values = []
     for cell in netlist.cells:
         known = tuple(values[a] for a in reads(cell))
-        values.append(words[int(cell.name[1:])] if isinstance(cell, Input) else evaluate(cell, known))
+        values.append(words[cell.port.index] if isinstance(cell, Input) else evaluate(cell, known))
     return [values[net] for _, net in netlist.outputs]

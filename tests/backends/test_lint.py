@@ -25,7 +25,7 @@ def written(forest, folder, name, latency):
     forest = replace(forest, name=name)
     outputs = "both" if forest.decides else "scores"
     netlist = lower(forest, LoweringOptions(latency=latency, outputs=outputs))
-    core, _ = verilog.emit(forest, netlist).items()
+    core, _ = verilog.emit(netlist).items()
     (folder / core[0]).write_text(core[1])
     return core[0]
 

@@ -18,11 +18,11 @@ from forestc.backends.ports import Field, input_fields, output_fields, pack
 from forestc.checks.engines import WordsEngine
 from forestc.checks.vectors import expected
 from forestc.errors import CheckError
-from forestc.forest.evaluate import encode
 from forestc.forest.ir import Feature
 from forestc.forest.numbers import FLOAT32, FLOAT64, Category, Fixed, Ordered, round_to, to_words, word_range
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.builder import width_for
+from forestc.rows.encode import encode
 
 NUMBERS = [
     (Fixed(8), FLOAT32, False),

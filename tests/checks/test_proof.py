@@ -22,6 +22,7 @@ from forestc.forest.builder import changed, changed_tree
 from forestc.forest.evaluate import evaluate_words
 from forestc.lowering.trees import LoweringOptions, lower_with_witness
 from forestc.netlist.ir import Add, Const, Less, Mux, Register
+from forestc.netlist.ports import OUT_VALID, Port
 
 KINDS = ("xgboost-binary", "xgboost-multi", "forest-multi", "forest-missing", "boosting-regression")
 
@@ -35,7 +36,7 @@ def quantised(kind):
 
 
 def core_of(forest, netlist):
-    return verilog.emit(forest, netlist)[f"{verilog.module_name(netlist)}.v"]
+    return verilog.emit(netlist)[f"{verilog.module_name(netlist)}.v"]
 
 
 def both(forest, netlist, witness):
@@ -241,11 +242,11 @@ def test_ports_are_part_of_the_proof():
     for outputs in (
         netlist.outputs[:1],
         netlist.outputs[:-1],
-        (*netlist.outputs[:-1], ("out_valid", 1)),
-        (*netlist.outputs[:-1], ("out_valid", netlist.cells[dict(netlist.outputs)["out_valid"]].a)),
+        (*netlist.outputs[:-1], (OUT_VALID, 1)),
+        (*netlist.outputs[:-1], (OUT_VALID, netlist.cells[dict(netlist.outputs)[OUT_VALID]].a)),
     ):
-        if [name for name, _ in outputs] == ["label"]:
-            outputs = (*outputs, ("extra", outputs[0][1]))
+        if [port.name for port, _ in outputs] == ["label"]:
+            outputs = (*outputs, (Port("extra"), outputs[0][1]))
         try:
             proof = prove_netlist(forest, replace(netlist, outputs=outputs), witness)
         except forestc.ForestcError:

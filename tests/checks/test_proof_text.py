@@ -30,7 +30,7 @@ def lowered(forest, latency):
 
 
 def core_of(forest, netlist):
-    return verilog.emit(forest, netlist)[f"{verilog.module_name(netlist)}.v"]
+    return verilog.emit(netlist)[f"{verilog.module_name(netlist)}.v"]
 
 
 @cache
@@ -292,7 +292,7 @@ def test_what_is_proved_all_three_tools_read_alike(kind, need_tool, tmp_path):
         pack(output_fields(netlist), expected(forest, netlist, words)),
     )
     top = verilog.module_name(netlist)
-    bench = verilog.emit(forest, netlist)[f"{top}_tb.v"]
+    bench = verilog.emit(netlist)[f"{top}_tb.v"]
     (tmp_path / "core.v").write_text(other)
     run_yosys("read_verilog core.v\nproc\nwrite_verilog -noattr printed.v", tmp_path)
     (tmp_path / "bench.v").write_text(bench)

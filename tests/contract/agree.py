@@ -7,9 +7,10 @@ from contract.kind import Rows, Trained, hard_rows, ulps_between
 
 from forestc import load
 from forestc.algorithms.walk import leaves_reached
-from forestc.forest.evaluate import encode, evaluate, leaf_nodes
+from forestc.forest.evaluate import leaf_nodes
 from forestc.forest.ir import Forest
 from forestc.passes.quick_evaluation import walked_trees
+from forestc.rows.encode import encode, evaluate
 
 
 def _apart(ours: Rows, theirs: Rows) -> float:

@@ -105,6 +105,34 @@ for base, make in BASES.items():
             CalibratedClassifierCV(make(), method="isotonic", cv=4, ensemble=True), BINARY, **WITH_VALUES
         ),
     }
+WITH_SHARES = WIDE | {"value_ulps": 8}  # exp and its roundings once more, divided by the sum
+for base, several in (("forest", True), ("boosting", False), ("hist", True), ("pipeline", True), ("ada", False)):
+    KINDS |= {
+        f"calibrated-classes-sigmoid-{base}": kind(
+            CalibratedClassifierCV(BASES[base](), cv=3, ensemble=several), MULTI, **WITH_SHARES
+        ),
+        f"calibrated-classes-isotonic-{base}": kind(
+            CalibratedClassifierCV(BASES[base](), method="isotonic", cv=3, ensemble=not several), SMALL, **WITH_SHARES
+        ),
+    }
+KINDS |= {
+    f"calibrated-classes-temperature-{base}": kind(
+        CalibratedClassifierCV(BASES[base](), method="temperature", cv=3, ensemble=several), MULTI, **WITH_SHARES
+    )
+    for base, several in (("boosting", True), ("hist", False))
+}
+KINDS["calibrated-classes-in-vote"] = kind(
+    VotingClassifier(
+        [
+            ("a", CalibratedClassifierCV(_forest(max_depth=4), cv=3, ensemble=False)),
+            ("b", GradientBoostingClassifier(n_estimators=2, random_state=0)),
+        ],
+        voting="soft",
+        weights=[1, 2.5],
+    ),
+    MULTI,
+    **WITH_SHARES,
+)
 for base, make in BASES.items():
     KINDS |= {
         f"threshold-{base}": kind(FixedThresholdClassifier(make(), threshold=0.3), BINARY, **WIDE),

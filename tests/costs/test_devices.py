@@ -15,6 +15,7 @@ from forestc.costs.fitted import FILE, LUT_FEATURES, PATH_FEATURES, fitted, pars
 from forestc.errors import ForestcError, OptionError
 from forestc.netlist.builder import NetlistBuilder
 from forestc.netlist.ir import WordType
+from forestc.netlist.ports import Port
 
 
 def table():
@@ -23,7 +24,7 @@ def table():
 
 def netlist():
     builder = NetlistBuilder("n")
-    builder.output("y", builder.less(builder.input("x0", WordType(8, False)), 77))
+    builder.output(Port("y"), builder.less(builder.input(Port("x0"), WordType(8, False)), 77))
     return builder.build()
 
 

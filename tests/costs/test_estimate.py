@@ -18,6 +18,7 @@ from forestc.costs.estimate import estimate, estimates, lut_features
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import Add, Less, WordType
+from forestc.netlist.ports import Port
 from forestc.synthesis import synth
 from forestc.toolchain.yosys import find_yosys
 
@@ -64,24 +65,24 @@ def test_more_logic_takes_more_and_more_registers_are_faster():
 
 def test_one_bit_functions_are_counted_once_and_covered():
     builder = NetlistBuilder("n")
-    word = [builder.input(f"x{i}", WordType(1, False)) for i in range(8)]
+    word = [builder.input(Port(f"x{i}"), WordType(1, False)) for i in range(8)]
     wide = word[0]
     for bit in word[1:]:
         wide = builder.and_(wide, bit)
-    builder.output("y", wide)
+    builder.output(Port("y"), wide)
     netlist = builder.build()
     found = {family: lut_features(netlist, FAMILIES[family])["logic"] for family in ("lut6", "ice40")}
     assert found == {"lut6": 2, "ice40": 3}  # an AND of 8 inputs: LUTs of 6 and 3, or of 4, 4 and 2
     builder = NetlistBuilder("n")
-    a, b = (builder.input(name, WordType(8, False)) for name in ("x0", "x1"))
-    builder.output("y", builder.add((a, b), width_for(0, 510)))
+    a, b = (builder.input(Port(name), WordType(8, False)) for name in ("x0", "x1"))
+    builder.output(Port("y"), builder.add((a, b), width_for(0, 510)))
     chained = lut_features(builder.build(), ECP5)
     assert (chained["add"], chained["add_bits"], chained["logic"]) == (1, 9, 0)
 
 
 def test_a_constant_result():
     builder = NetlistBuilder("n")
-    builder.output("y", 1)
+    builder.output(Port("y"), 1)
     told = estimate(builder.build(), "ecp5-85k")
     assert (told["lut"], told["ff"]) == (0, 0) and told["fmax_mhz"] > 100
 

@@ -8,8 +8,9 @@ from random_forests import random_forest, troublesome_rows, walk
 
 from forestc.errors import RowsError
 from forestc.forest.boundary import boundary_inputs
-from forestc.forest.evaluate import encode, evaluate, evaluate_words
+from forestc.forest.evaluate import evaluate_words
 from forestc.forest.numbers import word_range
+from forestc.rows.encode import encode, evaluate
 
 
 def decided(part, scores):

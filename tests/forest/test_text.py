@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
 
 from forestc.errors import ForestcError, ModelError
-from forestc.forest.evaluate import evaluate
 from forestc.forest.text import parse_forest, print_forest
+from forestc.rows.encode import evaluate
 
 CASES = Path(__file__).parents[1] / "cases"
 

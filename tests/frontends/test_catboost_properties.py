@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forestc import load
-from forestc.forest.evaluate import evaluate
+from forestc.rows.encode import evaluate
 
 ROWS = 400
 REGRESSIONS = ["RMSE", "MAE", "Quantile:alpha=0.2", "MAPE", "Poisson", "Tweedie:variance_power=1.3", "LogCosh"]

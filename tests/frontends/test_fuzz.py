@@ -14,7 +14,7 @@ from mutations import judged, mutated_bytes, mutated_document
 from sklearn.ensemble import RandomForestClassifier
 
 from forestc.frontends import load
-from forestc.frontends.xgboost import read_json, read_ubj
+from forestc.frontends.xgboost.reader import read_json, read_ubj
 
 
 @pytest.fixture(scope="module")

@@ -16,14 +16,14 @@ from mutations import judged
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from forestc import load
-from forestc.data import rows_from
 from forestc.errors import ModelError, RowsError
 from forestc.forest.builder import MAX_DEPTH
-from forestc.forest.evaluate import evaluate
 from forestc.forest.numbers import FLOAT64, Category
 from forestc.forest.text import print_forest
 from forestc.frontends import FILES
-from forestc.frontends.lightgbm import PAST_ZERO, ZERO, read_text
+from forestc.frontends.lightgbm.reader import PAST_ZERO, ZERO, read_text
+from forestc.rows import rows_from
+from forestc.rows.encode import evaluate
 
 CASES = Path(__file__).parents[1] / "cases" / "lightgbm"
 QUIET = {"verbose": -1, "num_threads": 1, "num_leaves": 6, "min_data_in_leaf": 5}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from forestc import load
 from forestc.errors import ModelError
-from forestc.forest.evaluate import evaluate
+from forestc.rows.encode import evaluate
 
 ROWS = 400
 OBJECTIVES = ["regression", "regression_l1", "huber", "fair", "quantile", "mape", "poisson", "gamma", "tweedie"]

@@ -26,9 +26,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import forestc
 from forestc import load
-from forestc.data import rows_from
 from forestc.errors import ModelError, RowsError
-from forestc.forest.evaluate import evaluate
+from forestc.rows import rows_from
+from forestc.rows.encode import evaluate
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(300, 3))

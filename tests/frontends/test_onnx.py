@@ -32,8 +32,8 @@ from onnx_models import (
 
 from forestc import load
 from forestc.errors import ForestcError, ModelError
-from forestc.forest.evaluate import evaluate
-from forestc.frontends.onnx import read_bytes
+from forestc.frontends.onnx.reader import read_bytes
+from forestc.rows.encode import evaluate
 
 
 @pytest.mark.parametrize("mode", MODES[:6])

@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # for the script: the helper
 from onnx_models import answers
 
 from forestc.errors import ModelError
-from forestc.forest.evaluate import evaluate
 from forestc.frontends import load
+from forestc.rows.encode import evaluate
 
 OPERATORS = ("TreeEnsembleClassifier", "TreeEnsembleRegressor", "TreeEnsemble")
 

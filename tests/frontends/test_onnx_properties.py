@@ -24,7 +24,7 @@ from onnx_models import (
 
 from forestc import load
 from forestc.errors import ModelError
-from forestc.forest.evaluate import evaluate
+from forestc.rows.encode import evaluate
 
 CHEAP = settings(max_examples=examples(80), derandomize=True, deadline=None)
 # What onnxruntime's transforms are allowed to differ by, for they are not these functions rounded: its softmax adds

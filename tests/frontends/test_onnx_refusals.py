@@ -31,7 +31,7 @@ from onnx_models import (
 
 from forestc import load
 from forestc.errors import ForestcError, ModelError
-from forestc.frontends.onnx import read_bytes
+from forestc.frontends.onnx.reader import read_bytes
 
 
 def refused(source, message):

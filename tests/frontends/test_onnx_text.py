@@ -35,12 +35,12 @@ from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, OrdinalEncoder, S
 
 import forestc
 from forestc import load
-from forestc.data import rows_from
 from forestc.errors import ModelError, RowsError
-from forestc.forest.evaluate import evaluate
 from forestc.forest.numbers import Category
 from forestc.forest.text import parse_forest, print_forest
-from forestc.frontends.onnx import read_bytes
+from forestc.frontends.onnx.reader import read_bytes
+from forestc.rows import rows_from
+from forestc.rows.encode import evaluate
 
 COLOURS = ["red", "green", "dark red", "m\u00e4uve \U0001f7e3", "3", "03", "1e3", " red"]
 SIZES = ["s", "m", "red", "3"]

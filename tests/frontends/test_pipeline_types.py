@@ -26,7 +26,7 @@ from xgboost import XGBClassifier
 
 from forestc import load
 from forestc.errors import ModelError
-from forestc.forest.evaluate import evaluate
+from forestc.rows.encode import evaluate
 
 RANDOM = np.random.default_rng(0)
 X = np.column_stack([RANDOM.integers(0, 9, (300, 2)), RANDOM.normal(size=(300, 2))])

@@ -24,8 +24,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from forestc import load
 from forestc.errors import ModelError, OptionError
-from forestc.forest.evaluate import evaluate
-from forestc.frontends.exact import next_above
+from forestc.frontends.shared.exact import next_above
+from forestc.rows.encode import evaluate
 
 SKLEARN = sorted(kind for kind in KINDS if not kind.startswith("xgboost"))
 

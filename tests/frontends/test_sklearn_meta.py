@@ -6,7 +6,7 @@ import joblib
 import numpy as np
 import pytest
 import skops.io
-from contract.kinds_meta import BASES, BINARY, KINDS, NAMES
+from contract.kinds_meta import BASES, BINARY, KINDS, NAMES, SMALL, _forest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
@@ -18,8 +18,8 @@ import forestc
 from forestc import load
 from forestc.cli import app
 from forestc.errors import ModelError
-from forestc.forest.evaluate import evaluate
 from forestc.forest.text import parse_forest, print_forest
+from forestc.rows.encode import evaluate
 
 
 def _search(model=None, **more):
@@ -69,12 +69,36 @@ def test_probabilities_that_the_library_alone_can_make_are_refused():
         load(model)
 
 
-def test_calibration_of_several_classes_is_refused_by_name():
-    from sklearn.datasets import load_iris
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (CalibratedClassifierCV(XGBClassifier(n_estimators=2), cv=2), "made by a softmax.*has a decision function"),
+        (CalibratedClassifierCV(_forest(), method="temperature", cv=2), "logarithms.*use method='sigmoid'"),
+        (CalibratedClassifierCV(OneVsRestClassifier(_forest()), cv=2), "one-vs-rest.*trained on all classes"),
+        (CalibratedClassifierCV(VotingClassifier([("a", _forest())], voting="soft"), cv=2), "1 parts.*single model"),
+        (VotingClassifier([("a", OneVsRestClassifier(_forest()))], voting="soft"), "one-vs-rest.*divided by their sum"),
+        (VotingClassifier([("a", CalibratedClassifierCV(_forest(), cv=2))], voting="soft"), "ensemble=False"),
+    ],
+    ids=["softmax", "temperature", "one-vs-rest", "vote", "one-vs-rest-voting", "nested"],
+)
+def test_probabilities_of_several_classes_that_are_no_score_are_refused_by_name(model, said):
+    with pytest.raises(ModelError, match=said):
+        load(model.fit(*SMALL))
 
-    model = CalibratedClassifierCV(RandomForestClassifier(3, random_state=0), ensemble=False, cv=3)
-    with pytest.raises(ModelError, match="calibrates 3 classes by sigmoid"):
-        load(model.fit(*load_iris(return_X_y=True)))
+
+def test_a_class_that_falls_with_its_score_and_rows_without_any_probability_are_read():
+    """A calibrator may be upside down, and all may say 0: then each class has as much."""
+    X, y = SMALL
+    model = CalibratedClassifierCV(BASES["boosting"](), cv=3, ensemble=False).fit(X, y)
+    (calibrated,) = model.calibrated_classifiers_
+    calibrated.calibrators[1].a_ *= -1
+    assert evaluate(load(model), X).values == pytest.approx(model.predict_proba(X), rel=1e-13)
+    model = CalibratedClassifierCV(BASES["forest"](), cv=3, ensemble=False, method="isotonic").fit(X, y)
+    for calibrator in model.calibrated_classifiers_[0].calibrators:
+        calibrator.y_thresholds_[:] = np.where(calibrator.y_thresholds_ < 0.97, 0.0, calibrator.y_thresholds_)
+        calibrator._build_f(calibrator.X_thresholds_, calibrator.y_thresholds_)
+    said = evaluate(load(model), X).values
+    assert np.array_equal(said, model.predict_proba(X)) and (said == 1 / 3).all(axis=1).any()
 
 
 @pytest.mark.parametrize("kind", ["threshold-boosting-first", "calibrated-sigmoid-forest", "calibrated-isotonic-ada"])

@@ -14,10 +14,10 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import forestc
 from forestc import load
-from forestc.data import rows_from
 from forestc.errors import ModelError
-from forestc.forest.evaluate import evaluate
 from forestc.forest.text import parse_forest, print_forest
+from forestc.rows import rows_from
+from forestc.rows.encode import evaluate
 
 COLOURS = ["red", "green", "blue", "dark red"]
 TOWNS = ["Kyiv", "Oslo", "3"]

@@ -10,8 +10,8 @@ from models import BINARY, REGRESSION, trained
 
 from forestc import load
 from forestc.errors import ModelError
-from forestc.forest.evaluate import evaluate
-from forestc.frontends.xgboost import CLASS_1_MARGIN, read_json
+from forestc.frontends.xgboost.reader import CLASS_1_MARGIN, read_json
+from forestc.rows.encode import evaluate
 
 CASES = Path(__file__).parents[1] / "cases" / "xgboost"
 

@@ -15,6 +15,7 @@ import hw_sim.simulate
 from forestc.errors import CheckError, InternalError, RowsError
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, Input, Less, Net, Netlist, Origin, Register, WordType, evaluate, reads
+from forestc.netlist.ports import IN_VALID, OUT_VALID, Port
 from hw_sim import Clocked, Simulator, clock_rows
 from hw_sim import evaluate as evaluate_netlist
 from hw_sim.kernel import compiled
@@ -41,7 +42,7 @@ class Reference:
         values: list[int] = []
         for net, cell in enumerate(self.netlist.cells):
             if isinstance(cell, Input):
-                values.append(inputs[cell.name])
+                values.append(inputs[cell.port.name])
             elif isinstance(cell, Register):
                 values.append(values[cell.a] if self.transparent else self.state[net])
             else:
@@ -52,7 +53,7 @@ class Reference:
             assert isinstance(cell, Register)
             self.state[net] = values[cell.a]
         self.values = values
-        return {name: values[net] for name, net in self.netlist.outputs}
+        return {port.name: values[net] for port, net in self.netlist.outputs}
 
 
 def pattern(value: int) -> int:
@@ -61,7 +62,7 @@ def pattern(value: int) -> int:
 
 def reference_rows(netlist: Netlist, words: np.ndarray) -> np.ndarray:
     reference = Reference(netlist, transparent=True)
-    ports = [(cell.name, netlist.types[net]) for net, cell in netlist.inputs]
+    ports = [(cell.port.name, netlist.types[net]) for net, cell in netlist.inputs]
     rows = []
     for row in words.tolist():
         inputs = {
@@ -113,8 +114,8 @@ def random_cell(b: NetlistBuilder, random: Random, pool: list[Net]) -> Net:
 
 def random_netlist(random: Random, latency: int = 0, valid: bool = False) -> Netlist:
     b = NetlistBuilder("random")
-    pool = [b.input(f"x{k}", random_word(random)) for k in range(random.randint(1, 5))]
-    handshake = b.input("in_valid", BIT) if valid else -1
+    pool = [b.input(Port(f"x{k}"), random_word(random)) for k in range(random.randint(1, 5))]
+    handshake = b.input(IN_VALID, BIT) if valid else -1
     varying = set(pool)  # all but what constants alone decide, which must not be registered
     for stage in range(latency + 1):
         pool += [0, 1]
@@ -131,9 +132,9 @@ def random_netlist(random: Random, latency: int = 0, valid: bool = False) -> Net
             handshake = b.register(handshake) if valid else handshake
     narrow = [net for net in pool if b.type_of(net).width <= 64]
     for k, net in enumerate(random.sample(narrow, min(4, len(narrow)))):
-        b.output(f"y{k}", net)
+        b.output(Port(f"y{k}"), net)
     if valid:
-        b.output("out_valid", handshake)
+        b.output(OUT_VALID, handshake)
     netlist = b.build()
     if netlist.latency == latency:
         return netlist
@@ -144,7 +145,7 @@ def random_words(netlist: Netlist, random: Random, vectors: int, without: str = 
     """Words as int64, often at the edges of the ports' ranges and of the thresholds on them."""
     columns = []
     for net, cell in netlist.inputs:
-        if cell.name == without:
+        if cell.port.name == without:
             continue
         word = netlist.types[net]
         edges = [word.low, word.high]
@@ -164,7 +165,7 @@ def forest_netlist(
 ) -> Netlist:
     """Mux trees over the inputs, added up: what the compiler makes. Two sums, of trees of the same splits."""
     b = NetlistBuilder("forest")
-    xs = [b.input(f"x{k}", word) for k, word in enumerate(inputs)]
+    xs = [b.input(Port(f"x{k}"), word) for k, word in enumerate(inputs)]
     limits = [[random.randint(word.low + 1, word.high) for _ in range(thresholds)] for word in inputs]
     leaf = WordType(6, True)
 
@@ -188,9 +189,9 @@ def forest_netlist(
         nets = [(b.register(first), b.register(second)) for first, second in nets]
     first = b.add([net for net, _ in nets], width_for(-32 * trees, 31 * trees))
     second = b.add([net for _, net in nets], width_for(-32, 9 * trees))
-    b.output("first", first)
-    b.output("second", second)
-    b.output("label", b.compare(b.add([first, 0], WordType(20, True)), b.add([second, 0], WordType(20, True))))
+    b.output(Port("first"), first)
+    b.output(Port("second"), second)
+    b.output(Port("label"), b.compare(b.add([first, 0], WordType(20, True)), b.add([second, 0], WordType(20, True))))
     return b.build()
 
 
@@ -232,13 +233,13 @@ def test_simulator_on_forests(near: int, thresholds: int, monkeypatch: pytest.Mo
 
 def test_muxes_of_the_same_selects_before_and_after_a_sum() -> None:
     b = NetlistBuilder("again")
-    s, t, u = (b.input(name, BIT) for name in "stu")
-    x, y = b.input("x", WordType(5, False)), b.input("y", WordType(5, False))
+    s, t, u = (b.input(Port(name), BIT) for name in "stu")
+    x, y = b.input(Port("x"), WordType(5, False)), b.input(Port("y"), WordType(5, False))
     zero = b.const(0, WordType(5, False))
     first = b.mux(s, b.mux(t, x, y), b.mux(u, y, zero))
     total = b.add([first, x], WordType(6, False))
     other = b.add([y, y], WordType(6, False))
-    b.output("second", b.mux(s, b.mux(t, total, other), b.mux(u, other, total)))
+    b.output(Port("second"), b.mux(s, b.mux(t, total, other), b.mux(u, other, total)))
     netlist = b.build()
     words = random_words(netlist, Random(0), 200)
     assert np.array_equal(Simulator(netlist).run(words), reference_rows(netlist, words))
@@ -255,8 +256,8 @@ def test_threads_share_out_the_vectors() -> None:
 
 def test_words_by_name_in_any_order_type_and_stride() -> None:
     b = NetlistBuilder("pair")
-    x, y = b.input("x", WordType(8, True)), b.input("y", WordType(8, True))
-    b.output("less", b.compare(x, y))
+    x, y = b.input(Port("x"), WordType(8, True)), b.input(Port("y"), WordType(8, True))
+    b.output(Port("less"), b.compare(x, y))
     simulator = Simulator(b.build())
     xs = np.arange(-128, 128)
     ys = xs[::-1]
@@ -270,18 +271,18 @@ def test_words_by_name_in_any_order_type_and_stride() -> None:
 
 def test_ordered_float_keys() -> None:
     b = NetlistBuilder("keys")
-    x = b.input("x", WordType(64, True))
-    b.output("negative", b.less(x, 0))
-    b.output("key", x)
+    x = b.input(Port("x"), WordType(64, True))
+    b.output(Port("negative"), b.less(x, 0))
+    b.output(Port("key"), x)
     words = np.array([[-(2**63)], [-1], [0], [2**63 - 1]])
     assert Simulator(b.build()).run(words).tolist() == [[1, -(2**63)], [1, -1], [0, 0], [0, 2**63 - 1]]
 
 
 def test_unsigned_64_bit_words_are_patterns() -> None:
     b = NetlistBuilder("patterns")
-    x = b.input("x", WordType(64, False))
-    b.output("low", b.less(x, 2**63))
-    b.output("x", x)
+    x = b.input(Port("x"), WordType(64, False))
+    b.output(Port("low"), b.less(x, 2**63))
+    b.output(Port("x"), x)
     netlist = b.build()
     words = np.array([0, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)
     wanted = [[1, 0], [1, 2**63 - 1], [0, -(2**63)], [0, -1]]
@@ -292,14 +293,14 @@ def test_unsigned_64_bit_words_are_patterns() -> None:
 
 def test_no_inputs() -> None:
     b = NetlistBuilder("constant")
-    b.output("y", b.const(-3, WordType(4, True)))
+    b.output(Port("y"), b.const(-3, WordType(4, True)))
     assert Simulator(b.build()).run(np.zeros((5, 0), np.int64)).tolist() == [[-3]] * 5
 
 
 def narrow_sum(high: int) -> Netlist:
     b = NetlistBuilder("tight")
-    x, y = b.input("x", WordType(3, False)), b.input("y", WordType(3, False))
-    b.output("sum", b.add([x, y], width_for(0, high)))
+    x, y = b.input(Port("x"), WordType(3, False)), b.input(Port("y"), WordType(3, False))
+    b.output(Port("sum"), b.add([x, y], width_for(0, high)))
     return b.build()
 
 
@@ -313,10 +314,10 @@ def test_sum_that_does_not_fit_its_word() -> None:
 
 def test_signed_sum_of_unsigned_words_that_does_not_fit() -> None:
     b = NetlistBuilder("high")
-    x = b.input("x", BIT)
+    x = b.input(Port("x"), BIT)
     leaf = WordType(4, True)
     part = b.mux(x, b.const(7, leaf), b.const(1, leaf))
-    b.output("sum", b.add([part, part], leaf))
+    b.output(Port("sum"), b.add([part, part], leaf))
     simulator = Simulator(b.build())
     assert simulator.run(np.array([[0]])).tolist() == [[2]]
     with pytest.raises(InternalError, match="vector 1"):
@@ -326,8 +327,8 @@ def test_signed_sum_of_unsigned_words_that_does_not_fit() -> None:
 @pytest.mark.parametrize("vectors", [1, 200, 5000])
 def test_signed_sum_that_does_not_fit_its_word(vectors: int) -> None:
     b = NetlistBuilder("signed")
-    x, y = b.input("x", WordType(5, True)), b.input("y", WordType(5, True))
-    b.output("sum", b.add([x, y], WordType(5, True)))
+    x, y = b.input(Port("x"), WordType(5, True)), b.input(Port("y"), WordType(5, True))
+    b.output(Port("sum"), b.add([x, y], WordType(5, True)))
     simulator = Simulator(b.build())
     words = np.tile([[7, 8]], (vectors, 1))
     assert (simulator.run(words) == 15).all()
@@ -344,9 +345,9 @@ def test_signed_sum_that_does_not_fit_its_word(vectors: int) -> None:
 
 def two_ports() -> Netlist:
     b = NetlistBuilder("two")
-    x, y = b.input("x", WordType(3, False)), b.input("y", WordType(3, True))
-    b.output("x", x)
-    b.output("y", y)
+    x, y = b.input(Port("x"), WordType(3, False)), b.input(Port("y"), WordType(3, True))
+    b.output(Port("x"), x)
+    b.output(Port("y"), y)
     return b.build()
 
 
@@ -393,12 +394,12 @@ def test_words_that_do_not_fit_the_ports() -> None:
 
 def test_ports_wider_than_64_bits() -> None:
     b = NetlistBuilder("wide")
-    x = b.input("x", WordType(64, False))
-    b.output("double", b.add([x, x], WordType(65, False)))
+    x = b.input(Port("x"), WordType(64, False))
+    b.output(Port("double"), b.add([x, x], WordType(65, False)))
     with pytest.raises(InternalError, match="result has 65 bits; the simulator takes up to 64; netlist wide, net 3"):
         Simulator(b.build())
     b = NetlistBuilder("wide")
-    b.output("sign", b.less(b.input("x", WordType(65, True)), 0))
+    b.output(Port("sign"), b.less(b.input(Port("x"), WordType(65, True)), 0))
     with pytest.raises(InternalError, match="input 'x' has 65 bits"):
         Clocked(b.build())
 
@@ -427,7 +428,7 @@ def test_clocked_equals_reference(random: Random, latency: int) -> None:
     netlist = random_netlist(random, latency)
     watch = [net for net, word in enumerate(netlist.types) if word.width <= 64]
     clocked, reference = Clocked(netlist, watch), Reference(netlist)
-    ports = [(cell.name, netlist.types[net]) for net, cell in netlist.inputs]
+    ports = [(cell.port.name, netlist.types[net]) for net, cell in netlist.inputs]
     for _ in range(12):
         inputs = {name: random.randint(word.low, word.high) for name, word in ports}
         wanted = reference.clock(inputs)
@@ -440,9 +441,9 @@ def test_registers_hold_zero_before_the_first_words_arrive() -> None:
     """Even where the values that will come are never 0."""
     b = NetlistBuilder("fill")
     leaf = WordType(3, False)
-    x = b.register(b.mux(b.input("x", BIT), b.const(5, leaf), b.const(7, leaf)))
+    x = b.register(b.mux(b.input(Port("x"), BIT), b.const(5, leaf), b.const(7, leaf)))
     total = b.add([x, b.const(-5, WordType(4, True))], WordType(5, True))
-    b.output("y", total)
+    b.output(Port("y"), total)
     clocked = Clocked(b.build())
     assert [clocked.clock({"x": x})["y"] for x in (0, 1, 1)] == [-5, 2, 0]
 
@@ -475,10 +476,10 @@ def test_clock_rows(random: Random, latency: int, rows: int, valid: bool, gaps: 
 
 def handshake(out_valid: str) -> Netlist:
     b = NetlistBuilder("handshake")
-    x, valid = b.input("x", WordType(4, False)), b.input("in_valid", BIT)
-    b.output("y", b.register(x))
+    x, valid = b.input(Port("x"), WordType(4, False)), b.input(IN_VALID, BIT)
+    b.output(Port("y"), b.register(x))
     late = {"in": valid, "never": b.and_(valid, b.less(x, 0)), "often": b.or_(valid, b.less(x, 8))}[out_valid]
-    b.output("out_valid", b.register(late))
+    b.output(OUT_VALID, b.register(late))
     return b.build()
 
 
@@ -523,8 +524,8 @@ def test_cell_by_cell_is_the_same(seed):
 
 def test_cell_by_cell_refuses_what_the_simulator_refuses():
     b = NetlistBuilder("narrow")
-    total = b.add([b.input("x", WordType(4, False)), b.input("y", WordType(4, False))], WordType(4, False))
-    b.output("z", total)
+    total = b.add([b.input(Port("x"), WordType(4, False)), b.input(Port("y"), WordType(4, False))], WordType(4, False))
+    b.output(Port("z"), total)
     netlist = b.build()
     for run in (partial(evaluate_netlist, netlist), Simulator(netlist).run):
         with pytest.raises(RowsError, match="port 'x' holds 16, outside 0 to 15; vector 1"):

@@ -11,6 +11,7 @@ import pytest
 
 from forestc.netlist.builder import NetlistBuilder
 from forestc.netlist.ir import BIT, Netlist, Origin, WordType
+from forestc.netlist.ports import IN_VALID, OUT_VALID, Port
 from hw_sim import Clocked, clock_rows
 from hw_sim.vcd import _code, legal, signals
 
@@ -80,18 +81,18 @@ def parse(text: str) -> Dump:
 def pipeline() -> Netlist:
     """Odd names, a wide signed port, every kind of watched cell, two registers in a row."""
     b = NetlistBuilder("2nd forest")
-    x = b.input("x.0", WordType(10, False))
-    y = b.input("clk", WordType(64, True))
-    valid = b.input("in_valid", BIT)
+    x = b.input(Port("x.0"), WordType(10, False))
+    y = b.input(Port("clk"), WordType(64, True))
+    valid = b.input(IN_VALID, BIT)
     low, odd, negative = b.less(x, 300), b.in_set(x, [1, 3, 5, 7, 9, 11]), b.less(y, -5)
     leaf = WordType(5, True)
     tree = b.mux(low, b.mux(odd, b.const(-9, leaf), b.const(4, leaf), Origin(0, 1)), b.const(15, leaf), Origin(0, 0))
     tree, flag, valid = b.register(tree), b.register(b.and_(low, negative)), b.register(valid)
     total = b.add([tree, flag, b.const(-3, WordType(3, True))], WordType(7, True))
     total, tree, valid = b.register(total), b.register(tree), b.register(valid)
-    b.output("y 0", total)
-    b.output("y_0", b.compare(total, b.add([tree, tree], WordType(7, True))))
-    b.output("out_valid", valid)
+    b.output(Port("y 0"), total)
+    b.output(Port("y_0"), b.compare(total, b.add([tree, tree], WordType(7, True))))
+    b.output(OUT_VALID, valid)
     return b.build()
 
 
@@ -119,7 +120,7 @@ def test_waveform_equals_simulation(tmp_path: Path) -> None:
         inputs = {}
         for net, cell in netlist.inputs:
             signal = next(s for s in watched if s.net == net and not s.scope)
-            inputs[cell.name] = dump.at(places[signal], 10 * cycle)
+            inputs[cell.port.name] = dump.at(places[signal], 10 * cycle)
         inputs["clk"] -= 2**64 * (inputs["clk"] >> 63)
         clocked.clock(inputs)
         for signal in watched:
@@ -153,7 +154,7 @@ def test_waveform_is_the_same_every_time(tmp_path: Path) -> None:
 
 def test_combinational_netlist_has_no_clock(tmp_path: Path) -> None:
     b = NetlistBuilder("flat")
-    b.output("y", b.less(b.input("x", WordType(4, False)), 7))
+    b.output(Port("y"), b.less(b.input(Port("x"), WordType(4, False)), 7))
     path = tmp_path / "flat.vcd"
     clock_rows(b.build(), np.array([[3], [3], [9]]), None, path)
     assert path.read_text() == (

@@ -11,11 +11,11 @@ from forestc.checks.vectors import expected, random_words
 from forestc.costs.devices import DELAYS
 from forestc.errors import ModelError, OptionError
 from forestc.forest.boundary import boundary_inputs
-from forestc.forest.evaluate import encode
 from forestc.lowering.schedule import delay_of, shortest_stages, stages_within
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.ir import Add, Const, Less, Mux, Register, reads
 from forestc.netlist.verify import latencies
+from forestc.rows.encode import encode
 from hw_sim import Simulator
 
 
@@ -53,7 +53,7 @@ def test_every_path_passes_the_same_registers(latency):
     delays = latencies(netlist.cells)
     assert {delays[net] for _, net in netlist.outputs} <= {latency, -1}
     assert any(isinstance(cell, Register) for cell in netlist.cells)
-    assert dict(netlist.outputs).keys() >= {"label", "score0", "out_valid"}
+    assert {port.name for port, _ in netlist.outputs} >= {"label", "score0", "out_valid"}
 
 
 def test_narrow_sums_are_added_first():

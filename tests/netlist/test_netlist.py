@@ -29,6 +29,7 @@ from forestc.netlist.ir import (
     evaluate,
     reads,
 )
+from forestc.netlist.ports import Port
 from forestc.netlist.text import parse_netlist, print_netlist
 from forestc.netlist.verify import verify
 
@@ -42,7 +43,7 @@ def builder():
 
 
 def test_equal_cells_are_one_cell(builder):
-    x = builder.input("x", BYTE)
+    x = builder.input(Port("x"), BYTE)
     assert builder.less(x, 9) == builder.less(x, 9, Origin(3, 4))
     assert builder.less(x, 9) != builder.less(x, 10)
     a, b = builder.less(x, 9), builder.less(x, 10)
@@ -50,7 +51,7 @@ def test_equal_cells_are_one_cell(builder):
 
 
 def test_rules_of_the_builder(builder):
-    x, y = builder.input("x", BYTE), builder.input("y", BYTE)
+    x, y = builder.input(Port("x"), BYTE), builder.input(Port("y"), BYTE)
     a, b = builder.less(x, 9), builder.less(y, 9)
     assert (builder.less(x, 0), builder.less(x, 256)) == (FALSE, TRUE)
     assert builder.not_(builder.not_(a)) == a
@@ -64,16 +65,18 @@ def test_rules_of_the_builder(builder):
     assert builder.in_set(x, [999]) == FALSE
     assert builder.compare(x, x) == FALSE
     assert builder.register(TRUE) == TRUE
-    assert builder.less(builder.input("bit", BIT), 1) == builder.not_(builder.input("bit", BIT))
+    assert builder.less(builder.input(Port("bit"), BIT), 1) == builder.not_(builder.input(Port("bit"), BIT))
+    assert builder.not_(builder.not_(x)) == x and builder.type_of(builder.not_(x)) == BYTE
+    assert builder.not_(builder.const(5, BYTE)) == builder.const(250, BYTE)
 
 
 def test_cells_nobody_reads_are_left_out_but_ports_stay(builder):
-    x, _ = builder.input("x", BYTE), builder.input("y", BYTE)
+    x, _ = builder.input(Port("x"), BYTE), builder.input(Port("y"), BYTE)
     builder.less(x, 3)
-    builder.output("out", builder.less(x, 5))
+    builder.output(Port("out"), builder.less(x, 5))
     netlist = builder.build()
     assert [cell for cell in netlist.cells if isinstance(cell, Less)] == [Less(2, 5)]
-    assert [cell.name for _, cell in netlist.inputs] == ["x", "y"]
+    assert [cell.port.name for _, cell in netlist.inputs] == ["x", "y"]
 
 
 @pytest.mark.parametrize(
@@ -85,6 +88,7 @@ def test_cells_nobody_reads_are_left_out_but_ports_stay(builder):
         (InSet(2, (1, 4)), (4,), 1),
         (InSet(2, (1, 4)), (2,), 0),
         (Not(2), (1,), 0),
+        (Not(2, 5), (6,), 25),
         (And(2, 3), (1, 0), 0),
         (Or(2, 3), (1, 0), 1),
         (Mux(2, 3, 4), (1, 10, 20), 10),
@@ -147,11 +151,11 @@ def test_damaged_text_is_refused(old, new, message):
 
 def broken(change):
     builder = NetlistBuilder("t")
-    x, y = builder.input("x", BYTE), builder.input("y", BYTE)
+    x, y = builder.input(Port("x"), BYTE), builder.input(Port("y"), BYTE)
     a = builder.less(x, 9)
     total = builder.add((x, y), WordType(9, False))
-    builder.output("a", builder.register(a))
-    builder.output("s", builder.register(total))
+    builder.output(Port("a"), builder.register(a))
+    builder.output(Port("s"), builder.register(total))
     netlist = builder.build()
     return replace(netlist, **change(netlist))
 
@@ -166,13 +170,14 @@ def swap(net, cell):
         (swap(0, Const(1, 1, False)), "nets 0 and 1 are not the one-bit constants"),
         (swap(4, Less(5, 9)), "net 4 .Less..*|reads a net that is not below it"),
         (swap(4, Not(2)), "operand is not one bit; netlist t, net 4"),
-        (swap(3, Input("x", 8, False)), "second input named 'x'"),
+        (swap(4, Not(2, 9)), "operand is not 9 unsigned bits; netlist t, net 4"),
+        (swap(3, Input(Port("x"), 8, False)), "second input named 'x'"),
         (swap(5, Add((2, 3), 7, False)), "narrower than an operand"),
         (swap(5, Add((2,), 9, False)), "fewer than two operands"),
         (swap(6, And(4, 4)), "comes after 0 cycles|differ|output 'a'"),
         (lambda n: {"outputs": ()}, "has no output"),
-        (lambda n: {"outputs": (("a", 6), ("a", 7))}, "two outputs of one name"),
-        (lambda n: {"outputs": (("a", 6), ("s", 5))}, "comes after 0 cycles, not the netlist's 1"),
+        (lambda n: {"outputs": ((Port("a"), 6), (Port("a", index=1), 7))}, "two outputs of one name"),
+        (lambda n: {"outputs": ((Port("a"), 6), (Port("s"), 5))}, "comes after 0 cycles, not the netlist's 1"),
         (lambda n: {"types": (*n.types[:-1], BIT)}, "has type"),
     ],
 )
@@ -182,8 +187,8 @@ def test_broken_netlists_are_found(change, message):
 
 
 def test_paths_of_different_latency_are_found(builder):
-    x, y = builder.input("x", BIT), builder.input("y", BIT)
-    builder.output("o", builder.and_(builder.register(x), y))
+    x, y = builder.input(Port("x"), BIT), builder.input(Port("y"), BIT)
+    builder.output(Port("o"), builder.and_(builder.register(x), y))
     with pytest.raises(InternalError, match=r"reads nets of different latencies: \[0, 1\] cycles"):
         builder.build()
 

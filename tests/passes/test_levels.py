@@ -15,15 +15,15 @@ import forestc
 from forestc import load
 from forestc.cli import app
 from forestc.errors import CheckError, OptionError
-from forestc.forest.evaluate import evaluate
-from forestc.forest.made_rows import made_rows
-from forestc.forest.ranges import Ranges
-from forestc.forest.rows import ArrayRows
 from forestc.passes.judge import Judge
 from forestc.passes.levels import LEVELS, level_number, plan
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import EveryPath, KeepsPaths, Within
-from forestc.passes.quantize import Quantize
+from forestc.passes.quantize.quantize import Quantize
+from forestc.rows.batches import ArrayRows
+from forestc.rows.encode import evaluate
+from forestc.rows.made_rows import made_rows
+from forestc.rows.ranges import Ranges
 
 
 def compiled(kind, out, rows=True, **options):

@@ -13,13 +13,13 @@ from sklearn.metrics import r2_score
 from forestc import load
 from forestc.errors import CheckError, OptionError
 from forestc.forest.builder import changed_tree
-from forestc.forest.evaluate import evaluate
-from forestc.forest.ranges import Range, Ranges
-from forestc.forest.rows import ArrayRows
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import EveryPath, Exact, FewChanges, KeepsDecisions, KeepsPaths, ScoresWithin, Within
+from forestc.rows.batches import ArrayRows
+from forestc.rows.encode import evaluate
+from forestc.rows.ranges import Range, Ranges
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from random_forests import random_forest, troublesome_rows
 from forestc import load
 from forestc.algorithms.logistic import loss_of
 from forestc.errors import CheckError, ModelError, OptionError
-from forestc.forest.evaluate import evaluate
-from forestc.forest.rows import ArrayRows, FitAndHeldOut
 from forestc.passes import passes_from
 from forestc.passes.pipeline import run_passes
 from forestc.passes.prune_splits import PruneSplits, _Ensemble, _leaves_in_order
-from forestc.passes.quantize import Quantize
+from forestc.passes.quantize.quantize import Quantize
+from forestc.rows.batches import ArrayRows, FitAndHeldOut
+from forestc.rows.encode import evaluate
 
 
 @cache
@@ -69,8 +69,9 @@ def test_accuracy_on_held_out_rows_decides():
     spec = "simplify,quantize{leaf_bits=4},prune-splits{tolerance=%s,leaf_bits=1,copies=1},simplify"
     little, steps = run_passes(load(model), passes_from(spec % 0.04), *rows)
     assert steps[2].held_out is not None and steps[2].held_out["lost"] <= 0.04
-    assert steps[2].report["chosen_on_held_out"]
-    assert len(little.conditions.comparators) < len(load(model).conditions.comparators)
+    assert steps[2].report["chosen_on_held_out"] and len(little.conditions.comparators) < len(
+        load(model).conditions.comparators
+    )
     more, _ = run_passes(load(model), passes_from(spec % 0.1), *rows)
     assert len(more.conditions.comparators) < len(little.conditions.comparators)
     assert max(int(tree.values.max()) for tree in little.trees) <= 1

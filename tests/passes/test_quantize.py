@@ -11,14 +11,14 @@ from sklearn.base import clone
 import forestc
 from forestc import load
 from forestc.errors import CheckError, ModelError, OptionError, RowsError
-from forestc.forest.evaluate import encode, evaluate
 from forestc.forest.numbers import Fixed, Ordered
-from forestc.forest.rows import ArrayRows, FitAndHeldOut
-from forestc.passes import fit_leaves
 from forestc.passes.judge import Judge
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import Within
-from forestc.passes.quantize import Quantize
+from forestc.passes.quantize import fit_leaves
+from forestc.passes.quantize.quantize import Quantize
+from forestc.rows.batches import ArrayRows, FitAndHeldOut
+from forestc.rows.encode import encode, evaluate
 
 
 def quantised(forest, X, truth=None, **options):

@@ -9,9 +9,10 @@ from random_forests import random_forest
 
 import forestc
 from forestc.checks.vectors import random_words
-from forestc.forest.evaluate import encode, evaluate_words
+from forestc.forest.evaluate import evaluate_words
 from forestc.passes import quick_evaluation
 from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.rows.encode import encode
 
 
 @pytest.fixture(autouse=True)

@@ -17,19 +17,20 @@ from forestc import load
 from forestc.algorithms.kmeans_line import kmeans_line
 from forestc.algorithms.node_bounds import BoundsUpdate
 from forestc.errors import CheckError, ModelError, OptionError, RowsError
-from forestc.forest.accuracy import Accuracy
-from forestc.forest.evaluate import evaluate
-from forestc.forest.rows import ArrayRows, Batch, FitAndHeldOut
 from forestc.forest.text import parse_forest, print_forest
-from forestc.passes import passes_from, threshold_search
-from forestc.passes.drawn_rows import drawn_rows
+from forestc.passes import passes_from
 from forestc.passes.judge import Judge, Loss
-from forestc.passes.observation import Observe, columns_of
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import Exact, Within
-from forestc.passes.quantize import Quantize
-from forestc.passes.share_thresholds import ShareThresholds
-from forestc.passes.threshold_search import Search, sides_differ
+from forestc.passes.quantize.quantize import Quantize
+from forestc.passes.share_thresholds import threshold_search
+from forestc.passes.share_thresholds.drawn_rows import drawn_rows
+from forestc.passes.share_thresholds.observation import Observe, columns_of
+from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
+from forestc.passes.share_thresholds.threshold_search import Search, sides_differ
+from forestc.rows.accuracy import Accuracy
+from forestc.rows.batches import ArrayRows, Batch, FitAndHeldOut
+from forestc.rows.encode import evaluate
 
 
 @settings(max_examples=80, deadline=None)

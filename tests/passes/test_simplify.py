@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
 
-from forestc.forest.evaluate import evaluate
 from forestc.forest.text import parse_forest, print_forest
 from forestc.passes.simplify import Simplify
+from forestc.rows.encode import evaluate
 
 HEAD = """forest "t"
 source "" "" ""

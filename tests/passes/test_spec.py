@@ -5,7 +5,7 @@ import pytest
 from forestc.errors import OptionError
 from forestc.passes import PASSES, passes_from
 from forestc.passes.base import Pass, parse_passes, print_pass
-from forestc.passes.quantize import Quantize
+from forestc.passes.quantize.quantize import Quantize
 from forestc.passes.simplify import Simplify
 
 

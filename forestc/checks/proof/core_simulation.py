@@ -9,11 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.ports import Field, input_fields, output_fields, packed_bytes, unpacked, width_of
-from forestc.checks.proof.text import Below, Chain, Choose, Core, Expression, Literal, OneOf, Slice, Sum, Word
+from forestc.checks.proof.text import (
+    Below,
+    Chain,
+    Choose,
+    Core,
+    Expression,
+    Inverted,
+    Literal,
+    OneOf,
+    Slice,
+    Sum,
+    Word,
+)
 from forestc.checks.proof.whole import TRIED, trial_words
 from forestc.checks.vectors import expected
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist, WordType
+from forestc.netlist.ports import Port
 
 Patterns: TypeAlias = NDArray[np.uint64]  # a word's bits in each sequence
 AFTER = 3  # clocks that go on after the first result
@@ -56,7 +69,7 @@ def run_core(
     """y, packed, and out_valid at each clock. words: of the features at each clock, (sequences, features)."""
     count = len(words[0])
     state = {name: np.zeros(count, dtype=np.uint64) for name in core.registers}
-    fields = [Field("", low, WordType(high - low + 1, False)) for high, low in core.results]
+    fields = [Field(Port(""), low, WordType(high - low + 1, False)) for high, low in core.results]
     for rows, now in zip(words, valid, strict=True):
         x = packed_bytes(input_fields(netlist), rows)
         values = {**state, "in_valid": now}
@@ -81,7 +94,7 @@ def _evaluated(core: Core, what: Expression, values: Mapping[str, Patterns], x: 
 
     match what:
         case Slice(high, low):
-            place = unpacked([Field("", low, WordType(high - low + 1, False))], x)[:, 0]
+            place = unpacked([Field(Port(""), low, WordType(high - low + 1, False))], x)[:, 0]
             return np.ascontiguousarray(place).view(np.uint64)
         case Chain(bits, operators):
             found = [
@@ -92,6 +105,8 @@ def _evaluated(core: Core, what: Expression, values: Mapping[str, Patterns], x: 
             for one, operator in zip(found[-2::-1], operators[::-1], strict=True):
                 total = one & total if operator == "&" else one | total
             return total
+        case Inverted(name):
+            return values[name] ^ np.uint64((1 << width(name)) - 1)
         case Choose(select, a, b):
             return np.where(values[select] == 1, _word(a, values, count), _word(b, values, count))
         case Below(a, b, signed):

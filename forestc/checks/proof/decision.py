@@ -48,6 +48,25 @@ def is_argmax(
     return all(any(_never_wins(sums, loser, kind, last, span) for kind in kinds) for loser in out)
 
 
+def largest_of(netlist: Netlist, net: Net, form: Callable[[Net], Form]) -> set[Form]:
+    """The sums of which a net is seen to be the largest, whatever they are. form: as of `is_argmax`. Raises
+    UnprovedError where a sum is none."""
+    tournament = _Tournament(netlist, form)
+    found: set[Form] = set()
+    stack = [net]
+    while stack:
+        value = tournament.behind(stack.pop())
+        cell = netlist.cells[value]
+        chosen = netlist.cells[tournament.behind(cell.select)] if isinstance(cell, Mux) else None
+        if isinstance(cell, Mux) and isinstance(chosen, Compare):
+            arms = [tournament.behind(arm) for arm in (cell.b, cell.a)]
+            if arms == [tournament.behind(one) for one in (chosen.a, chosen.b)]:
+                stack += arms
+                continue
+        found.add(form(value))
+    return found
+
+
 def _never_wins(
     sums: Sequence[Form], loser: int, winner: int, last: bool, span: Callable[[Form], tuple[int, int]]
 ) -> bool:

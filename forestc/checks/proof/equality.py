@@ -14,7 +14,6 @@ from pathlib import Path
 from forestc.backends import amaranth, verilog
 from forestc.checks.proof.text import Core, read_core
 from forestc.errors import CheckError, ToolError
-from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
 from forestc.toolchain.yosys import run_yosys
 
@@ -58,17 +57,17 @@ SHOWN = 3  # nets that are named
 _REFUSED = ("unproven", "Assertion failed", "No matching port", "problems in 'check -assert'", "selection is not empty")
 
 
-def prove_component(forest: Forest, netlist: Netlist, *, seconds: float = 3600) -> None:
+def prove_component(netlist: Netlist, *, seconds: float = 3600) -> None:
     """Proves the Amaranth component of a netlist equal to its Verilog, for all inputs at all times.
 
     Raises CheckError if they differ, MissingExtraError without Amaranth, ToolError without yosys.
     """
-    component = amaranth.module(forest, netlist)
+    component = amaranth.module(netlist)
     from amaranth.back import rtlil
 
     top = verilog.module_name(netlist)
     gate: str = component.convert(rtlil)
-    core = read_core(verilog.emit(forest, netlist)[f"{top}.v"].encode())
+    core = read_core(verilog.emit(netlist)[f"{top}.v"].encode())
     prove_equal(core, gate, "the Amaranth component", seconds=seconds)
 
 

@@ -18,22 +18,28 @@ pipelined netlist is its logic, later.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from forestc.checks.proof.decision import Form, is_argmax
 from forestc.checks.proof.parts import Part, Proof, Running, UnprovedError
+from forestc.checks.proof.shares import Argument, ShareProof
 from forestc.checks.proof.solver import Counterexample, Solver, Term
 from forestc.checks.proof.whole import Meaning, equal_everywhere, wrong_result
+from forestc.errors import InternalError
 from forestc.forest.ir import LEAF, Decision, Forest
 from forestc.forest.ir import Part as ForestPart
-from forestc.lowering.trees import LABEL, SCORE, VALID_IN, VALID_OUT, Place, Witness, feature_word
-from forestc.netlist.ir import BIT, Add, Const, Input, Net, Netlist, Not, Register, WordType, reads
+from forestc.lowering.trees import Place, Witness, feature_word
+from forestc.netlist.ir import Add, Const, Input, Net, Netlist, Not, Register, WordType, reads
+from forestc.netlist.ports import IN_VALID, OUT_VALID, Port, label_port, score_port
 from forestc.netlist.verify import verify
+from hw_sim import evaluate_from
 
 FREE_SECONDS, TREES_SECONDS = 60, 20  # for a decision on free sums, and on the trees'
+MOST_VALUES, SOME_VALUES = 1 << 17, 1 << 12  # of a score, for which a curve is gone through; so many at once
 MOST_NODES = 1500  # of a forest whose decision is asked of the trees
 
 
@@ -74,22 +80,22 @@ class _NetlistProof:
     def steps(self) -> None:
         outputs = dict(self.netlist.outputs)
         self.ports(outputs)
-        one = len(self.forest.targets) == 1
-        names = [LABEL] if one else [f"{LABEL}{index}" for index in range(len(self.forest.targets))]
-        labels = [outputs[name] for name in names if name in outputs]
-        scores = {int(name[len(SCORE) :]): net for name, net in outputs.items() if name.startswith(SCORE)}
+        labels = [net for port, net in sorted(outputs.items(), key=lambda one: one[0].index) if port.kind == "label"]
+        scores = {port.index: net for port, net in outputs.items() if port.kind == "score"}
         expected = self.trees()
         targets = self.forest.targets
         if self.forest.parts and self.forest.combine.kind == "median":
-            self.medians(expected, {name: net for name, net in outputs.items() if name != VALID_OUT})
+            self.medians(expected, {port: net for port, net in outputs.items() if port.kind != "valid"})
             return
         if self.forest.parts and self.forest.combine.kind == "average":
-            expected = self.averages(expected, range(2) if scores else [1])
-            for net in labels:
-                with self.part("decision", 1) as part:
-                    self.decided(net, targets[0].decision, expected[1:])
-                    part.proved += 1
-            labels = []
+            judged = targets[0].decision.kind == "threshold"  # of the last class alone
+            expected = self.averages(expected, [1] if judged and not scores else range(len(self.forest.classes)))
+            if judged:
+                for net in labels:
+                    with self.part("decision", 1) as part:
+                        self.decided(net, targets[0].decision, expected[1:])
+                        part.proved += 1
+                labels = []
         if self.forest.parts and self.forest.combine.kind == "vote":
             expected = self.votes(expected)
         if scores:
@@ -127,35 +133,38 @@ class _NetlistProof:
         elif found is None and part.why:
             whole.why = f"{whole.why}; {part.why}"
 
-    def ports(self, outputs: dict[str, Net]) -> None:
+    def ports(self, outputs: dict[Port, Net]) -> None:
         """All labels, all scores or both, valid through as many registers as there are cycles, features as they are."""
         with self.part("ports", 1) as part:
             verify(self.netlist)
-            labels = (
-                {LABEL} if len(self.forest.targets) == 1 else {f"{LABEL}{k}" for k in range(len(self.forest.targets))}
-            )
-            scores = {f"{SCORE}{k}" for k in range(self.forest.n_scores)}
-            told = set(outputs) - {VALID_OUT}
+            targets = len(self.forest.targets)
+            labels = {label_port(index, targets) for index in range(targets)}
+            scores = {score_port(index) for index in range(self.forest.n_scores)}
+            told = set(outputs) - {OUT_VALID}
             if told not in ([scores, labels, scores | labels] if self.forest.decides else [scores]):
-                raise UnprovedError(f"the outputs are {', '.join(sorted(outputs))}", wrong=True)
-            if (VALID_OUT in outputs) != (self.netlist.latency > 0):
-                raise UnprovedError(f"{VALID_OUT} and the latency of {self.netlist.latency} don't fit", wrong=True)
+                raise UnprovedError(f"the outputs are {', '.join(sorted(p.name for p in outputs))}", wrong=True)
+            if (OUT_VALID in outputs) != (self.netlist.latency > 0):
+                raise UnprovedError(f"{OUT_VALID.name} and the latency of {self.netlist.latency} don't fit", wrong=True)
             if self.netlist.latency:
-                net = outputs[VALID_OUT]
+                net = outputs[OUT_VALID]
                 for _ in range(self.netlist.latency):
                     cell = self.netlist.cells[net]
                     net = cell.a if isinstance(cell, Register) else -1
-                if net < 0 or self.netlist.cells[net] != Input(VALID_IN, 1, False):
+                if net < 0 or self.netlist.cells[net] != Input(IN_VALID, 1, False):
                     raise UnprovedError(
-                        f"{VALID_OUT} is not {VALID_IN}, {self.netlist.latency} cycles later", wrong=True
+                        f"{OUT_VALID.name} is not {IN_VALID.name}, {self.netlist.latency} cycles later", wrong=True
                     )
-            for net, cell in self.netlist.inputs:
-                wanted = BIT if cell.name == VALID_IN else feature_word(self.forest, int(cell.name[1:]))
+            words = [(cell.port, net) for net, cell in self.netlist.inputs if cell.port != IN_VALID]
+            order = [("word", index) for index in range(len(self.forest.features))]
+            if [(port.kind, port.index) for port, _ in words] != order:
+                raise UnprovedError(f"the inputs are {', '.join(port.name for port, _ in words)}", wrong=True)
+            for port, net in words:
+                wanted = feature_word(self.forest, port.index)
                 if self.netlist.types[net] != wanted:
-                    raise UnprovedError(f"{cell.name} is of {self.netlist.types[net]}, not {wanted}", wrong=True)
-            for name in labels & told:
-                if self.netlist.types[outputs[name]].signed:
-                    raise UnprovedError(f"{name} is signed", wrong=True)
+                    raise UnprovedError(f"{port.name} is of {self.netlist.types[net]}, not {wanted}", wrong=True)
+            for port in labels & told:
+                if self.netlist.types[outputs[port]].signed:
+                    raise UnprovedError(f"{port.name} is signed", wrong=True)
             part.proved = 1
 
     def told_absent(self) -> str:
@@ -244,56 +253,113 @@ class _NetlistProof:
         return [int(weight) for weight in self.forest.combine.weights or [1.0] * len(self.forest.parts)]
 
     def averages(self, sums: list[Form], classes: Iterable[int]) -> list[Form]:
-        """Each part's score goes through its curve: proves the net of each, for some classes. The forms of both
-        classes; where a class was not asked for, its is empty."""
-        totals: list[dict[Net, int]] = [{}, {}]
-        fixed = [0, 0]
+        """What each part says of some classes: proves the nets of curves and shares. The forms of all classes; where a
+        class was not asked for, its is empty."""
+        totals: list[dict[Net, int]] = [{} for _ in self.forest.classes]
+        fixed = [0] * len(totals)
         classes = list(classes)
         with self.part("curves", len(self.forest.parts) * len(classes)) as part:
             for index, (one, weight) in enumerate(zip(self.forest.parts, self.weights(), strict=True)):
+                own = sums[one.start : one.stop]
+                shared = bool(one.curves) and one.link.kind in ("softmax", "shares")
+                shares = ShareProof(self, index, one, own) if shared else None
                 for kind in classes:
-                    place = self.stepped((index, kind), one.curve, weight, sums[one.start])
-                    if isinstance(place, Const):
-                        fixed[kind] += place.value
+                    if shares:
+                        place = self.said(index, kind)
+                        shares.share(kind, place)
+                        counted, times = self.known(place, self.forest.steps), weight
+                    elif one.curves:
+                        falls = one.width == 1 and not kind
+                        step = (-weight, weight * self.forest.steps) if falls else (weight, 0)
+                        place, score = self.said(index, kind), kind % one.width
+                        where = f"the curve of part {index} for class {kind}"
+                        most = self.stepped(place, where, one.curve_of(score), step, own[score])
+                        counted, times = self.known(place, most), 1
                     else:
-                        self.largest[place] = weight * len(one.curve)
-                        totals[kind][place] = totals[kind].get(place, 0) + 1
+                        counted, times = own[kind], weight
+                    fixed[kind] += times * counted[1]
+                    for net, often in counted[0]:
+                        totals[kind][net] = totals[kind].get(net, 0) + times * often
                     part.proved += 1
         self.forms.clear()
         return [_form(term, more) for term, more in zip(totals, fixed, strict=True)]
 
-    def stepped(self, ballot: tuple[int, int], curve: tuple[int, ...], weight: int, score: Form) -> Place:
-        """Where a part's curve lies for a class, shown to be right at each score there can be. Raises UnprovedError."""
-        found = self.witness.ballots.get(ballot, -1)
-        where = f"the curve of part {ballot[0]} for class {ballot[1]}"
+    def said(self, index: int, kind: int) -> Place:
+        """Where what a part says of a class lies. Raises UnprovedError."""
+        found = self.witness.ballots.get((index, kind), -1)
         if found == -1:
-            raise UnprovedError(f"no net holds {where}")
+            raise UnprovedError(f"no net holds what part {index} says of class {kind}")
+        return found
+
+    def known(self, place: Place, most: int) -> Form:
+        """A place that is proved as a form from now on; most: what it holds at most."""
+        if isinstance(place, Const):
+            return (), place.value
+        self.largest[place] = most
+        return ((place, 1),), 0
+
+    def solver(self) -> Solver:
+        return Solver(self.forest, self.netlist, seconds=TREES_SECONDS)
+
+    def stepped(self, found: Place, where: str, curve: Sequence[int], step: tuple[int, int], score: Form) -> int:
+        """Shows that a place holds the level of a sum, as `curved` says; the most that can be. Raises UnprovedError."""
         low, high = self.span(score)
-        solver = Solver(self.forest, self.netlist, seconds=TREES_SECONDS)
-        width = max(abs(low), abs(high), len(curve) * weight).bit_length() + 3
-        free = solver.word("score", WordType(width, True), low, high)
-        cuts = {} if isinstance(found, Const) else {
-            net: solver.low_bits(solver.plus(free, form[1] - score[1], width), self.netlist.types[net].width)
-            for form, net in self.sums_below(found, {score[0]})
+        more = {} if isinstance(found, Const) else {
+            net: form[1] - score[1] for form, net in self.sums_below(found, {score[0]})
         }  # fmt: skip
-        said = solver.constant(0 if ballot[1] else weight * len(curve), width)
+        return self.curved(found, where, curve, step, Argument(low, high, more))
+
+    def curved(self, found: Place, where: str, curve: Sequence[int], step: tuple[int, int], free: Argument) -> int:
+        """Shows that a place holds the level of a word times the first of `step` and the second more, at each value
+        there can be; the most that it holds. Raises UnprovedError."""
+        few = free.high - free.low < MOST_VALUES
+        told = (self.curved_by_values if few else self.curved_by_solver)(found, curve, step, free)
+        if told:
+            raise UnprovedError(f"{where} differs at {told}{self.told_absent()}")
+        return max(step[1] + step[0] * bisect_right(curve, end) for end in (free.low, free.high))
+
+    def curved_by_values(self, found: Place, curve: Sequence[int], step: tuple[int, int], free: Argument) -> str:
+        """Where a place is not what `curved` says; "" if it is everywhere. Goes through all values."""
+        for start in range(free.low, free.high + 1, SOME_VALUES):
+            values = np.arange(start, min(start + SOME_VALUES, free.high + 1))
+            said = step[1] + step[0] * np.searchsorted(np.array(curve), values, side="right")
+            known = {net: values + more for net, more in free.more.items()}
+            try:
+                if isinstance(found, Const):
+                    held = np.full(len(values), found.value)
+                else:
+                    held = evaluate_from(self.netlist, found, known, len(values))
+            except (KeyError, InternalError) as error:
+                return f"a net that is not of its score alone ({error})"
+            wrong = np.flatnonzero(held != said)
+            if len(wrong):
+                return f"score={values[wrong[0]]}"
+        return ""
+
+    def curved_by_solver(self, found: Place, curve: Sequence[int], step: tuple[int, int], free: Argument) -> str:
+        """The same, by one question for all values at once."""
+        solver = self.solver()
+        width = max(abs(free.low), abs(free.high), len(curve) * abs(step[0])).bit_length() + 3
+        word = solver.word("score", WordType(width, True), free.low, free.high)
+        cuts = {
+            net: solver.low_bits(solver.plus(word, more, width), self.netlist.types[net].width)
+            for net, more in free.more.items()
+        }
+        said = solver.constant(step[1], width)
         for cut, times in Counter(curve).items():
-            if cut > high:
+            if cut > free.high:
                 continue
-            step = weight * times if ballot[1] else -weight * times
-            if cut > low:
-                below = solver.less(free, solver.constant(cut, width), True)
-                more = solver.choose(below, 0, step, WordType(width, True))
+            if cut > free.low:
+                below = solver.less(word, solver.constant(cut, width), True)
+                more = solver.choose(below, 0, times * step[0], WordType(width, True))
             else:
-                more = solver.constant(step, width)
+                more = solver.constant(times * step[0], width)
             said = solver.make(solver.kind.BV_ADD, [said, more])
         got = solver.resized(solver.place(found, cuts), self.type_of(found), width)
         wrong = solver.differ(got, said)
-        if wrong is not None:
-            raise UnprovedError(f"{where} differs at {solver.told(wrong)}{self.told_absent()}")
-        return found
+        return "" if wrong is None else solver.told(wrong)
 
-    def medians(self, sums: list[Form], outputs: dict[str, Net]) -> None:
+    def medians(self, sums: list[Form], outputs: dict[Port, Net]) -> None:
         """Proves the median for whatever the trees say within their range. Raises UnprovedError."""
         solver = Solver(self.forest, self.netlist, seconds=TREES_SECONDS)
         nets = {net for form in sums for net, _ in form[0] if net >= 0}
@@ -304,12 +370,12 @@ class _NetlistProof:
 
         meaning = Meaning(self.forest, solver, added)
         with self.part("decision", len(outputs)) as part:
-            for name, net in outputs.items():
+            for port, net in outputs.items():
                 width = max(meaning.width, self.netlist.types[net].width + 1)
                 got = solver.resized(solver.net(net, cuts), self.netlist.types[net], width)
-                wrong = solver.differ(got, solver.sign_extended(meaning.result(name), width))
+                wrong = solver.differ(got, solver.sign_extended(meaning.result(port), width))
                 if wrong is not None:
-                    raise UnprovedError(f"{name} differs if {solver.told(wrong)}{self.told_absent()}")
+                    raise UnprovedError(f"{port.name} differs if {solver.told(wrong)}{self.told_absent()}")
                 part.proved += 1
 
     def label_of(self, index: int, one: ForestPart, sums: list[Form]) -> Place:

@@ -9,7 +9,6 @@ from typing import assert_never
 
 from forestc.backends.names import net_name
 from forestc.backends.ports import input_fields, output_fields, width_of
-from forestc.forest.ir import Forest
 from forestc.netlist.ir import (
     Add,
     And,
@@ -29,9 +28,9 @@ from forestc.netlist.ir import (
 )
 
 
-def rtlil(forest: Forest, netlist: Netlist, top: str) -> str:
+def rtlil(netlist: Netlist, top: str) -> str:
     """The netlist as a module `top` with the Verilog core's ports, its nets named as there."""
-    writer = _Writer(forest, netlist)
+    writer = _Writer(netlist)
     for net, cell in enumerate(netlist.cells):
         writer.write(net, cell)
     return writer.text(top)
@@ -42,11 +41,11 @@ def _bits(value: int, width: int) -> str:
 
 
 class _Writer:
-    def __init__(self, forest: Forest, netlist: Netlist) -> None:
+    def __init__(self, netlist: Netlist) -> None:
         self.netlist = netlist
-        self.names = [net_name(net, cell, forest) for net, cell in enumerate(netlist.cells)]
-        self.inputs = {field.name: field for field in input_fields(netlist)}
-        self.outputs = {field.name: field for field in output_fields(netlist)}
+        self.names = [net_name(net, cell) for net, cell in enumerate(netlist.cells)]
+        self.inputs = {field.port: field for field in input_fields(netlist)}
+        self.outputs = {field.port: field for field in output_fields(netlist)}
         self.lines: list[str] = []
         self.made = 0
 
@@ -56,9 +55,9 @@ class _Writer:
         ports = [f"wire width {x_bits} input 1 \\x", f"wire width {y_bits} output 2 \\y"]
         if self.netlist.latency:
             ports += ["wire input 3 \\clk", "wire input 4 \\in_valid", "wire output 5 \\out_valid"]
-        for name, net in self.netlist.outputs:
-            field = self.outputs.get(name)
-            target = f"\\{name}" if field is None else f"\\y {_slice(field.offset, field.word.width)}"
+        for port, net in self.netlist.outputs:
+            field = self.outputs.get(port)
+            target = f"\\{port.name}" if field is None else f"\\y {_slice(field.offset, field.word.width)}"
             self.lines.append(f"connect {target} {self.signal(net)}")
         return "\n".join([f"module \\{top}", *(f"  {line}" for line in [*ports, *self.lines]), "end", ""])
 
@@ -96,7 +95,7 @@ class _Writer:
     def write(self, net: Net, cell: Cell) -> None:
         word = self.netlist.types[net]
         y = f"\\{self.names[net]}"
-        if isinstance(cell, Const) or (isinstance(cell, Input) and cell.name not in self.inputs):
+        if isinstance(cell, Const) or (isinstance(cell, Input) and cell.port not in self.inputs):
             return
         self.lines += [f"attribute \\init {_bits(0, word.width)}"] * isinstance(cell, Register)
         self.lines.append(f"wire width {word.width} {y}")
@@ -107,15 +106,17 @@ class _Writer:
         match cell:
             case Const():
                 pass
-            case Input(name):
-                self.lines.append(f"connect {y} \\x {_slice(self.inputs[name].offset, word.width)}")
+            case Input(port):
+                self.lines.append(f"connect {y} \\x {_slice(self.inputs[port].offset, word.width)}")
             case Less(a, threshold):
                 width = types[a].width
                 self.binary("lt", signal(a), _bits(threshold, width), y, width, 1, types[a].signed)
             case InSet(a, members):
                 self.in_set(a, members, y)
             case Not(a):
-                self.cell("not", {"A_SIGNED": 0, "A_WIDTH": 1, "Y_WIDTH": 1}, {"A": signal(a), "Y": y})
+                self.cell(
+                    "not", {"A_SIGNED": 0, "A_WIDTH": word.width, "Y_WIDTH": word.width}, {"A": signal(a), "Y": y}
+                )
             case And(a, b):
                 self.binary("and", signal(a), signal(b), y, 1, 1)
             case Or(a, b):

@@ -53,9 +53,9 @@ class Solver:
         self.names: dict[str, tuple[Term, bool]] = {}
         self.known: dict[Net, Term] = {}
         self.features: list[tuple[Term, WordType]] = []
-        types = {cell.name: netlist.types[net] for net, cell in netlist.inputs}
+        types = {cell.port.index: netlist.types[net] for net, cell in netlist.inputs if cell.port.kind == "word"}
         for index, feature in enumerate(forest.features):
-            word = types[f"x{index}"]
+            word = types[index]
             span = word_range(feature.number, feature.missing)
             self.features.append((self.word(f"x{index}", word, span.low, span.top), word))
 
@@ -189,10 +189,10 @@ class Solver:
         match cell:
             case Const(value, width):
                 return self.constant(value, width)
-            case Input(name):
-                if name[0] != "x":
-                    raise ValueError(f"{name} is no feature")
-                return self.features[int(name[1:])][0]
+            case Input(port):
+                if port.kind != "word":
+                    raise ValueError(f"{port.name} is no feature")
+                return self.features[port.index][0]
             case Less(a, threshold):
                 return self.bit(self.below(known[a], threshold, types[a]))
             case InSet(a, members):

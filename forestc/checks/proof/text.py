@@ -104,6 +104,12 @@ class Chain(NamedTuple):
     operators: str
 
 
+class Inverted(NamedTuple):
+    """Every bit of a word the other way."""
+
+    name: str
+
+
 class Slice(NamedTuple):
     """Bits of the input x."""
 
@@ -111,7 +117,7 @@ class Slice(NamedTuple):
     low: int
 
 
-Expression: TypeAlias = Choose | Sum | Below | OneOf | Chain | Slice
+Expression: TypeAlias = Choose | Sum | Below | OneOf | Chain | Inverted | Slice
 
 
 @dataclass
@@ -161,6 +167,8 @@ def _printed(what: Expression) -> str:
             names = [f"{'~' * no}{name}{f'[{place}]' if place >= 0 else ''}" for no, name, place in bits]
             opened = "".join(f"{name} {op} (" for name, op in zip(names[:-1], operators, strict=True))
             return f"{opened}{names[-1]}{')' * len(operators)}"
+        case Inverted(name):
+            return f"~{name}"
         case Slice(high, low):
             return f"x[{high}:{low}]"
 
@@ -304,6 +312,10 @@ class _Reader:
             self.fail(f"x[{high}:{low}] does not fit")
         return Slice(high, low)
 
+    def inverted(self, core: Core, match: re.Match[str], width: int) -> Expression:
+        self.need(core, match[1], width)
+        return Inverted(match[1])
+
     def chain(self, core: Core, match: re.Match[str], width: int) -> Expression:
         text = match[0]
         operators = "".join(re.findall(r" ([&|]) ", text))
@@ -411,6 +423,7 @@ _OPERAND = re.compile(
 _PLAIN_OPERAND = re.sub(r"\?P<\w+>", "?:", _OPERAND.pattern)
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[_Reader, Core, re.Match[str], int], Expression]], ...] = (
     (re.compile(rf"x\[({_NUMBER}):({_NUMBER})\]"), _Reader.slice),
+    (re.compile(rf"~({_NAME})"), _Reader.inverted),
     (re.compile(rf"(?:{_BIT} [&|] \()*(?:{_BIT} [&|] )?{_BIT}\)*"), _Reader.chain),
     (re.compile(rf"({_NAME}) \? ({_WORD}) : ({_WORD})"), _Reader.choose),
     (re.compile(rf"(?P<a>{_WORD}) < (?P<b>{_WORD})"), _Reader.below),

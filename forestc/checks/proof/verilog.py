@@ -43,7 +43,7 @@ def prove_verilog(
             raise OutsideError(1, f"the module is not {top}")
         if len(core.wires) * (1 + netlist.latency) <= FEW and (told := wrong_cycle(core, forest, netlist, QUICK)):
             raise CheckError("the netlist does not equal the Verilog", where=told)
-        prove_equal(core, rtlil(forest, netlist, top), "the netlist", native=native)
+        prove_equal(core, rtlil(netlist, top), "the netlist", native=native)
         part.proved = 1
     except OutsideError as error:
         part.why = str(error)

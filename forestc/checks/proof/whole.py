@@ -21,8 +21,8 @@ from forestc.forest.boundary import boundary_inputs
 from forestc.forest.conditions import NO_SET
 from forestc.forest.ir import LEAF, Forest, Part
 from forestc.forest.numbers import word_range
-from forestc.lowering.trees import LABEL, SCORE
 from forestc.netlist.ir import Input, InSet, Less, Netlist, Register, WordType, reads
+from forestc.netlist.ports import Port
 from hw_sim import Simulator
 
 TRIED = 4096  # inputs beside thresholds, and as many random ones
@@ -95,8 +95,8 @@ def _values_told_apart(forest: Forest, netlist: Netlist) -> list[NDArray[np.int6
     sources: dict[int, int] = {}  # a net that holds a feature's word, perhaps behind registers
     whole: set[int] = set()
     for net, cell in enumerate(netlist.cells):
-        if isinstance(cell, Input) and cell.name[0] == "x":
-            sources[net] = int(cell.name[1:])
+        if isinstance(cell, Input) and cell.port.kind == "word":
+            sources[net] = cell.port.index
             continue
         for read in reads(cell):
             if read not in sources:
@@ -138,14 +138,13 @@ def _values_told_apart(forest: Forest, netlist: Netlist) -> list[NDArray[np.int6
 def _asked(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
     solver = Solver(forest, netlist, seconds=seconds)
     meaning = Meaning(forest, solver)
-    outputs = dict(netlist.outputs)
     wrong: list[Term] = []
-    for name, net in outputs.items():
-        if not name.startswith((LABEL, SCORE)):
+    for port, net in netlist.outputs:
+        if port.kind == "valid":
             continue
         wide = max(meaning.width, netlist.types[net].width + 1)
         got = solver.resized(solver.net(net, {}), netlist.types[net], wide)
-        wrong.append(solver.make(solver.kind.DISTINCT, [got, solver.sign_extended(meaning.result(name), wide)]))
+        wrong.append(solver.make(solver.kind.DISTINCT, [got, solver.sign_extended(meaning.result(port), wide)]))
     found = solver.ask(solver.any(wrong))
     if found is None:
         return None
@@ -169,9 +168,11 @@ class Meaning:
                 reach[output] += int(np.abs(used[:, column]).max())
         targets = [*forest.targets, *forest.parts]
         limits = [abs(int(part.decision.threshold)) for part in targets]
-        cuts = [abs(cut) for part in forest.parts for cut in part.curve[:1] + part.curve[-1:]]
-        levels = max([1, *(len(part.curve) for part in forest.parts)])
-        most = max([*reach, *limits, *cuts, len(forest.classes), levels * sum(self.weights())])
+        cuts = [abs(cut) for part in forest.parts for curve in part.curves for cut in (curve[0], curve[-1])]
+        steps, classes = max(1, forest.steps), len(forest.classes)
+        said = max(steps, *reach) if any(not part.curves for part in forest.parts) else steps
+        shares = steps * (2 * steps + classes) if any(part.width > 1 for part in forest.parts) else 0
+        most = max([*(2 * one for one in reach), *limits, *cuts, classes, said * sum(self.weights()), shares])
         self.width = int(most).bit_length() + 3
         self.word = WordType(self.width, True)
         self.sums = self._sums() if sums is None else sums(self.width)
@@ -203,16 +204,53 @@ class Meaning:
         return totals
 
     def _averages(self) -> list[Term]:
-        """Of both classes what the curves say: a step up for each cut that is not above the score."""
-        solver, steps = self.solver, len(self.forest.parts[0].curve)
-        total = solver.constant(0, self.width)
+        """Of each class what the parts say, weighted."""
+        solver, kind = self.solver, self.solver.kind
+        totals = [solver.constant(0, self.width) for _ in self.forest.classes]
         for part, weight in zip(self.forest.parts, self.weights(), strict=True):
-            for cut, times in Counter(part.curve).items():
-                below = solver.less(self.sums[part.start], solver.constant(cut, self.width), True)
-                step = solver.choose(below, 0, weight * times, self.word)
-                total = solver.make(solver.kind.BV_ADD, [total, step])
-        whole = solver.constant(steps * sum(self.weights()), self.width)
-        return [solver.make(solver.kind.BV_SUB, [whole, total]), total]
+            factor = solver.constant(weight, self.width)
+            said = [solver.make(kind.BV_MUL, [one, factor]) for one in self._said(part)]
+            totals = [solver.make(kind.BV_ADD, [total, one]) for total, one in zip(totals, said, strict=True)]
+        return totals
+
+    def _said(self, part: Part) -> list[Term]:
+        """What a part of an average says of each class."""
+        solver, kind, width = self.solver, self.solver.kind, self.width
+        scores = self.sums[part.start : part.stop]
+        steps = solver.constant(self.forest.steps, width)
+        if not part.curves:
+            return scores
+        if part.link.kind == "softmax":
+            largest = scores[0]
+            for score in scores[1:]:
+                largest = solver.make(kind.ITE, [solver.less(largest, score, True), score, largest])
+            scores = [solver.make(kind.BV_SUB, [score, largest]) for score in scores]
+        levels = [self.level(score, part.curve_of(place)) for place, score in enumerate(scores)]
+        if part.width == 1:
+            return [solver.make(kind.BV_SUB, [steps, levels[0]]), levels[0]]
+        if part.link.kind not in ("softmax", "shares"):
+            return levels
+        total = levels[0]
+        for level in levels[1:]:
+            total = solver.make(kind.BV_ADD, [total, level])
+        twice = solver.make(kind.BV_ADD, [total, total])
+        none = solver.make(kind.EQUAL, [total, solver.constant(0, width)])
+        alike = solver.constant(self.forest.steps // part.width, width)
+        found = []
+        for level in levels:
+            times = solver.make(kind.BV_MUL, [level, solver.constant(2 * self.forest.steps, width)])
+            share = solver.make(kind.BV_UDIV, [solver.make(kind.BV_ADD, [times, total]), twice])
+            found.append(solver.make(kind.ITE, [none, alike, share]))
+        return found
+
+    def level(self, score: Term, curve: tuple[int, ...]) -> Term:
+        """A step up for each cut that is not above the score."""
+        solver = self.solver
+        level = solver.constant(0, self.width)
+        for cut, times in Counter(curve).items():
+            below = solver.less(score, solver.constant(cut, self.width), True)
+            level = solver.make(solver.kind.BV_ADD, [level, solver.choose(below, 0, times, self.word)])
+        return level
 
     def _median(self) -> list[Term]:
         """A score that half of all weight is not above, while less than half is below it."""
@@ -248,13 +286,13 @@ class Meaning:
             label = solver.make(solver.kind.ITE, [wins, solver.constant(kind, width), label])
         return label
 
-    def result(self, name: str) -> Term:
+    def result(self, port: Port) -> Term:
         """What an output of the netlist must be."""
         scores = self.scores
-        if name.startswith(SCORE):
-            return scores[int(name[len(SCORE) :])]
+        if port.kind == "score":
+            return scores[port.index]
         targets = self.forest.targets
         if len(targets) == 1:
             return self.label(targets[0], scores)
-        part = targets[int(name[len(LABEL) :])]
+        part = targets[port.index]
         return self.label(part, scores[part.start : part.stop])

@@ -1,0 +1,222 @@
+"""The shares of an average's part, read along the way to them: what is largest, how far scores are below it, levels,
+and a long division, step by step.
+
+Solvers don't see through a division. They see that one bit of it is right, whatever is left before: `fits` is whether
+2^(bit + 1) times the total of all levels can be taken from it, and where it can it is. What is left at the start is
+`dividend - taken`, which is 2 * steps * level + total; so the bits that fit are those of its quotient by 2 * total.
+That has no more bits than `steps`, as no level is above the total. Of a softmax the total is not 0: the largest
+score's level is `steps`, as the forest's verifier lets no cut be above 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from forestc.checks.proof.decision import Form, largest_of
+from forestc.checks.proof.parts import UnprovedError
+from forestc.checks.proof.solver import Solver, Term
+from forestc.forest.ir import Forest, Part
+from forestc.lowering.trees import Place, Witness
+from forestc.netlist.ir import Const, Net, Netlist, WordType
+
+
+class Sums(Protocol):
+    """What is known of a netlist's sums."""
+
+    forest: Forest
+    netlist: Netlist
+    witness: Witness
+    largest: dict[Net, int]
+    forms: dict[Net, Form]
+
+    def form(self, net: Net) -> Form: ...
+    def span(self, form: Form) -> tuple[int, int]: ...
+    def type_of(self, place: Place) -> WordType: ...
+    def solver(self) -> Solver: ...
+    def stepped(self, found: Place, where: str, curve: Sequence[int], step: tuple[int, int], score: Form) -> int: ...
+    def curved(self, found: Place, where: str, curve: Sequence[int], step: tuple[int, int], free: Argument) -> int: ...
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What a curve is of: its least and greatest value, and by how much more nets hold than it."""
+
+    low: int
+    high: int
+    more: Mapping[Net, int]
+
+
+class ShareProof:
+    """Proves the shares of part `index`, of scores that are `sums`. Raises UnprovedError."""
+
+    def __init__(self, known: Sums, index: int, part: Part, sums: Sequence[Form]) -> None:
+        self.known, self.index, self.part, self.sums = known, index, part, sums
+        self.steps = known.forest.steps
+        self.bits = self.steps.bit_length()
+        if part.link.kind == "softmax":
+            self.distances()
+        levels = [self.level(kind, "level", 1) for kind in range(part.width)]
+        self.total = _total(levels)
+        self.dividends = [self.level(kind, "dividend", 2 << self.bits) for kind in range(part.width)]
+        self.known.forms.clear()
+
+    def found(self, what: str, kind: int, bit: int = 0) -> Place:
+        place = self.known.witness.steps.get((what, self.index, kind, bit), -1)
+        if place == -1:
+            raise UnprovedError(f"no net holds {self.named(what, kind)}")
+        return place
+
+    def named(self, what: str, kind: int) -> str:
+        return f"the {what} of part {self.index} for class {kind}"
+
+    def form(self, place: Place) -> Form:
+        return ((), place.value) if isinstance(place, Const) else self.known.form(place)
+
+    def free(self, solver: Solver, place: Place, name: str, width: int, high: int, cuts: dict[Net, Term]) -> Term:
+        """A word that stands for what a place holds, from 0 to `high`: of a constant its value."""
+        if isinstance(place, Const):
+            return solver.constant(place.value, width)
+        term = solver.word(name, WordType(width, True), 0, high)
+        cuts[place] = solver.low_bits(term, self.known.netlist.types[place].width)
+        return term
+
+    # ---- levels -----------------------------------------------------------------------------------------
+
+    def distances(self) -> None:
+        """How far each score is below the largest, whatever the scores are."""
+        if all(self.known.witness.steps.get(("below", self.index, k, 0), -1) == -1 for k in range(self.part.width)):
+            return  # nothing reads them: levels are constants
+        top = self.found("largest", 0)
+        raised = [self.form(self.found("raised", kind)) for kind in range(self.part.width)]
+        shifts = {own[1] - form[1] for own, form in zip(raised, self.sums, strict=True)}
+        if len(shifts) != 1 or any(own[0] != form[0] for own, form in zip(raised, self.sums, strict=True)):
+            raise UnprovedError(f"the scores of part {self.index} do not stand where they are compared")
+        entrants = {self.form(top)} if isinstance(top, Const) else largest_of(self.known.netlist, top, self.known.form)
+        never = {form for form in raised if any(_never_above(form, other, self.known.span) for other in entrants)}
+        if not entrants <= set(raised) or not set(raised) <= entrants | never:
+            raise UnprovedError(f"the largest score of part {self.index} is not seen to be that")
+        high = max(self.known.span(form)[1] for form in raised)
+        for kind in range(self.part.width):
+            solver, below = self.known.solver(), self.found("below", kind)
+            word = self.known.type_of(below)
+            width = max(word.width, high.bit_length()) + 3
+            cuts: dict[Net, Term] = {}
+            largest = self.free(solver, top, "largest", width, high, cuts)
+            score = self.free(solver, self.found("raised", kind), "score", width, high, cuts)
+            solver.limits.append(solver.make(solver.kind.NOT, [solver.less(largest, score, True)]))
+            wanted = solver.plus(solver.make(solver.kind.BV_SUB, [score, largest]), word.high, width)
+            self.same(solver, below, wanted, cuts, self.named("distance", kind))
+
+    def same(self, solver: Solver, place: Place, wanted: Term, cuts: dict[Net, Term], where: str) -> None:
+        """Shows that a place holds what is wanted."""
+        got = solver.resized(solver.place(place, cuts), self.known.type_of(place), wanted.sort().bv_size())
+        wrong = solver.differ(got, wanted)
+        if wrong is not None:
+            raise UnprovedError(f"{where} differs if {solver.told(wrong)}")
+
+    def level(self, kind: int, what: str, times: int) -> Place:
+        """Where the level of a score lies, so many times; a net is one of those that are known from then on."""
+        found, curve, where = self.found(what, kind), self.part.curve_of(kind), self.named(what, kind)
+        if self.part.link.kind == "softmax":
+            below = self.known.witness.steps.get(("below", self.index, kind, 0), -1)
+            top = 0 if below == -1 else self.known.type_of(below).high
+            if isinstance(below, Const):
+                free = Argument(below.value - top, below.value - top, {})
+            else:
+                spans = [self.known.span(form) for form in self.sums]
+                lowest = min(low for low, _ in spans) - max(high for _, high in spans)
+                free = Argument(lowest, 0, {below: top} if below != -1 else {})
+            most = self.known.curved(found, where, curve, (times, 0), free)
+        else:
+            most = self.known.stepped(found, where, curve, (times, 0), self.sums[kind])
+        if not isinstance(found, Const):
+            self.known.largest[found] = most
+        return found
+
+    # ---- division ---------------------------------------------------------------------------------------
+
+    def share(self, kind: int, place: Place) -> None:
+        """Shows that a place holds a class's share."""
+        known, taken = self.known, self.found("taken", kind)
+        self.level(kind, "taken", (2 << self.bits) - 2 * self.steps)
+        known.forms.clear()
+        dividend = self.found("sum", kind)
+        if self.form(dividend) != _total([self.dividends[kind]], self.total):
+            raise UnprovedError(f"{self.named('dividend', kind)} is not that of its level and the total")
+        if self.form(self.found("double", 0)) != self.total:
+            raise UnprovedError(f"the total of part {self.index} is not seen to be that")
+        rest, top = self.rest(kind, dividend, taken)
+        for bit in reversed(range(self.bits)):
+            double = self.found("double", 0, bit + 1)
+            if self.form(double) != _times(self.total, 2 << bit):
+                raise UnprovedError(f"2^{bit + 1} times the total of part {self.index} is not seen to be that")
+            rest = self.bit(kind, bit, rest, double, top)
+        self.bits_joined(kind, place, known.span(self.total)[1])
+
+    def rest(self, kind: int, dividend: Place, taken: Place) -> tuple[Place, int]:
+        """Where the division starts from: what is left of the dividend, less than the highest of its word by that."""
+        solver, rest = self.known.solver(), self.found("rest", kind, self.bits)
+        high, most = (self.known.span(self.form(place))[1] for place in (dividend, taken))
+        top = self.known.type_of(rest).high
+        width = max(top, high, most).bit_length() + 3
+        cuts: dict[Net, Term] = {}
+        whole = self.free(solver, dividend, "dividend", width, high, cuts)
+        less = self.free(solver, taken, "taken", width, most, cuts)
+        solver.limits.append(solver.make(solver.kind.NOT, [solver.less(whole, less, True)]))
+        left = solver.make(solver.kind.BV_SUB, [less, whole])
+        self.same(solver, rest, solver.plus(left, top, width), cuts, self.named("rest", kind))
+        return rest, top
+
+    def bit(self, kind: int, bit: int, before: Place, double: Place, top: int) -> Place:
+        """One bit of the division, of whatever is left before; where lies what is left afterwards."""
+        solver, where = self.known.solver(), self.named(f"bit {bit} of the share", kind)
+        most = self.known.span(self.form(double))[1]
+        width = (top + most).bit_length() + 3
+        word = WordType(width, True)
+        cuts: dict[Net, Term] = {}
+        rest = self.free(solver, before, "rest", width, top, cuts)
+        less = solver.make(solver.kind.BV_ADD, [rest, self.free(solver, double, "double", width, most, cuts)])
+        fits = solver.less(less, solver.constant(top + 1, width), True)
+        self.same(solver, self.found("fits", kind, bit), solver.choose(fits, 1, 0, word), cuts, where)
+        if not bit:
+            return before  # nothing reads what is left at the end
+        afterwards = self.found("rest", kind, bit)
+        self.same(solver, afterwards, solver.make(solver.kind.ITE, [fits, less, rest]), cuts, where)
+        return afterwards
+
+    def bits_joined(self, kind: int, place: Place, most: int) -> None:
+        """The bits that fit make the share; where the total may be 0, it is then the same of each class."""
+        solver, width = self.known.solver(), max(most, self.steps).bit_length() + 3
+        cuts: dict[Net, Term] = {}
+        share = solver.constant(0, width)
+        for bit in range(self.bits):
+            fits = self.free(solver, self.found("fits", kind, bit), f"fits{bit}", width, 1, cuts)
+            one = solver.choose(solver.equals(fits, 1, WordType(width, True)), 1 << bit, 0, WordType(width, True))
+            share = solver.make(solver.kind.BV_ADD, [share, one])
+        if self.part.link.kind == "shares":
+            total = self.free(solver, self.found("double", 0), "total", width, most, cuts)
+            none = solver.equals(total, 0, WordType(width, True))
+            alike = solver.constant(self.steps // self.part.width, width)
+            share = solver.make(solver.kind.ITE, [none, alike, share])
+        self.same(solver, place, share, cuts, self.named("share", kind))
+
+
+def _never_above(form: Form, other: Form, span: Callable[[Form], tuple[int, int]]) -> bool:
+    return span(form)[1] <= span(other)[0]
+
+
+def _total(places: Sequence[Place], more: Form = ((), 0)) -> Form:
+    """The sum of some places and a form."""
+    counts, constant = dict(more[0]), more[1]
+    for place in places:
+        if isinstance(place, Const):
+            constant += place.value
+        else:
+            counts[place] = counts.get(place, 0) + 1
+    return tuple(sorted(counts.items())), constant
+
+
+def _times(form: Form, factor: int) -> Form:
+    return tuple((net, factor * times) for net, times in form[0]), factor * form[1]

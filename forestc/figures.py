@@ -1,0 +1,86 @@
+"""What `compile` tells: the figures of `forestc compile --json`, and how a folder was made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forestc.backends.names import plain
+from forestc.checks.agreement import Agreement
+from forestc.forest.ir import Forest
+from forestc.netlist.ir import Netlist
+from forestc.options import CompileOptions
+from forestc.passes.pipeline import Step
+from forestc.passes.quantize.formats import comparator_bits
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of one compilation; `told` gives them as JSON, whose keys are kept.
+
+    passes: what each did. conditions: of the model's nodes; distinct_conditions: comparators, and comparator_bits the
+    bits that they compare. accuracy, agreement: on the rows. level: its passes, None where they were named. measured:
+    on which rows. estimate, synthesis: for a device, None where there is none. seconds: by stage.
+    """
+
+    out: str
+    name: str
+    targets: Sequence[str]
+    passes: Sequence[Mapping[str, Any]]
+    trees: int
+    nodes: int
+    conditions: int
+    distinct_conditions: int
+    comparator_bits: int
+    cells: int
+    latency_cycles: int
+    rows: int
+    accuracy: Mapping[str, Any]
+    agreement: float
+    notes: Sequence[str]
+    level: Mapping[str, Any] | None
+    measured: Mapping[str, Any]
+    estimate: Sequence[Mapping[str, Any]] | None = None
+    seconds: Mapping[str, float] | None = None
+    synthesis: Mapping[str, Any] | None = None
+
+    @staticmethod
+    def of(
+        out: Path,
+        options: CompileOptions,
+        source: Forest,
+        forest: Forest,
+        netlist: Netlist,
+        steps: Sequence[Step],
+        agreed: Agreement,
+        **more: Any,
+    ) -> Figures:
+        """source, forest: the model and what the passes made of it."""
+        table = forest.conditions
+        return Figures(
+            out=str(out),
+            name=plain(forest.name),
+            targets=sorted(set(options.hardware.targets)),
+            passes=[step.figures() for step in steps],
+            trees=len(forest.trees),
+            nodes=forest.n_nodes,
+            conditions=sum(len(tree.inner) for tree in source.trees),
+            distinct_conditions=len(table.comparators),
+            comparator_bits=sum(
+                comparator_bits(feature.number, table.thresholds(index))
+                for index, feature in enumerate(forest.features)
+            ),
+            cells=len(netlist.cells),
+            latency_cycles=netlist.latency,
+            rows=agreed.rows,
+            accuracy={"model": agreed.model, "compiled": agreed.compiled},
+            agreement=agreed.agreement,
+            **more,
+        )
+
+    def told(self) -> dict[str, Any]:
+        """As JSON; what was not asked for is left out."""
+        optional = ("estimate", "seconds", "synthesis")
+        return {key: value for key, value in vars(self).items() if value is not None or key not in optional}

@@ -1,0 +1,155 @@
+"""LightGBM's JSON form (`Booster.dump_model`), read into the arrays of its text form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.frontends.lightgbm.text import (
+    CATEGORICAL,
+    DEFAULT_LEFT,
+    MAX_OUTPUTS,
+    MAX_TREES,
+    MISSING_NAN,
+    MISSING_ZERO,
+    VERSIONS,
+    SavedModel,
+)
+from forestc.frontends.shared.document import Document
+
+SPLIT = {  # what is kept of a split, besides `decision_type`
+    "split_index": np.int64,
+    "split_feature": np.int64,
+    "threshold": np.float64,
+    "internal_count": np.int64,
+}
+LEAF = {"leaf_index": np.int64, "leaf_value": np.float64, "leaf_count": np.int64}
+MISSING = {"None": 0, "Zero": MISSING_ZERO, "NaN": MISSING_NAN}
+CLIPPED = 1e300  # what a dump says of larger thresholds, which infinite training data makes
+_INT32 = 1 << 31
+
+
+def parse_dump(root: Document) -> SavedModel:
+    """The model a dump says. Raises ModelError."""
+    version = root.get("version").text()
+    if version not in VERSIONS or not root.has("average_output"):
+        raise root.fail(f"a dump of version {version[:40]!r} does not say its objective", "save the text model instead")
+    names = [name.text() for name in root.get("feature_names").items()]
+    if root.get("max_feature_idx").integer(-1, _INT32) + 1 != len(names):
+        raise root.fail(f"has {len(names)} feature_names, but max_feature_idx {root.get('max_feature_idx').value}")
+    infos = root.get("feature_infos")
+    docs = root.get("tree_info").items()
+    if len(docs) > MAX_TREES:
+        raise root.fail(f"has more than {MAX_TREES} trees")
+    trees = [_tree(doc) for doc in docs]
+    for doc, tree in zip(docs, trees, strict=True):
+        if (np.abs(tree["threshold"]) >= CLIPPED).any():
+            raise doc.fail("a threshold of 1e300 may have been a larger one", "save the text model instead")
+
+    def joined(key: str) -> NDArray[Any]:
+        return np.concatenate([np.zeros(0, np.int64), *(tree[key] for tree in trees)])
+
+    return SavedModel(
+        version=version,
+        objective=root.get("objective").text() if root.has("objective") else "",
+        classes=root.get("num_class").integer(1, MAX_OUTPUTS),
+        outputs=root.get("num_tree_per_iteration").integer(1, MAX_OUTPUTS),
+        average=root.get("average_output").value is True,
+        names=names,
+        categorical=[k for k, name in enumerate(names) if infos.has(name) and infos.get(name).get("values").items()],
+        seen=[_seen(infos.get(name)) if infos.has(name) else None for name in names],
+        pandas=root.get("pandas_categorical").value if root.has("pandas_categorical") else None,
+        leaves=np.array([len(tree["leaf_value"]) for tree in trees], dtype=np.int64),
+        feature=joined("split_feature"),
+        threshold=joined("threshold").astype(np.float64),
+        decision=joined("decision_type"),
+        left=joined("left_child"),
+        right=joined("right_child"),
+        values=joined("leaf_value"),
+        counts=(joined("internal_count"), joined("leaf_count")),
+        categories=[tree["categories"] for tree in trees],
+    )
+
+
+def _seen(info: Document) -> tuple[float, float]:
+    """A column's least and largest value, or code."""
+    codes = info.get("values").array(np.float64)
+    ends = codes if len(codes) else np.array([info.get(key).value for key in ("min_value", "max_value")], dtype=object)
+    found = Document(ends.tolist(), info.path, info.where).array(np.float64)
+    return float(found.min()), float(found.max())
+
+
+def _tree(doc: Document) -> dict[str, Any]:
+    """A tree's splits and leaves in order of their own numbers; `categories` as in SavedModel."""
+    splits: dict[str, list[Any]] = {key: [] for key in (*SPLIT, "decision_type", "left_child", "right_child")}
+    leaves: dict[str, list[Any]] = {key: [] for key in LEAF}
+    categories: list[NDArray[np.int64]] = []
+    waiting = [doc.get("tree_structure").value]
+
+    def read(node: Any, key: str) -> Any:
+        if not isinstance(node, dict) or key not in node:
+            raise doc.fail(f"a node has no {key!r}", "is it a whole model?")
+        return node[key]
+
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict) and "leaf_const" in node:
+            raise doc.fail("has linear models for leaves", "train without linear_tree")
+        if not isinstance(node, dict) or "split_index" not in node:
+            if not splits["split_index"] and isinstance(node, dict):  # the only leaf of a tree is not numbered
+                node = {"leaf_index": 0, "leaf_count": 0, **node}
+            for key, found in leaves.items():
+                found.append(read(node, key))
+            continue
+        for key in ("split_index", "split_feature", "internal_count"):
+            splits[key].append(read(node, key))
+        fields = [read(node, key) for key in ("decision_type", "threshold", "missing_type", "default_left")]
+        kind, threshold = _condition(doc, fields, categories)
+        splits["decision_type"].append(kind)
+        splits["threshold"].append(threshold)
+        for side in ("left_child", "right_child"):
+            child = read(node, side)
+            inner = isinstance(child, dict) and "split_index" in child
+            number = read(child, "split_index" if inner else "leaf_index")
+            if not isinstance(number, int):
+                raise doc.fail(f"a node's number is {str(number)[:40]!r}")
+            splits[side].append(number if inner else ~number)
+            waiting.append(child)
+    whole = np.int64
+    return {
+        **_ordered(doc, splits, {**SPLIT, "decision_type": whole, "left_child": whole, "right_child": whole}),
+        **_ordered(doc, leaves, LEAF),
+        "categories": categories,
+    }
+
+
+def _condition(doc: Document, fields: list[Any], categories: list[NDArray[np.int64]]) -> tuple[int, Any]:
+    """A split's decision_type and threshold as the text form has them."""
+    decision, threshold, missing, default = fields
+    if decision == "==":
+        try:
+            codes = np.unique(np.array([int(code) for code in threshold.split("||")], dtype=np.int64))
+        except (ValueError, OverflowError, AttributeError):
+            raise doc.fail(f"a threshold holds no categories: {str(threshold)[:40]!r}") from None
+        if codes[0] < 0 or codes[-1] >= _INT32:
+            raise doc.fail("a threshold holds a category out of range")
+        categories.append(codes)
+        return CATEGORICAL, len(categories) - 1
+    if decision != "<=":
+        raise doc.fail(f"decision_type {str(decision)[:40]!r} is not known")
+    if not isinstance(missing, str) or missing not in MISSING or not isinstance(default, bool):
+        raise doc.fail(f"missing_type {str(missing)[:40]!r} with default_left {str(default)[:40]} is not known")
+    return MISSING[missing] | DEFAULT_LEFT * default, threshold
+
+
+def _ordered(doc: Document, found: dict[str, list[Any]], kinds: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    """The lists as arrays, in order of the first one's numbers."""
+    place = f"{doc.path}.tree_structure"
+    arrays = {key: Document(found[key], f"{place}, {key}", doc.where).array(kind) for key, kind in kinds.items()}
+    numbers = next(iter(arrays.values()))
+    order = np.argsort(numbers, kind="stable")
+    if not np.array_equal(numbers[order], np.arange(len(order))):
+        raise doc.fail(f"{next(iter(arrays))} does not number 0 to {len(order) - 1}")
+    return {key: array[order] for key, array in arrays.items()}

@@ -1,0 +1,357 @@
+"""The operators around ONNX's trees: those before become part of the conditions, those after of the answer.
+
+Each is folded only where the forest then says exactly what onnxruntime says; else it is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.ir import Decision, Link
+from forestc.frontends.onnx.attributes import TENSOR_TYPES
+from forestc.frontends.onnx.columns import NARROW, Monotone, Replace, Step, bits_of
+from forestc.frontends.onnx.shapes import chosen, concat, reduce_sum, reshape, slice_, split
+from forestc.frontends.onnx.text_folds import TEXT_OPERATORS, cast_text, equal, label_encoder, one_hot, where
+from forestc.frontends.onnx.trees import OPERATORS, Shown
+from forestc.frontends.onnx.values import FLOATS, ML, Answer, Array, Fold, Node, Scores, Table, Value
+from forestc.frontends.shared.exact import least_float
+
+MAX_STEPS = 50
+# Operators that know columns in other than two dimensions.
+ANY_SHAPE = {
+    *("Identity", "Cast", "Concat", "Gather", "Split", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "ReduceSum"),
+    *("LabelEncoder", "OneHotEncoder"),
+}
+WIDEN = Monotone(lambda x: x.astype(np.float64), 32)
+
+
+def fold(node: Node) -> list[Value]:
+    """What a node that is no tree operator makes."""
+    ml = node.proto.domain == ML
+    known = _AROUND_ML if ml else _AROUND if node.proto.domain in ("", "ai.onnx") else {}
+    if node.opset < 1:
+        raise node.fail("its domain of operators is not imported")
+    if node.operator not in known:
+        names = ", ".join(sorted({*_AROUND, *_AROUND_ML, *OPERATORS}))
+        operator = f"{node.proto.domain[:40]}.{node.operator[:60]}".lstrip(".")
+        raise node.fail(f"operator {operator!r} is not folded into the trees", f"known: {names}")
+    subject = next((value for value in node.inputs if value is not None and not isinstance(value, np.ndarray)), None)
+    alone = subject is None and node.operator not in ("Identity", "Constant", "LabelEncoder")
+    tables = [value for value in node.inputs if isinstance(value, Table)]
+    if any(table.dims != 2 for table in tables) and node.operator not in ANY_SHAPE:
+        raise node.fail("its input is not of rows and columns", "reshape what the encoders make before")
+    if any(table.dtype.kind in "Ob" for table in tables) and node.operator not in TEXT_OPERATORS:
+        raise node.fail(
+            f"operator {node.operator!r} of text is not read", f"known: {', '.join(sorted(TEXT_OPERATORS))}"
+        )
+    made = None if alone else known[node.operator](node, subject)
+    if made is None:
+        kind = {Table: "its columns", Scores: "the trees' scores", Answer: "the class"}.get(type(subject), "constants")
+        raise node.fail(f"operator {node.operator!r} is not folded into {kind} exactly")
+    several = made if isinstance(made, list) else [made]
+    if any(isinstance(value, Table) and value.depth > MAX_STEPS for value in several):
+        raise node.fail(f"the columns are changed more than {MAX_STEPS} times before the trees")
+    return several
+
+
+def _identity(node: Node, subject: Any) -> Value | None:
+    node.attributes()
+    return node.input(0)
+
+
+def _constant(node: Node, subject: Any) -> Value | None:
+    names = ("value", "value_float", "value_floats", "value_int", "value_ints", "value_string", "value_strings")
+    attributes = node.attributes(*names)
+    if attributes.has("value"):
+        return attributes.tensor("value")
+    if attributes.has("value_float"):
+        return np.array(attributes.number("value_float", 0), dtype=np.float32)
+    if attributes.has("value_int"):
+        return np.array(attributes.integer("value_int", 0), dtype=np.int64)
+    if attributes.has("value_floats"):
+        return attributes.floats("value_floats")
+    if attributes.has("value_ints"):
+        return attributes.ints("value_ints")
+    if attributes.has("value_strings"):
+        return np.array(attributes.texts("value_strings"), dtype=object)
+    return None
+
+
+def _cast(node: Node, subject: Any) -> Value | None:
+    attributes = node.attributes("to", "saturate", "round_mode")
+    to = attributes.integer("to", 0)
+    if isinstance(subject, Answer) and to == 8 and isinstance(subject.classes[0], str):
+        return subject
+    if to not in TENSOR_TYPES:
+        raise node.fail(f"casts to ONNX's type {to}, which is not read")
+    dtype = np.dtype(TENSOR_TYPES[to][0])
+    match subject:
+        case Table() if dtype == subject.dtype:
+            return subject
+        case Table() if subject.text and "b" in (dtype.kind, subject.dtype.kind):
+            return cast_text(subject, dtype)
+        case Table() if dtype == np.float32 and (subject.dtype == np.float64 or subject.dtype.kind in "iu"):
+            return subject.then(lambda _: NARROW, dtype)
+        case Table() if dtype == np.float64 and subject.dtype.kind in "iu":
+            return subject.then(lambda _: None, dtype)
+        case Table() if dtype == np.float64 and subject.dtype == np.float32:
+            return subject.then(lambda _: WIDEN, dtype)
+        case Scores() if dtype in FLOATS and (dtype == np.float64 or subject.dtype == np.float32):
+            return replace(subject, dtype=dtype)
+        case Answer() if dtype.kind in "iuf" and not isinstance(subject.classes[0], str):
+            classes = np.array(subject.classes)
+            with np.errstate(all="ignore"):
+                cast = classes.astype(dtype)
+            return replace(subject, classes=tuple(cast.tolist())) if (cast == classes).all() else None
+    return None
+
+
+def _scaler(node: Node, subject: Any) -> Value | None:
+    attributes = node.attributes("offset", "scale")
+    if not isinstance(subject, Table):
+        return None
+    offset, scale = attributes.floats("offset"), attributes.floats("scale")
+    if len(offset) != len(scale) or not len(scale):
+        raise node.fail(f"has {len(offset)} offsets and {len(scale)} scales")
+    if not (np.isfinite(offset).all() and np.isfinite(scale).all() and scale.all()):
+        raise node.fail("an offset or scale is zero or not finite", "drop constant columns before training")
+    width = _width(node, subject, len(scale), "scales")
+    inner: Any = np.float64 if subject.dtype == np.float64 else np.float32
+
+    def function(x: Array, minus: Array, times: Array) -> Array:
+        return ((x.astype(inner) - minus) * times).astype(np.float32)
+
+    def step(index: int) -> Step:
+        at = index if len(scale) > 1 else 0
+        numbers = inner(offset[at]), inner(scale[at])
+        return Monotone(function, bits_of(subject.dtype), bool(scale[at] > 0), numbers)
+
+    return subject.then(step, np.float32, width)
+
+
+def _width(node: Node, table: Table, count: int, what: str) -> int | None:
+    """The table's width, given so many constants: one for all columns, or one each."""
+    if count == 1:
+        return table.width
+    if table.width not in (None, count):
+        raise node.fail(f"has {count} {what} for {table.width} columns")
+    return count
+
+
+def _imputer(node: Node, subject: Any) -> Value | None:
+    attributes = node.attributes(
+        "imputed_value_floats", "replaced_value_float", "imputed_value_int64s", "replaced_value_int64"
+    )
+    if not isinstance(subject, Table):
+        return None
+    if subject.dtype == np.float32:
+        by: Array = attributes.floats("imputed_value_floats")
+        value: float = attributes.number("replaced_value_float", 0.0)
+    elif subject.dtype == np.int64:
+        by = attributes.ints("imputed_value_int64s")
+        value = float(attributes.integer("replaced_value_int64", 0))
+    else:
+        raise node.fail(f"its input is {subject.dtype}, which onnxruntime does not take")
+    if not len(by) or np.isnan(by.astype(np.float64)).any():
+        raise node.fail("has no imputed values, or NaN among them")
+    if subject.dtype == np.int64 and max(abs(value), float(np.abs(by.astype(np.float64)).max())) > 1 << 53:
+        raise node.fail("replaces whole numbers beyond 2^53, which rows do not hold")
+    if (subject.width is None and len(by) > 1) or (subject.width is not None and 1 < len(by) != subject.width):
+        raise node.fail(f"has {len(by)} imputed values for {subject.width} columns")
+    bits = bits_of(subject.dtype)
+    return subject.then(lambda index: Replace(value, float(by[index if len(by) > 1 else 0]), bits))
+
+
+def _normalizer(node: Node, subject: Any) -> Value | None:
+    raise node.fail("a Normalizer mixes the columns of a row", "train without it, or normalise the rows before")
+
+
+def _arithmetic(node: Node, subject: Any) -> Value | None:
+    """Add, Sub, Mul or Div of columns or scores and a constant."""
+    node.attributes()
+    if node.opset < 7:
+        raise node.fail(f"of opset {node.opset} is not read", "convert the model to opset 7 or later")
+    first = isinstance(node.input(0), np.ndarray)
+    constant = node.input(0 if first else 1)
+    if not isinstance(constant, np.ndarray) or len(node.inputs) != 2 or (first and node.operator == "Div"):
+        return None
+    if isinstance(subject, Answer) or constant.dtype != subject.dtype or constant.dtype not in FLOATS:
+        return None
+    if not np.isfinite(constant).all() or (node.operator in ("Mul", "Div") and not constant.all()):
+        raise node.fail("its constant is zero or not finite")
+    if constant.ndim > 2 or (constant.ndim == 2 and len(constant) != 1):
+        raise node.fail(f"its constant has the shape {list(constant.shape)}")
+    if isinstance(subject, Table):
+        return _table_arithmetic(node, subject, constant.ravel(), first)
+    return _score_arithmetic(node.operator, subject, constant.ravel(), first)
+
+
+def _table_arithmetic(node: Node, table: Table, constant: Array, first: bool) -> Table:
+    width = _width(node, table, len(constant), "constants")
+    if table.width == 1 != len(constant):
+        raise node.fail("makes many columns of one")
+    functions: dict[str, Callable[[Array, Array], Array]] = {
+        "Add": lambda x, c: x + c,
+        "Sub": (lambda x, c: c - x) if first else lambda x, c: x - c,
+        "Mul": lambda x, c: x * c,
+        "Div": lambda x, c: x / c,
+    }
+    function = functions[node.operator]
+    turned = first if node.operator == "Sub" else False
+
+    def step(index: int) -> Step:
+        c = constant[index if len(constant) > 1 else 0]
+        falling = bool(c < 0) if node.operator in ("Mul", "Div") else turned
+        return Monotone(function, bits_of(table.dtype), not falling, (c,))
+
+    return table.then(step, None, width)
+
+
+def _score_arithmetic(operator: str, scores: Scores, constant: Array, first: bool) -> Scores | None:
+    """Additions become the bias, divisions the divisor, products the link's slope, where nothing came before that
+    would have to be rounded in between."""
+    numbers = constant.tolist()
+    one = len(set(numbers)) == 1 and len(numbers) in (1, scores.columns)
+    neutral = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}[operator]
+    if one and numbers[0] == neutral and not (operator == "Sub" and first):
+        return scores
+    if operator == "Mul":
+        if one and scores.link == Link() and scores.open:
+            shown: Shown = "second" if scores.shown == "complement" else scores.shown
+            return replace(scores, link=Link(slope=numbers[0]), shown=shown)
+        return None
+    if scores.link != Link() or not scores.open or scores.classifier or any(scores.bias):
+        return None
+    if operator == "Div":
+        if one and scores.aggregate.divisor == 1.0:
+            return replace(scores, aggregate=replace(scores.aggregate, divisor=numbers[0]))
+        return None
+    if (operator == "Sub" and first) or len(numbers) not in (1, scores.outputs):
+        return None
+    added = numbers * (scores.outputs // len(numbers))
+    return replace(scores, bias=tuple(-x if operator == "Sub" else x for x in added))
+
+
+def _clip(node: Node, subject: Any) -> Value | None:
+    attributes = node.attributes("min", "max")
+    if not isinstance(subject, Table) or subject.dtype not in FLOATS:
+        return None
+    dtype: Any = subject.dtype.type
+    limits = [dtype(np.finfo(dtype).min), dtype(np.finfo(dtype).max)]
+    for index, name in enumerate(("min", "max")):
+        if attributes.has(name):
+            limits[index] = dtype(attributes.number(name, 0))
+        elif node.input(index + 1) is not None:
+            bound = node.constant(index + 1, name)
+            if bound.size != 1 or bound.dtype != subject.dtype:
+                raise node.fail(f"its {name} is not one {subject.dtype}")
+            limits[index] = bound.ravel()[0]
+    low, high = limits
+    if not low <= high:
+        raise node.fail(f"clips to {low} .. {high}")
+    clipped = Monotone(lambda x: np.clip(x, low, high), bits_of(subject.dtype))
+    return subject.then(lambda _: clipped)
+
+
+def _zip_map(node: Node, subject: Any) -> Value | None:
+    attributes = node.attributes("classlabels_int64s", "classlabels_strings")
+    if not isinstance(subject, Scores) or subject.part:
+        return None
+    count = max(len(attributes.ints("classlabels_int64s")), len(attributes.strings("classlabels_strings")))
+    if count != subject.columns:
+        raise node.fail(f"names {count} of {subject.columns} columns")
+    return subject
+
+
+def _linked(kind: Literal["sigmoid", "exp"]) -> Fold:
+    def link(node: Node, subject: Any) -> Value | None:
+        node.attributes()
+        if not isinstance(subject, Scores) or not subject.open or replace(subject.link, slope=1.0) != Link():
+            return None
+        shown: Shown = "all" if subject.shown == "all" else "second"
+        return replace(subject, link=replace(subject.link, kind=kind), shown=shown)
+
+    return link
+
+
+def _softmax(node: Node, subject: Any) -> Value | None:
+    node.axis(node.attributes("axis"), default=-1)
+    if not isinstance(subject, Scores) or not subject.open or subject.link != Link() or subject.shown != "all":
+        return None
+    if subject.outputs < 2:
+        return None
+    return replace(subject, link=Link("softmax"))
+
+
+def _arg_max(node: Node, subject: Any) -> Value | None:
+    attributes = node.attributes("axis", "keepdims", "select_last_index")
+    node.axis(attributes)
+    if not isinstance(subject, Scores) or subject.part or subject.rounded:
+        return None
+    last = bool(attributes.integer("select_last_index", 0))
+    if subject.shown == "all":
+        decision = Decision("argmax", 0, "values", "last" if last else "first")
+        return Answer(tuple(range(subject.outputs)), decision, judged=subject)
+    if subject.shown == "second" or subject.link.slope <= 0 or subject.aggregate.precision != "float32":
+        return None
+
+    def second_wins(score: float) -> bool:
+        columns = two_columns(np.array([score], dtype=np.float32), subject.link, subject.shown)
+        return bool(columns[0, 1] >= columns[0, 0] if last else columns[0, 1] > columns[0, 0])
+
+    return Answer((0, 1), Decision("threshold", least_float(second_wins, 32)), judged=subject)
+
+
+def two_columns(scores: NDArray[np.float32], link: Link, shown: Shown) -> NDArray[np.float32]:
+    """The two columns (rows, 2) that onnxruntime shows for single scores (rows,) of class 1."""
+    one = np.float32(1)
+    with np.errstate(over="ignore"):
+        s = scores * np.float32(link.slope)
+        if shown == "complement":
+            return np.stack([one - s, s], axis=1)
+        if shown == "opposite":
+            return np.stack([-s, s], axis=1)
+        upper = one / (one + np.exp(-np.abs(s.astype(np.float64))).astype(np.float32))
+        second = np.where(s < 0, one - upper, upper)
+        return np.stack([np.where(s > 0, one - upper, upper), second], axis=1)
+
+
+_AROUND: dict[str, Fold] = {
+    "Identity": _identity,
+    "Constant": _constant,
+    "Cast": _cast,
+    "Add": _arithmetic,
+    "Sub": _arithmetic,
+    "Mul": _arithmetic,
+    "Div": _arithmetic,
+    "Clip": _clip,
+    "Concat": concat,
+    "Gather": chosen,
+    "Split": split,
+    "Slice": slice_,
+    "Reshape": reshape,
+    "Flatten": reshape,
+    "Squeeze": reshape,
+    "Unsqueeze": reshape,
+    "ReduceSum": reduce_sum,
+    "Equal": equal,
+    "Where": where,
+    "Exp": _linked("exp"),
+    "Sigmoid": _linked("sigmoid"),
+    "Softmax": _softmax,
+    "ArgMax": _arg_max,
+}
+_AROUND_ML: dict[str, Fold] = {
+    "Scaler": _scaler,
+    "Imputer": _imputer,
+    "Normalizer": _normalizer,
+    "ArrayFeatureExtractor": chosen,
+    "ZipMap": _zip_map,
+    "LabelEncoder": label_encoder,
+    "OneHotEncoder": one_hot,
+}

@@ -1,0 +1,184 @@
+"""The graph of an ONNX model, walked from its inputs through its one tree operator to its outputs.
+
+Nodes are taken in the file's order, and only those that an output needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from forestc.errors import ModelError
+from forestc.forest.ir import Link
+from forestc.frontends.onnx.attributes import TENSOR_TYPES, TEXT_TENSOR, tensor_array
+from forestc.frontends.onnx.columns import NARROW, Column, bits_of
+from forestc.frontends.onnx.folds import fold
+from forestc.frontends.onnx.text import Text
+from forestc.frontends.onnx.trees import OPERATORS, Ensemble, read_operator
+from forestc.frontends.onnx.values import ML, Answer, Node, Scores, Table, Value
+
+MAX_COLUMNS = 1 << 20
+_INPUTS = {kind: np.dtype(held) for kind, (held, _) in TENSOR_TYPES.items() if held is not np.bool_}
+_INPUTS[TEXT_TENSOR] = np.dtype(object)
+
+
+@dataclass(frozen=True)
+class Walked:
+    """What a graph comes to: its trees, their columns, and what the outputs show."""
+
+    ensemble: Ensemble
+    table: Table
+    columns: int | None
+    names: dict[int, str]
+    scores: Scores
+    answer: Answer | None
+
+
+def walk(graph: Any, opsets: Mapping[str, int], where: str) -> Walked:
+    """The graph of a ModelProto, folded into its one tree operator. Raises ModelError naming the node."""
+    values: dict[str, Value] = {}
+    for tensor in graph.initializer:
+        name = tensor.name
+        values[name] = tensor_array(tensor, lambda what: ModelError(what, where=f"{where}, initializer {name[:60]!r}"))  # noqa: B023
+    if len(graph.sparse_initializer):
+        raise ModelError("sparse initializers are not read", where=where)
+    columns, names = _inputs(graph, values, where)
+    outputs = [output.name for output in graph.output]
+    trees: tuple[Ensemble, Table] | None = None
+    for proto in _needed(graph.node, outputs):
+        node = Node(proto, where, values, opsets)
+        if proto.domain == ML and proto.op_type in OPERATORS:
+            if trees is not None:
+                raise node.fail("is a second tree operator", "convert the model so that all trees are in one")
+            trees, made = _trees(node)
+        else:
+            made = fold(node)
+        for name, value in zip(proto.output, made, strict=False):
+            if name:
+                if name in values:
+                    raise node.fail(f"makes {name[:60]!r}, which is there already")
+                values[name] = value
+    if trees is None:
+        raise ModelError("no output comes from a tree operator", where=where, do=f"known: {', '.join(OPERATORS)}")
+    scores, answer = _shown(trees[0], outputs, values, where)
+    return Walked(*trees, columns, names, scores, answer)
+
+
+def _inputs(graph: Any, values: dict[str, Value], where: str) -> tuple[int | None, dict[int, str]]:
+    """Puts the inputs among the values, side by side in the rows. Gives the rows' width and the names of columns
+    that are inputs of their own."""
+    real = [item for item in graph.input if item.name not in values]
+    start: int | None = 0
+    names: dict[int, str] = {}
+    for item in real:
+        if not isinstance(item.name, str):
+            raise ModelError(f"the name of input {item.name!r} is not UTF-8", where=where)
+        place = f"{where}, input {item.name[:60]!r}"
+        if item.name in values:
+            raise ModelError("is there twice", where=place)
+        kind = item.type.tensor_type
+        dtype = _INPUTS.get(kind.elem_type) if item.type.HasField("tensor_type") else None
+        if dtype is None:
+            raise ModelError("is not a tensor of floats, doubles, integers or texts", where=place)
+        dims = kind.shape.dim
+        if kind.HasField("shape") and len(dims) != 2:
+            raise ModelError(f"has {len(dims)} dimensions", where=place, do="rows and columns are read")
+        width = int(dims[1].dim_value) if len(dims) == 2 and dims[1].HasField("dim_value") else None
+        if width is not None and not 0 < width <= MAX_COLUMNS:
+            raise ModelError(f"has {width} columns", where=place, do=f"1 to {MAX_COLUMNS} are read")
+        if start is None or (width is None and len(real) > 1):
+            raise ModelError("does not say how many columns it has", where=place, do="give every input's shape")
+        values[item.name] = _raw(dtype, width, start)
+        if width == 1:
+            names[start] = item.name
+        start = None if width is None else start + width
+    return start, names
+
+
+def _raw(dtype: np.dtype[Any], width: int | None, start: int) -> Table:
+    if dtype.kind == "O":
+        return Table(dtype, width, lambda index: Text(start + index), text=True)
+    return Table(dtype, width, lambda index: Column(start + index, bits_of(dtype), dtype.kind in "iu"))
+
+
+def _needed(nodes: Any, outputs: list[str]) -> list[Any]:
+    """The nodes that the outputs need, in the file's order."""
+    wanted = set(outputs)
+    kept = []
+    for node in reversed(nodes):
+        if wanted.intersection(node.output):
+            kept.append(node)
+            wanted.update(name for name in node.input if name)
+    return kept[::-1]
+
+
+def _trees(node: Node) -> tuple[tuple[Ensemble, Table], list[Value]]:
+    table = node.input(0)
+    if not isinstance(table, Table):
+        raise node.fail("its input is not made of the model's inputs alone")
+    if table.dims != 2:
+        raise node.fail("its input is not of rows and columns", "reshape what the encoders make before")
+    if table.dtype.kind == "O":
+        raise node.fail("its input is text", "encode it")
+    if table.dtype.itemsize < 4:
+        raise node.fail(f"its input is {table.dtype}", "cast it to float")
+    ensemble = read_operator(node.operator, node.proto, node.opset, table.dtype, node.where)
+    if table.dtype.kind in "iu":
+        if node.operator == "TreeEnsembleRegressor":
+            raise node.fail(f"its input is {table.dtype}, which onnxruntime does not take", "cast it to float")
+        table = table.then(lambda _: NARROW, np.float32)
+    scores = _own_scores(ensemble, rounded=node.operator != "TreeEnsemble" and table.dtype == np.float64)
+    made: list[Value] = [Answer(ensemble.classes, ensemble.decision), scores] if ensemble.classes else [scores]
+    return (ensemble, table), made
+
+
+def _own_scores(ensemble: Ensemble, rounded: bool) -> Scores:
+    return Scores(
+        np.dtype(np.float32 if rounded else ensemble.aggregate.precision),
+        ensemble.outputs,
+        ensemble.aggregate,
+        tuple(ensemble.bias.tolist()),
+        ensemble.link,
+        ensemble.shown,
+        bool(ensemble.classes),
+        rounded,
+    )
+
+
+def _shown(
+    ensemble: Ensemble, outputs: list[str], values: Mapping[str, Value], where: str
+) -> tuple[Scores, Answer | None]:
+    """The scores and the class that the outputs show; where none shows them, what an ArgMax compared or the
+    operator's own."""
+    scores: Scores | None = None
+    answer: Answer | None = None
+    for name in outputs:
+        value = values.get(name)
+        if isinstance(value, Scores):
+            if scores not in (None, _whole(value)):
+                raise ModelError(f"output {name[:60]!r} shows other scores than the one before", where=where)
+            scores = _whole(value)
+        elif isinstance(value, Answer):
+            if answer not in (None, value):
+                raise ModelError(f"output {name[:60]!r} shows another class than the one before", where=where)
+            answer = value
+        else:
+            raise ModelError(f"output {name[:60]!r} does not come from the trees", where=where)
+    if answer is None and ensemble.classes:
+        answer = Answer(ensemble.classes, ensemble.decision)
+    if answer is None or answer.judged is None:
+        return scores or _whole(_own_scores(ensemble, rounded=False)), answer
+    judged = _whole(answer.judged)
+    if scores in (None, judged) or answer.decision.kind == "threshold":
+        return scores or judged, answer
+    if scores is not None and replace(scores, link=judged.link, shown=judged.shown) == judged and judged.link == Link():
+        return scores, replace(answer, decision=replace(answer.decision, on="scores"))
+    raise ModelError("an output shows other scores than those the class was decided by", where=where)
+
+
+def _whole(scores: Scores) -> Scores:
+    """The scores without what does not matter to an output: its type, and whether it has all columns."""
+    return replace(scores, dtype=np.dtype(np.float32), rounded=False, part=False)

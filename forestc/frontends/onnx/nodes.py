@@ -1,0 +1,456 @@
+"""The node arrays of ONNX tree operators: from what a file lists to trees with conditions, whole arrays at a time.
+
+Both forms come out alike: a leaf is a node, a tree's nodes lie together, its root first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError
+from forestc.forest.builder import MAX_DEPTH
+from forestc.forest.ir import LEAF
+from forestc.frontends.onnx.attributes import Attributes
+from forestc.frontends.onnx.columns import Bools, Conditions, Floats, Ints, bits_of
+from forestc.frontends.shared.exact import next_above
+
+Array: TypeAlias = NDArray[Any]
+
+LEQ, LT, GTE, GT, EQ, NEQ, MEMBER, IS_LEAF = range(8)  # the first seven are TreeEnsemble's own numbers
+MODES = {
+    b"BRANCH_LEQ": LEQ,
+    b"BRANCH_LT": LT,
+    b"BRANCH_GTE": GTE,
+    b"BRANCH_GT": GT,
+    b"BRANCH_EQ": EQ,
+    b"BRANCH_NEQ": NEQ,
+    b"LEAF": IS_LEAF,
+}
+MAX_NUMBER = 1 << 31
+MAX_TREES = 1 << 17
+
+
+@dataclass
+class Nodes:
+    """All nodes of all trees, (n,) arrays, and the weights of the leaves, (w,) arrays in the file's order.
+
+    start (trees + 1,): where each tree's nodes begin; its root is there. tree: each tree's name in the file.
+    ids: node numbers to report. true, false: children, places in these arrays; LEAF at a leaf. conditions: one
+    for each inner node in order. value: what the file gives a leaf besides its weights. weight_leaf: places; LEAF
+    for a weight of an inner node, which onnxruntime leaves out.
+    """
+
+    start: Ints
+    tree: Ints
+    ids: Ints
+    feature: Ints
+    true: Ints
+    false: Ints
+    conditions: Conditions
+    value: Floats
+    weight_leaf: Ints
+    weight_target: Ints
+    weight: Floats
+
+    @property
+    def inner(self) -> Ints:
+        return np.flatnonzero(self.true != LEAF)
+
+
+def _bad(attributes: Attributes, tree: Any, node: Any, what: str, do: str = "") -> ModelError:
+    return ModelError(what, where=f"{attributes.where}, tree {tree}, node {node}", do=do)
+
+
+def classic_nodes(attributes: Attributes, votes: str, dtype: Any) -> Nodes:
+    """The nodes of a TreeEnsembleClassifier or -Regressor. votes: what its weights are called: class or target.
+
+    dtype: the type thresholds and weights are compared and added in. Raises ModelError.
+    """
+    trees, ids = attributes.ints("nodes_treeids"), attributes.ints("nodes_nodeids")
+    n = len(trees)
+    if not n:
+        raise attributes.fail("has no nodes")
+    true, false = attributes.ints("nodes_truenodeids"), attributes.ints("nodes_falsenodeids")
+    feature, missing = attributes.ints("nodes_featureids"), attributes.ints("nodes_missing_value_tracks_true")
+    value = numbers(attributes, "nodes_values", dtype)
+    mode = _modes(attributes)
+    lists = {"nodeids": ids, "truenodeids": true, "falsenodeids": false, "featureids": feature}
+    for name, array in {**lists, "values": value, "modes": mode}.items():
+        if len(array) != n:
+            raise attributes.fail(f"has {len(array)} nodes_{name} for {n} nodes_treeids")
+    if len(missing) not in (0, n):
+        raise attributes.fail(f"has {len(missing)} nodes_missing_value_tracks_true for {n} nodes")
+    begins = np.flatnonzero(np.diff(trees, prepend=trees[0] ^ 1))
+    if len(begins) > MAX_TREES:
+        raise attributes.fail(f"has {len(begins)} trees", f"at most {MAX_TREES} are read")
+    places = _Places(attributes, trees, ids, begins)
+    inner = mode != IS_LEAF
+    at = np.flatnonzero(inner)
+    if (bad := np.isnan(value[at])).any():
+        raise _bad(attributes, trees[at[bad][0]], ids[at[bad][0]], "the threshold is not a number (NaN)")
+    to_true, to_false = np.full(n, LEAF, dtype=np.int64), np.full(n, LEAF, dtype=np.int64)
+    to_true[at] = places.children(at, true[at], "true")
+    to_false[at] = places.children(at, false[at], "false")
+    nan_true = np.zeros(n, dtype=bool) if not len(missing) else missing == 1
+    owner, kept = np.arange(n), np.ones(n, dtype=bool)
+    if (mode == EQ).any():
+        owner, kept = _chains(mode, feature, to_true, to_false)
+        if (bad := np.flatnonzero(~kept[owner])).size:
+            raise _bad(attributes, trees[bad[0]], ids[bad[0]], "lies on a cycle")
+        np.logical_or.at(nan_true, owner, nan_true.copy())
+    stays = np.flatnonzero(inner & kept)
+    is_child = np.zeros(n, dtype=bool)
+    is_child[to_true[stays]] = is_child[to_false[stays]] = True
+    if (bad := np.flatnonzero(is_child[begins] | ~kept[begins])).size:
+        first = begins[bad[0]]
+        raise _bad(attributes, trees[first], ids[first], "is listed first but is another node's child", _ROOT_FIRST)
+    weight_leaf, target, weight = _votes(attributes, votes, places, dtype)
+    _refuse_merged(
+        attributes, (mode == EQ) & kept & inner, feature, value, to_true, to_false, (weight_leaf, target, weight)
+    )
+    equal = np.flatnonzero((mode == EQ) | (mode == NEQ))
+    intervals = np.searchsorted(stays, owner[equal]), *_exactly(value[equal], dtype)
+    conditions = _conditions(mode[stays], value[stays].astype(np.float64), nan_true[stays], intervals, dtype)
+    moved = np.append(np.cumsum(kept) - 1, LEAF)  # LEAF stays LEAF
+    return Nodes(
+        start=np.append(moved[begins], int(kept.sum())),
+        tree=trees[begins],
+        ids=ids[kept],
+        feature=feature[kept],
+        true=moved[to_true][kept],
+        false=moved[to_false][kept],
+        conditions=conditions,
+        value=value[kept],
+        weight_leaf=np.where(inner[weight_leaf], LEAF, moved[weight_leaf]),
+        weight_target=target,
+        weight=weight,
+    )
+
+
+_ROOT_FIRST = "list each tree's root before its other nodes: onnxruntime starts at the first one"
+
+
+def numbers(attributes: Attributes, name: str, dtype: Any) -> Array:
+    """A list of numbers, or the tensor of the same name and the wanted type that may stand in its place."""
+    plain, tensor = attributes.floats(name), attributes.vector(f"{name}_as_tensor", dtype)
+    if len(plain) and len(tensor):
+        raise attributes.fail(f"has both {name} and {name}_as_tensor")
+    return tensor if len(tensor) else plain.astype(dtype, copy=False)
+
+
+def _modes(attributes: Attributes) -> NDArray[np.int8]:
+    modes = attributes.strings("nodes_modes")
+    try:
+        return np.fromiter(map(MODES.__getitem__, modes), np.int8, len(modes))
+    except KeyError as error:
+        known = ", ".join(name.decode() for name in MODES)
+        raise attributes.fail(f"node mode {error.args[0][:40]!r} is not known", f"known: {known}") from None
+
+
+class _Places:
+    """Where the nodes of given trees and numbers lie in the file's lists."""
+
+    def __init__(self, attributes: Attributes, trees: Ints, ids: Ints, begins: Ints) -> None:
+        self.attributes, self.trees, self.ids, self.begins = attributes, trees, ids, begins
+        n = len(trees)
+        names = trees[begins]
+        self.by_name = np.argsort(names, kind="stable")
+        if (twice := np.flatnonzero(np.diff(names[self.by_name]) == 0)).size:
+            name = names[self.by_name[twice[0]]]
+            raise attributes.fail(
+                f"the nodes of tree {name} are not listed together",
+                "list the nodes tree by tree: onnxruntime starts a new tree at each change of nodes_treeids",
+            )
+        if (bad := np.flatnonzero((names < -MAX_NUMBER) | (names >= MAX_NUMBER) | (names == -1))).size:
+            raise attributes.fail(f"a tree is called {names[bad[0]]}", "number the trees from 0 on")
+        if (bad := np.flatnonzero((ids < 0) | (ids >= MAX_NUMBER))).size:
+            raise _bad(attributes, trees[bad[0]], ids[bad[0]], "a node's number is outside 0 to 2147483647")
+        self.size = np.diff(begins, append=n)
+        self.run = np.repeat(np.arange(len(begins)), self.size)
+        self.in_order = bool((ids == np.arange(n) - begins[self.run]).all())
+        if not self.in_order:
+            keys = (self.run << 31) | ids
+            self.order = np.argsort(keys, kind="stable")
+            self.keys = keys[self.order]
+            if (twice := np.flatnonzero(np.diff(self.keys) == 0)).size:
+                node = self.order[twice[0]]
+                raise _bad(attributes, trees[node], ids[node], "is there twice")
+
+    def find(self, run: Ints, ids: Ints) -> Ints:
+        """The places of nodes of these trees (by their place among the trees); LEAF where there is none."""
+        inside = (ids >= 0) & (ids < MAX_NUMBER)
+        if self.in_order:
+            return np.where(inside & (ids < self.size[run]), self.begins[run] + ids, LEAF)
+        keys = (run << 31) | np.where(inside, ids, 0)
+        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(inside & (self.keys[place] == keys), self.order[place], LEAF)
+
+    def children(self, nodes: Ints, ids: Ints, side: str) -> Ints:
+        """The places of the children with these numbers."""
+        found = self.find(self.run[nodes], ids)
+        if (bad := np.flatnonzero(found == LEAF)).size:
+            node = nodes[bad[0]]
+            what = f"its {side} child {ids[bad[0]]} is not a node of the tree"
+            raise _bad(self.attributes, self.trees[node], self.ids[node], what)
+        return found
+
+    def votes(self, trees: Ints, ids: Ints) -> Ints:
+        """The places of the nodes that weights are given to."""
+        names = self.trees[self.begins][self.by_name]
+        place = np.minimum(np.searchsorted(names, trees), len(names) - 1)
+        found = np.where(names[place] == trees, self.find(self.by_name[place], ids), LEAF)
+        if (bad := np.flatnonzero(found == LEAF)).size:
+            raise _bad(self.attributes, trees[bad[0]], ids[bad[0]], "has a weight but is not in the lists of nodes")
+        return found
+
+
+def _votes(attributes: Attributes, votes: str, places: _Places, dtype: Any) -> tuple[Ints, Ints, Array]:
+    trees, ids = attributes.ints(f"{votes}_treeids"), attributes.ints(f"{votes}_nodeids")
+    target, weight = attributes.ints(f"{votes}_ids"), numbers(attributes, f"{votes}_weights", dtype)
+    for name, array in (("nodeids", ids), ("ids", target), ("weights", weight)):
+        if len(array) != len(trees):
+            raise attributes.fail(f"has {len(array)} {votes}_{name} for {len(trees)} {votes}_treeids")
+    return places.votes(trees, ids), target, weight
+
+
+def _chains(mode: NDArray[np.int8], feature: Ints, true: Ints, false: Ints) -> tuple[Ints, Bools]:
+    """Nodes `x == a, else x == b, ...` that share their true child are one node with a set, which is how converters
+    write categories. Gives the node that each one belongs to and which nodes stay; `false` is changed in place."""
+    n = len(mode)
+    inner = true != LEAF
+    parents = np.bincount(np.concatenate([true[inner], false[inner]]), minlength=n)
+    equal = np.flatnonzero(mode == EQ)
+    after = false[equal]
+    linked = (mode[after] == EQ) & (feature[after] == feature[equal]) & (true[after] == true[equal])
+    linked &= parents[after] == 1
+    head = np.arange(n)
+    head[after[linked]] = equal[linked]
+    for _ in range(n.bit_length()):  # each round doubles how far a node sees
+        before, head = head, head[head]
+        if np.array_equal(before, head):
+            break
+    kept = np.ones(n, dtype=bool)
+    kept[after[linked]] = False
+    last = equal[~linked]
+    false[head[last]] = false[last]
+    return head, kept
+
+
+def _refuse_merged(
+    attributes: Attributes,
+    equal: Bools,
+    feature: Ints,
+    value: Array,
+    true: Ints,
+    false: Ints,
+    votes: tuple[Ints, Ints, Array],
+) -> None:
+    """onnxruntime makes one node of neighbours `x == a, else x == b` whose true children are leaves that begin with the
+    same weight, whatever else these leaves say. Raises ModelError where they do not say the same."""
+    nodes = np.flatnonzero(equal)
+    after = false[nodes]
+    nodes = nodes[equal[after] & (feature[after] == feature[nodes]) & (true[after] != true[nodes]) & (value[nodes] > 0)]
+    if not len(nodes):
+        return
+    leaf, target, weight = votes
+    order = np.argsort(leaf, kind="stable")
+    begin, end = (np.searchsorted(leaf[order], np.arange(len(equal)), side=side) for side in ("left", "right"))
+    for node in nodes.tolist():
+        mine, other = (order[begin[child] : end[child]] for child in (true[node], true[false[node]]))
+        alike = not len(mine) or not len(other) or weight[mine[0]] == weight[other[0]]
+        same = np.array_equal(target[mine], target[other]) and np.array_equal(weight[mine], weight[other])
+        is_inner = equal[true[node]] or true[true[node]] != LEAF or true[true[false[node]]] != LEAF
+        if alike and not same and not is_inner:
+            raise attributes.fail(
+                "has BRANCH_EQ nodes behind one another whose leaves differ in more than their first weight, which"
+                " onnxruntime takes for one"
+            )
+
+
+Intervals: TypeAlias = tuple[Ints, Floats, Floats]
+
+
+def _exactly(value: Array, dtype: Any) -> tuple[Floats, Floats]:
+    """The ends of the intervals [low, high) that hold one number each; NaN is a high that is never reached."""
+    low = value.astype(np.float64) + 0.0  # both zeros are one number
+    return low, np.where(np.isposinf(low), np.nan, next_above(low, bits_of(dtype)))
+
+
+def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, dtype: Any) -> Conditions:
+    """One condition an inner node. equal: for modes EQ, NEQ and MEMBER the node and what is in its set."""
+    even = (mode == LEQ) | (mode == LT) | (mode == NEQ)
+    missing = nan_true | (mode == NEQ)  # NaN differs from every number
+    above = (mode == LEQ) | (mode == GT)
+    cuts = np.where(above, next_above(value, bits_of(dtype)), value)
+    plain = (mode <= GT) & ~(above & np.isposinf(value))  # nothing lies above infinity: such a cut is never reached
+    if plain.all():
+        return Conditions(cuts, np.arange(len(mode) + 1), even, missing)
+    owner, low, high = equal
+    order = np.lexsort([low, owner])
+    owner, low, high = owner[order], low[order], high[order]
+    once = np.ones(len(owner), dtype=bool)
+    once[1:] = (owner[1:] != owner[:-1]) | (low[1:] != low[:-1])
+    ends = once & ~np.isnan(high)
+    owners = np.concatenate([np.flatnonzero(plain), owner[once], owner[ends]])
+    all_cuts = np.concatenate([cuts[plain], low[once], high[ends]])
+    order = np.lexsort([all_cuts, owners])
+    first = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=len(mode)))])
+    return Conditions(all_cuts[order], first, even, missing)
+
+
+def modern_nodes(attributes: Attributes, dtype: Any) -> Nodes:
+    """The nodes of a TreeEnsemble, whose leaves are listed apart. dtype: as in `classic_nodes`. Raises ModelError.
+
+    Inner nodes keep their own numbers as ids, leaf k is number (inner nodes) + k.
+    """
+    mode = attributes.vector("nodes_modes", np.uint8)
+    split = attributes.vector("nodes_splits", dtype)
+    names = ("featureids", "truenodeids", "falsenodeids", "trueleafs", "falseleafs")
+    feature, *links = (attributes.ints(f"nodes_{name}") for name in names)
+    missing = attributes.ints("nodes_missing_value_tracks_true")
+    n = len(mode)
+    for name, array in (("splits", split), *zip(names, (feature, *links), strict=True)):
+        if len(array) != n:
+            raise attributes.fail(f"has {len(array)} nodes_{name} for {n} nodes_modes")
+    if len(missing) not in (0, n):
+        raise attributes.fail(f"has {len(missing)} nodes_missing_value_tracks_true for {n} nodes")
+    target, weight = attributes.ints("leaf_targetids"), attributes.vector("leaf_weights", dtype)
+    if len(target) != len(weight):
+        raise attributes.fail(f"has {len(target)} leaf_targetids for {len(weight)} leaf_weights")
+    roots = attributes.ints("tree_roots")
+    if not 1 <= len(roots) <= MAX_TREES:
+        raise attributes.fail(f"has {len(roots) or 'no'} trees", f"1 to {MAX_TREES} are read")
+    child = np.stack(links[:2], axis=1)
+    leaf = np.stack(links[2:], axis=1) != 0
+    for bad in ((roots < 0) | (roots >= n)).nonzero()[0]:
+        raise attributes.fail(f"tree {bad} starts at node {roots[bad]} of {n}")
+    outside = (child < 0) | (child >= np.where(leaf, len(weight), n))
+    for node, side in zip(*(found[:1] for found in outside.nonzero()), strict=True):
+        kind = f"leaf {child[node, side]} of {len(weight)}" if leaf[node, side] else f"node {child[node, side]} of {n}"
+        raise _bad(attributes, "?", node, f"its {('true', 'false')[side]} child is {kind}")
+    for node in np.flatnonzero(mode > MEMBER)[:1]:
+        raise _bad(attributes, "?", node, f"mode {mode[node]} is not known", "known: 0 to 6")
+    alone = leaf[roots].all(axis=1) & (child[roots, 0] == child[roots, 1])
+    tree_of, visited = _reached(attributes, roots, child, leaf, alone)
+    for node in np.flatnonzero((mode != MEMBER) & np.isnan(split) & ~np.isin(np.arange(n), roots[alone]))[:1]:
+        raise _bad(attributes, tree_of[node], node, "the threshold is not a number (NaN)")
+    # Inner nodes as visited, then every mention of a leaf, then both brought together tree by tree.
+    parent, side = np.nonzero(leaf[visited])
+    trees = np.concatenate([tree_of[visited], tree_of[visited[parent]], np.flatnonzero(alone)])
+    ids = np.concatenate([visited, n + child[visited[parent], side], n + child[roots[alone], 0]])
+    order = np.argsort(trees, kind="stable")
+    place = np.argsort(order, kind="stable")
+    children = np.full((len(trees), 2), LEAF, dtype=np.int64)
+    where = np.empty(n, dtype=np.int64)
+    where[visited] = place[: len(visited)]
+    to = where[np.where(leaf[visited], 0, child[visited])] if n else np.zeros((0, 2), dtype=np.int64)
+    to[parent, side] = place[len(visited) : len(visited) + len(parent)]
+    children[place[: len(visited)]] = to
+    inner = order[order < len(visited)]
+    nan_true = np.zeros(n, dtype=bool) if not len(missing) else missing == 1
+    nodes = visited[inner]
+    place_of = np.full(n, -1, dtype=np.int64)
+    place_of[nodes] = np.arange(len(nodes))
+    owner, low, high = _members(attributes, mode, dtype)
+    used = place_of[owner] >= 0  # a root that stands for a leaf decides nothing
+    single = np.flatnonzero((mode[nodes] == EQ) | (mode[nodes] == NEQ))
+    own_low, own_high = _exactly(split[nodes[single]], dtype)
+    equal = (
+        np.concatenate([single, place_of[owner[used]]]),
+        np.concatenate([own_low, low[used]]),
+        np.concatenate([own_high, high[used]]),
+    )
+    conditions = _conditions(mode[nodes], split[nodes].astype(np.float64), nan_true[nodes], equal, dtype)
+    features = np.zeros(len(trees), dtype=np.int64)
+    features[place[: len(visited)]] = feature[visited]
+    at = np.flatnonzero(children[:, 0] == LEAF)
+    leaves = ids[order][at] - n
+    return Nodes(
+        start=np.searchsorted(trees[order], np.arange(len(roots) + 1)),
+        tree=np.arange(len(roots)),
+        ids=ids[order],
+        feature=features,
+        true=children[:, 0],
+        false=children[:, 1],
+        conditions=conditions,
+        value=np.zeros(len(trees)),
+        weight_leaf=at,
+        weight_target=target[leaves],
+        weight=weight[leaves],
+    )
+
+
+def _reached(attributes: Attributes, roots: Ints, child: Ints, leaf: Bools, alone: Bools) -> tuple[Ints, Ints]:
+    """For each inner node its tree, and the inner nodes level by level. Refuses one that two nodes lead to, or none."""
+    tree_of = np.full(len(child), -1, dtype=np.int64)
+    level, trees = roots[~alone], np.flatnonzero(~alone)
+    visited = [level[:0]]
+    while len(level):
+        if len(visited) > MAX_DEPTH:
+            raise attributes.fail(f"a tree is deeper than {MAX_DEPTH} conditions")
+        met = np.sort(level)
+        again = np.concatenate([level[tree_of[level] >= 0], met[1:][np.diff(met) == 0]])
+        if len(again):
+            raise _bad(attributes, trees[level == again[0]][0], again[0], "is reached twice", _OWN_NODES)
+        tree_of[level] = trees
+        visited.append(level)
+        inner, side = np.nonzero(~leaf[level])
+        level, trees = child[level[inner], side], trees[inner]
+    if (again := roots[alone & (tree_of[roots] >= 0)]).size:
+        raise _bad(attributes, tree_of[again[0]], again[0], "is reached twice", _OWN_NODES)
+    tree_of[roots[alone]] = np.flatnonzero(alone)
+    if (lost := np.flatnonzero(tree_of < 0)).size:
+        raise _bad(attributes, "?", lost[0], "no root leads to it", "leave out what no tree uses")
+    return tree_of, np.concatenate(visited)
+
+
+_OWN_NODES = "give every tree nodes of its own"
+
+
+def _members(attributes: Attributes, mode: Array, dtype: Any) -> Intervals:
+    """What is in the sets of mode MEMBER: the node and the interval of each of the membership_values, in which NaN
+    ends a node's list.
+
+    A number is in a set where it equals a member. But onnxruntime keeps sets of 31 numbers or more, or with numbers
+    outside 0 to 30, as integers and rounds what it looks up towards zero.
+    """
+    values = attributes.vector("membership_values", dtype)
+    nodes = np.flatnonzero(mode == MEMBER)
+    is_end = np.isnan(values)
+    group = (np.cumsum(is_end) - is_end)[~is_end]  # how many lists have ended before
+    given = np.unique(group)
+    if is_end.sum() > len(nodes) or not np.array_equal(given, np.arange(len(nodes))):
+        raise attributes.fail(
+            f"membership_values hold {len(given)} lists for {len(nodes)} nodes of mode BRANCH_MEMBER",
+            "one list a node, none empty, each ended by NaN",
+        )
+    number = values[~is_end].astype(np.float64) + 0.0
+    long = np.bincount(group, minlength=len(nodes)) >= 31
+    long[group[(number < 0) | (number > 30)]] = True
+    whole = long[group]
+    low, high = _exactly(number, dtype)
+    if not whole.any():
+        return nodes[group], low, high
+    least = -float(MAX_NUMBER)
+    bad = whole & ~((number > least) & (number < MAX_NUMBER) & (number == np.trunc(number)))
+    if bad.any():
+        raise _bad(
+            attributes, "?", nodes[group[bad]][0], f"its set has {number[bad][0]} among more than numbers of 0 to 30",
+            "onnxruntime takes such sets of whole numbers of 32 bits only",
+        )  # fmt: skip
+    bits = bits_of(dtype)
+    # the floats that round to k: from k to below k + 1, or from above k - 1 to k; beyond 2^24 k alone
+    after = np.maximum(np.where(number >= 0, number + 1, number), low)
+    low = np.where(whole, np.where(number > 0, low, np.minimum(next_above(number - 1, bits), low)), low)
+    return nodes[group], low, np.where(whole, np.where(number >= 0, np.maximum(after, high), high), high)
+
+
+def slices(nodes: Nodes) -> Iterator[tuple[int, int, int]]:
+    """Each tree's name and where its nodes begin and end."""
+    bounds = nodes.start.tolist()
+    yield from zip(nodes.tree.tolist(), bounds[:-1], bounds[1:], strict=True)

@@ -1,0 +1,129 @@
+"""ONNX models with tree ensembles: `.onnx` files and live ModelProto objects, as onnxruntime evaluates them.
+
+Read are the tree operators of ai.onnx.ml (`onnx_trees`), by a converter or by hand, whatever the names; and around
+them what can be folded in exactly (`onnx_folds`). Rows are the model's inputs side by side.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from forestc.errors import MissingExtraError, ModelError
+from forestc.forest.builder import make_forest, read_features
+from forestc.forest.ir import LEAF, Decision, Feature, Forest, Provenance
+from forestc.forest.verify import MAX_COLUMNS
+from forestc.frontends.onnx.columns import Column, raw_features
+from forestc.frontends.onnx.graph import Walked, walk
+from forestc.frontends.onnx.text import Text, text_features
+from forestc.frontends.onnx.trees import make_trees
+from forestc.frontends.onnx.values import ML
+
+NEWEST_ML = 5  # of the operators' versions that are known
+
+
+def read_bytes(data: bytes, where: str) -> Forest:
+    """A Forest from the bytes of a `.onnx` file. Raises ModelError, MissingExtraError."""
+    ModelProto, _, DecodeError = _library()
+    model = ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError as error:
+        raise ModelError(f"not a readable ONNX file ({_line(error)})", where=where) from None
+    return _forest(model, where)
+
+
+def read_live(model: Any) -> Forest:
+    """A Forest from a ModelProto in memory. Raises ModelError, MissingExtraError."""
+    ModelProto, EncodeError, _ = _library()
+    where = f"ONNX {type(model).__name__}"
+    if not isinstance(model, ModelProto):
+        raise ModelError("is not a ModelProto", where=where, do="pass the whole model")
+    try:
+        model.SerializeToString()  # which refuses what protobuf could not hold
+    except (EncodeError, ValueError) as error:
+        raise ModelError(f"can't be read ({_line(error)})", where=where) from None
+    return _forest(model, where)
+
+
+def _library() -> tuple[Any, Any, Any]:
+    try:
+        import onnx
+
+        errors: Any = import_module("google.protobuf.message")  # has no types
+    except ImportError:
+        raise MissingExtraError("onnx", "onnx") from None
+    return onnx.ModelProto, errors.EncodeError, errors.DecodeError
+
+
+def _line(error: Exception) -> str:
+    return str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+
+
+def _forest(model: Any, where: str) -> Forest:
+    opsets = _opsets(model, where)
+    if not model.HasField("graph"):
+        raise ModelError("not an ONNX model: it has no graph", where=where)
+    walked = walk(model.graph, opsets, where)
+    features, trees, columns = _rows(walked, where)
+    answer = walked.answer
+    return make_forest(
+        where=where,
+        name="forest",
+        features=features,
+        columns=columns,
+        trees=trees,
+        n_outputs=walked.scores.outputs,
+        bias=walked.scores.bias,
+        aggregate=walked.scores.aggregate,
+        link=walked.scores.link,
+        decision=answer.decision if answer else Decision("none"),
+        classes=answer.classes if answer else (),
+        provenance=Provenance("onnx", f"{model.producer_name!s} {model.producer_version!s}".strip()),
+    )
+
+
+def _opsets(model: Any, where: str) -> dict[str, int]:
+    """The version of each domain of operators; that of ai.onnx.ml must be one that is known."""
+    opsets: dict[str, int] = {}
+    for item in model.opset_import:
+        domain = "" if item.domain == "ai.onnx" else item.domain
+        if opsets.setdefault(domain, item.version) != item.version:
+            raise ModelError(f"imports two versions of {domain or 'ai.onnx'}", where=where)
+    version = opsets.get(ML)
+    if version is None:
+        raise ModelError(f"does not import {ML}, whose operators are the tree ensembles", where=where)
+    if not 1 <= version <= NEWEST_ML:
+        raise ModelError(f"{ML} version {version} is not known", where=where, do=f"1 to {NEWEST_ML} are read")
+    return opsets
+
+
+def _rows(walked: Walked, where: str) -> tuple[list[Feature], list[Any], int]:
+    """The features, the trees over them, and the width of the rows."""
+    nodes, table = walked.ensemble.nodes, walked.table
+    read = np.unique(nodes.feature[nodes.true != LEAF]).tolist()
+    if read and (read[0] < 0 or (table.width is not None and read[-1] >= table.width)):
+        bad = read[0] if read[0] < 0 else read[-1]
+        node = int(np.flatnonzero((nodes.feature == bad) & (nodes.true != LEAF))[0])
+        tree = nodes.tree[np.searchsorted(nodes.start, node, side="right") - 1]
+        raise ModelError(
+            f"a condition reads column {bad} of {'?' if table.width is None else table.width}",
+            where=f"{where}, tree {tree}, node {nodes.ids[node]}",
+        )
+    if read and read[-1] >= MAX_COLUMNS:
+        raise ModelError(f"a condition reads column {read[-1]}", where=where, do=f"at most {MAX_COLUMNS} are read")
+    columns = {index: table.column(index) for index in read}
+    width = walked.columns
+    if width is None:  # a single input that does not say: as wide as what the trees read is known to be
+        last = -1 if table.width is None else table.column(table.width - 1).index
+        width = 1 + max([last, *(column.index for column in columns.values())])
+    texts = {key: column for key, column in columns.items() if isinstance(column, Text)}
+    numbers = {key: column for key, column in columns.items() if isinstance(column, Column)}
+    of_text, known = text_features(texts, walked.names, where)
+    of_numbers, numbers = raw_features(numbers, walked.names)
+    trees = make_trees(walked.ensemble, numbers, texts, known, where)
+    by_column = {feature.column: feature for feature in (*of_numbers, *of_text)}
+    features, trees = read_features(trees, width, by_column.__getitem__, where)
+    return features, trees, width

@@ -1,0 +1,210 @@
+"""ONNX operators that choose, join and reshape columns, before the trees and behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from forestc.forest.verify import MAX_COLUMNS
+from forestc.frontends.onnx.columns import Column
+from forestc.frontends.onnx.text import Text, summed
+from forestc.frontends.onnx.values import Answer, Node, Scores, Table, Value
+
+MAX_IMAGES = 1 << 22
+EXACT_SUM = 1 << 24  # up to which float32 adds whole numbers exactly
+
+
+def _columns_axis(node: Node, table: Table, axis: int) -> None:
+    """Refuses any axis but that of a table's columns: the last, where what comes before it is rows alone."""
+    if table.dims == 1 or axis not in (table.dims - 1, -1) or (table.dims == 3 and table.width != table.inner):
+        raise node.fail("works across the rows, not the columns")
+
+
+def concat(node: Node, subject: Any) -> Value | None:
+    """Columns side by side."""
+    axis = node.attributes("axis").integer("axis", 0)
+    tables = [value for value in node.inputs if isinstance(value, Table)]
+    if len(tables) != len(node.inputs) or not tables:
+        return None
+    if len({table.dtype for table in tables}) != 1:
+        raise node.fail("puts columns of several types side by side")
+    if len({table.dims for table in tables}) != 1:
+        raise node.fail("puts columns of several dimensions side by side", "reshape what the encoders make before")
+    for table in tables:
+        _columns_axis(node, table, axis)
+    widths = [table.width for table in tables]
+    if None in widths[:-1]:
+        raise node.fail("does not know how many columns it puts side by side", "give every input's shape")
+    if sum(width or 0 for width in widths) > MAX_COLUMNS:
+        raise node.fail(f"puts more than {MAX_COLUMNS} columns side by side")
+    ends = np.cumsum([width or 0 for width in widths]).tolist()
+
+    def column(index: int) -> Column | Text:
+        which = min(int(np.searchsorted(ends[:-1], index, side="right")), len(tables) - 1)
+        return tables[which].column(index - (ends[which - 1] if which else 0))
+
+    return replace(
+        tables[0],
+        width=None if widths[-1] is None else ends[-1],
+        column=column,
+        depth=1 + max(table.depth for table in tables),
+        text=all(table.text for table in tables),
+        inner=ends[-1] if subject.dims == 3 else 0,
+    )
+
+
+def chosen(node: Node, subject: Any) -> Value | None:
+    """ArrayFeatureExtractor and Gather: some columns, or the labels of classes told by number."""
+    axis = -1
+    if node.operator == "Gather":
+        axis = node.attributes("axis").integer("axis", 0)
+        if isinstance(subject, Scores) and axis not in (1, -1):
+            raise node.fail("works across the rows, not the columns")
+    else:
+        node.attributes()
+    if isinstance(subject, Answer) and isinstance(node.input(0), np.ndarray) and node.input(1) is subject:
+        labels = node.constant(0, "data").ravel().tolist()
+        if not all(isinstance(k, int) and 0 <= k < len(labels) for k in subject.classes):
+            raise node.fail(f"has {len(labels)} labels for {len(subject.classes)} classes")
+        return replace(subject, classes=tuple(labels[int(k)] for k in subject.classes))
+    if not isinstance(subject, Table | Scores) or node.input(0) is not subject:
+        return None
+    wanted = node.whole(1, "list of columns")
+    if isinstance(subject, Table):
+        _columns_axis(node, subject, axis)
+    width = subject.width if isinstance(subject, Table) else subject.columns
+    if not wanted or min(wanted) < 0 or (width is not None and max(wanted) >= width):
+        raise node.fail(f"takes columns {wanted[:5]} of {width}")
+    if isinstance(subject, Scores):
+        return replace(subject, part=True)
+    lost = 0
+    if node.operator == "Gather":
+        lost = 1 - node.constant(1, "list of columns").ndim  # a single number takes the dimension away
+        if lost < 0:
+            raise node.fail("its list of columns has several dimensions")
+    return _some(subject, wanted, subject.dims - lost)
+
+
+def _some(table: Table, wanted: list[int], dims: int) -> Table:
+    before = table.column
+    made = table.made(lambda index: before(wanted[index]), table.dtype, len(wanted))
+    return made.shaped(dims, len(wanted))
+
+
+def split(node: Node, subject: Any) -> list[Value] | None:
+    """Runs of columns, one an output."""
+    attributes = node.attributes("axis", "split", "num_outputs")
+    if not isinstance(subject, Table) or node.input(0) is not subject:
+        return None
+    _columns_axis(node, subject, attributes.integer("axis", 0))
+    count = len(node.proto.output)
+    if subject.width is None:
+        raise node.fail("does not know how many columns it takes apart", "give every input's shape")
+    sizes = node.whole(1, "split") if node.input(1) is not None else attributes.ints("split").tolist()
+    if not sizes:
+        if attributes.integer("num_outputs", count) != count:
+            raise node.fail(f"names {count} of {attributes.integer('num_outputs', count)} outputs")
+        each = -(-subject.width // count)
+        sizes = [*[each] * (count - 1), subject.width - each * (count - 1)]
+    if len(sizes) != count or min(sizes) < 1 or sum(sizes) != subject.width:
+        raise node.fail(f"splits {subject.width} columns into {count} parts of {sizes[:5]}")
+    ends = np.cumsum(sizes).tolist()
+    parts = zip(sizes, ends, strict=True)
+    return [_some(subject, list(range(end - size, end)), subject.dims) for size, end in parts]
+
+
+def slice_(node: Node, subject: Any) -> Value | None:
+    """Some of the scores' columns, which converters show one by one."""
+    node.attributes()
+    if not isinstance(subject, Scores) or node.whole(3, "axes") not in ([1], [-1]):
+        return None
+    return replace(subject, part=True)
+
+
+def reshape(node: Node, subject: Any) -> Value | None:
+    """Reshape, Flatten, Squeeze and Unsqueeze where rows stay rows and columns columns, or a single column loses its
+    dimension or gets it back."""
+    node.attributes("allowzero", "axis", "axes")
+    if isinstance(subject, Table):
+        return _TABLE_SHAPES[node.operator](node, subject)
+    if not isinstance(subject, Scores):
+        return subject if isinstance(subject, Answer) else None
+    width = 1 if subject.part else subject.columns
+    if node.operator == "Flatten":
+        node.axis(node.attributes("axis"), default=1)
+        return subject
+    if node.operator == "Unsqueeze":
+        return None
+    if node.operator == "Squeeze":
+        return subject if _axes(node) in ([1], [-1]) and width == 1 else None
+    shape = node.whole(1, "shape")
+    return subject if shape in ([-1, width], [0, width], [0, -1]) or (shape == [-1] and width == 1) else None
+
+
+def _axes(node: Node) -> list[int]:
+    """The axes of a Squeeze, Unsqueeze or ReduceSum: an attribute, later an input."""
+    told: list[int] = node.attributes("axes", "keepdims", "noop_with_empty_axes").ints("axes").tolist()
+    return told or (node.whole(1, "axes") if node.input(1) is not None else [])
+
+
+def _reshaped(node: Node, table: Table) -> Table | None:
+    shape = node.whole(1, "shape")
+    if shape == [-1] and table.width == 1:
+        return table.shaped(1)
+    fits = shape == [0, -1] or (table.width is not None and shape in ([-1, table.width], [0, table.width]))
+    return table.shaped(2) if fits else None
+
+
+def _flattened(node: Node, table: Table) -> Table:
+    axis = node.attributes("axis").integer("axis", 1)
+    if axis != 1 and not (axis == -1 and table.dims == 2):
+        raise node.fail("works across the rows, not the columns")
+    return table.shaped(2)
+
+
+def _squeezed(node: Node, table: Table) -> Table | None:
+    axes = [axis % table.dims for axis in _axes(node) if -table.dims <= axis < table.dims]
+    if table.dims == 2 and axes == [1] and table.width == 1:
+        return table.shaped(1)
+    single = table.dims == 3 and axes == ([1] if table.width == table.inner else [2] if table.inner == 1 else None)
+    return table.shaped(2) if single else None
+
+
+def _unsqueezed(node: Node, table: Table) -> Table | None:
+    return table.shaped(2) if table.dims == 1 and _axes(node) in ([1], [-1]) else None
+
+
+_TABLE_SHAPES: dict[str, Callable[[Node, Table], Table | None]] = {
+    "Reshape": _reshaped,
+    "Flatten": _flattened,
+    "Squeeze": _squeezed,
+    "Unsqueeze": _unsqueezed,
+}
+
+
+def reduce_sum(node: Node, subject: Any) -> Value | None:
+    """The sum of columns that an encoder made of one column of text: how converters write rare categories."""
+    attributes = node.attributes("axes", "keepdims", "noop_with_empty_axes")
+    axes = _axes(node)
+    if not isinstance(subject, Table) or not subject.text or subject.width is None or len(axes) != 1:
+        return None
+    _columns_axis(node, subject, axes[0])
+    parts, images = [], 0
+    for index in range(subject.width):
+        parts.append(subject.texts(index))
+        images += len(parts[-1].images)
+        if images > MAX_IMAGES:
+            raise node.fail(f"adds columns of more than {MAX_IMAGES} texts together")
+    if len({part.index for part in parts}) > 1:
+        raise node.fail("adds what was made of several columns of text")
+    numbers = [[*part.images.values(), part.other] for part in parts]
+    if not all(float(value or 0).is_integer() for values in numbers for value in values):
+        raise node.fail("adds numbers that are not whole")
+    if sum(max(abs(float(value or 0)) for value in values) for values in numbers) > EXACT_SUM:
+        raise node.fail(f"adds numbers up to more than {EXACT_SUM}")
+    total = summed(parts)
+    dims = subject.dims - (not attributes.integer("keepdims", 1))
+    return subject.made(lambda _: total, subject.dtype, 1).shaped(dims, 1)

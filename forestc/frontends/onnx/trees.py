@@ -1,0 +1,421 @@
+"""ONNX's tree operators: TreeEnsembleClassifier, TreeEnsembleRegressor (ai.onnx.ml 1 to 4) and TreeEnsemble (5).
+
+What onnxruntime does, and this keeps: values and thresholds are compared in the input's type (integers in
+float32); a missing value goes where the node says, and NaN differs from every number; weights are added in
+that type, tree after tree in the file's order (as it does on one thread), base values come last; a
+classifier decides on the sums, before the post-transform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError
+from forestc.forest.builder import MAX_OUTPUTS, make_tree
+from forestc.forest.conditions import NO_SET, Member
+from forestc.forest.ir import LEAF, Aggregate, Decision, Label, Link, Tree
+from forestc.frontends.onnx.attributes import Attributes
+from forestc.frontends.onnx.columns import Column, cut_sets, folded, thresholds
+from forestc.frontends.onnx.nodes import Nodes, classic_nodes, modern_nodes, numbers, slices
+from forestc.frontends.onnx.text import Text, Vocabulary, code_sets
+from forestc.frontends.shared.exact import next_above
+
+Array: TypeAlias = NDArray[Any]
+
+OPERATORS = ("TreeEnsembleClassifier", "TreeEnsembleRegressor", "TreeEnsemble")
+_NODES = ("nodeids", "treeids", "featureids", "modes", "truenodeids", "falsenodeids", "missing_value_tracks_true")
+_CLASSIC = [*(f"nodes_{name}" for name in _NODES), "nodes_values", "nodes_hitrates", "base_values", "post_transform"]
+_CLASSIC_3 = ["nodes_values_as_tensor", "nodes_hitrates_as_tensor", "base_values_as_tensor"]
+_VOTES = ("ids", "nodeids", "treeids", "weights")
+_MODERN = [
+    *("nodes_modes", "nodes_splits", "nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids", "nodes_hitrates"),
+    *("nodes_trueleafs", "nodes_falseleafs", "nodes_missing_value_tracks_true", "tree_roots", "membership_values"),
+    *("leaf_targetids", "leaf_weights", "n_targets", "aggregate_function", "post_transform"),
+]
+AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
+# As onnxruntime numbers them: the standard's 1 is softmax and its 2 the logistic function.
+TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
+LINKS = {
+    "NONE": Link(),
+    "LOGISTIC": Link("logistic"),
+    "SOFTMAX": Link("softmax"),
+    "SOFTMAX_ZERO": Link("softmax-zero"),
+    "PROBIT": Link("probit"),
+}
+MAX_VALUES = 1 << 26
+
+# How a classifier shows its scores: all of them; or a single score s in two columns, (1 - s, s), (-s, s) or the
+# logistic function of the latter; or in columns of which only the second is known to be what the link makes of s.
+Shown: TypeAlias = Literal["all", "complement", "opposite", "logistic", "second"]
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """What a tree operator says, before its columns are traced to the model's inputs.
+
+    bias: (outputs,), added last. classes: empty for a regression. shown: see `Shown`.
+    """
+
+    nodes: Nodes
+    outputs: int
+    aggregate: Aggregate
+    bias: NDArray[np.float64]
+    link: Link
+    decision: Decision
+    classes: tuple[Label, ...]
+    shown: Shown
+
+
+def read_operator(name: str, node: Any, version: int, dtype: Any, where: str) -> Ensemble:
+    """One of `OPERATORS` of the given version of ai.onnx.ml, over an input of the given type. Raises ModelError."""
+    if name == "TreeEnsemble":
+        if version < 5:
+            raise ModelError(f"is not an operator of ai.onnx.ml {version}", where=where, do="import version 5")
+        return _modern(Attributes(node, _MODERN, where), dtype)
+    if version >= 5:
+        raise ModelError(f"is no longer an operator of ai.onnx.ml {version}", where=where, do="import version 3")
+    own = "class" if name == "TreeEnsembleClassifier" else "target"
+    known = [*_CLASSIC, *(f"{own}_{vote}" for vote in _VOTES)]
+    known += ["classlabels_int64s", "classlabels_strings"] if own == "class" else ["n_targets", "aggregate_function"]
+    if version >= 3:
+        known += [*_CLASSIC_3, f"{own}_weights_as_tensor"]
+    attributes = Attributes(node, known, where)
+    # integers are compared with float32 thresholds, in float32
+    dtype = np.float64 if np.dtype(dtype) == np.float64 else np.float32
+    if own == "class":
+        return _classifier(attributes, dtype)
+    return _regressor(attributes, dtype)
+
+
+def _precision(dtype: Any) -> Literal["float32", "float64"]:
+    return "float32" if np.dtype(dtype) == np.float32 else "float64"
+
+
+def _named(attributes: Attributes, name: str, default: str, known: tuple[str, ...]) -> str:
+    found = attributes.text(name, default)
+    if found not in known:
+        raise attributes.fail(f"{name} {found[:40]!r} is not known", "known: " + ", ".join(known))
+    return found
+
+
+def _numbered(attributes: Attributes, name: str, default: int, known: tuple[str, ...]) -> str:
+    found = attributes.integer(name, default)
+    if not 0 <= found < len(known):
+        raise attributes.fail(f"{name} {found} is not known", f"known: 0 to {len(known) - 1}")
+    return known[found]
+
+
+def _targets(attributes: Attributes) -> int:
+    targets = attributes.integer("n_targets", 0)
+    if not 1 <= targets <= MAX_OUTPUTS:
+        raise attributes.fail(f"n_targets is {targets}, outside 1 to {MAX_OUTPUTS}")
+    return targets
+
+
+def _modern(attributes: Attributes, dtype: Any) -> Ensemble:
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise attributes.fail(f"its input is {np.dtype(dtype)}", "onnxruntime takes float and double")
+    targets = _targets(attributes)
+    nodes = modern_nodes(attributes, dtype)
+    aggregate = _numbered(attributes, "aggregate_function", 1, AGGREGATES)
+    transform = _numbered(attributes, "post_transform", 0, TRANSFORMS)
+    return _regression(attributes, nodes, targets, aggregate, transform, np.zeros(0), dtype)
+
+
+def _refuse_wide_probit(attributes: Attributes, transform: str, dtype: Any) -> None:
+    if transform == "PROBIT" and _precision(dtype) == "float64":
+        raise attributes.fail("PROBIT over doubles, which onnxruntime takes of scores in float32")
+
+
+def _regressor(attributes: Attributes, dtype: Any) -> Ensemble:
+    targets = _targets(attributes)
+    nodes = classic_nodes(attributes, "target", dtype)
+    aggregate = _named(attributes, "aggregate_function", "SUM", AGGREGATES)
+    transform = _named(attributes, "post_transform", "NONE", TRANSFORMS)
+    base = numbers(attributes, "base_values", dtype).astype(np.float64)
+    if len(base) not in (0, targets):
+        raise attributes.fail(f"has {len(base)} base values for {targets} targets")
+    return _regression(attributes, nodes, targets, aggregate, transform, base, dtype)
+
+
+def _regression(
+    attributes: Attributes,
+    nodes: Nodes,
+    targets: int,
+    aggregate: str,
+    transform: str,
+    base: NDArray[np.float64],
+    dtype: Any,
+) -> Ensemble:
+    _refuse_wide_probit(attributes, transform, dtype)
+    _check_votes(attributes, nodes, targets)
+    always = _always_voted(nodes, targets)
+    # onnxruntime shows 0 for a target that none of a row's leaves votes for, whatever its base value.
+    needed = np.ones(targets, dtype=bool) if aggregate in ("MIN", "MAX") else np.append(base, np.zeros(targets)) != 0
+    if targets > 1 and (bad := np.flatnonzero(needed[:targets] & ~always)).size:
+        raise attributes.fail(
+            f"target {bad[0]} has no weight on some rows, where onnxruntime shows 0",
+            "give every leaf a weight for every target",
+        )
+    # With one target onnxruntime takes no notice of any transform but PROBIT.
+    link = LINKS[transform] if targets > 1 or transform == "PROBIT" else Link()
+    kind: Literal["sum", "min", "max"] = "min" if aggregate == "MIN" else "max" if aggregate == "MAX" else "sum"
+    divisor = float(len(nodes.tree)) if aggregate == "AVERAGE" else 1.0
+    bias = base if len(base) else np.zeros(targets)
+    summed = Aggregate(kind, _precision(dtype), bias_first=False, divisor=divisor)
+    return Ensemble(nodes, targets, summed, bias, link, Decision("none"), (), "all")
+
+
+def _classifier(attributes: Attributes, dtype: Any) -> Ensemble:
+    texts, whole = attributes.texts("classlabels_strings"), attributes.ints("classlabels_int64s").tolist()
+    if bool(texts) == bool(whole):
+        raise attributes.fail("needs either classlabels_strings or classlabels_int64s")
+    labels: tuple[Label, ...] = tuple(texts or whole)
+    count = len(labels)
+    if not 2 <= count <= MAX_OUTPUTS:
+        raise attributes.fail(f"has {count} class labels", f"2 to {MAX_OUTPUTS} are read")
+    nodes = classic_nodes(attributes, "class", dtype)
+    nodes.value = np.zeros(len(nodes.value))  # a leaf without weights adds nothing
+    _check_votes(attributes, nodes, count)
+    transform = _named(attributes, "post_transform", "NONE", TRANSFORMS)
+    _refuse_wide_probit(attributes, transform, dtype)
+    base = numbers(attributes, "base_values", dtype).astype(np.float64)
+    summed = Aggregate("sum", _precision(dtype), bias_first=False)
+    if count == 2:
+        return _binary(attributes, nodes, labels, transform, base, summed)
+    if len(base) not in (0, count):
+        raise attributes.fail(f"has {len(base)} base values for {count} classes")
+    # Without base values a class that none of a row's leaves votes for can't win, whatever the others' scores.
+    # That shows where they are all negative or zero; never where they can't be.
+    always = _always_voted(nodes, count)
+    if not len(base) and not always.all() and not _some_positive(nodes):
+        raise attributes.fail(
+            f"class {labels[int(np.flatnonzero(~always)[0])]!r} has no weight on some rows, where onnxruntime "
+            "leaves it out of the decision",
+            "give every leaf a weight for every class, or the operator base_values",
+        )
+    bias = base if len(base) else np.zeros(count)
+    return Ensemble(nodes, count, summed, bias, LINKS[transform], Decision("argmax"), labels, "all")
+
+
+def _binary(
+    attributes: Attributes,
+    nodes: Nodes,
+    labels: tuple[Label, ...],
+    transform: str,
+    base: NDArray[np.float64],
+    summed: Aggregate,
+) -> Ensemble:
+    """Two classes, of which onnxruntime makes much: which of them the weights are for decides what is shown and
+    compared with what.
+
+    Weights for class 0 alone, as converters write them: they are class 1's score s, shown as (1 - s, s) and decided
+    by s > 0.5 where no weight is negative, else (-s, s) and s > 0; or both after the logistic function. The forest
+    then has this one score, and its value is what the second column shows. Otherwise there are two scores and class
+    1's decides.
+    """
+    voted = set(np.unique(nodes.weight_target).tolist())
+    always = _always_voted(nodes, 2)
+    positive = len(voted) == 1 and not (nodes.weight < 0).any()
+    bits = 32 if summed.precision == "float32" else 64
+    decision = Decision("threshold", float(next_above(np.array([0.5 if positive else 0.0]), bits)[0]))
+    if voted == {0}:
+        if len(base) > 1:
+            raise attributes.fail(
+                "has two base values but weights for class 0 alone, and onnxruntime then shows no second score",
+                "give it one base value",
+            )
+        if transform == "PROBIT":
+            raise attributes.fail("PROBIT of a single score, of which onnxruntime leaves the second column unset")
+        if not always[0] and base.any():
+            raise attributes.fail("a row may reach no weight, where onnxruntime leaves the base value out")
+        shown: Shown = "logistic" if transform == "LOGISTIC" else "complement" if positive else "opposite"
+        link = LINKS["LOGISTIC" if transform == "LOGISTIC" else "NONE"]
+        bias = base if len(base) else np.zeros(1)
+        return Ensemble(nodes, 1, summed, bias, link, decision, labels, shown)
+    if len(base) > 1:
+        raise attributes.fail(
+            "has two base values and weights for class 1, whose sum onnxruntime then replaces",
+            "leave base_values out",
+        )
+    if not always[1]:
+        raise attributes.fail(
+            f"class {labels[1]!r} has no weight on some rows, where onnxruntime decides on class {labels[0]!r}",
+            "give every leaf a weight for class 1",
+        )
+    bias = np.zeros(2)
+    if 0 in voted and len(base):  # onnxruntime adds the only base value to class 0, and to nothing without votes for it
+        if not always[0] and base.any():
+            raise attributes.fail(f"class {labels[0]!r} has no weight on some rows, where its base value is left out")
+        bias[0] = base[0]
+    if len(voted) == 2 and isinstance(labels[0], int):
+        labels = (0, 1)  # what onnxruntime answers here, whatever the labels are
+    return Ensemble(nodes, 2, summed, bias, LINKS[transform], decision, labels, "all")
+
+
+def _check_votes(attributes: Attributes, nodes: Nodes, outputs: int) -> None:
+    """Every vote is for an output there is, and no leaf votes twice for one."""
+    target, leaf = nodes.weight_target, nodes.weight_leaf
+    if (bad := np.flatnonzero((target < 0) | (target >= outputs))).size:
+        raise attributes.fail(f"a weight is for output {target[bad[0]]} of {outputs}")
+    if not len(target):
+        raise attributes.fail("has no weights")
+    keys = (leaf * outputs + target)[leaf != LEAF]
+    if (np.diff(keys) > 0).all():
+        return
+    keys = np.sort(keys)
+    if (twice := np.flatnonzero(np.diff(keys) == 0)).size:
+        node, output = divmod(int(keys[twice[0]]), outputs)
+        tree = nodes.tree[np.searchsorted(nodes.start, node, side="right") - 1]
+        raise ModelError(
+            f"has two weights for output {output}",
+            where=f"{attributes.where}, tree {tree}, node {nodes.ids[node]}",
+            do="add them up: onnxruntime adds or drops the second one, as the number of outputs has it",
+        )
+
+
+def _votes_by_tree(nodes: Nodes, outputs: int) -> tuple[Array, Array]:
+    """How many leaves of each tree vote for each output, as sorted keys tree * outputs + output and counts."""
+    real = nodes.weight_leaf != LEAF
+    tree = np.searchsorted(nodes.start, nodes.weight_leaf[real], side="right") - 1
+    return np.unique(tree * outputs + nodes.weight_target[real], return_counts=True)
+
+
+def _always_voted(nodes: Nodes, outputs: int) -> NDArray[np.bool_]:
+    """Which outputs every row gets a vote for: some tree's leaves all vote for it."""
+    keys, counts = _votes_by_tree(nodes, outputs)
+    leaves = np.add.reduceat(nodes.true == LEAF, nodes.start[:-1], dtype=np.int64)
+    found = np.zeros(outputs, dtype=bool)
+    found[(keys % outputs)[counts == leaves[keys // outputs]]] = True
+    return found
+
+
+def _some_positive(nodes: Nodes) -> bool:
+    """Whether no weight is negative and every row gets a positive one."""
+    if (nodes.weight < 0).any():
+        return False
+    real = (nodes.weight_leaf != LEAF) & (nodes.weight > 0)
+    voted = np.zeros(len(nodes.true), dtype=bool)
+    voted[nodes.weight_leaf[real]] = True
+    return bool(np.logical_and.reduceat(voted | (nodes.true != LEAF), nodes.start[:-1]).any())
+
+
+def make_trees(
+    ensemble: Ensemble,
+    columns: dict[int, Column],
+    texts: Mapping[int, Text],
+    known: Mapping[int, Vocabulary],
+    where: str,
+) -> list[Tree]:
+    """The operator's trees on the raw columns: `feature` holds numbers of these. columns, texts: by the operator's own
+    column, those made of numbers and of text. known: by raw column of text. Raises ModelError naming tree and node.
+    """
+    nodes = ensemble.nodes
+    inner = nodes.inner
+    reads = nodes.feature[inner]
+    of_text = code_sets(nodes.conditions, reads, texts, known)
+    columns = columns | {key: Column(text.index, 64) for key, text in texts.items()}  # which nothing is folded into
+    conditions = folded(nodes.conditions, reads, columns)
+    below, turned, by_set = thresholds(conditions)
+    for node, told in of_text.items():
+        turned[node] = told.turned
+    n = len(nodes.true)
+    feature, threshold = np.full(n, LEAF, dtype=np.int64), np.zeros(n)
+    threshold[inner] = below
+    raw = np.zeros(max(columns, default=0) + 1, dtype=np.int64)
+    raw[list(columns)] = [column.index for column in columns.values()]
+    feature[inner] = raw[reads]
+    whole = np.zeros(len(raw), dtype=bool)
+    whole[list(columns)] = [column.whole for column in columns.values()]
+    left, right = nodes.true.copy(), nodes.false.copy()
+    left[inner], right[inner] = (
+        np.where(turned, nodes.false[inner], nodes.true[inner]),
+        np.where(turned, nodes.true[inner], nodes.false[inner]),
+    )
+    missing_left = np.zeros(n, dtype=bool)
+    missing_left[inner] = (conditions.missing != turned) & ~whole[reads]
+    set_index = np.full(n, NO_SET, dtype=np.int64)
+    set_index[inner], sets = cut_sets(conditions, np.setdiff1d(by_set, list(of_text)))
+    places: dict[tuple[Member, ...], int] = {}
+    for node, told in of_text.items():
+        set_index[inner[node]] = len(sets) + places.setdefault(told.members, len(places))
+        missing_left[inner[node]] = told.missing
+    sets += places
+    values_of = _values(ensemble, where)
+    trees = []
+    for index, (name, start, stop) in enumerate(slices(nodes)):
+        here = slice(start, stop)
+        outputs, values = values_of(index)
+        chosen, own_sets = set_index[here], ()
+        if sets and (chosen != NO_SET).any():
+            used, chosen = np.unique(chosen, return_inverse=True)
+            own_sets = tuple(sets[k] for k in used.tolist() if k != NO_SET)
+            chosen = chosen - (used[0] == NO_SET)
+        trees.append(
+            make_tree(
+                where=f"{where}, tree {name}",
+                feature=feature[here],
+                threshold=threshold[here],
+                left=np.where(left[here] == LEAF, LEAF, left[here] - start),
+                right=np.where(right[here] == LEAF, LEAF, right[here] - start),
+                values=values,
+                outputs=outputs,
+                missing_left=missing_left[here],
+                set_index=chosen,
+                sets=own_sets,
+                ids=nodes.ids[here],
+            )
+        )
+    return trees
+
+
+def _values(ensemble: Ensemble, where: str) -> Callable[[int], tuple[tuple[int, ...], NDArray[np.float64]]]:
+    """For a tree by its place: the outputs it feeds and its leaves' values (leaves, outputs).
+
+    What a leaf says nothing of is 0 to a sum. A minimum has the largest weight of all there: some tree always says
+    something (`_regression` sees to it), and its weight is not larger.
+    """
+    nodes, is_leaf = ensemble.nodes, ensemble.nodes.true == LEAF
+    real = nodes.weight_leaf != LEAF
+    leaf, target, weight = nodes.weight_leaf[real], nodes.weight_target[real], nodes.weight[real].astype(np.float64)
+    if ensemble.outputs == 1:
+        value = nodes.value.astype(np.float64)
+        value[leaf] = weight
+
+        def single(index: int) -> tuple[tuple[int, ...], NDArray[np.float64]]:
+            here = slice(nodes.start[index], nodes.start[index + 1])
+            return (0,), value[here][is_leaf[here]].reshape(-1, 1)
+
+        return single
+    order = np.argsort(leaf, kind="stable")
+    leaf, target, weight = leaf[order], target[order], weight[order]
+    bounds = np.searchsorted(leaf, nodes.start)
+    rank = np.cumsum(is_leaf) - 1
+    fill = np.zeros(ensemble.outputs)
+    if ensemble.aggregate.kind == "min":
+        fill[:] = -np.inf
+        np.maximum.at(fill, target, weight)
+    elif ensemble.aggregate.kind == "max":
+        fill[:] = np.inf
+        np.minimum.at(fill, target, weight)
+    leaves = np.add.reduceat(is_leaf, nodes.start[:-1], dtype=np.int64)
+    before = np.cumsum(leaves) - leaves
+    size = 0
+
+    def several(index: int) -> tuple[tuple[int, ...], NDArray[np.float64]]:
+        nonlocal size
+        here = slice(bounds[index], bounds[index + 1])
+        outputs = np.unique(target[here]) if bounds[index] < bounds[index + 1] else np.zeros(1, dtype=np.int64)
+        size += int(leaves[index]) * len(outputs)
+        if size > MAX_VALUES:
+            raise ModelError(f"its leaves have more than {MAX_VALUES} values together", where=where)
+        values = np.tile(fill[outputs], (leaves[index], 1))
+        values[rank[leaf[here]] - before[index], np.searchsorted(outputs, target[here])] = weight[here]
+        return tuple(outputs.tolist()), values
+
+    return several

@@ -1,0 +1,313 @@
+"""Folds per-column steps before a forest into its conditions, so that raw float64 rows go in.
+
+A step's column is a monotone function of one raw column, with exceptions: single points (what an imputer
+replaces, the categories an encoder knows) and NaN. `f(x) < t` then is `x < c` for the least float64 c whose
+image is not below t, found by bisection on the floats' own order. Around c the function is asked float by
+float: library functions such as log1p may go down by a last place where they should go up, and then the
+condition becomes a set of cuts that says exactly where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError
+from forestc.forest.builder import changed, changed_tree
+from forestc.forest.conditions import (
+    Below,
+    Condition,
+    Member,
+    OneOf,
+    asked_of_cuts,
+    members_of,
+    toggled,
+    tree_arrays,
+    within,
+)
+from forestc.forest.ir import LEAF, Feature, Forest
+from forestc.forest.numbers import FLOAT64, Category, key_value, order_key, round_to, to_words
+from forestc.frontends.shared.exact import least_keys
+
+Function: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+WINDOW = 256  # floats to either side of a cut that are asked one by one
+MOST_WINDOW = 1 << 16
+AT_ONCE = 1 << 19  # floats asked at a time, to bound memory
+
+
+def identity(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The column as it is."""
+    return x
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column that the forest sees, as a function of the raw column `source` (-1: a constant).
+
+    function: non-decreasing on finite floats, (n,) to (n,). points: raw value -> image, where it differs. missing:
+    the image of NaN (NaN stays missing); None where the step refuses NaN. texts: for a column of text, the known
+    names in order and each one's image; any other text has function's image. fills: for a column of text that no step
+    has made numbers yet, raw text (None: a missing value) -> the text that an imputer puts in its place. dtype, sparse:
+    how the step before gives the column to the next one, which computes in that type; its values are held in float64
+    all the same.
+    """
+
+    source: int
+    function: Function = identity
+    points: dict[float, float] = field(default_factory=dict)
+    missing: float | None = np.nan
+    texts: dict[str, float] | None = None
+    fills: dict[str | None, str] = field(default_factory=dict)
+    dtype: np.dtype[Any] = field(default=np.dtype(np.float64))
+    sparse: bool = False
+
+    def then(
+        self, function: Function, missing: float | None = np.nan, points: dict[float, float] | None = None
+    ) -> Column:
+        """The column after one more step. missing, points: the new step's images of NaN and of single values;
+        points need a step before that leaves values alone, so that they are raw values."""
+        before = self.function
+        exceptions = points or {}
+
+        def image(value: float | None) -> float | None:
+            if value is None:
+                return None
+            if value != value:
+                return missing
+            return exceptions[value] if value in exceptions else float(function(np.array([value]))[0])
+
+        if exceptions and before is not identity and not constant(self):
+            raise ModelError("a step replaces single values of a column that was changed before")
+        moved = {value: _kept(image(old)) for value, old in self.points.items()}
+        if before is identity:
+            moved |= {value: new for value, new in exceptions.items() if value not in moved}
+
+        def composed(x: NDArray[np.float64]) -> NDArray[np.float64]:
+            y = before(x)
+            result = np.array(function(y), dtype=np.float64)
+            for value, new in exceptions.items():
+                result[y == value] = new
+            absent = np.isnan(y)  # only a constant gives NaN: an encoder's unknown value
+            if absent.any():
+                result[absent] = np.nan if missing is None else missing
+            return result
+
+        texts = None if self.texts is None else {name: _kept(image(old)) for name, old in self.texts.items()}
+        return replace(
+            self,
+            function=composed
+            if (exceptions and before is not identity) or constant(self)
+            else _after(before, function),
+            points=moved,
+            missing=image(self.missing),
+            texts=texts,
+        )
+
+
+def _after(before: Function, function: Function) -> Function:
+    return function if before is identity else lambda x: function(before(x))
+
+
+def _kept(image: float | None) -> float:
+    return np.nan if image is None else image
+
+
+def constant(column: Column) -> bool:
+    """Whether all numbers but the single points have one image."""
+    ends = column.function(np.array([-1e300, 0.0, 1e300]))
+    return bool(np.all(ends == ends[0]) or np.isnan(ends).all())
+
+
+def fold(forest: Forest, columns: Sequence[Column], width: int, names: Sequence[str] | None, where: str) -> Forest:
+    """The forest over raw rows of `width` columns. columns: one for each column the forest reads now.
+
+    Raises ModelError where a condition can't be kept exactly. Time O(conditions * 64 calls of the functions
+    together + conditions * window).
+    """
+    if len(columns) != forest.columns:
+        raise ModelError(f"the steps make {len(columns)} columns, the model takes {forest.columns}", where=where)
+    sources = sorted({columns[f.column].source for f in forest.features if columns[f.column].source >= 0})
+    place = {source: index for index, source in enumerate(sources)}
+    images = _with_one_vocabulary([columns[f.column] for f in forest.features], where)
+    features = []
+    for source in sources:
+        readers = [(f, c) for f, c in zip(forest.features, images, strict=True) if c.source == source]
+        feature = _raw_feature(source, readers, names, where)
+        # a step that refuses NaN refuses it in columns that no tree reads too
+        refused = any(column.source == source and column.missing is None for column in columns)
+        features.append(replace(feature, missing=feature.missing and not refused))
+    conditions = [each for index, image in enumerate(images) for each in _rewritten(forest, index, image, where)]
+    moved = np.array([*(place.get(image.source, 0) for image in images), LEAF], dtype=np.int32)
+    if not features and forest.features:  # only constants are read: any column will do
+        features = [Feature("x0", FLOAT64, 0, raw=FLOAT64, named=False)]
+    threshold = np.array([c.test.threshold if isinstance(c.test, Below) else 0.0 for c in conditions])
+    sets = {place: members_of(c.test) for place, c in enumerate(conditions) if not isinstance(c.test, Below)}
+    goes_left = [c.missing_left and features[moved[c.feature]].missing for c in conditions]
+    trees = tuple(
+        changed_tree(
+            tree,
+            feature=moved[tree.feature],
+            **tree_arrays(places, threshold, sets),
+            missing_left=np.array([*goes_left, False])[places],
+        )
+        for tree, places in zip(forest.trees, forest.conditions.places, strict=True)
+    )
+    return changed(forest, features=tuple(features), columns=width, trees=trees)
+
+
+def _with_one_vocabulary(images: list[Column], where: str) -> list[Column]:
+    """Where several read one column of text, all with the names that any of them knows."""
+    if any(image.fills for image in images):
+        raise ModelError("text is filled in, and no encoder takes it", where=where, do="encode it after the imputer")
+    known: dict[int, dict[str, None]] = {}
+    for image in images:
+        if image.texts is not None:
+            known.setdefault(image.source, {}).update(dict.fromkeys(image.texts))
+    result = []
+    for image in images:
+        if (texts := image.texts) is not None:
+            other = float(image.function(np.zeros(1))[0])
+            image = replace(image, texts={name: texts.get(name, other) for name in known[image.source]})
+        result.append(image)
+    return result
+
+
+def _raw_feature(
+    source: int, readers: list[tuple[Feature, Column]], names: Sequence[str] | None, where: str
+) -> Feature:
+    """The raw column as the folded forest reads it."""
+    missing = all(c.missing is not None and (c.missing == c.missing or f.missing) for f, c in readers)
+    name = f"x{source}" if names is None else str(names[source])
+    texts = {tuple(c.texts) if c.texts is not None else None for _, c in readers}
+    if len(texts) > 1:
+        raise ModelError(f"column {source} is read as text and as numbers", where=where)
+    labels = texts.pop()
+    if labels is not None:
+        return Feature(name, Category(len(labels)), source, missing, FLOAT64, labels, names is not None)
+    kept = {f.number for f, c in readers if isinstance(f.number, Category) and c.function is identity and not c.points}
+    if kept:
+        if len(kept) > 1 or any(not isinstance(f.number, Category) for f, _ in readers):
+            raise ModelError(f"column {source} is read as a category and as a number", where=where)
+        return replace(readers[0][0], name=name, column=source, missing=missing, named=names is not None)
+    return Feature(name, FLOAT64, source, missing, FLOAT64, named=names is not None)
+
+
+def _rewritten(forest: Forest, index: int, image: Column, where: str) -> list[Condition]:
+    """Each distinct condition on a feature, in the order of the forest's table, on its raw column."""
+    feature = forest.features[index]
+    place = f"{where}, feature {feature.name!r}"
+    try:
+        return list(_on_raw(feature, image, [forest.conditions[own] for own in forest.conditions.of(index)], place))
+    except ModelError as error:
+        raise ModelError(error.what, where=error.where or place, do=error.do) from None
+
+
+def _goes_left(feature: Feature, condition: Condition, images: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether the condition sends images (n,) left."""
+    rounded = round_to(images, feature.raw)
+    absent = np.isnan(rounded)
+    if absent.any() and not feature.missing:
+        raise ModelError("a step makes missing values that the model refuses", do="fill them in before")
+    if isinstance(feature.number, Category):
+        rounded = to_words(rounded, feature.number, False).astype(np.float64)
+    return condition.sends_left(rounded, absent)
+
+
+def _on_raw(feature: Feature, image: Column, conditions: Sequence[Condition], where: str) -> Iterator[Condition]:
+    """The conditions, in their order, as conditions on the raw column."""
+    if image.texts is not None:
+        known = np.array([*image.texts.values(), *image.function(np.zeros(1))])
+        for condition in conditions:
+            codes = OneOf(tuple(np.flatnonzero(_goes_left(feature, condition, known)).tolist()))
+            yield replace(condition, test=codes, missing_left=_missing_left(feature, image, condition))
+    elif isinstance(feature.number, Category) and image.function is identity and not image.points:
+        for condition in conditions:
+            yield replace(condition, missing_left=_missing_left(feature, image, condition))
+    elif constant(image):
+        everywhere = image.function(np.zeros(1))
+        for condition in conditions:
+            holds = bool(_goes_left(feature, condition, everywhere)[0])
+            yield _with_points(feature, image, condition, [-np.inf] if holds else [])
+    elif isinstance(feature.number, Category):
+        raise ModelError("a category is made by a step that is no encoder", where=where)
+    else:
+        wanted = [condition.test.cuts for condition in conditions if not isinstance(condition.test, OneOf)]
+        flat = np.array([cut for cuts in wanted for cut in cuts if cut != -np.inf], dtype=np.float64)
+        found = iter(_preimages(feature, image.function, flat, where))
+        for condition, cuts in zip(conditions, wanted, strict=True):
+            moved = [raw for cut in cuts for raw in ([cut] if cut == -np.inf else next(found))]
+            yield _with_points(feature, image, condition, moved)
+
+
+def _missing_left(feature: Feature, image: Column, condition: Condition) -> bool:
+    if image.missing is None or (image.missing != image.missing and not feature.missing):
+        return False
+    return bool(_goes_left(feature, condition, np.array([image.missing]))[0])
+
+
+def _with_points(feature: Feature, image: Column, condition: Condition, cuts: Sequence[Member]) -> Condition:
+    """The condition of these cuts on the raw column, in any order, with the single points put right."""
+    moved = toggled(cuts)
+    turned: list[Member] = []
+    for value, new in image.points.items():
+        wanted = bool(_goes_left(feature, condition, np.array([new]))[0])
+        if bool(within(np.array([value]), moved)[0]) != wanted:
+            turned += [value, float(np.nextafter(value, np.inf))]
+    test = asked_of_cuts((*moved, *turned))
+    return replace(condition, test=test, missing_left=_missing_left(feature, image, condition))
+
+
+def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], where: str) -> list[list[float]]:
+    """For each cut the raw values at which `image >= cut` changes, ascending: one where the function is monotone.
+
+    Bisection over all cuts at once, then the floats around each are asked one by one.
+    """
+    if not len(cuts):
+        return []
+
+    def reaches(keys: NDArray[np.int64], at: NDArray[np.float64]) -> NDArray[np.bool_]:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return round_to(function(key_value(np.clip(keys, lowest, highest), 64)), feature.raw) >= at
+
+    lowest, highest = order_key(np.array([-np.finfo(np.float64).max, np.finfo(np.float64).max]), 64).tolist()
+    ends = np.full(len(cuts), lowest - 1), np.full(len(cuts), highest + 1)
+    high = least_keys(lambda keys: reaches(keys, cuts), *ends)
+    return _flips(reaches, high, cuts, WINDOW, lowest, highest, where)
+
+
+def _flips(
+    reaches: Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.bool_]],
+    high: NDArray[np.int64],
+    cuts: NDArray[np.float64],
+    window: int,
+    lowest: int,
+    highest: int,
+    where: str,
+) -> list[list[float]]:
+    """Where reaching a cut changes in the floats around `high` (n,): a window to either side, wider for those
+    whose outer half is not yet plain."""
+    if window > MOST_WINDOW:
+        raise ModelError("the steps before the model do not grow with the column", where=where)
+    share = max(1, AT_ONCE // window)
+    if len(cuts) > share:
+        starts = range(0, len(cuts), share)
+        parts = [(high[start : start + share], cuts[start : start + share]) for start in starts]
+        return [row for h, c in parts for row in _flips(reaches, h, c, window, lowest, highest, where)]
+    steps = np.arange(-window, window)
+    keys = high[:, np.newaxis] + steps
+    inside = (keys >= lowest) & (keys <= highest)
+    asked = reaches(keys.ravel(), np.repeat(cuts, len(steps))).reshape(keys.shape)
+    asked = np.where(inside, asked, steps >= 0)
+    odd = asked != (steps >= 0)
+    wider = odd[:, : window // 2].any(axis=1) | odd[:, -window // 2 :].any(axis=1)
+    flips = np.diff(asked, axis=1, prepend=False)
+    found = [key_value(keys[row][flips[row]], 64).tolist() for row in range(len(cuts))]
+    if wider.any():
+        again = _flips(reaches, high[wider], cuts[wider], window * 4, lowest, highest, where)
+        for row, flipped in zip(np.flatnonzero(wider).tolist(), again, strict=True):
+            found[row] = flipped
+    return found

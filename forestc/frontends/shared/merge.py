@@ -1,0 +1,144 @@
+"""Several forests over the same rows as one: what voting, several targets and one-vs-rest models are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError
+from forestc.forest.builder import changed_tree, make_forest
+from forestc.forest.conditions import NO_SET, Member
+from forestc.forest.ir import LEAF, Combine, Decision, Feature, Forest, Label, Link, Part, Tree
+from forestc.forest.numbers import FLOAT32, FLOAT64, Category
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Forests side by side: their features joined, each forest's outputs behind those of the one before."""
+
+    features: list[Feature]
+    columns: int
+    trees: list[Tree]
+    parts: list[Part]
+    bias: NDArray[np.float64]
+    notes: tuple[str, ...] = ()
+
+    def forest(
+        self,
+        first: Forest,
+        combine: Combine,
+        where: str,
+        decision: Decision | None = None,
+        classes: tuple[Label, ...] = (),
+        link: Link | None = None,
+    ) -> Forest:
+        """The merged forest as parts; `first` gives the provenance. Raises ModelError."""
+        return make_forest(
+            where=where,
+            name=first.name,
+            features=self.features,
+            columns=self.columns,
+            trees=self.trees,
+            n_outputs=len(self.bias),
+            bias=self.bias,
+            aggregate=first.aggregate,
+            link=link or Link(),
+            decision=decision or Decision("none"),
+            classes=classes,
+            provenance=replace(first.provenance, notes=self.notes),
+            parts=self.parts,
+            combine=combine,
+        )
+
+
+def side_by_side(forests: Sequence[Forest], where: str) -> Merged:
+    """Raises ModelError where the forests take different rows or read a column in different ways.
+
+    A column that one forest reads as float32 and another as float64 is compared in float64; a missing value is
+    accepted where all that read the column accept it.
+    """
+    columns = forests[0].columns
+    for index, forest in enumerate(forests):
+        if forest.columns != columns:
+            raise ModelError(f"takes {forest.columns} columns, the first {columns}", where=f"{where}, member {index}")
+        if forest.parts:
+            raise ModelError(
+                "is made of parts itself",
+                where=f"{where}, member {index}",
+                do="flatten the ensemble, or calibrate with ensemble=False",
+            )
+    by_column: dict[int, Feature] = {}
+    for forest in forests:
+        for feature in forest.features:
+            known = by_column.setdefault(feature.column, feature)
+            by_column[feature.column] = _both(known, feature, where)
+    # A model that refuses missing values in a column it reads refuses them in those it does not read too.
+    strict = [forest for forest in forests if not all(feature.missing for feature in forest.features)]
+    for column in by_column:
+        if any(column not in {feature.column for feature in forest.features} for forest in strict):
+            by_column[column] = replace(by_column[column], missing=False)
+    features = [by_column[column] for column in sorted(by_column)]
+    place = {feature.column: index for index, feature in enumerate(features)}
+    trees: list[Tree] = []
+    parts: list[Part] = []
+    start = 0
+    for forest in forests:
+        moved = np.array([*(place[f.column] for f in forest.features), LEAF], dtype=np.int32)
+        targets = [features[place[f.column]] for f in forest.features]
+        trees += [_moved(forest, tree, moved, targets, start) for tree in forest.trees]
+        parts.append(replace(forest.whole, start=start, stop=start + forest.n_outputs))
+        start += forest.n_outputs
+    notes = tuple(dict.fromkeys(note for forest in forests for note in forest.provenance.notes))
+    return Merged(features, columns, trees, parts, np.concatenate([forest.bias for forest in forests]), notes)
+
+
+def _both(a: Feature, b: Feature, where: str) -> Feature:
+    """One feature that both can read."""
+    missing = a.missing and b.missing
+    if b.named and not a.named:
+        a = replace(a, name=b.name, named=True)
+    if (a.number, a.raw, a.labels) == (b.number, b.raw, b.labels):
+        return replace(a, missing=missing)
+    if isinstance(a.number, Category) or isinstance(b.number, Category):
+        raise ModelError(f"column {a.column} is read as {a.number} and as {b.number}", where=where)
+    return replace(a, number=FLOAT64, raw=FLOAT64, missing=missing)
+
+
+def _moved(forest: Forest, tree: Tree, moved: NDArray[np.int32], targets: list[Feature], start: int) -> Tree:
+    """A member's tree with the merged forest's features and outputs."""
+    pairs = zip(forest.features, targets, strict=True)
+    widened = np.array([*(own.number == FLOAT32 and target.number == FLOAT64 for own, target in pairs), False])
+    takes = np.array([*(target.missing for target in targets), False])
+    threshold = tree.threshold
+    sets: tuple[tuple[Member, ...], ...] = tree.sets
+    if widened.any():
+        here = widened[tree.feature] & (tree.left != LEAF)
+        threshold = np.where(here, widen(threshold), threshold)
+        chosen = set(tree.set_index[here & (tree.set_index != NO_SET)].tolist())
+        sets = tuple(
+            tuple(widen(np.array(members)).tolist()) if index in chosen else members
+            for index, members in enumerate(tree.sets)
+        )
+    return changed_tree(
+        tree,
+        feature=moved[tree.feature],
+        threshold=threshold,
+        sets=sets,
+        missing_left=tree.missing_left & takes[tree.feature],
+        outputs=tuple(output + start for output in tree.outputs),
+    )
+
+
+def widen(thresholds: NDArray[Any]) -> NDArray[np.float64]:
+    """float64 thresholds t' with `x < t'` exactly where `float32(x) < t`, for float32 thresholds t: half way to the
+    float below, and one step more where that half still rounds down (ties go to even)."""
+    with np.errstate(over="ignore"):
+        near = np.asarray(thresholds).astype(np.float32)
+        below = np.nextafter(near, np.float32(-np.inf)).astype(np.float64)
+        top = np.where(np.isposinf(near), 2.0**128, near.astype(np.float64))
+        half = np.where(np.isneginf(near), -np.inf, (np.maximum(below, -(2.0**128)) + top) / 2)
+        return np.where(half.astype(np.float32) >= near, half, np.nextafter(half, np.inf))

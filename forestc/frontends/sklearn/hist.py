@@ -1,0 +1,141 @@
+"""HistGradientBoosting: float64 rows, missing values, categories.
+
+What the library does, and this keeps: thresholds are float64 and compared with `<=`; scores start from the
+baseline and are summed in float64. Categories go through an ordinal encoder first; a category it does not know
+goes where a missing value goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError
+from forestc.forest.builder import make_forest, make_tree, read_features
+from forestc.forest.conditions import NO_SET, Member
+from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Link, Provenance, Tree
+from forestc.forest.numbers import FLOAT64, Category
+from forestc.frontends.shared.exact import labels_of, next_above, where_equal
+from forestc.frontends.sklearn.trees import JUST_ABOVE_ZERO, sklearn_version, width_of
+
+# Loss of a regressor -> link of its predictions.
+LINKS = {"squared_error": "identity", "absolute_error": "identity", "quantile": "identity"}
+LINKS |= {"gamma": "exp", "poisson": "exp"}
+
+
+def read_hist(model: Any, where: str) -> Forest:
+    """HistGradientBoostingClassifier and -Regressor."""
+    columns = width_of(model)
+    sources, categories = _columns(model, columns, where)
+    classes = labels_of(model.classes_) if hasattr(model, "classes_") else ()
+    outputs = int(model.n_trees_per_iteration_)
+    trees = [
+        _tree(predictor, k, sources, categories, f"{where}, iteration {iteration}, output {k}")
+        for iteration, row in enumerate(model._predictors)
+        for k, predictor in enumerate(row)
+    ]
+    link, decision = Link(), Decision("none")
+    if classes and outputs == 1:
+        link, decision = Link("sigmoid"), Decision("threshold", JUST_ABOVE_ZERO)
+    elif classes:
+        link, decision = Link("softmax"), Decision("argmax")
+    elif model.loss in LINKS:
+        link = Link(LINKS[model.loss])  # type: ignore[arg-type]
+    else:
+        raise ModelError(f"the loss {str(model.loss)[:40]!r} is not known", where=where)
+    names = getattr(model, "feature_names_in_", None)
+
+    def feature(column: int) -> Feature:
+        name = f"x{column}" if names is None else str(names[column])
+        known = categories.get(column)
+        if known is not None and known.dtype.kind not in "iufb":
+            labels = tuple(map(str, known))
+            return Feature(name, Category(len(known)), column, True, FLOAT64, labels, names is not None)
+        return Feature(name, FLOAT64, column, True, FLOAT64, named=names is not None)
+
+    features, trees = read_features(trees, columns, feature, where)
+    return make_forest(
+        where=where,
+        name="forest",
+        features=features,
+        columns=columns,
+        trees=trees,
+        n_outputs=outputs,
+        bias=np.asarray(model._baseline_prediction, dtype=np.float64).reshape(outputs),
+        aggregate=Aggregate(),
+        link=link,
+        decision=decision,
+        classes=classes,
+        provenance=Provenance("scikit-learn", str(getattr(model, "_sklearn_version", "") or sklearn_version())),
+    )
+
+
+def _columns(model: Any, columns: int, where: str) -> tuple[NDArray[np.int64], dict[int, NDArray[Any]]]:
+    """For each column the trees see its column in the rows, and the known categories of the rows' columns."""
+    preprocessor = getattr(model, "_preprocessor", None)
+    if preprocessor is None:
+        if getattr(model, "is_categorical_", None) is not None:
+            raise ModelError("categories without an encoder", where=where, do="train with scikit-learn 1.5 or newer")
+        return np.arange(columns), {}
+    chosen = np.asarray(model.is_categorical_, dtype=bool)
+    first = np.flatnonzero(chosen)
+    encoder = preprocessor.named_transformers_["encoder"]
+    known = {}
+    for column, values in zip(first.tolist(), encoder.categories_, strict=True):
+        values = np.asarray(values)
+        absent = np.array([value is None or value != value for value in values.tolist()], dtype=bool)
+        known[column] = values[~absent]
+    return np.concatenate([first, np.flatnonzero(~chosen)]), known
+
+
+def _tree(
+    predictor: Any, output: int, sources: NDArray[np.int64], categories: dict[int, NDArray[Any]], where: str
+) -> Tree:
+    nodes = np.asarray(predictor.nodes)
+    is_leaf = nodes["is_leaf"] != 0
+    feature = nodes["feature_idx"].astype(np.int64)
+    if (bad := ~is_leaf & (feature >= len(sources))).any():
+        raise ModelError(f"feature {int(feature[bad][0])} of {len(sources)}", where=where)
+    feature = np.where(is_leaf, LEAF, sources[np.where(is_leaf, 0, feature)])
+    missing_left = nodes["missing_go_to_left"] != 0
+    set_index = np.full(len(nodes), NO_SET)
+    sets: list[Sequence[Member]] = []
+    bitsets = np.asarray(predictor.raw_left_cat_bitsets)
+    for node in np.flatnonzero(~is_leaf & (nodes["is_categorical"] != 0)).tolist():
+        column = int(feature[node])
+        if column not in categories:
+            raise ModelError(f"splits on the categories of column {column}, which has none", where=where)
+        words = bitsets[int(nodes["bitset_idx"][node])]
+        codes = [code for code in range(len(categories[column])) if int(words[code // 32]) >> (code % 32) & 1]
+        set_index[node] = len(sets)
+        sets.append(_members(categories[column], codes, bool(missing_left[node])))
+    # A split on missing values alone has an infinite threshold, and even infinity is not above it.
+    everything = ~is_leaf & (set_index == NO_SET) & np.isposinf(nodes["num_threshold"])
+    if everything.any():
+        set_index[everything] = len(sets)
+        sets.append([-np.inf])
+    return make_tree(
+        where=where,
+        feature=feature,
+        threshold=next_above(nodes["num_threshold"].astype(np.float64), 64),
+        left=np.where(is_leaf, LEAF, nodes["left"].astype(np.int64)),
+        right=np.where(is_leaf, LEAF, nodes["right"].astype(np.int64)),
+        values=nodes["value"][is_leaf].reshape(-1, 1),
+        outputs=(output,),
+        missing_left=missing_left,
+        set_index=set_index,
+        sets=sets,
+        cover=nodes["count"].astype(np.float64),
+    )
+
+
+def _members(known: NDArray[Any], codes: list[int], unknown_left: bool) -> Sequence[Member]:
+    """The set that goes left: of text its codes, of numbers cuts around the values themselves."""
+    if known.dtype.kind not in "iufb":
+        return [*codes, len(known)] if unknown_left else list(codes)
+    goes_left = np.isin(np.arange(len(known)), codes)
+    odd = known.astype(np.float64)[goes_left != unknown_left]
+    return where_equal(odd, unknown_left)

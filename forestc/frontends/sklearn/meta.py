@@ -1,0 +1,190 @@
+"""scikit-learn models made of other models: voting, several targets, one against the rest.
+
+Members are read by whoever reads their library, so forests of XGBoost or LightGBM may be among them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from forestc.errors import ModelError
+from forestc.forest.builder import changed, changed_tree
+from forestc.forest.ir import Combine, Decision, Forest, Label
+from forestc.frontends.shared.exact import labels_of
+from forestc.frontends.shared.merge import side_by_side
+from forestc.frontends.sklearn.trees import sklearn_version
+
+SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
+MOST_NOTED = 120  # characters of a search's parameters in a note
+
+
+def read_search(model: Any, where: str) -> Forest:
+    """A search over parameters: the estimator it chose and predicts with. Provenance.notes says which."""
+    from forestc.frontends import load_object
+
+    best = getattr(model, "best_estimator_", None)
+    if best is None:
+        raise ModelError("holds no best estimator", where=where, do="search with refit=True, or pass the estimator")
+    forest = load_object(best)
+    said = chosen_note(model)
+    return replace(forest, provenance=replace(forest.provenance, notes=(said, *forest.provenance.notes)))
+
+
+def chosen_note(model: Any) -> str:
+    """What a search chose, for Provenance.notes."""
+    chosen = ", ".join(f"{name}={value!r}" for name, value in (getattr(model, "best_params_", None) or {}).items())
+    shown = chosen if len(chosen) <= MOST_NOTED else chosen[: MOST_NOTED - 3] + "..."
+    kind = type(model.best_estimator_).__name__
+    return f"{type(model).__name__}: its best estimator is read, a {kind}{f' with {shown}' * bool(shown)}"
+
+
+def _members(models: Any, where: str) -> list[Forest]:
+    """The members' own forests; a mean of one part is that part."""
+    found = [read_member(model, f"{where}, member {index}") for index, model in enumerate(models)]
+    return [_alone(one) if len(one.parts) == 1 and one.combine.kind == "average" else one for one in found]
+
+
+def read_member(model: Any, where: str) -> Forest:
+    """The forest of a model within a model. Raises ModelError, naming `where`."""
+    from forestc.frontends import load_object
+
+    try:
+        return load_object(model)
+    except ModelError as error:
+        raise ModelError(error.what, where=f"{where}, {error.where}", do=error.do) from None
+
+
+def final_estimator(estimator: Any) -> Any:
+    """What decides at the end of pipelines and searches."""
+    while (best := getattr(estimator, "best_estimator_", None)) is not None or type(estimator).__name__ == "Pipeline":
+        estimator = estimator.steps[-1][1] if best is None else best
+    return estimator
+
+
+def refuse_normalised(estimator: Any, where: str) -> None:
+    """For what takes a member's probabilities: raises ModelError where these are not what its forest says."""
+    if type(final_estimator(estimator)).__name__ == "OneVsRestClassifier" and len(estimator.classes_) > 2:
+        raise ModelError(
+            "takes the probabilities of a one-vs-rest model, which are divided by their sum",
+            where=where,
+            do="use a model that is trained on all classes",
+        )
+
+
+def _refuse_order(forests: list[Forest], where: str) -> None:
+    """For what takes members' probabilities: raises ModelError where a member's score shows only their order."""
+    for index, forest in enumerate(forests):
+        if any(part.link.kind == "order" for part in forest.parts or (forest.whole,)):
+            raise ModelError(
+                "takes the probabilities of a calibrated model, of which only the decision is read",
+                where=f"{where}, member {index}",
+                do="vote with voting='hard', or calibrate the whole",
+            )
+
+
+def as_outer(forest: Forest, model: Any) -> Forest:
+    """The forest with the outer model's column names and version: members may have been trained without."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        named = tuple(replace(feature, name=str(names[feature.column]), named=True) for feature in forest.features)
+        forest = replace(forest, features=named)
+    version = str(getattr(model, "_sklearn_version", "") or sklearn_version())
+    return replace(forest, provenance=replace(forest.provenance, source="scikit-learn", version=version))
+
+
+def read_voting(model: Any, where: str) -> Forest:
+    """VotingClassifier (hard: weighted votes; soft: weighted mean of probabilities) and VotingRegressor."""
+    members = _members(model.estimators_, where)
+    weights = model._weights_not_none
+    told = () if weights is None else tuple(float(w) for w in weights)
+    merged = side_by_side(members, where)
+    first = members[0]
+    if not hasattr(model, "classes_"):
+        return as_outer(merged.forest(first, Combine("average", told), where), model)
+    classes = labels_of(model.classes_)
+    kind = "vote" if model.voting == "hard" else "average"
+    if kind == "average":
+        _refuse_order(members, where)
+        for index, estimator in enumerate(model.estimators_):
+            refuse_normalised(estimator, f"{where}, member {index}")
+    forest = merged.forest(first, Combine(kind, told), where, Decision("argmax"), classes)  # type: ignore[arg-type]
+    return as_outer(forest, model)
+
+
+def read_multi_output(model: Any, where: str) -> Forest:
+    """MultiOutputClassifier and MultiOutputRegressor: one model a target."""
+    members = _members(model.estimators_, where)
+    merged = side_by_side(members, where)
+    first = members[0]
+    plain = all((m.aggregate, m.link, m.decision) == (first.aggregate, first.link, Decision("none")) for m in members)
+    if plain:  # regressions alike are one forest of several outputs
+        return as_outer(replace(merged, parts=[]).forest(first, Combine(), where, link=first.link), model)
+    return as_outer(merged.forest(first, Combine("each"), where), model)
+
+
+def read_one_vs_rest(model: Any, where: str) -> Forest:
+    """OneVsRestClassifier of several classes, of two, or of several labels at once."""
+    found = _members(model.estimators_, where)
+    _refuse_order(found, where)
+    members = [
+        _score_of_class_1(forest, hasattr(estimator, "decision_function"), f"{where}, member {index}")
+        for index, (forest, estimator) in enumerate(zip(found, model.estimators_, strict=True))
+    ]
+    merged = side_by_side(members, where)
+    if model.label_binarizer_.y_type_ != "multiclass":
+        above = np.nextafter(0.0 if hasattr(model.estimators_[0], "decision_function") else 0.5, 1.0)
+        classes: tuple[Label, ...] = (0, 1) if model.multilabel_ else labels_of(model.classes_)
+        parts = [replace(part, decision=_above(part.link.kind, above, where), classes=classes) for part in merged.parts]
+        forest = replace(merged, parts=parts).forest(members[0], Combine("each"), where)
+        return as_outer(forest if model.multilabel_ else _alone(forest), model)
+    first = members[0]
+    if any((m.aggregate, m.link) != (first.aggregate, first.link) for m in members):
+        raise ModelError("the members add up in different ways", where=where, do="train them with the same options")
+    forest = replace(merged, parts=[]).forest(
+        first, Combine(), where, Decision("argmax", 0, "values", _ties()), labels_of(model.classes_), first.link
+    )
+    return as_outer(forest, model)
+
+
+def _ties() -> Any:
+    """Which of equal classes wins: the first since scikit-learn 1.8, the last before."""
+    major, minor = (int(part) for part in sklearn_version().split(".")[:2])
+    return "first" if (major, minor) >= (1, 8) else "last"
+
+
+def _above(link: str, least: float, where: str) -> Decision:
+    if link != "identity" and least != np.nextafter(0.0, 1.0):
+        raise ModelError(f"a decision on values after a {link}", where=where, do="use the members one by one")
+    return Decision("threshold", float(least))
+
+
+def _alone(forest: Forest) -> Forest:
+    """A forest of one part as a forest without parts."""
+    part = forest.parts[0]
+    return changed(
+        forest,
+        parts=(),
+        combine=Combine(),
+        aggregate=part.aggregate,
+        link=part.link,
+        decision=part.decision,
+        classes=part.classes,
+    )
+
+
+def _score_of_class_1(forest: Forest, by_score: bool, where: str) -> Forest:
+    """The forest with one output: the score of a member that has a decision function, else the probability of
+    class 1."""
+    if by_score:
+        if forest.n_outputs != 1:
+            raise ModelError(f"has {forest.n_outputs} scores", where=where)
+        return replace(
+            forest, link=replace(forest.link, kind="identity", slope=1.0), decision=Decision("none"), classes=()
+        )
+    if forest.n_outputs == 2:
+        trees = tuple(changed_tree(tree, values=tree.values[:, 1:], outputs=(0,)) for tree in forest.trees)
+        forest = replace(forest, trees=trees, n_outputs=1, bias=forest.bias[1:])
+    return changed(forest, decision=Decision("none"), classes=())

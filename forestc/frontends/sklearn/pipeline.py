@@ -1,0 +1,388 @@
+"""scikit-learn pipelines: steps that change each column by itself are folded into the forest's conditions.
+
+Scalers and other monotone steps are asked themselves, column by column, so their arithmetic is the library's own.
+Rows are float64: what lists, CSV files and data frames give.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError
+from forestc.forest.ir import Forest
+from forestc.frontends.lightgbm.reader import ZERO
+from forestc.frontends.shared.fold import Column, constant, fold, identity
+from forestc.frontends.sklearn.meta import chosen_note
+from forestc.frontends.sklearn.trees import width_of
+
+# Class of a monotone step -> its fitted attributes that hold a value a column, and the axis the columns lie on.
+MONOTONE: dict[str, dict[str, int]] = {
+    "StandardScaler": {"mean_": 0, "scale_": 0, "var_": 0},
+    "MinMaxScaler": {"scale_": 0, "min_": 0, "data_min_": 0, "data_max_": 0},
+    "MaxAbsScaler": {"scale_": 0, "max_abs_": 0},
+    "RobustScaler": {"center_": 0, "scale_": 0},
+    "PowerTransformer": {"lambdas_": 0},
+    "QuantileTransformer": {"quantiles_": 1},
+    "KBinsDiscretizer": {"bin_edges_": 0, "n_bins_": 0},
+    "Binarizer": {},
+}
+CONTAINERS = {"ColumnTransformer", "FeatureUnion", "Pipeline"}
+
+
+def read_pipeline(model: Any, where: str) -> Forest:
+    """A Pipeline whose last step is a model that is read, and whose other steps can be folded."""
+    from forestc.frontends import load_object
+
+    steps: list[Any] = []
+    last, notes = model, []
+    while True:
+        if type(last).__name__ == "Pipeline":
+            steps, last = [*steps, *last.steps[:-1]], last.steps[-1][1]
+        elif getattr(last, "best_estimator_", None) is not None:
+            notes.append(chosen_note(last))
+            last = last.best_estimator_
+        else:
+            break
+    forest = load_object(last)
+    forest = replace(forest, provenance=replace(forest.provenance, notes=(*notes, *forest.provenance.notes)))
+    fitted = [step for _, step in steps if hasattr(step, "n_features_in_")]
+    first = (fitted or [last])[0]  # what comes before it leaves the rows as they are
+    width, names = width_of(first), getattr(first, "feature_names_in_", None)
+    columns = [Column(source) for source in range(width)]
+    for name, step in steps:
+        columns = _stepped(step, columns, f"{where}, step {name!r}")
+    columns = _shown(last, columns, where)
+    return fold(forest, columns, width, None if names is None else list(map(str, names)), where)
+
+
+def _shown(last: Any, columns: list[Column], where: str) -> list[Column]:
+    """The columns as the model takes them. Of a sparse matrix XGBoost takes a zero that is not held for a missing
+    value, and LightGBM takes no small value for zero."""
+    plain = all(column.dtype == np.float64 and not column.sparse for column in columns)
+    sparse = any(column.sparse for column in columns)
+    library, members = (
+        _library(last),
+        [getattr(member, "best_estimator_", member) for member in getattr(last, "estimators_", [])],
+    )
+    dense = "use sparse_output=False and sparse_threshold=0"
+    if not plain and any(type(member).__name__ == "Pipeline" for member in members):
+        raise ModelError("pipelines within a model, of sparse columns or those of another type", where=where, do=dense)
+    if not sparse:
+        return columns
+    if any(_library(member) in ("xgboost", "lightgbm") for member in members):
+        raise ModelError("a model with members of XGBoost or LightGBM, of sparse columns", where=where, do=dense)
+    if library == "sklearn":  # whose trees take no NaN in a sparse matrix
+        return [_refusing_missing(column) for column in columns]
+    if library == "lightgbm":
+        told = last.get_params()
+        by_zero = told.get("zero_as_missing", False) and told.get("use_missing", True)
+        return columns if by_zero else [column.then(_kept_small) for column in columns]
+    if library != "xgboost":
+        return columns
+    if not all(column.function is identity or constant(column) for column in columns):
+        raise ModelError(
+            "XGBoost takes zeros of sparse columns for missing, and they are scaled", where=where, do=dense
+        )
+    return [column.then(identity, np.nan, {0.0: np.nan}) for column in columns]
+
+
+def _kept_small(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of the values that LightGBM takes for 0 in an array, its threshold below 0 itself is told from 0 in a sparse
+    matrix: it is as the float below."""
+    return np.where(x == ZERO, np.nextafter(ZERO, -np.inf), x)
+
+
+def _library(model: Any) -> str:
+    return type(model).__module__.partition(".")[0]
+
+
+def _stepped(step: Any, columns: list[Column], where: str) -> list[Column]:
+    """The columns after one more step. Raises ModelError naming a step that can't be folded."""
+    kind = type(step).__name__
+    if (isinstance(step, str) and step == "passthrough") or step is None:
+        return columns
+    wanted = getattr(step, "n_features_in_", len(columns))
+    if wanted != len(columns):
+        raise ModelError(f"takes {wanted} columns, {len(columns)} come in", where=where)
+    if not type(step).__module__.startswith("sklearn."):
+        raise ModelError(f"{kind} is no step that can be folded", where=where, do="transform the rows before")
+    if kind not in CONTAINERS and not _takes_missing(step):
+        columns = [_refusing_missing(column) for column in columns]
+    if hasattr(step, "get_support"):
+        kept = np.asarray(step.get_support(), dtype=bool)
+        return _joined(step, [column for column, keep in zip(columns, kept, strict=True) if keep])
+    if kind not in CONTAINERS and kind != "FunctionTransformer":  # a step takes its columns as one array
+        columns = _promoted(columns)
+    if kind in MONOTONE:
+        return [_monotone(step, kind, j, column, where) for j, column in enumerate(columns)]
+    if kind in STEPS:
+        return STEPS[kind](step, columns, where)
+    known = sorted([*MONOTONE, *STEPS, "feature selectors"])
+    raise ModelError(f"{kind} can't be folded into a forest", where=where, do="known: " + ", ".join(known))
+
+
+def _takes_missing(step: Any) -> bool:
+    from sklearn.utils import get_tags
+
+    tags = get_tags(step)
+    # None as an imputer's marker is what forestc's rows hold of a missing text
+    return bool(tags.no_validation or tags.input_tags.allow_nan or getattr(step, "missing_values", np.nan) is None)
+
+
+def _promoted(columns: list[Column]) -> list[Column]:
+    """Columns side by side in one array: all of the type that holds each one's values, sparse if one of them is."""
+    dtype = np.result_type(*(column.dtype for column in columns)) if columns else np.dtype(np.float64)
+    sparse = any(column.sparse for column in columns)
+    return [replace(column, dtype=dtype, sparse=sparse) for column in columns]
+
+
+def _joined(step: Any, columns: list[Column]) -> list[Column]:
+    """What a step that joins or chooses columns gives: an array, or a data frame, where each column keeps its type."""
+    from sklearn.utils._set_output import _get_output_config
+
+    framed = _get_output_config("transform", step)["dense"] != "default"
+    return columns if framed and not any(column.sparse for column in columns) else _promoted(columns)
+
+
+def _refusing_missing(column: Column) -> Column:
+    """The column before something that refuses NaN."""
+    none_left = column.missing is None or column.missing == column.missing or None in column.fills
+    return column if none_left else replace(column, missing=None)
+
+
+def _monotone(step: Any, kind: str, j: int, column: Column, where: str) -> Column:
+    """Column j after a monotone step: the step itself, cut down to that column."""
+    if kind == "KBinsDiscretizer" and step.encode != "ordinal":
+        raise ModelError(f"KBinsDiscretizer with encode={step.encode!r}", where=where, do="use encode='ordinal'")
+    if kind == "QuantileTransformer" and column.sparse:
+        raise ModelError("QuantileTransformer of sparse columns", where=where, do="use sparse_threshold=0")
+    alone = _only(step, MONOTONE[kind], j)
+    if kind == "PowerTransformer" and step.standardize:  # two steps, so that one may overflow before the other
+        alone.standardize = False
+        scaler = _only(step._scaler, MONOTONE["StandardScaler"], j)
+        return _asked(scaler, _asked(alone, column, step.method == "box-cox"))
+    positive = kind == "PowerTransformer" and step.method == "box-cox"
+    return _asked(alone, column, positive)
+
+
+def _asked(alone: Any, column: Column, positive: bool = False) -> Column:
+    """The column after a fitted step of one column. It is given what it gets in the pipeline: the column's own type,
+    sparse or not. The step refuses rows with infinities (which floats near the end of the range become on the way)
+    and, if positive, with numbers up to 0: for those any monotone answer will do."""
+    takes = np.dtype(getattr(alone, "dtype", None) or column.dtype)  # KBinsDiscretizer rounds rows first
+
+    def given(x: NDArray[np.float64]) -> Any:
+        from scipy.sparse import csr_matrix
+
+        told = x.reshape(-1, 1).astype(column.dtype)
+        found = alone.transform(csr_matrix(told) if column.sparse else told)
+        return found.toarray() if column.sparse else found
+
+    def function(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            finite = np.isfinite(x if takes.kind != "f" else x.astype(takes))
+            taken = finite & (x > 0 if positive else True)
+            result = np.where(x > 0, x, -np.inf) if positive else np.array(x, dtype=np.float64)
+            if taken.any():
+                result[taken] = np.asarray(given(x[taken]), dtype=np.float64).ravel()
+        return result
+
+    return replace(column.then(function), dtype=np.asarray(given(np.ones(1))).dtype)
+
+
+def _only(step: Any, attributes: dict[str, int], j: int) -> Any:
+    """The fitted step for column j alone."""
+    alone = copy.copy(step)
+    alone.__dict__ = dict(step.__dict__)
+    for name, axis in attributes.items():
+        value = getattr(step, name, None)
+        if isinstance(value, np.ndarray):
+            setattr(alone, name, np.take(value, [j], axis=axis))
+    alone.n_features_in_ = 1
+    alone.__dict__.pop("feature_names_in_", None)
+    alone.__dict__.pop("_sklearn_output_config", None)
+    if hasattr(alone, "copy"):
+        alone.copy = True
+    return alone
+
+
+def _imputed(step: Any, columns: list[Column], where: str) -> list[Column]:
+    """SimpleImputer, with or without indicator columns."""
+    filled = []
+    statistics = np.asarray(step.statistics_)
+    marker = step.missing_values
+    marked = isinstance(marker, float | int | np.number) and marker == marker
+    dtype = columns[0].dtype if columns else np.dtype(np.float64)
+    values: list[float] = []
+    if marked:
+        here = np.array([marker]).astype(dtype)  # the library compares in the columns' type
+        values = here[here == marker].astype(np.float64).tolist()
+    for column, fill in zip(columns, statistics.tolist(), strict=True):
+        if isinstance(fill, str):
+            filled.append(_filled_text(column, marker, fill, where))
+            continue
+        if isinstance(fill, float) and np.isnan(fill) and not getattr(step, "keep_empty_features", False):
+            continue  # a column that was all missing is dropped
+        if fill == fill:
+            fill = float(np.array(fill, dtype=getattr(step, "_fill_dtype", np.float64)).astype(dtype))
+        points = dict.fromkeys(values, float(fill))
+        filled.append(column.then(identity, np.nan if marked else float(fill), points))
+    if step.add_indicator:
+        for j in step.indicator_.features_:
+            missing = 0.0 if marked or isinstance(marker, str) else 1.0
+            if columns[int(j)].fills:
+                raise ModelError("indicators of text that was filled in before", where=where, do="use one imputer")
+            if isinstance(statistics.tolist()[int(j)], str):
+                texts = {marker: 1.0} if isinstance(marker, str) else {}
+                filled.append(replace(columns[int(j)], function=_zero, missing=missing, texts=texts))
+            else:
+                filled.append(columns[int(j)].then(_zero, missing, dict.fromkeys(values, 1.0)))
+    return filled
+
+
+def _filled_text(column: Column, marker: Any, fill: str, where: str) -> Column:
+    """A column of text after an imputer, whose marker of missing values may be a text itself."""
+    if column != Column(column.source, missing=column.missing, fills=column.fills, dtype=column.dtype):
+        raise ModelError(f"SimpleImputer fills text into a column that was changed before ({fill[:20]!r})", where=where)
+    seen = marker if isinstance(marker, str) else None
+    fills = {raw: fill if text == seen else text for raw, text in column.fills.items()}
+    return replace(column, fills={seen: fill} | fills, missing=np.nan if seen is None else column.missing)
+
+
+def _zero(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.zeros(len(x))
+
+
+def _encoded(step: Any, columns: list[Column], where: str) -> list[Column]:
+    """OrdinalEncoder."""
+    if getattr(step, "_infrequent_enabled", False):
+        raise ModelError(
+            "OrdinalEncoder groups infrequent categories",
+            where=where,
+            do="use neither min_frequency nor max_categories",
+        )
+    dtype = _number_type(step, where)
+
+    def held(value: float) -> float:  # in the encoder's own type, which a small integer may be too small for
+        return float(np.full(1, value, dtype=dtype)[0])
+
+    unknown = held(step.unknown_value) if step.handle_unknown == "use_encoded_value" else np.nan
+    absent = held(step.encoded_missing_value) if step._missing_indices else np.nan
+    result = []
+    for column, categories in zip(columns, step.categories_, strict=True):
+        images = np.arange(len(categories)).astype(dtype).astype(np.float64).tolist()
+        result.append(_by_category(column, list(categories), images, unknown, absent, where))
+    return [replace(column, dtype=dtype, sparse=False) for column in result]
+
+
+def _number_type(step: Any, where: str) -> np.dtype[Any]:
+    """The type of an encoder's columns."""
+    dtype: np.dtype[Any] = np.dtype(step.dtype)
+    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+        raise ModelError(f"{type(step).__name__} with dtype={dtype}", where=where, do="use float64")
+    return dtype
+
+
+def _one_hot(step: Any, columns: list[Column], where: str) -> list[Column]:
+    """OneHotEncoder: a column of zeros and ones for each category that is not dropped."""
+    if getattr(step, "_infrequent_enabled", False):
+        raise ModelError(
+            "OneHotEncoder groups infrequent categories", where=where, do="use neither min_frequency nor max_categories"
+        )
+    result = []
+    dropped = step.drop_idx_ if step.drop_idx_ is not None else [None] * len(columns)
+    for column, categories, drop in zip(columns, step.categories_, dropped, strict=True):
+        for chosen in range(len(categories)):
+            if drop is None or chosen != drop:
+                images = [float(code == chosen) for code in range(len(categories))]
+                result.append(_by_category(column, list(categories), images, 0.0, None, where))
+    return [replace(column, dtype=_number_type(step, where), sparse=step.sparse_output) for column in result]
+
+
+def _by_category(
+    column: Column, categories: list[Any], images: list[float], unknown: float, missing: float | None, where: str
+) -> Column:
+    """A column whose known categories become images; any other value becomes unknown. missing: what a missing
+    value becomes where it is a known category; None for its image."""
+    # A missing value that was seen in training is a category of its own, the last.
+    absent = [image for value, image in zip(categories, images, strict=True) if value is None or value != value]
+    known = [(v, i) for v, i in zip(categories, images, strict=True) if v is not None and v == v]
+    of_missing = unknown if not absent else absent[-1] if missing is None else missing
+    if all(isinstance(value, str) for value, _ in known) and known:
+        if column.source < 0 or column.points or column.texts is not None:
+            raise ModelError("text categories of a column that was changed before", where=where)
+        names = {str(value): image for value, image in known}
+        if None in column.fills and absent:
+            raise ModelError(
+                "an imputer fills in some missing texts, and the encoder knows others",
+                where=where,
+                do="train on rows whose missing texts are all None, or all NaN",
+            )
+        filled = {raw: names.get(text, unknown) for raw, text in column.fills.items()}
+        of_missing = filled.get(None, of_missing)
+        names |= {raw: image for raw, image in filled.items() if raw is not None}
+        refused = column.missing is None
+        return Column(column.source, lambda x: np.full(len(x), unknown), {}, None if refused else of_missing, names)
+    if column.fills:
+        raise ModelError("text is filled in, and the encoder knows no text", where=where)
+    try:
+        points = {float(value): image for value, image in known}
+    except (TypeError, ValueError):
+        raise ModelError("categories are neither text nor numbers", where=where) from None
+    return column.then(lambda x: np.full(len(x), unknown), of_missing, points)
+
+
+def _by_columns(step: Any, columns: list[Column], where: str) -> list[Column]:
+    """ColumnTransformer: each transformer's columns, one transformer after another."""
+    if step.transformer_weights:
+        raise ModelError("ColumnTransformer with weights", where=where, do="scale the columns instead")
+    result: list[Column] = []
+    for name, transformer, _ in step.transformers_:
+        chosen = step._transformer_to_input_indices[name]
+        some = [columns[int(j)] for j in np.atleast_1d(np.asarray(chosen, dtype=np.int64)).tolist()]
+        if (isinstance(transformer, str) and transformer == "drop") or not some:
+            continue
+        result += _stepped(transformer, some, f"{where}, transformer {name!r}")
+    return _joined(step, [replace(column, sparse=bool(step.sparse_output_)) for column in result])
+
+
+def _united(step: Any, columns: list[Column], where: str) -> list[Column]:
+    """FeatureUnion."""
+    if step.transformer_weights:
+        raise ModelError("FeatureUnion with weights", where=where, do="scale the columns instead")
+    result: list[Column] = []
+    for name, transformer in step.transformer_list:
+        if not (isinstance(transformer, str) and transformer == "drop"):
+            result += _stepped(transformer, columns, f"{where}, transformer {name!r}")
+    return _joined(step, result)
+
+
+def _nested(step: Any, columns: list[Column], where: str) -> list[Column]:
+    """A Pipeline of steps only."""
+    for name, inner in step.steps:
+        columns = _stepped(inner, columns, f"{where}, step {name!r}")
+    return columns
+
+
+def _unchanged(step: Any, columns: list[Column], where: str) -> list[Column]:
+    """FunctionTransformer without a function."""
+    if step.func is not None:
+        raise ModelError("FunctionTransformer with a function of its own", where=where, do="transform the rows before")
+    return columns
+
+
+STEPS: dict[str, Callable[[Any, list[Column], str], list[Column]]] = {
+    "SimpleImputer": _imputed,
+    "OrdinalEncoder": _encoded,
+    "OneHotEncoder": _one_hot,
+    "ColumnTransformer": _by_columns,
+    "FeatureUnion": _united,
+    "Pipeline": _nested,
+    "FunctionTransformer": _unchanged,
+}

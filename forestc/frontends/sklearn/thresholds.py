@@ -1,0 +1,215 @@
+"""scikit-learn models that judge another model's score anew: thresholds of one's own, calibrated probabilities.
+
+What lies between a score and its class only goes up, or only down, with the score: the class changes at one score. It
+is found by asking the library's own functions, and the forest decides by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError
+from forestc.forest.builder import changed, changed_tree
+from forestc.forest.ir import Combine, Decision, Forest, Link
+from forestc.frontends.shared.exact import labels_of, least_score
+from forestc.frontends.shared.merge import side_by_side
+from forestc.frontends.sklearn.meta import as_outer, final_estimator, read_member, refuse_normalised
+
+Values: TypeAlias = NDArray[np.float64]
+FARTHEST = 1e300  # instead of infinity, for a decision that no score changes
+
+
+def read_threshold(model: Any, where: str) -> Forest:
+    """TunedThresholdClassifierCV and FixedThresholdClassifier."""
+    estimator = getattr(model, "estimator_", model.estimator)  # a FixedThresholdClassifier may be given a fitted one
+    wanted = model._get_response_method()
+    method = _method_of(estimator, [wanted] if isinstance(wanted, str) else wanted)
+    if hasattr(model, "best_threshold_"):
+        threshold, positive = model.best_threshold_, model._curve_scorer._get_pos_label()
+    else:
+        threshold, positive = model.threshold, model.pos_label
+        if isinstance(threshold, str):  # "auto"
+            threshold = 0.5 if method == "predict_proba" else 0.0
+    classes = np.asarray(model.classes_).tolist()
+    if positive is not None and positive not in classes:
+        raise ModelError(f"the positive class {positive!r} is none of the model's", where=where, do="train it again")
+    column = 1 if positive is None else classes.index(positive)
+    forest, response = _response(estimator, method, column, f"{where}, estimator")
+
+    def above(scores: Values) -> NDArray[np.bool_]:
+        return np.asarray((response(scores) >= threshold) == bool(column))
+
+    return as_outer(_decided_by(forest, above, where), model)
+
+
+def read_calibrated(model: Any, where: str) -> Forest:
+    """CalibratedClassifierCV. Of two classes one calibrated model (ensemble=False, or a frozen estimator) decides from
+    some score on; of several models (ensemble=True), or more classes, the calibrated probabilities are averaged."""
+    if len(model.classes_) > 2:
+        return _mean_of_classes(model, where)
+    if model.method == "temperature":
+        raise ModelError("calibrates two classes by temperature", where=where, do="use method='sigmoid' or 'isotonic'")
+    if len(model.calibrated_classifiers_) > 1:
+        return _mean_of_calibrated(model, where)
+    (calibrated,) = model.calibrated_classifiers_
+    (calibrator,) = calibrated.calibrators
+    method = _method_of(calibrated.estimator, ["decision_function", "predict_proba"])
+    forest, response = _response(calibrated.estimator, method, 1, f"{where}, estimator")
+    falls = calibrator.a_ > 0 if calibrated.method == "sigmoid" else not calibrator.increasing_
+    sign = -1.0 if falls else 1.0
+
+    def above(scores: Values) -> NDArray[np.bool_]:
+        with np.errstate(over="ignore"):
+            shown = calibrator.predict(response(sign * scores))
+        return np.asarray(shown > 1.0 - shown)
+
+    # the calibrated probabilities themselves are no link's: of the score they keep the order
+    judged = changed(_negated(forest) if falls else forest, link=Link("order"))
+    return as_outer(_decided_by(judged, above, where), model)
+
+
+def _mean_of_calibrated(model: Any, where: str) -> Forest:
+    parts = []
+    for index, calibrated in enumerate(model.calibrated_classifiers_):
+        here = f"{where}, calibrated model {index}"
+        (calibrator,) = calibrated.calibrators
+        method = _method_of(calibrated.estimator, ["decision_function", "predict_proba"])
+        forest, response = _response(calibrated.estimator, method, 1, here)
+        probe = np.array([-1.5, 0.0, 0.25, 3.0])
+        if not np.array_equal(response(probe), probe):
+            raise ModelError(
+                "calibrates probabilities that are no sum of the trees", where=here, do="use ensemble=False"
+            )
+        link, falls = _calibration(calibrated.method, calibrator)
+        parts.append(changed(_negated(forest) if falls else forest, link=link))
+    merged = side_by_side(parts, where)
+    classes = labels_of(model.classes_)
+    return as_outer(merged.forest(parts[0], Combine("average"), where, Decision("argmax"), classes), model)
+
+
+def _mean_of_classes(model: Any, where: str) -> Forest:
+    """Of more than two classes: each has a calibrator of its own, and what they say is divided by its sum; or a
+    softmax of all scores has a slope."""
+    several = len(model.calibrated_classifiers_) > 1
+    parts = []
+    for index, calibrated in enumerate(model.calibrated_classifiers_):
+        here = f"{where}, calibrated model {index}" if several else f"{where}, estimator"
+        forest = _scores_of_classes(calibrated.estimator, model.classes_, here)
+        if calibrated.method == "temperature":
+            if not hasattr(calibrated.estimator, "decision_function"):
+                do = "use method='sigmoid' or 'isotonic', or boosting with a decision function"
+                raise ModelError("calibrates the logarithms of probabilities by temperature", where=here, do=do)
+            link = Link("softmax", float(calibrated.calibrators[0].beta_))
+            parts.append(changed(forest, link=link, decision=Decision("argmax", 0, "values")))
+            continue
+        found = [_calibration(calibrated.method, calibrator) for calibrator in calibrated.calibrators]
+        signs = np.array([-1.0 if falls else 1.0 for _, falls in found])
+        trees = tuple(changed_tree(tree, values=tree.values * signs[list(tree.outputs)]) for tree in forest.trees)
+        link = Link("shares", each=tuple(link for link, _ in found))
+        decision = Decision("argmax", 0, "values")
+        parts.append(changed(forest, trees=trees, bias=forest.bias * signs, link=link, decision=decision))
+    merged = side_by_side(parts, where)
+    classes = labels_of(model.classes_)
+    return as_outer(merged.forest(parts[0], Combine("average"), where, Decision("argmax"), classes), model)
+
+
+def _scores_of_classes(estimator: Any, classes: NDArray[Any], where: str) -> Forest:
+    """The forest of an estimator whose scores are what is calibrated: its decision function, or probabilities that are
+    sums of the trees. Raises ModelError."""
+    forest = read_member(estimator, where)
+    if forest.parts or len(forest.classes) != len(classes) or forest.n_outputs != len(classes):
+        raise ModelError(
+            f"is made of {len(forest.parts)} parts and has {len(forest.classes)} of the {len(classes)} classes",
+            where=where,
+            do="use a single model, and folds that hold every class",
+        )
+    if _method_of(estimator, ["decision_function", "predict_proba"]) == "predict_proba":
+        refuse_normalised(estimator, where)
+        if forest.link != Link():
+            raise ModelError(
+                f"calibrates probabilities that are made by a {forest.link.kind} of the trees' sums",
+                where=where,
+                do="calibrate a forest, or boosting that has a decision function, as scikit-learn's",
+            )
+    return forest
+
+
+def _calibration(method: str, calibrator: Any) -> tuple[Link, bool]:
+    """The link from a score to its calibrated probability, and whether it is of the negative score instead."""
+    if method == "sigmoid":
+        slope, intercept = -float(calibrator.a_), -float(calibrator.b_)
+        return Link("sigmoid", abs(slope), intercept=intercept), slope < 0
+    falls = not calibrator.increasing_
+    points = zip(calibrator.X_thresholds_.tolist(), calibrator.y_thresholds_.tolist(), strict=True)
+    ascending = sorted((-x, y) for x, y in points) if falls else list(points)
+    return Link("interpolated", points=tuple((float(x), float(y)) for x, y in ascending)), falls
+
+
+def _method_of(estimator: Any, methods: list[str]) -> str:
+    return next(name for name in methods if hasattr(estimator, name))
+
+
+def _response(estimator: Any, method: str, column: int, where: str) -> tuple[Forest, Callable[[Values], Values]]:
+    """The forest of an estimator of two classes with a single score that class 1 has more of, and what the library
+    makes of such scores (n,) before it judges them: the method's answer for the class `column`."""
+    forest = read_member(estimator, where)
+    if forest.parts or len(forest.classes) != 2 or forest.decision.kind == "none":
+        raise ModelError(
+            f"is made of {len(forest.parts)} parts and has {len(forest.classes)} classes",
+            where=where,
+            do="use a single model of two classes",
+        )
+    if forest.n_outputs == 2:  # the probabilities themselves
+        if forest.link != Link():
+            raise ModelError(f"has two scores and a {forest.link.kind}", where=where, do="use a model with one score")
+        trees = tuple(
+            changed_tree(tree, values=tree.values[:, [tree.outputs.index(column)]], outputs=(0,))
+            for tree in forest.trees
+        )
+        alone = changed(
+            forest, trees=trees, n_outputs=1, bias=forest.bias[[column]], decision=Decision("threshold", 0.5)
+        )
+        if column:
+            return alone, lambda scores: scores
+        # the score is the negative probability of class 0, the value what that leaves for class 1
+        return changed(_negated(alone), link=Link(shift=-1.0)), lambda scores: -scores
+    if method == "decision_function":
+        return forest, (lambda scores: scores) if column else (lambda scores: -scores)
+    probabilities = _probabilities(estimator, where)
+    return forest, lambda scores: probabilities(scores)[:, column]
+
+
+def _probabilities(estimator: Any, where: str) -> Callable[[Values], Values]:
+    """The library's own way from the scores (n,) of two classes to probabilities (n, 2)."""
+    estimator = final_estimator(estimator)
+    kind = type(estimator).__name__
+    if kind in ("GradientBoostingClassifier", "HistGradientBoostingClassifier"):
+        loss = estimator._loss
+        return lambda scores: np.asarray(loss.predict_proba(np.array(scores)))
+    if kind == "AdaBoostClassifier":
+        return lambda scores: np.asarray(estimator._compute_proba_from_decision(np.array(scores), 2))
+    raise ModelError(
+        f"judges probabilities that a {kind} makes of a score",
+        where=where,
+        do="use a model of scikit-learn's, or a decision function",
+    )
+
+
+def _negated(forest: Forest) -> Forest:
+    """The forest whose score is the negative one, exactly."""
+    trees = tuple(changed_tree(tree, values=-tree.values) for tree in forest.trees)
+    return changed(forest, trees=trees, bias=-forest.bias)
+
+
+def _decided_by(forest: Forest, above: Callable[[Values], NDArray[np.bool_]], where: str) -> Forest:
+    """The forest that says class 1 where `above` does, which holds from some score on. Raises ModelError."""
+
+    def holds(scores: Values) -> NDArray[np.bool_]:
+        return above(np.clip(scores, -FARTHEST, FARTHEST))
+
+    least = float(np.clip(least_score(holds, where), -FARTHEST, FARTHEST))
+    return changed(forest, decision=Decision("threshold", least))

@@ -1,0 +1,377 @@
+"""scikit-learn's own tree ensembles: trees, forests, gradient boosting, AdaBoost, bagging, isolation forests.
+
+What the library does, and this keeps: rows become float32, thresholds are float64 and compared with
+`<=`; scores are summed in float64 tree after tree; forests average class probabilities, boosting
+adds learning_rate times the leaf to the initial score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError
+from forestc.forest.builder import changed_tree, make_forest, make_tree, read_features
+from forestc.forest.ir import (
+    LEAF,
+    Aggregate,
+    Combine,
+    Decision,
+    Draw,
+    Feature,
+    Forest,
+    Label,
+    Link,
+    Part,
+    Provenance,
+    Tree,
+)
+from forestc.forest.numbers import FLOAT32
+from forestc.forest.verify import MAX_COLUMNS
+from forestc.frontends.shared.exact import labels_of, least_score, next_above
+
+TREES = {"DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"}
+JUST_ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
+
+
+def finished(
+    model: Any,
+    where: str,
+    trees: Sequence[Tree],
+    *,
+    n_outputs: int,
+    missing: bool,
+    bias: Any = None,
+    aggregate: Aggregate | None = None,
+    link: Link | None = None,
+    decision: Decision | None = None,
+    classes: tuple[Label, ...] = (),
+    parts: Sequence[Part] = (),
+    combine: Combine | None = None,
+) -> Forest:
+    """A Forest over float32 columns from trees whose `feature` holds columns."""
+    columns = width_of(model)
+    names = getattr(model, "feature_names_in_", None)
+
+    def feature(column: int) -> Feature:
+        name = f"x{column}" if names is None else str(names[column])
+        return Feature(name, FLOAT32, column, missing, named=names is not None)
+
+    features, placed = read_features(trees, columns, feature, where)
+    return make_forest(
+        where=where,
+        name="forest",
+        features=features,
+        columns=columns,
+        trees=placed,
+        n_outputs=n_outputs,
+        bias=np.zeros(n_outputs) if bias is None else bias,
+        aggregate=aggregate or Aggregate(),
+        link=link or Link(),
+        decision=decision or Decision("none"),
+        classes=classes,
+        provenance=Provenance("scikit-learn", str(getattr(model, "_sklearn_version", "") or sklearn_version())),
+        parts=parts,
+        combine=combine,
+    )
+
+
+def width_of(model: Any) -> int:
+    """How many columns a fitted model or step takes. Raises ModelError for no sensible number."""
+    width = int(model.n_features_in_)
+    if not 0 <= width <= MAX_COLUMNS:
+        raise ModelError(f"{width} columns", do=f"rows of at most {MAX_COLUMNS} columns are read")
+    return width
+
+
+def sklearn_version() -> str:
+    """The installed version."""
+    import sklearn
+
+    return str(sklearn.__version__)
+
+
+def read_tree(
+    tree: Any,
+    where: str,
+    outputs: Sequence[int],
+    values: NDArray[np.float64] | None = None,
+    *,
+    missing: bool = True,
+    columns: NDArray[np.int64] | None = None,
+    drawn: Draw | None = None,
+) -> Tree:
+    """One `sklearn.tree._tree.Tree`.
+
+    values: (nodes, outputs), what each leaf says; default the tree's own values, (nodes, 1, outputs). columns:
+    where the tree was shown some of the columns only, which.
+    """
+    if not 0 <= tree.node_count <= tree.capacity:
+        raise ModelError(f"{tree.node_count} nodes in an array of {tree.capacity}", where=where)
+    left = np.asarray(tree.children_left)
+    is_leaf = left == LEAF
+    if values is None:
+        own = np.asarray(tree.value, dtype=np.float64)
+        if own.ndim != 3 or own.shape[1:] != (1, len(outputs)):
+            raise ModelError(f"leaf values have shape {own.shape}, not (nodes, 1, {len(outputs)})", where=where)
+        values = own[:, 0, :]
+    feature = np.where(is_leaf, LEAF, tree.feature)
+    if columns is not None:
+        if (bad := ~is_leaf & ((feature < 0) | (feature >= len(columns)))).any():
+            raise ModelError(f"feature {int(feature[bad][0])} of {len(columns)}", where=where)
+        feature = np.where(is_leaf, LEAF, columns[np.where(is_leaf, 0, feature)])
+    left_if_missing = getattr(tree, "missing_go_to_left", None) if missing else None
+    return make_tree(
+        where=where,
+        feature=feature,
+        threshold=next_above(np.asarray(tree.threshold, dtype=np.float64), 32),
+        left=left,
+        right=tree.children_right,
+        values=values[is_leaf],
+        outputs=outputs,
+        missing_left=None if left_if_missing is None else np.asarray(left_if_missing) != 0,
+        cover=tree.weighted_n_node_samples,
+        drawn=drawn,
+    )
+
+
+def read_forest(model: Any, where: str) -> Forest:
+    """Single trees, random forests and extra trees, of one target or several."""
+    estimators = [model] if type(model).__name__ in TREES else list(model.estimators_)
+    aggregate = Aggregate(divisor=float(len(estimators)))
+    targets = int(getattr(model, "n_outputs_", 1))
+    if not hasattr(model, "classes_"):
+        trees = [
+            read_tree(
+                e.tree_, f"{where}, tree {i}", range(targets), _flat(e.tree_, [1] * targets), drawn=_draw(model, e)
+            )
+            for i, e in enumerate(estimators)
+        ]
+        return finished(model, where, trees, n_outputs=targets, missing=True, aggregate=aggregate)
+    classes = [labels_of(c) for c in (model.classes_ if targets > 1 else [model.classes_])]
+    widths = [len(c) for c in classes]
+    outputs = range(sum(widths))
+    trees = [
+        read_tree(e.tree_, f"{where}, tree {i}", outputs, _flat(e.tree_, widths), drawn=_draw(model, e))
+        for i, e in enumerate(estimators)
+    ]
+    argmax = Decision("argmax")
+    if targets == 1:
+        return finished(
+            model, where, trees, n_outputs=widths[0], missing=True, aggregate=aggregate, decision=argmax,
+            classes=classes[0],
+        )  # fmt: skip
+    ends = np.cumsum(widths).tolist()
+    parts = [
+        Part(end - width, end, aggregate, Link(), argmax, labels)
+        for end, width, labels in zip(ends, widths, classes, strict=True)
+    ]
+    return finished(model, where, trees, n_outputs=ends[-1], missing=True, parts=parts)
+
+
+def _draw(model: Any, estimator: Any) -> Draw | None:
+    """The bootstrap sample of one of a forest's trees, where its seed tells it: none without bootstrap, where the
+    library drew by weights, and in models of releases that did not keep the number of rows."""
+    if not getattr(model, "bootstrap", False) or getattr(model, "_sample_weight", None) is not None:
+        return None
+    told = estimator.random_state, getattr(model, "_n_samples_bootstrap", None), getattr(model, "_n_samples", None)
+    numbers = [int(number) for number in told if isinstance(number, int | np.integer)]
+    return Draw(*numbers) if len(numbers) == len(told) else None
+
+
+def _flat(tree: Any, widths: list[int]) -> NDArray[np.float64]:
+    """(nodes, targets, most classes) of a tree as (nodes, all classes of all targets side by side)."""
+    value = np.asarray(tree.value, dtype=np.float64)
+    if value.ndim != 3 or value.shape[1:] != (len(widths), max(widths)):
+        raise ModelError(f"leaf values have shape {value.shape}, not (nodes, {len(widths)}, {max(widths)})")
+    return np.concatenate([value[:, target, :width] for target, width in enumerate(widths)], axis=1)
+
+
+def _own(tree: Any, where: str) -> NDArray[np.float64]:
+    """(nodes, classes) of a tree of one target; (nodes, 1) of a regression's."""
+    value = np.asarray(tree.value, dtype=np.float64)
+    if value.ndim != 3 or value.shape[1] != 1:
+        raise ModelError(f"leaf values have shape {value.shape}, not those of one target", where=where)
+    return value[:, 0, :]
+
+
+def read_boosting(model: Any, where: str) -> Forest:
+    """GradientBoostingClassifier and -Regressor. The initial estimator may be zero, a constant or a tree."""
+    stages = model.estimators_
+    outputs = int(stages.shape[1])
+    rate = float(model.learning_rate)
+    trees, bias = _initial(model, where, outputs)
+    for stage, row in enumerate(stages):
+        for k, estimator in enumerate(row):
+            own = rate * _own(estimator.tree_, where)
+            trees.append(read_tree(estimator.tree_, f"{where}, stage {stage}, output {k}", (k,), own, missing=False))
+    classes = labels_of(model.classes_) if hasattr(model, "classes_") else ()
+    link, decision = Link(), Decision("none")
+    if classes and outputs == 1:
+        # probability = expit(score), of exponential loss expit(2 * score); class 1 from score 0 on
+        link, decision = Link("sigmoid", 1.0 if model.loss == "log_loss" else 2.0), Decision("threshold", 0.0)
+    elif classes:
+        link, decision = Link("softmax"), Decision("argmax")
+    return finished(
+        model, where, trees, n_outputs=outputs, missing=False, bias=bias, link=link, decision=decision, classes=classes
+    )
+
+
+def _initial(model: Any, where: str, outputs: int) -> tuple[list[Tree], NDArray[np.float64]]:
+    """What boosting starts from: trees (none or one) and a bias (outputs,)."""
+    init: Any = getattr(model, "init_", None)
+    kind = type(init).__name__
+    if kind == "DummyClassifier" and init.strategy == "stratified":
+        raise ModelError("the initial estimator guesses at random (strategy='stratified')", where=where)
+    if init == "zero" or kind in ("DummyClassifier", "DummyRegressor"):
+        start = model._raw_predict_init(np.zeros((1, width_of(model)), dtype=np.float32))
+        return [], np.asarray(start, dtype=np.float64)[0]
+    if kind not in TREES:
+        return _initial_sum(init, where, outputs, hasattr(model, "classes_"))
+    from sklearn.ensemble._gb import _init_raw_predictions
+
+    # The library's own formula, asked for every node of the tree instead of for rows.
+    own = _own(init.tree_, where)
+    answers = SimpleNamespace(predict_proba=lambda _: own, predict=lambda _: own[:, 0])
+    raw = np.asarray(_init_raw_predictions(None, answers, model._loss, hasattr(model, "classes_")), dtype=np.float64)
+    return [read_tree(init.tree_, f"{where}, init", range(outputs), raw, missing=False)], np.zeros(outputs)
+
+
+def _initial_sum(init: Any, where: str, outputs: int, classifier: bool) -> tuple[list[Tree], NDArray[np.float64]]:
+    """Trees and bias of an initial regressor that is a sum or mean of trees over the same float32 columns. Its leaves
+    are divided one by one, so scores may differ from the library's in the last places."""
+    from forestc.frontends import load_object
+
+    refused = ModelError(
+        f"the initial estimator {type(init).__name__} is no sum of trees that boosting could go on from",
+        where=where,
+        do="train with init=None, init='zero', a single tree, or for regression a forest",
+    )
+    if classifier:
+        raise refused
+    forest = load_object(init)
+    aggregate = forest.aggregate
+    plain = not forest.parts and forest.link == Link() and forest.decision.kind == "none" and aggregate.kind == "sum"
+    if not plain or forest.n_outputs != outputs or any(f.number != FLOAT32 for f in forest.features):
+        raise refused
+    columns = np.array([*(f.column for f in forest.features), LEAF], dtype=np.int32)
+    trees = [
+        changed_tree(
+            tree,
+            feature=columns[tree.feature],
+            values=tree.values / aggregate.divisor,
+            missing_left=np.zeros(tree.size, dtype=bool),
+        )
+        for tree in forest.trees
+    ]
+    return trees, forest.bias / (aggregate.divisor if aggregate.bias_first else 1.0)
+
+
+def read_adaboost(model: Any, where: str) -> Forest:
+    """AdaBoostClassifier (SAMME: a weighted vote of the trees) and AdaBoostRegressor (R2: a weighted median)."""
+    estimators = list(model.estimators_)
+    weights = np.asarray(model.estimator_weights_, dtype=np.float64)[: len(estimators)]
+    for index, estimator in enumerate(estimators):
+        if type(estimator).__name__ not in TREES:
+            raise ModelError(f"estimator {index} is a {type(estimator).__name__}", where=where, do="boost single trees")
+    if not hasattr(model, "classes_"):
+        trees = [read_tree(e.tree_, f"{where}, tree {i}", (i,), missing=False) for i, e in enumerate(estimators)]
+        alone = [Part(i, i + 1, Aggregate(), Link(), Decision("none")) for i in range(len(trees))]
+        combine = Combine("median", tuple(weights.tolist()))
+        return finished(model, where, trees, n_outputs=len(trees), missing=False, parts=alone, combine=combine)
+    classes = labels_of(model.classes_)
+    n = len(classes)
+    trees = []
+    for index, (estimator, weight) in enumerate(zip(estimators, weights, strict=True)):
+        own = _own(estimator.tree_, where)
+        said = labels_of(estimator.classes_)
+        chosen = np.array([classes.index(label) for label in said])[np.argmax(own, axis=1)]
+        votes = np.where(chosen[:, np.newaxis] == np.arange(n), weight, -1 / max(1, n - 1) * weight)
+        if n == 2:  # the library takes the first column from the second: twice the second
+            votes = 2 * votes[:, 1:]
+        trees.append(read_tree(estimator.tree_, f"{where}, tree {index}", range(votes.shape[1]), votes, missing=False))
+    aggregate = Aggregate(divisor=float(model.estimator_weights_.sum()))
+    if n == 1:
+        trees = [changed_tree(tree, values=np.zeros_like(tree.values)) for tree in trees]  # its score is 0
+        return finished(model, where, trees, n_outputs=1, missing=False, decision=Decision("argmax"), classes=classes)
+    # probabilities are a softmax of scores / (classes - 1); of two classes, of (-score, score) / 2
+    return finished(
+        model,
+        where,
+        trees,
+        n_outputs=1 if n == 2 else n,
+        missing=False,
+        aggregate=aggregate,
+        link=Link("sigmoid") if n == 2 else Link("softmax", 1 / (n - 1)),
+        decision=Decision("threshold", JUST_ABOVE_ZERO) if n == 2 else Decision("argmax"),
+        classes=classes,
+    )
+
+
+def read_bagging(model: Any, where: str) -> Forest:
+    """BaggingClassifier and BaggingRegressor of single trees, of some columns each where trained so."""
+    estimators = list(model.estimators_)
+    classes = labels_of(model.classes_) if hasattr(model, "classes_") else ()
+    n = len(classes) or (int(np.asarray(estimators[0].tree_.value).shape[1]) if estimators else 1)
+    trees = []
+    for index, (estimator, chosen) in enumerate(zip(estimators, model.estimators_features_, strict=True)):
+        place = f"{where}, estimator {index}"
+        if type(estimator).__name__ not in TREES:
+            raise ModelError(f"is a {type(estimator).__name__}", where=place, do="bag single trees")
+        values = own = _own(estimator.tree_, place) if classes else _flat(estimator.tree_, [1] * n)
+        if classes:  # an estimator that never saw a class has no column for it
+            values = np.zeros((len(own), n))
+            values[:, np.asarray(estimator.classes_, dtype=np.int64)] = own
+        trees.append(read_tree(estimator.tree_, place, range(n), values, columns=np.asarray(chosen, dtype=np.int64)))
+    return finished(
+        model,
+        where,
+        trees,
+        n_outputs=n,
+        missing=True,
+        aggregate=Aggregate(divisor=float(len(estimators))),
+        decision=Decision("argmax") if classes else Decision("none"),
+        classes=classes,
+    )
+
+
+def read_isolation(model: Any, where: str) -> Forest:
+    """IsolationForest: scores are path lengths over their expectation, values the decision function, classes
+    -1 (outlier) and 1."""
+    from sklearn.ensemble._iforest import _average_path_length
+
+    trees = []
+    for index, (estimator, chosen) in enumerate(zip(model.estimators_, model.estimators_features_, strict=True)):
+        own = np.asarray(model._decision_path_lengths[index] + model._average_path_length_per_tree[index] - 1.0)
+        place = f"{where}, tree {index}"
+        columns = np.asarray(chosen, dtype=np.int64)
+        trees.append(read_tree(estimator.tree_, place, (0,), own[:, np.newaxis], columns=columns))
+    expected = float(_average_path_length([model._max_samples])[0]) * len(trees)
+    offset = float(model.offset_)
+    bias = 0.0
+    if expected == 0.0:  # one sample a tree: the library takes 1 for every row's score
+        trees = [read_tree(e.tree_, where, (0,), np.zeros((e.tree_.node_count, 1))) for e in model.estimators_]
+        expected, bias = 1.0, 1.0
+
+    def inlier(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.asarray(-(2.0**-scores) - offset >= 0)
+
+    # The offset is a percentile of the training rows' own values, so that many rows lie on it, and NumPy's power of an
+    # array, which the library takes, is not always that of a single number: the array's is asked.
+    least = least_score(inlier, where)
+    return finished(
+        model,
+        where,
+        trees,
+        n_outputs=1,
+        missing=True,
+        bias=[bias],
+        aggregate=Aggregate(divisor=expected),
+        link=Link("isolation", shift=offset),
+        decision=Decision("threshold", min(max(least, -1e300), 1e300)),
+        classes=(-1, 1),
+    )

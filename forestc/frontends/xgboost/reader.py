@@ -1,0 +1,326 @@
+"""XGBoost 1.7 to 3.x: `.json` and `.ubj` files without the library, live Boosters and estimators.
+
+What the library does, and this keeps: rows and thresholds are float32 and compared with `<`; a
+missing value goes where the node says; a category in the node's set goes right, any other left; margins are
+summed in float32, from the base score up, tree after tree. Live objects are saved to UBJSON in memory and
+read like a file: one path for all.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError
+from forestc.forest.builder import changed, make_forest, read_features
+from forestc.forest.ir import (
+    Aggregate,
+    Combine,
+    Decision,
+    Feature,
+    Forest,
+    Label,
+    Link,
+    LinkKind,
+    Part,
+    Provenance,
+)
+from forestc.forest.numbers import FLOAT32, Category
+from forestc.frontends.shared.document import Document, read_document
+from forestc.frontends.shared.exact import labels_of, logf
+from forestc.frontends.xgboost.trees import marked_missing, read_tree
+from forestc.frontends.xgboost.ubjson import parse_ubjson
+
+# Objective -> link from margin to prediction. The link also says how base_score, which files keep
+# as a prediction, becomes a margin.
+LINKS: dict[str, LinkKind] = {
+    "binary:logistic": "sigmoid",
+    "reg:logistic": "sigmoid",
+    "multi:softmax": "softmax",
+    "multi:softprob": "softmax",
+    "reg:squarederror": "identity",
+    "reg:linear": "identity",
+    "reg:squaredlogerror": "identity",
+    "reg:pseudohubererror": "identity",
+    "reg:absoluteerror": "identity",
+    "reg:quantileerror": "identity",
+    "binary:logitraw": "identity",
+    "binary:hinge": "step",
+    "rank:pairwise": "identity",
+    "rank:ndcg": "identity",
+    "rank:map": "identity",
+    "survival:cox": "exp",
+    "survival:aft": "exp",
+    "count:poisson": "exp",
+    "reg:gamma": "exp",
+    "reg:tweedie": "exp",
+}
+
+# The smallest float32 margin whose float32 sigmoid exceeds 0.5, which is what the library's class 1
+# means: 1.5 * 2^-24 and one step, found by bisection over the margins of XGBoost 1.7 to 3.2.
+CLASS_1_MARGIN = float.fromhex("0x1.800002p-24")
+
+CLIPS_BASE_SCORE = (3, 2)  # from this version on, 0 and 1 are taken as probabilities and clipped
+
+SORTS_QUANTILES = (3, 4)  # from this version on, several quantiles are predicted in ascending order
+
+MAX_FEATURES = 1 << 20
+MAX_CLASSES = 1 << 16
+MAX_TREES = 1 << 20
+
+
+def read_json(data: bytes, where: str) -> Forest:
+    """A Forest from the bytes of a `.json` model. Raises ModelError."""
+    return read_saved(read_document(data, where), where)
+
+
+def read_ubj(data: bytes, where: str) -> Forest:
+    """A Forest from the bytes of a `.ubj` model. Raises ModelError."""
+    return read_saved(parse_ubjson(data, where), where)
+
+
+def read_live(model: Any) -> Forest:
+    """A Forest from a Booster or a scikit-learn-style estimator, trained with or without early stopping.
+
+    An estimator predicts with the trees up to its best iteration if it knows one, and so does the
+    Forest; a Booster with all of its trees. Raises ModelError.
+    """
+    where = f"XGBoost {type(model).__name__}"
+    if not hasattr(model, "get_booster"):
+        return read_ubj(bytes(model.save_raw("ubj")), where)
+    if not model.__sklearn_is_fitted__():
+        raise ModelError("the estimator is not fitted", where=where, do="call fit first")
+    booster = model.get_booster()
+    best = booster.attr("best_iteration")
+    if best is not None:
+        booster = booster[: int(best) + 1]
+    data = bytes(booster.save_raw("ubj"))
+    forest = read_saved(parse_ubjson(data, where), where, estimator=True)
+    absent = getattr(model, "missing", None)
+    if absent is not None and not math.isnan(float(absent)):
+        forest = marked_missing(forest, float(absent))
+    if hasattr(model, "n_classes_") or type(model).__name__ in ("XGBClassifier", "XGBRFClassifier"):
+        return forest if forest.parts else _labelled(forest, labels_of(model.classes_), where)
+    return forest
+
+
+def _labelled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
+    """A classifier's forest with its labels; class 1 is what exceeds 0.5, whatever the objective predicts."""
+    if forest.classes:
+        return changed(forest, classes=labels)
+    least = {
+        "identity": float(np.nextafter(np.float32(0.5), np.float32(1))),
+        "step": float(np.nextafter(np.float32(0), np.float32(1))),
+        "sigmoid": CLASS_1_MARGIN,
+    }.get(forest.link.kind)
+    if forest.n_outputs != 1 or least is None or len(labels) != 2:
+        raise ModelError("a classifier with a regression objective", where=where, do="use binary:logistic")
+    return changed(forest, classes=labels, decision=Decision("threshold", least))
+
+
+def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
+    """A Forest from a parsed document. estimator: whether it is to predict as an estimator does. Raises ModelError."""
+    root = Document(document, "", where)
+    learner = root.get("learner")
+    objective = learner.get("objective").get("name").text()
+    if objective not in LINKS:
+        raise learner.fail(f"objective {objective[:60]!r} is not known", "known: " + ", ".join(sorted(LINKS)))
+    link = LINKS[objective]
+    params = learner.get("learner_model_param")
+    columns = params.get("num_feature").integer(1, MAX_FEATURES)
+    classes = params.get("num_class").integer(0, MAX_CLASSES)
+    targets = params.get("num_target").integer(0, MAX_CLASSES) if params.has("num_target") else 1
+    outputs = max(1, classes, targets)
+    multi = objective.startswith("multi:")
+    if multi != (classes >= 2) or min(classes, targets) > 1:
+        raise params.fail(f"objective {objective} with num_class {classes} and num_target {targets}")
+    version = tuple(root.get("version").array(np.int64).tolist()) if root.has("version") else ()
+    bias = _base_margin(params.get("base_score"), link, outputs, version)
+    if objective == "reg:quantileerror" and version >= SORTS_QUANTILES and outputs > 1:
+        link = "sorted"
+    told = learner.get("attributes").value if learner.has("attributes") else {}
+    saved_by_estimator = isinstance(told, Mapping) and "scikit_learn" in told
+    estimator |= saved_by_estimator
+    model, weights, past_base = _booster(learner.get("gradient_booster"))
+    best = None
+    if saved_by_estimator and "best_iteration" in told:
+        # saved by an estimator, which predicts with its best iteration; a Booster predicts with all
+        best = learner.get("attributes").get("best_iteration").integer(0, MAX_TREES)
+    docs, feeds = _kept_trees(model, outputs, best)
+    if weights is not None and len(weights) < len(docs):
+        raise model.fail(f"has {len(weights)} weights for {len(docs)} trees")
+    categories: dict[int, int] = {}
+    drafts = [
+        read_tree(doc, index, fed, columns, categories)
+        for index, (doc, fed) in enumerate(zip(docs, feeds, strict=True))
+    ]
+    if weights is not None:
+        # What inplace_predict does, which estimators use, rounds on the way past the base score.
+        start = np.asarray(bias, dtype=np.float32) if estimator and past_base else None
+        pairs = zip(drafts, weights, strict=False)
+        drafts = [draft.weighted(np.float32(weight), start) for draft, weight in pairs]
+    names = _feature_names(learner, columns)
+    labels = _category_names(model, categories, columns)
+    trees = [draft.tree(categories) for draft in drafts]
+
+    def feature(column: int) -> Feature:
+        name = names[column] if names else f"f{column}"
+        if column in categories:
+            number = Category(categories[column], "floor")
+            return Feature(name, number, column, True, labels=labels.get(column, ()), named=bool(names))
+        return Feature(name, FLOAT32, column, missing=True, named=bool(names))
+
+    features, placed = read_features(trees, columns, feature, where)
+    aggregate = Aggregate("sum", "float32")
+    decision, known = _decision(objective, outputs)
+    yes_no = objective == "binary:logistic" and outputs > 1
+    parts = [Part(k, k + 1, aggregate, Link(link), decision, known) for k in range(outputs)] if yes_no else []
+    forest = make_forest(
+        where=where,
+        name="forest",
+        features=features,
+        columns=columns,
+        trees=placed,
+        n_outputs=outputs,
+        bias=bias,
+        aggregate=aggregate,
+        link=Link() if yes_no else Link(link),
+        decision=Decision("none") if yes_no else decision,
+        classes=() if yes_no else known,
+        provenance=Provenance("xgboost", ".".join(map(str, version))),
+        parts=parts,
+        combine=Combine(),
+    )
+    if saved_by_estimator and _is_classifier(told["scikit_learn"]) and not forest.parts and not forest.classes:
+        return _labelled(forest, (0, 1), where)
+    return forest
+
+
+def _kept_trees(
+    model: Document, outputs: int, best_iteration: int | None
+) -> tuple[list[Document], list[tuple[int, ...]]]:
+    """The trees that predict, up to the best iteration where one counts, and the outputs that each feeds."""
+    groups = model.get("tree_info").array(np.int64)
+    docs = model.get("trees").items()
+    vector = bool(docs) and docs[0].get("tree_param").get("size_leaf_vector").integer(0, MAX_CLASSES) > 1
+    if best_iteration is not None:
+        parallel = model.get("gbtree_model_param").get("num_parallel_tree").integer(1, MAX_TREES)
+        kept = (best_iteration + 1) * parallel * (1 if vector else outputs)
+        docs, groups = docs[:kept], groups[:kept]
+    if not (1 if vector else outputs) <= len(docs) <= MAX_TREES or len(groups) != len(docs):
+        raise model.fail(f"has {len(docs)} trees and {len(groups)} entries in tree_info for {outputs} outputs")
+    if not ((groups >= 0) & (groups < outputs)).all():
+        raise model.fail(f"a tree feeds class {int(groups.max())} of {outputs}")
+    return docs, [tuple(range(outputs)) if vector else (group,) for group in groups.tolist()]
+
+
+def _is_classifier(told: Any) -> bool:
+    """Whether a saved estimator's note of itself says that it is a classifier."""
+    try:
+        return bool(json.loads(told)["_estimator_type"] == "classifier")
+    except (TypeError, ValueError, KeyError, RecursionError):
+        return False
+
+
+def _booster(booster: Document) -> tuple[Document, NDArray[np.float32] | None, bool]:
+    """The trees' document, dart's weights of the trees, and whether estimators add such trees past the base score:
+    they did while dart was a booster of its own; in 3.4 it is gbtree with weights."""
+    kind = booster.get("name").text() if booster.has("name") else "gbtree"
+    if kind == "gbtree":
+        model = booster.get("model")
+        weights = model.get("weight_drop").array(np.float32) if model.has("weight_drop") else np.zeros(0, np.float32)
+        return model, weights if len(weights) else None, False
+    if kind == "dart":
+        return booster.get("gbtree").get("model"), booster.get("weight_drop").array(np.float32), True
+    raise booster.fail(f"booster {kind[:40]!r} is not read", "train with booster=gbtree or dart")
+
+
+def _decision(objective: str, outputs: int) -> tuple[Decision, tuple[Label, ...]]:
+    if objective == "binary:logistic":
+        return Decision("threshold", CLASS_1_MARGIN), (0, 1)
+    if objective.startswith("multi:"):
+        # softmax compares margins; softprob gives probabilities, which the user compares
+        on = "scores" if objective == "multi:softmax" else "values"
+        return Decision("argmax", 0, on), tuple(range(outputs))  # type: ignore[arg-type]
+    return Decision("none"), ()
+
+
+def _base_margin(doc: Document, link: LinkKind, outputs: int, version: tuple[int, ...]) -> list[float]:
+    """base_score as margins in float32: one number up to XGBoost 3.0, '[a,b,c]' from 3.1 on."""
+    text = doc.text().strip()
+    parts = text[1:-1].split(",") if text.startswith("[") and text.endswith("]") else [text]
+    try:
+        scores = [np.float32(part) for part in parts]
+    except ValueError:
+        raise doc.fail(f"is no number: {text[:60]!r}") from None
+    if len(scores) == 1:
+        scores *= outputs
+    if len(scores) != outputs or not np.isfinite(scores).all():
+        raise doc.fail(f"has {len(scores)} finite numbers, the model {outputs} outputs")
+    if link == "sigmoid":
+        if version >= CLIPS_BASE_SCORE and all(0 <= score <= 1 for score in scores):
+            scores = [min(max(score, np.float32(1e-6)), np.float32(1) - np.float32(1e-6)) for score in scores]
+        if not all(0 < score < 1 for score in scores):
+            raise doc.fail(f"is no probability: {text[:60]!r}")
+        # -logf(1/p - 1) with float32 steps in between, as the library computes it
+        odds = [np.float32(1) / score - np.float32(1) for score in scores]
+        return [-logf(float(x)) if x > 0 else math.inf for x in odds]
+    if link == "exp":
+        if not all(score > 0 for score in scores):
+            raise doc.fail(f"is not positive: {text[:60]!r}")
+        return [logf(float(score)) for score in scores]
+    return [float(score) for score in scores]
+
+
+def _feature_names(learner: Document, columns: int) -> list[str]:
+    """The columns' names; empty where the model has none."""
+    if not learner.has("feature_names"):
+        return []
+    names = [item.text() for item in learner.get("feature_names").items()]
+    if names and len(names) != columns:
+        raise learner.fail(f"has {len(names)} feature names for {columns} features")
+    return names
+
+
+def _category_names(model: Document, categories: dict[int, int], columns: int) -> dict[int, tuple[str, ...]]:
+    """From XGBoost 3.1 on a model knows its data frame's categories: their names, column by column.
+
+    Raises ModelError for categories that are numbers other than their codes: the library takes them for codes
+    in an array and recodes them in a data frame, so rows alone don't say which is meant.
+    """
+    if not model.has("cats") or not model.get("cats").get("enc").value:
+        return {}
+    found = {}
+    encoded = model.get("cats").get("enc").items()
+    for column in range(min(columns, len(encoded))):
+        known = encoded[column]
+        values = known.get("values").array(np.int64) if known.has("values") else np.zeros(0, dtype=np.int64)
+        if not len(values):
+            continue
+        if not known.has("offsets"):
+            if column in categories and values.tolist() != list(range(len(values))):
+                raise known.fail(
+                    f"column {column} has numbers as categories that are not their codes: {values[:5].tolist()}",
+                    "train on codes from 0 up, or on text",
+                )
+            continue
+        offsets = known.get("offsets").array(np.int64)
+        ordered = len(offsets) >= 2 and offsets[0] == 0 and offsets[-1] == len(values) and (np.diff(offsets) >= 0).all()
+        if not ordered or not ((values >= -128) & (values < 256)).all():
+            raise known.fail("is no list of names")
+        # XGBoost 3.2 counts characters where it means bytes, so names beyond ASCII come out shifted: such a
+        # column takes codes only.
+        if (values < 0).any() or (values > 127).any():
+            continue
+        raw = bytes(values.astype(np.uint8))
+        names = tuple(raw[a:b].decode("ascii") for a, b in pairwise(offsets.tolist()))
+        if column in categories:
+            categories[column] = max(categories[column], len(names))
+        found[column] = names
+    return found

@@ -1,0 +1,214 @@
+"""One tree of an XGBoost model: arrays of a document to a Tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError
+from forestc.forest.builder import changed, changed_tree, make_tree
+from forestc.forest.conditions import NO_SET, Member
+from forestc.forest.ir import LEAF, Forest, Tree
+from forestc.forest.numbers import MAX_CATEGORIES, Category
+from forestc.frontends.shared.document import Document
+
+_DELETED = 0x7FFFFFFF
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A tree whose categories wait for how many codes their columns have in all trees.
+
+    right_codes: node -> the category codes that go right there; all others go left.
+    """
+
+    where: str
+    feature: NDArray[Any]
+    threshold: NDArray[np.float32]
+    left: NDArray[Any]
+    right: NDArray[Any]
+    values: NDArray[np.float32]
+    outputs: tuple[int, ...]
+    missing_left: NDArray[np.bool_]
+    cover: NDArray[np.float64] | None
+    ids: NDArray[Any]
+    right_codes: Mapping[int, NDArray[np.int64]]
+
+    def weighted(self, weight: np.float32, base: NDArray[np.float32] | None) -> Draft:
+        """The tree with leaves as dart adds them: times the tree's weight, in float32; with the outputs'
+        `base` scores as inplace_predict does, which gets there by (base + leaf - base)."""
+        leaves = self.values
+        if base is not None:
+            own = base[list(self.outputs)]
+            leaves = (own + leaves) - own
+        return replace(self, values=leaves * weight)
+
+    def tree(self, categories: Mapping[int, int]) -> Tree:
+        """The finished tree. categories: column -> number of codes. Raises ModelError."""
+        set_index = np.full(len(self.left), NO_SET, dtype=np.int32)
+        sets: list[list[Member]] = []
+        inner = self.left != LEAF
+        if categories:
+            by_category = np.isin(self.feature, list(categories)) & inner
+            for node in np.flatnonzero(by_category).tolist():
+                if node not in self.right_codes:
+                    column = int(self.feature[node])
+                    raise ModelError(
+                        f"column {column} is split as a number and as a category",
+                        where=f"{self.where}, node {int(self.ids[node])}",
+                    )
+                rest = np.setdiff1d(np.arange(categories[int(self.feature[node])] + 1), self.right_codes[node])
+                set_index[node] = len(sets)
+                sets.append(rest.tolist())
+        return make_tree(
+            where=self.where,
+            feature=self.feature,
+            threshold=np.where(set_index == NO_SET, self.threshold, np.float32(0)) if sets else self.threshold,
+            left=self.left,
+            right=self.right,
+            values=self.values,
+            outputs=self.outputs,
+            missing_left=self.missing_left,
+            set_index=set_index,
+            sets=sets,
+            cover=self.cover,
+            ids=self.ids,
+        )
+
+
+def read_tree(doc: Document, index: int, outputs: tuple[int, ...], columns: int, categories: dict[int, int]) -> Draft:
+    """The tree of a document; notes in `categories` how many codes each categorical column has."""
+    size = doc.get("tree_param").get("size_leaf_vector").integer(0, 1 << 16)
+    if size > 1 and size != len(outputs):
+        raise doc.fail(f"has leaves of {size} values for {len(outputs)} outputs")
+    left = doc.get("left_children").array(np.int32)
+    n = len(left)
+    arrays = {
+        key: doc.get(key).array(dtype)
+        for key, dtype in (
+            ("right_children", np.int32),
+            ("split_indices", np.int32),
+            ("split_conditions", np.float32),
+            ("default_left", np.int8),
+        )
+    }
+    if doc.has("sum_hessian"):
+        arrays["sum_hessian"] = doc.get("sum_hessian").array(np.float64)
+    for key, array in arrays.items():
+        if len(array) != n:
+            raise doc.fail(f"has {len(array)} {key} for {n} nodes")
+    right, columns_of = arrays["right_children"], arrays["split_indices"]
+    # Pruned nodes stay in the arrays, marked by this feature and reached by nobody.
+    kept = columns_of != _DELETED
+    if n and not kept[0]:
+        raise doc.fail("the root is deleted")
+    is_leaf = left == LEAF
+    if n and size > 1:  # newer files keep a vector leaf's place among the leaves where its right child would be
+        values = _vectors(doc, is_leaf & kept, right, size)
+        right = np.where(is_leaf, LEAF, right)
+    else:
+        values = arrays["split_conditions"][is_leaf & kept].reshape(-1, 1)
+    for child in (left, right):
+        if n and not (child.min() >= LEAF and child.max() < n):
+            outside = np.flatnonzero((child < LEAF) | (child >= n))
+            raise doc.fail(f"node {int(outside[0])} has a child outside the {n} nodes")
+    by_category = _right_codes(doc, n, columns_of, columns, categories)
+    ids = np.arange(n, dtype=np.int32)
+    if not kept.all():
+        number = np.where(kept, np.cumsum(kept) - 1, n)  # of a deleted node: out of range, refused by the builder
+        left = np.where(is_leaf, LEAF, number[left])[kept]
+        right = np.where(right == LEAF, LEAF, number[right])[kept]
+        by_category = {int(number[node]): codes for node, codes in by_category.items() if kept[node]}
+        ids, is_leaf, columns_of = ids[kept], is_leaf[kept], columns_of[kept]
+        arrays = {key: array[kept] for key, array in arrays.items()}
+    feature = np.where(is_leaf, LEAF, columns_of)
+    if n and not (feature.min() >= LEAF and feature.max() < columns):
+        bad = np.flatnonzero((feature < LEAF) | (feature >= columns))[0]
+        raise doc.fail(f"node {int(ids[bad])} splits on feature {int(feature[bad])} of {columns}")
+    return Draft(
+        where=f"{doc.where}, tree {index}",
+        feature=feature,
+        threshold=arrays["split_conditions"],
+        left=left,
+        right=right,
+        values=values,
+        outputs=outputs,
+        missing_left=arrays["default_left"] != 0,
+        cover=arrays.get("sum_hessian"),
+        ids=ids,
+        right_codes=by_category,
+    )
+
+
+def _vectors(doc: Document, leaves: NDArray[np.bool_], right: NDArray[Any], size: int) -> NDArray[np.float32]:
+    """Vector leaves: (leaves, size). From 3.2 on in leaf_weights, at the place right_children says; before in
+    base_weights, at the node's own."""
+    key, places = ("leaf_weights", right) if doc.has("leaf_weights") else ("base_weights", np.arange(len(right)))
+    weights = doc.get(key).array(np.float32)
+    if len(weights) % size:
+        raise doc.fail(f"has {len(weights)} {key} for leaves of {size} values")
+    table = weights.reshape(-1, size)
+    wanted = places[leaves]
+    if len(wanted) and not (wanted.min() >= 0 and wanted.max() < len(table)):
+        raise doc.fail(f"a leaf is outside the {len(table)} {key}")
+    return np.asarray(table[wanted], dtype=np.float32)
+
+
+def _right_codes(
+    doc: Document, n: int, columns_of: NDArray[Any], columns: int, categories: dict[int, int]
+) -> dict[int, NDArray[np.int64]]:
+    """Node -> the codes that go right, of the nodes that split on categories."""
+    if not doc.has("split_type") or not (kinds := doc.get("split_type").array(np.int64)).any():
+        return {}
+    codes = doc.get("categories").array(np.int64)
+    nodes, starts, sizes = (doc.get(f"categories_{key}").array(np.int64) for key in ("nodes", "segments", "sizes"))
+    if not len(nodes) == len(starts) == len(sizes) or len(kinds) != n:
+        raise doc.fail("has categories of different lengths")
+    if not np.array_equal(np.sort(nodes), np.flatnonzero(kinds == 1)) or not np.isin(kinds, (0, 1)).all():
+        raise doc.fail("has categories for other nodes than those that split on them")
+    if ((starts < 0) | (sizes < 0) | (starts + sizes > len(codes))).any():
+        raise doc.fail(f"a set of categories is outside the {len(codes)} categories")
+    if len(codes) and not (codes.min() >= 0 and codes.max() < MAX_CATEGORIES):
+        raise doc.fail(f"a category is outside 0 to {MAX_CATEGORIES - 1}")
+    result = {}
+    for node, start, size in zip(nodes.tolist(), starts.tolist(), sizes.tolist(), strict=True):
+        chosen = codes[start : start + size]
+        column = int(columns_of[node])
+        if not 0 <= column < columns:
+            raise doc.fail(f"node {node} splits on feature {column} of {columns}")
+        result[node] = chosen
+        categories[column] = max(categories.get(column, 1), int(chosen.max(initial=0)) + 1)
+    return result
+
+
+def marked_missing(forest: Forest, marker: float) -> Forest:
+    """The forest of an estimator that takes `marker` for missing, beside NaN: the marker goes where a missing
+    value goes."""
+    value = float(np.float32(marker))
+    beside = float(np.nextafter(np.float32(value), np.float32(np.inf)))
+    trees = []
+    for tree in forest.trees:
+        sets, set_index, threshold = list(tree.sets), np.array(tree.set_index), np.array(tree.threshold)
+        for node in tree.inner.tolist():
+            number = forest.features[tree.feature[node]].number
+            goes = bool(tree.missing_left[node])
+            if isinstance(number, Category):
+                code = int(value) if 0 <= value < number.count else number.count
+                old = set(sets[set_index[node]])
+                if value != np.floor(value) or code == number.count:
+                    raise ModelError(f"missing={marker} in a column of categories", do="use NaN for missing values")
+                members = sorted((old | {code}) if goes else (old - {code}))
+            elif (value < threshold[node]) == goes:
+                continue
+            else:  # x < t without the marker, or with it: the cuts that come twice cancel out
+                cuts = [-np.inf, float(threshold[node]), value, *[beside] * (beside > value)]
+                members = sorted(cut for cut in cuts if cuts.count(cut) == 1)
+                threshold[node] = 0.0
+            set_index[node] = len(sets)
+            sets.append(tuple(members))
+        trees.append(changed_tree(tree, sets=tuple(sets), set_index=set_index, threshold=threshold))
+    return changed(forest, trees=tuple(trees))

@@ -1,0 +1,134 @@
+"""Input formats for `quantize` without rows: words that tell apart whatever the model's thresholds do, for every value
+that a feature may have. What is a change of no row's path with rows is here one of no input's."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import OptionError
+from forestc.forest.ir import Feature
+from forestc.forest.numbers import (
+    MAX_WORD_BITS,
+    Category,
+    Fixed,
+    Float,
+    NumberType,
+    Ordered,
+    check_type,
+    scaled_by,
+    threshold_key,
+    word_range,
+)
+from forestc.passes.quantize.formats import Format, fewest_bits, integer_type
+from forestc.passes.share_thresholds.observation import Freedom
+from forestc.rows.ranges import Range
+
+EXACT = "exact"
+WHOLE = "exact for whole numbers"
+
+
+def choose_exact(
+    feature: Feature, missing: bool, thresholds: NDArray[np.float64], values: Range, way: str, input_bits: int | None
+) -> Format:
+    """A feature's format: whole numbers as they are, else the fewest fixed-point bits that keep every value on its
+    side of every threshold, else the ordered key. way: auto, fixed or ordered. Raises OptionError where what was asked
+    for is not exact."""
+    if isinstance(feature.number, Category):
+        return Format(feature.number, np.zeros(0, dtype=np.int64), EXACT)
+    if not len(thresholds):
+        return Format(Fixed(1), np.zeros(0, dtype=np.int64), "not read")
+    _, inside = _asked(feature, thresholds, values)
+    key = feature.raw.bits if isinstance(feature.raw, Float) else 64
+    if way != "ordered":
+        most = MAX_WORD_BITS if way == "fixed" else min(key - 1, MAX_WORD_BITS)
+        found = _fixed(thresholds, values, inside, feature, missing, min(most, input_bits or most))
+        if found is not None:
+            return found
+        if way == "fixed" or (input_bits or key) < key:
+            raise OptionError(
+                f"no fixed-point number of {input_bits or most} bits says the same of every value of {feature.name!r} "
+                "as its thresholds do",
+                do="use input=auto without input_bits, give its range, or rows, on which a change can be measured",
+            )
+    return Format(Ordered(key), threshold_key(thresholds, key), EXACT)
+
+
+def given_exactly(
+    feature: Feature, number: NumberType, missing: bool, thresholds: NDArray[np.float64], values: Range
+) -> Format:
+    """The words of thresholds in a format somebody asked for. Raises OptionError where it is not exact."""
+    check_type(number)
+    if isinstance(number, Ordered):
+        key = feature.raw.bits if isinstance(feature.raw, Float) else 64
+        if number.bits < key:
+            raise _not_exact(feature, number)
+        return Format(number, threshold_key(thresholds, number.bits), EXACT)
+    if not isinstance(number, Fixed):
+        raise OptionError(f"{number} is no integer format", do="use uint8, fixed<12,4>, ordered32 and the like")
+    own, inside = _asked(feature, thresholds, values)
+    if not np.isfinite(thresholds[inside]).all():
+        raise _not_exact(feature, number)
+    low, high = values.around(thresholds[inside], feature.raw)
+    words = np.floor(scaled_by(high, number.fraction))  # the highest word that may be the threshold's
+    span = word_range(number, missing)
+    if not ((words > scaled_by(low, number.fraction)) & (words > span.low) & (words <= span.high)).all():
+        raise _not_exact(feature, number)
+    return Format(number, _scattered(thresholds, own, inside, words, number, missing), EXACT)
+
+
+def _not_exact(feature: Feature, number: NumberType) -> OptionError:
+    return OptionError(
+        f"{number} does not say the same of every value of {feature.name!r} as its thresholds do",
+        do="give a wider format, its range (whole numbers are told by a step of 1), or rows",
+    )
+
+
+def _asked(feature: Feature, thresholds: NDArray[np.float64], values: Range) -> tuple[Range, NDArray[np.bool_]]:
+    """The range as the library rounds it, and which thresholds lie in it: of others all values are on one side."""
+    own = values.rounded(feature.raw)
+    return own, (thresholds > own.smallest) & (thresholds <= own.largest)
+
+
+def _fixed(
+    thresholds: NDArray[np.float64],
+    values: Range,
+    inside: NDArray[np.bool_],
+    feature: Feature,
+    missing: bool,
+    most: int,
+) -> Format | None:
+    t, own = thresholds[inside], values.rounded(feature.raw)  # steps are counted from the end as it was given
+    if not np.isfinite(t).all():  # `x < inf` tells infinity from all numbers
+        return None
+    if not len(t):
+        number = Fixed(1)
+        return Format(number, _scattered(thresholds, own, inside, t, number, missing), "always on one side")
+    low, high = values.around(t, feature.raw)
+    freedom = Freedom(t, low, high, own.smallest, own.largest, values.whole, missing)
+    if values.whole and math.isfinite(own.smallest) and math.isfinite(own.largest):
+        wanted = integer_type(freedom, missing)
+        if wanted is not None and wanted.bits <= most:
+            return Format(wanted, _scattered(thresholds, own, inside, np.ceil(t), wanted, missing), WHOLE)
+    found = fewest_bits(freedom, missing, most)
+    if found is None:
+        return None
+    assert isinstance(found.number, Fixed)
+    return Format(found.number, _scattered(thresholds, own, inside, found.words, found.number, missing), EXACT)
+
+
+def _scattered(
+    thresholds: NDArray[np.float64],
+    own: Range,
+    inside: NDArray[np.bool_],
+    words: NDArray[np.float64] | NDArray[np.int64],
+    number: Fixed,
+    missing: bool,
+) -> NDArray[np.int64]:
+    """The words of all thresholds, from those in the range: others never hold, or always."""
+    span = word_range(number, missing)
+    result = np.where(thresholds <= own.smallest, span.low, span.high + 1)
+    result[inside] = words.astype(np.int64)
+    return result

@@ -1,0 +1,186 @@
+"""Input formats for `quantize`: which integers each feature becomes, and where its thresholds land.
+
+Rows say which values occur; for every distinct threshold t they leave an interval (low, high] it may
+move in without changing any row's path (`algorithms.node_bounds`). The fewest fraction bits with a
+multiple of 2^-k in every interval of a feature are enough.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import OptionError
+from forestc.forest.ir import Forest
+from forestc.forest.numbers import (
+    Category,
+    Fixed,
+    Float,
+    NumberType,
+    Ordered,
+    check_type,
+    scaled_by,
+    threshold_key,
+    word_range,
+)
+from forestc.passes.share_thresholds.observation import Freedom
+
+MOST_FIXED_BITS = 24  # a float32 holds no more; past it the order-preserving key is no wider and exact
+MOST_INTEGER_BITS = 32
+
+
+@dataclass(frozen=True)
+class Format:
+    """The chosen words of one feature: type, the word of each distinct threshold, and what it keeps."""
+
+    number: NumberType
+    words: NDArray[np.int64]
+    keeps: str
+
+
+def choose(
+    number: NumberType,
+    raw: NumberType,
+    missing: bool,
+    freedom: Freedom,
+    way: str,
+    input_bits: int | None,
+) -> Format:
+    """A feature's format: integers as they are, else as few fixed-point bits as its freedom allows, else
+    the ordered key. way: auto, fixed or ordered. input_bits: at most so many bits, approximate if needed."""
+    if isinstance(number, Category):
+        return Format(number, np.zeros(0, dtype=np.int64), "exact")
+    t = freedom.thresholds
+    if not len(t):
+        return Format(Fixed(1), np.zeros(0, dtype=np.int64), "not read")
+    seen = freedom.smallest <= freedom.largest
+    if way != "ordered" and seen and freedom.whole:
+        wanted = integer_type(freedom, missing)
+        if wanted is not None and (input_bits is None or wanted.bits <= input_bits):
+            return Format(wanted, _clipped(np.ceil(t), wanted, missing), "exact for whole numbers")
+    if way != "ordered" and seen:
+        found = fewest_bits(freedom, missing, input_bits or (MOST_INTEGER_BITS if way == "fixed" else MOST_FIXED_BITS))
+        if found is not None:
+            return found
+        if input_bits is not None or way == "fixed":
+            return _narrowed(freedom, missing, input_bits or MOST_INTEGER_BITS)
+    bits = raw.bits if isinstance(raw, Float) else 64
+    return Format(Ordered(bits), threshold_key(t, bits), "exact")
+
+
+def word_bits(number: NumberType) -> int:
+    """Bits of a feature's words."""
+    assert not isinstance(number, Float)
+    return number.count.bit_length() if isinstance(number, Category) else number.bits
+
+
+def comparator_bits(number: NumberType, words: NDArray[np.int64]) -> int:
+    """Input bits that comparators with these distinct thresholds look at: x < t needs not see the bits below t's
+    lowest 1."""
+    width = word_bits(number)
+    lowest = words & -words
+    zeros = np.where(words == 0, width - 1, np.log2(np.maximum(lowest, 1)).astype(np.int64))
+    return int(np.maximum(width - zeros, 1).sum())
+
+
+def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:
+    """The words of thresholds in a format somebody asked for."""
+    check_type(number)
+    if isinstance(number, Ordered):
+        return Format(number, threshold_key(freedom.thresholds, number.bits), "exact")
+    if not isinstance(number, Fixed):
+        raise OptionError(f"{number} is no integer format", do="use uint8, fixed<12,4>, ordered32 and the like")
+    scaled = scaled_by(freedom.thresholds, number.fraction)
+    low, high = scaled_by(freedom.low, number.fraction), np.floor(scaled_by(freedom.high, number.fraction))
+    nearest = np.ceil(scaled)
+    nearest = np.where((nearest > high) & (np.floor(scaled) > low), np.floor(scaled), nearest)
+    words = _clipped(nearest, number, missing)
+    kept = bool(((words > low) & (words <= high)).all())
+    return Format(number, words, "exact on the rows" if kept else "approximate")
+
+
+def integer_type(freedom: Freedom, missing: bool) -> Fixed | None:
+    """The integer type that holds the values seen and tells all thresholds apart; None past 32 bits."""
+    t = freedom.thresholds[np.isfinite(freedom.thresholds)]
+    low = int(min([freedom.smallest, *(np.ceil(t[:1]) - 1)]))
+    high = int(max([freedom.largest, *np.ceil(t[-1:])])) + missing
+    return _type_for(low, high, 0, MOST_INTEGER_BITS)
+
+
+def _type_for(low: int, high: int, fraction: int, most: int) -> Fixed | None:
+    signed = low < 0
+    bits = max((~low).bit_length() if signed else 0, max(high, 0).bit_length()) + signed
+    bits = max(bits, 2 if signed else 1)
+    return Fixed(bits, fraction, signed) if bits <= most else None
+
+
+def _clipped(words: NDArray[np.float64], number: NumberType, missing: bool) -> NDArray[np.int64]:
+    """Threshold words; one past either end of the range for conditions that always or never hold."""
+    span = word_range(number, missing)
+    inside = np.clip(words, -(2.0**62), 2.0**62).astype(np.int64)
+    return np.clip(inside, span.low, span.high + 1)
+
+
+def fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
+    """Fixed-point with the fewest fraction bits that leave each row's path alone, in at most `most` bits."""
+    t = freedom.thresholds
+    finite = np.isfinite(t)
+    if freedom.largest == math.inf and np.isposinf(t).any():  # `x < inf` must tell infinity from the rest
+        return None
+    low_ends, high_ends = freedom.low[finite], freedom.high[finite]
+    reach = float(np.abs(t[finite]).max(initial=0.0))
+    least = -max(0, math.frexp(reach)[1]) if reach else 0
+    below, fraction = least - 1, least + most + 39
+    while fraction - below > 1:  # multiples of 2^-k are multiples of 2^-(k+1) too: halving finds the first that do
+        middle = (below + fraction) // 2
+        enough = bool((np.floor(scaled_by(high_ends, middle)) > scaled_by(low_ends, middle)).all())
+        below, fraction = (below, middle) if enough else (middle, fraction)
+    low, high = scaled_by(low_ends, fraction), np.floor(scaled_by(high_ends, fraction))
+    if not (high > low).all():
+        return None
+    scaled = scaled_by(t[finite], fraction)
+    above = np.ceil(scaled)
+    nearest = np.where((above <= high) & ((above - scaled <= 0.5) | (np.floor(scaled) <= low)), above, np.floor(scaled))
+    # floor(scaled) may fall at or below low where above was too high: the interval's own multiple then
+    nearest = np.where((nearest > low) & (nearest <= high), nearest, high)
+    number = _type_for(int(nearest.min(initial=1)) - 1, int(nearest.max(initial=1)) + missing, fraction, most)
+    if number is None:
+        return None
+    span = word_range(number, missing)
+    words = np.where(t < 0, span.low, span.high + 1)  # where everything, or nothing, is below infinity
+    words[finite] = nearest.astype(np.int64)
+    return Format(number, words, "exact on the rows")
+
+
+def _narrowed(freedom: Freedom, missing: bool, most: int) -> Format:
+    """Fixed-point in at most `most` bits, as many of them fraction bits as fit; thresholds to the nearest."""
+    finite = freedom.thresholds[np.isfinite(freedom.thresholds)]
+    reach = float(np.abs(finite).max(initial=0.0)) or 1.0
+    for fraction in range(most + 2 - math.frexp(reach)[1], -1100, -1):
+        scaled = np.rint(scaled_by(finite, fraction))
+        low, high = (int(scaled.min()) - 1, int(scaled.max()) + missing) if len(scaled) else (0, 1)
+        number = _type_for(low, high, fraction, most)
+        if number is not None:
+            words = _clipped(np.rint(scaled_by(freedom.thresholds, fraction)), number, missing)
+            return Format(number, words, "approximate")
+    raise OptionError(f"{most} input bits are too few", do="give more input_bits")
+
+
+def parse_formats(formats: Mapping[str, Any] | None, forest: Forest) -> dict[str, str]:
+    """The formats option, checked against the feature names. Raises OptionError."""
+    if formats is None:
+        return {}
+    if not isinstance(formats, Mapping):
+        raise OptionError("formats is not a mapping of feature names to types", do='write {"age":"uint8"}')
+    names = {feature.name for feature in forest.features}
+    result = {}
+    for name, text in formats.items():
+        if name not in names:
+            raise OptionError(f"formats names {name!r}, which no condition reads", do="check the name")
+        result[name] = str(text)
+    return result

@@ -1,0 +1,348 @@
+"""quantize: from floats to integers, once and for all.
+
+After it every feature, threshold and leaf is an integer, and everything downstream equals the
+evaluator bit for bit. Its promise is what the rows show: exact-on-data where no decision of the
+given rows changes, else approximate, measured, and refused past what was allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from forestc.errors import ModelError, OptionError
+from forestc.forest.evaluate import decide, judged, leaf_nodes, score_range
+from forestc.forest.ir import Forest
+from forestc.forest.numbers import parse_number_type
+from forestc.passes.base import PassResult
+from forestc.passes.judge import Judge, Loss
+from forestc.passes.promises import EveryPath, FewChanges, KeepsDecisions, KeepsPaths, Promise, ScoresWithin, Within
+from forestc.passes.quantize.exact_formats import choose_exact, given_exactly
+from forestc.passes.quantize.exact_leaves import whole_votes
+from forestc.passes.quantize.fit_leaves import fitted, fitting_rows
+from forestc.passes.quantize.formats import Format, choose, given, parse_formats, word_bits
+from forestc.passes.quantize.rounding import (
+    Leaves,
+    candidates,
+    one_output,
+    one_sum,
+    refuse_sums,
+    round_leaves,
+    unseen,
+    with_leaves,
+    with_words,
+)
+from forestc.passes.share_thresholds.observation import observe
+from forestc.rows.accuracy import LargestError
+from forestc.rows.batches import Rows
+from forestc.rows.encode import encode, evaluate
+from forestc.rows.made_rows import made_rows
+from forestc.rows.ranges import Ranges, have_rows
+
+MOST_LEAF_BITS = 32
+SEARCHED_LEAF_BITS = 16
+UNSEEN_LEAF_BITS = range(16, 25)
+SEARCHED_SCORE_BITS = 24
+MOST_FITTED_BITS = 4
+DEFAULT_TOLERANCE = 0.01
+
+
+@dataclass(frozen=True)
+class Quantize:
+    """From floats to integers: features, thresholds and leaves. Everything that is written equals its result.
+
+    Promises: exact-on-data where no decision of the given rows changes; else approximate: measured, and refused past
+    what is allowed. Without rows exact: every input in the ranges takes the model's own path, and where leaves can't be
+    kept as they are, scores stay within a bound that is told.
+
+    input: auto (integers as they are; else fixed point with the fewest bits that change no row's path;
+    else ordered), fixed, or ordered (the float's order-preserving key: always exact, widest). Without rows auto and
+    fixed take the fewest bits that change no input's path.
+    input_bits: auto, or at most so many bits a feature.
+    formats: {feature name: type} given by hand, such as {"age": "uint8"}.
+    leaf_bits: auto (the fewest that keep every decision on the rows; for regression, the error
+    within a tenth of change), or a number of bits a leaf. Without rows as many as keep all sums, up to 32; where
+    the library itself rounds its sums 16, or up to 24 if rows made about the thresholds are decided otherwise.
+    missing: auto (a feature accepts missing values if the rows have some; without rows, as ranges and model say),
+    always, or never.
+    change: largest share of decisions, or for regression largest error over the range of scores, that may change on
+    the given rows. It does not count where the tolerance does.
+    tolerance: the accuracy (R squared of a regression) that may be lost on held-out rows against the model, a standard
+    error counted as lost; leaf_bits=auto are then the fewest within it, and where none are those that keep the given
+    rows. With fit 0.01 where nothing is said; else nothing is judged where nothing is said.
+    fit: leaves are fitted together on the rows, for their right classes, instead of rounded one by one: one or two
+    bits are often enough. leaf_bits=auto are then the fewest, up to 4, within the tolerance.
+    exact: words and leaves for every input, as without rows, whatever rows are given.
+    scores: largest error on the rows of the values after the link: of a probability as it is (0.001), of anything else
+    as a share of the range of the model's own values on the rows. leaf_bits=auto are then the fewest that keep this,
+    too. By default leaf bits are chosen for decisions alone, and probabilities may move far.
+    """
+
+    input: str = "auto"
+    input_bits: int | str = "auto"
+    leaf_bits: int | str = "auto"
+    missing: str = "auto"
+    change: float = 0.01
+    tolerance: float | None = None
+    fit: bool = False
+    formats: Mapping[str, str] | None = None
+    scores: float | None = None
+    exact: bool = False
+    name: ClassVar[str] = "quantize"
+
+    def __post_init__(self) -> None:
+        if self.input not in ("auto", "fixed", "ordered"):
+            raise OptionError(f"quantize: input={self.input}", do="use auto, fixed or ordered")
+        if self.missing not in ("auto", "always", "never"):
+            raise OptionError(f"quantize: missing={self.missing}", do="use auto, always or never")
+        for option, most in (("input_bits", 62), ("leaf_bits", MOST_LEAF_BITS)):
+            value = getattr(self, option)
+            if value != "auto" and (not isinstance(value, int) or not 1 <= value <= most):
+                raise OptionError(f"quantize: {option}={value}", do=f"use auto or 1 to {most}")
+        if not isinstance(self.fit, bool):
+            raise OptionError(f"quantize: fit={self.fit}", do="use true or false")
+        for option, value in (("change", self.change), ("tolerance", self.tolerance or 0)):
+            if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+                raise OptionError(f"quantize: {option}={value}", do="use a share from 0 to 1")
+        given = isinstance(self.scores, int | float) and not isinstance(self.scores, bool)
+        if self.scores is not None and not (given and 0 < self.scores <= 1):
+            raise OptionError(f"quantize: scores={self.scores}", do="use an error above 0 and up to 1, such as 0.001")
+        if not isinstance(self.exact, bool):
+            raise OptionError(f"quantize: exact={self.exact}", do="use true or false")
+        if self.exact and self.judged:
+            raise OptionError(
+                "quantize: exact=true looks at no rows, and fit and tolerance do", do="leave one of them out"
+            )
+        if self.scores is not None and self.fit:
+            raise OptionError(
+                "quantize: leaves that are fitted for classes keep no scores", do="leave fit or scores out"
+            )
+
+    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
+        if source.quantised:
+            raise ModelError("the forest is quantised already", do="leave quantize out")
+        refuse_sums(source)
+        if isinstance(rows, Ranges) and self.fit:
+            raise OptionError("quantize{fit=true} needs rows, which leaves are fitted to", do="give --rows, or no fit")
+        if isinstance(rows, Ranges) and self.tolerance is not None:
+            raise OptionError("quantize{tolerance} needs rows held out, and there are none", do="leave it out")
+        if (self.exact or isinstance(rows, Ranges)) and self.scores is not None:
+            why = "which exact=true does not look at" if have_rows(rows) else "and there are none"
+            raise OptionError(
+                f"leaf bits that keep scores are chosen on rows, {why}",
+                do="give --rows, or quantize{leaf_bits=24} and the like: how far scores may be off is told",
+            )
+        chosen = self.leaf_bits == "auto" or self.input != "ordered" or self.scores is not None
+        if rows is None and chosen and not self.exact:
+            raise OptionError("quantize needs rows", do="give rows, or input=ordered and a number of leaf_bits")
+        if self.judged and judge is None:
+            what = "quantize{fit=true}" if self.fit else f"quantize{{tolerance={self.tolerance}}}"
+            instead = "" if self.fit else "; what may change on the given rows is told by the option change"
+            raise OptionError(
+                f"{what} is judged on rows held out, and there are none",
+                do=f"give --held-out FILE, or 0.2{instead}",
+            )
+
+    @property
+    def judged(self) -> bool:
+        """Whether its result is judged on held-out rows."""
+        return self.fit or self.tolerance is not None
+
+    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
+        """The integer forest. With `Ranges` in place of rows, one that is exact for every input in them; with None,
+        inputs are ordered and leaf_bits must be a number.
+
+        Raises OptionError, or ModelError for a forest that is quantised already.
+        """
+        self.refuse(forest, rows, judge)
+        source, forest = forest, one_sum(forest)
+        if self.exact or isinstance(rows, Ranges):
+            return self._unseen(source, forest, rows if isinstance(rows, Ranges) else Ranges())
+        freedoms = observe(forest, rows)
+        asked = parse_formats(self.formats, forest)
+        most = None if self.input_bits == "auto" else int(self.input_bits)
+        missing, formats = [], []
+        for feature, freedom in zip(forest.features, freedoms, strict=True):
+            seen = freedom.missing if rows is not None else feature.missing
+            missing.append(feature.missing and (self.missing == "always" or (self.missing == "auto" and seen)))
+            if feature.name in asked:
+                formats.append(given(parse_number_type(asked[feature.name]), missing[-1], freedom))
+            else:
+                formats.append(choose(feature.number, feature.raw, missing[-1], freedom, self.input, most))
+        shaped = with_words(forest, formats, missing)
+        searched = SEARCHED_LEAF_BITS if self.scores is None else SEARCHED_SCORE_BITS
+        widths = range(1, searched + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
+        if self.fit:
+            assert rows is not None and judge is not None
+            return self._fitted(source, forest, shaped, rows, judge, formats)
+        tried = [(width, leaves) for width in widths for leaves in candidates(forest, width)]
+        bits, found = [width for width, _ in tried], [leaves for _, leaves in tried]
+        measured = _measure(source, shaped, found, rows, values=self.scores is not None)
+        fine = list(range(len(found)))
+        if self.scores is not None and measured.rows:
+            allowed = max(self.scores, min(measured.values))  # the pipeline refuses what is past the first
+            fine = [c for c in fine if measured.values[c] <= allowed]
+        best = min(fine, key=lambda c: (max(measured.change[c], self._goal(forest)), bits[c]))
+        change, kept = measured.change[best], measured.rows > 0
+        promises: list[Promise] = [FewChanges(float(self.change))]
+        if measured.rows and not measured.paths_changed:
+            promises.append(KeepsPaths(decisions=False))
+        if forest.decides and kept and change == 0:
+            promises = [KeepsDecisions() if measured.paths_changed else KeepsPaths()]
+        if self.tolerance is not None:
+            assert judge is not None
+            limit = float(self.tolerance)
+            near = next((c for c in fine if judge.of(with_leaves(shaped, found[c])).within(limit)), None)
+            if near is not None or self.leaf_bits != "auto":
+                best, promises = best if near is None else near, [Within(limit), *promises[1:]]
+        result, change = with_leaves(shaped, found[best]), measured.change[best]
+        report = {
+            "leaf_bits": bits[best],
+            **_inputs_told(forest, formats, missing),
+            "rows": measured.rows,
+            "paths_changed": measured.paths_changed,
+            "decisions_changed" if forest.decides else "largest_error": (
+                measured.changed[best] if forest.decides else change
+            ),
+        }
+        if isinstance(promises[0], Within):
+            report["chosen_on_held_out"] = len(found) > 1
+        if self.scores is not None:
+            promises.append(ScoresWithin(self.scores))
+        return PassResult(result, tuple(promises), report)
+
+    def _unseen(self, source: Forest, forest: Forest, ranges: Ranges) -> PassResult:
+        """Words that tell all thresholds apart for every value, and leaves as they are where that can be."""
+        asked = parse_formats(self.formats, forest)
+        most = None if self.input_bits == "auto" else int(self.input_bits)
+        missing, formats = [], []
+        for index, feature in enumerate(forest.features):
+            t, values = forest.conditions.thresholds(index), ranges.of(feature)
+            takes = feature.missing if self.missing == "always" else values.takes_missing(feature)
+            missing.append(takes and self.missing != "never")
+            if feature.name in asked:
+                number = parse_number_type(asked[feature.name])
+                formats.append(given_exactly(feature, number, missing[-1], t, values))
+            else:
+                formats.append(choose_exact(feature, missing[-1], t, values, self.input, most))
+        shaped = with_words(forest, formats, missing)
+        bits = UNSEEN_LEAF_BITS[0] if self.leaf_bits == "auto" else int(self.leaf_bits)
+        leaves = unseen(forest, bits, MOST_LEAF_BITS if self.leaf_bits == "auto" else bits)
+        if self.leaf_bits == "auto" and forest.decides and not leaves.exact:  # more, if near ties need it
+            tried = [unseen(forest, width, width) for width in UNSEEN_LEAF_BITS]
+            made = made_rows(source, ranges, (shaped,))
+            changed = _measure(source, shaped, tried, made, values=False).changed
+            leaves = tried[changed.index(min(changed))]
+        result = with_leaves(shaped, leaves)
+        exact, error = leaves.exact, leaves.error
+        if forest.parts and forest.combine.kind == "vote":
+            weights = forest.combine.weights
+            exact &= whole_votes(weights, result.scale or 1.0, result.combine.weights)
+            error = 0.0 if exact else math.inf  # a member's vote that changes sides changes the sum by its weight
+        spans = [int(values.max(initial=0)) for values in leaves.values]
+        report = {
+            "leaf_bits": max(1, max(spans, default=0).bit_length()),
+            "leaves": "exact" if exact else "rounded",
+            "score_bound": error if math.isfinite(error) else None,
+            "decides": forest.decides,
+            **_inputs_told(forest, formats, missing),
+        }
+        return PassResult(result, (EveryPath(not exact, error, ranges),), report)
+
+    def _fitted(
+        self, source: Forest, forest: Forest, shaped: Forest, rows: Rows, judge: Judge, formats: list[Format]
+    ) -> PassResult:
+        on, limit = (
+            fitting_rows(source, shaped, rows),
+            DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance),
+        )
+        tried: dict[int, Loss] = {}
+        found: dict[int, Forest] = {}
+        for bits in range(1, MOST_FITTED_BITS + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]:
+            start = round_leaves(one_output(forest), bits)
+            values, bias = fitted(start.values, start.outputs, start.bias, start.decision, bits, on)
+            found[bits] = with_leaves(shaped, replace(start, values=values, bias=bias))
+            tried[bits] = judge.of(found[bits])
+            if tried[bits].within(limit):
+                break
+        best = min(tried, key=lambda bits: (max(tried[bits].lost + tried[bits].error, limit), bits))
+        report = {
+            "leaf_bits": best,
+            "input_bits": sum(word_bits(form.number) for form in formats),
+            "rows": len(on.label),
+            "constant_trees": sum(int(len(np.unique(tree.values, axis=0)) == 1) for tree in found[best].trees),
+            "chosen_on_held_out": len(tried) > 1,
+        }
+        return PassResult(found[best], (Within(limit),), report)
+
+    def _goal(self, forest: Forest) -> float:
+        """A change not worth more leaf bits: none for decisions, a tenth of what may change for values; all of it
+        where `scores` says how near they are to be."""
+        return 0.0 if forest.decides else self.change / (10 if self.scores is None else 1)
+
+
+def _inputs_told(forest: Forest, formats: list[Format], missing: list[bool]) -> dict[str, Any]:
+    return {
+        "input_bits": sum(word_bits(form.number) for form in formats),
+        "inputs": {
+            f.name: f"{form.number}, {form.keeps}{', may be missing' * absent}"
+            for f, form, absent in zip(forest.features, formats, missing, strict=True)
+        },
+    }
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """change[c]: share of rows whose decision candidate c changes, or its largest error over the range
+    of scores; changed[c]: the same in rows. values[c]: its `LargestError` after the link, where that was asked for."""
+
+    change: list[float]
+    changed: list[int]
+    paths_changed: int
+    rows: int
+    values: list[float]
+
+
+def _measure(forest: Forest, shaped: Forest, candidates: list[Leaves], rows: Rows | None, *, values: bool) -> _Measured:
+    """What each candidate changes on the rows: one pass over them for all candidates. values: after the link, too."""
+    changed_rows = [0] * len(candidates)
+    errors = [0.0] * len(candidates)
+    paths = total_rows = 0
+    low, high = math.inf, -math.inf
+    finished = [with_leaves(shaped, leaves) for leaves in candidates] if forest.parts or values else []
+    moved = [LargestError(forest, one) for one in finished]
+    for batch in rows.batches() if rows is not None else ():
+        truth = evaluate(forest, batch.X)
+        words = encode(shaped, batch.X)
+        nodes = [leaf_nodes(shaped, tree, words) for tree in shaped.trees]
+        reached = [tree.leaf[node] for tree, node in zip(shaped.trees, nodes, strict=True)]
+        ids = np.stack([tree.ids[node] for tree, node in zip(shaped.trees, nodes, strict=True)], axis=1)
+        paths += int((ids != truth.leaves).any(axis=1).sum())
+        total_rows += len(words)
+        low, high = min(low, float(truth.scores.min())), max(high, float(truth.scores.max()))
+        for place, leaves in enumerate(candidates):
+            scores = np.tile(leaves.bias, (len(words), 1))
+            for own, outputs, leaf in zip(leaves.values, leaves.outputs, reached, strict=True):
+                scores[:, list(outputs)] += own[leaf]
+            if values:
+                moved[place].add(truth.values, judged(finished[place], ids, scores).values)
+            if not forest.decides:
+                said = judged(finished[place], ids, scores).scores if leaves.parts else scores
+                error = np.abs(said * leaves.scale - truth.scores).max()
+                errors[place] = max(errors[place], float(error))
+                continue
+            if leaves.parts:
+                index = judged(finished[place], ids, scores).index.reshape(len(words), -1)
+                changed_rows[place] += int((index != truth.index.reshape(len(words), -1)).any(axis=1).sum())
+            else:
+                index = decide(leaves.decision, scores, scores)
+                changed_rows[place] += int((index != truth.index).sum())
+    if not total_rows:
+        return _Measured([math.nan] * len(candidates), changed_rows, 0, 0, [])
+    spread = score_range(low, high)
+    change = [count / total_rows for count in changed_rows] if forest.decides else [e / spread for e in errors]
+    return _Measured(change, changed_rows, paths, total_rows, [one.share for one in moved])

@@ -1,0 +1,456 @@
+"""Leaves as integers: what becomes of the sums of a forest, of its parts, and of what combines them.
+
+A forest's leaves are rounded to multiples of one step, its parts' each by themselves; where parts are averaged after a
+link, each part's probability becomes a curve, a step function of its integer score.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError
+from forestc.forest.builder import changed, changed_tree
+from forestc.forest.conditions import NO_SET, Member, OneOf, Within, toggled, tree_arrays
+from forestc.forest.evaluate import link_values
+from forestc.forest.ir import Aggregate, Combine, Decision, Forest, Link, Part, Tree
+from forestc.passes.quantize.exact_leaves import leaf_grid, score_error
+from forestc.passes.quantize.formats import Format
+
+MOST_SCORE_BITS = 60
+MOST_VOTES = 1 << 20
+NEGLIGIBLE = 2.0**-30  # of a score: float32, which most libraries add in, loses less than 2^-24 of it
+CURVED = ("identity", "sigmoid", "logistic", "interpolated")  # links that one score's curve may stand in for
+MEANT = (*CURVED, "softmax", "shares")  # links whose values for all classes may be averaged
+FINER = 4  # steps of a curve to one of the leaves whose sums are averaged as they are
+MORE_CURVE_BITS, MOST_CURVE_BITS = 2, 10  # steps of a curve, beside leaf bits
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """Integer leaves of every tree, with what they mean: score = (bias + sum) * scale. exact, error: without rows,
+    whether every input is decided as before, and how far a score may be off. weights: of the parts, whole, and link of
+    what they are combined to, where these are not the model's own."""
+
+    values: list[NDArray[np.int64]]
+    outputs: list[tuple[int, ...]]
+    bias: NDArray[np.int64]
+    scale: float
+    decision: Decision
+    parts: tuple[Part, ...] = ()
+    exact: bool = False
+    error: float = math.inf
+    weights: tuple[float, ...] | None = None
+    link: Link | None = None
+
+
+def refuse_sums(forest: Forest) -> None:
+    """Raises ModelError for what no sum of leaves decides."""
+    if forest.parts and forest.combine.kind == "average":
+        for index, part in enumerate(forest.parts):
+            if not (_one_mean(forest) or _all_curved(forest)) and not _meant(forest, part):
+                raise ModelError(
+                    f"a mean of values after a link {part.link.kind} is read but not compiled",
+                    where=f"part {index}",
+                    do="vote with voting='hard'",
+                )
+    elif not all(part.classes for part in forest.parts) and forest.combine.kind != "median":
+        raise ModelError("parts that are numbers are read but not compiled yet", do="train them apart")
+    for part in forest.parts or (forest.whole,):
+        if part.aggregate.kind != "sum":
+            raise ModelError(
+                f"the aggregate {part.aggregate.kind} is read but not compiled yet", do="use a sum or mean"
+            )
+
+
+def _one_mean(forest: Forest) -> bool:
+    """Whether a mean of parts is one of their scores, so that it is one sum."""
+    return all(part.link == Link() and part.decision.kind != "threshold" for part in forest.parts)
+
+
+def _all_curved(forest: Forest) -> bool:
+    """Whether each part has one score that a curve turns into the probabilities of two classes."""
+    return all(part.link.kind in CURVED and _two_classes(part) for part in forest.parts)
+
+
+def _meant(forest: Forest, part: Part) -> bool:
+    """Whether what a part says of every class can be averaged in steps."""
+    each = [one.kind in CURVED for one in part.link.each]
+    wide = part.width == len(forest.classes) and part.link.kind in MEANT and part.link.slope > 0 and all(each)
+    return wide or (part.decision.kind == "threshold" and part.width == 1 and part.link.kind in CURVED)
+
+
+def _two_classes(part: Part) -> bool:
+    """Whether a part has one score for two classes, or two that are probabilities."""
+    return part.decision.kind == "threshold" or (len(part.classes) == 2 and part.link == Link())
+
+
+def one_sum(forest: Forest) -> Forest:
+    """A mean of parts whose values are their scores as one sum, one of a single softmax as that; any other forest as it
+    is."""
+    if not forest.parts or forest.combine.kind != "average":
+        return forest
+    first = forest.parts[0]
+    if len(forest.parts) == 1 and first.link.kind == "softmax":
+        own = {"aggregate": first.aggregate, "link": first.link, "decision": replace(forest.decision, on="values")}
+        return changed(forest, parts=(), combine=Combine(), **own)
+    return _mean_of_parts(forest) if _one_mean(forest) else forest
+
+
+def _mean_of_parts(forest: Forest) -> Forest:
+    """A mean of parts whose values are their scores as one sum, its leaves weighted by their part's share."""
+    weights = forest.combine.weights or (1.0,) * len(forest.parts)
+    width = forest.parts[0].stop - forest.parts[0].start
+    bias = np.zeros(width)
+    trees = []
+    for part, weight in zip(forest.parts, weights, strict=True):
+        own = forest.bias[part.start : part.stop]
+        bias += weight * (own / part.aggregate.divisor if part.aggregate.bias_first else own)
+        for tree in forest.trees:
+            if part.start <= tree.outputs[0] < part.stop:
+                outputs = tuple(output - part.start for output in tree.outputs)
+                values = weight * (tree.values / part.aggregate.divisor)
+                trees.append(changed_tree(tree, values=values, outputs=outputs))
+    mean = Aggregate(divisor=sum(weights))  # of the weighted members, as the library has it; the bias is in the sum
+    return changed(forest, trees=tuple(trees), n_outputs=width, bias=bias, aggregate=mean, parts=(), combine=Combine())
+
+
+def one_output(forest: Forest) -> Forest:
+    """Two class probabilities that sum to 1 in every leaf are one number: that of class 1."""
+    two = forest.n_outputs == 2 and forest.decision.kind == "argmax" and not forest.bias.any()
+    two &= forest.decision.ties == "first"
+    if not two or any(tree.outputs != (0, 1) for tree in forest.trees):
+        return forest
+    if not all(np.allclose(tree.values.sum(axis=1), 1.0, rtol=0, atol=1e-9) for tree in forest.trees):
+        return forest
+    # argmax takes class 0 on a tie, so class 1 needs more than a half
+    above_half = float(np.nextafter(0.5, 1.0)) * len(forest.trees) / forest.aggregate.divisor
+    trees = tuple(changed_tree(tree, values=tree.values[:, 1:], outputs=(0,)) for tree in forest.trees)
+    return replace(
+        forest,
+        trees=trees,
+        n_outputs=1,
+        bias=np.zeros(1),
+        decision=Decision("threshold", above_half),
+    )
+
+
+def with_words(forest: Forest, formats: list[Format], missing: list[bool]) -> Forest:
+    """Integer features and thresholds; leaves still to come (zeros)."""
+    features = tuple(
+        replace(feature, number=form.number, missing=absent)
+        for feature, form, absent in zip(forest.features, formats, missing, strict=True)
+    )
+    table = forest.conditions
+    threshold = np.zeros(len(table), dtype=np.int64)
+    sets: dict[int, tuple[Member, ...]] = {}
+    for index, form in enumerate(formats):
+        own, old = table.of(index), table.thresholds(index)
+        plain = own[table.set_number[own] == NO_SET]
+        threshold[plain] = form.words[np.searchsorted(old, table.threshold[plain])]
+        for place in np.setdiff1d(own, plain).tolist():
+            match table.test(place):
+                case OneOf(codes):
+                    sets[place] = codes
+                case Within(cuts):
+                    sets[place] = toggled(form.words[np.searchsorted(old, cuts)].tolist())
+    takes = np.array([*missing, False])
+    trees = [
+        changed_tree(
+            tree,
+            **tree_arrays(places, threshold, sets),
+            missing_left=tree.missing_left & takes[tree.feature],
+            values=np.zeros(tree.values.shape, dtype=np.int64),
+        )
+        for tree, places in zip(forest.trees, table.places, strict=True)
+    ]
+    return replace(
+        forest,
+        features=features,
+        trees=tuple(trees),
+        bias=np.zeros(forest.n_outputs, dtype=np.int64),
+        scale=1.0,
+    )
+
+
+def candidates(forest: Forest, bits: int) -> list[Leaves]:
+    """The forest with leaves of so many bits, in the ways that there are."""
+    if not forest.parts:
+        return [_round_whole(forest, bits)]
+    match forest.combine.kind:
+        case "average":
+            return _round_curves(forest, bits) if _all_curved(forest) else [_round_means(forest, bits)]
+        case "median":
+            return [_round_together(forest, bits)]
+        case _:
+            return [_round_parts(forest, bits)]
+
+
+def unseen(forest: Forest, bits: int, most: int) -> Leaves:
+    """The forest with leaves as they are, in the fewest bits, where that is possible in at most `most`; else rounded to
+    `bits`. Averages and medians are always rounded."""
+    if not forest.parts:
+        return _round_unseen(forest, bits, most)
+    if forest.combine.kind in ("average", "median"):
+        return replace(candidates(forest, bits)[0], exact=False, error=math.inf)
+    return _round_parts(forest, bits, lambda part, own: _round_unseen(part, own, most))
+
+
+def _round_whole(forest: Forest, bits: int) -> Leaves:
+    return round_leaves(one_output(forest), bits)
+
+
+def _round_unseen(model: Forest, bits: int, most: int) -> Leaves:
+    """Leaves as they are, in the fewest bits, where that is possible in at most so many; else rounded to `bits`."""
+    forest = one_output(model)
+    grid = leaf_grid(model, forest)
+    exact = grid is not None and grid.bits <= most
+    if grid is not None and exact:
+        leaves = replace(round_leaves(forest, grid.bits, grid.step), decision=grid.decision)
+    else:
+        leaves = round_leaves(forest, bits)
+    error = score_error(model, forest, leaves.values, leaves.bias, leaves.scale * forest.aggregate.divisor, exact)
+    return replace(leaves, exact=exact, error=error)
+
+
+def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Leaves:
+    """Leaves as integers of `bits` bits, counted from each tree's smallest; one step for the whole forest.
+
+    What the smallest leaves add up to goes into the bias. A mean becomes a sum by its scale. step: that of leaves which
+    are multiples of one.
+    """
+    lows = [_low(tree) for tree in forest.trees]
+    reaches = [float((tree.values - low).max(initial=0.0)) for tree, low in zip(forest.trees, lows, strict=True)]
+    spread = max(reaches, default=0.0)  # a part of a forest may have no trees
+    offset = np.zeros(forest.n_outputs)
+    for tree, low in zip(forest.trees, lows, strict=True):
+        offset[list(tree.outputs)] += low
+    count = forest.aggregate.divisor
+    start = offset + forest.bias * (1.0 if forest.aggregate.bias_first else count)
+    # Where every tree is a constant (or as good as one, beside the start), what there is to tell apart lies
+    # in the outputs' starts, or is the start itself.
+    reach = float(np.abs(start).max())
+    ranges = (spread, float(start.max() - start.min()), reach)
+    spread = next((r for r in ranges if r > reach * NEGLIGIBLE), 0.0)
+    step = step or (spread / ((1 << bits) - 1) if spread > 0 else 1.0)
+    values = [
+        np.rint((tree.values - low) / step).astype(np.int64) for tree, low in zip(forest.trees, lows, strict=True)
+    ]
+    start = start / step
+    if not (np.abs(start) < 1 << MOST_SCORE_BITS).all():
+        raise ModelError(
+            f"scores start {float(np.abs(start).max()):.3g} steps of {step:.3g} from zero: too far for integers",
+            do="look for a leaf or base score that is far larger than all others",
+        )
+    bias = np.rint(start).astype(np.int64)
+    decision = forest.decision
+    if decision.kind == "threshold":
+        # The sum of leaves is compared with the exact place of the threshold; the rounding of the
+        # bias, which scores need, cancels out of the decision.
+        needed = math.ceil(float(decision.threshold) * count / step - start[-1])  # of two scores the last is judged
+        decision = Decision("threshold", needed + int(bias[-1]))
+    elif decision.kind == "argmax":
+        decision = Decision("argmax", 0, "scores", decision.ties)
+    return Leaves(values, [tree.outputs for tree in forest.trees], bias, step / count, decision)
+
+
+def _round_parts(forest: Forest, bits: int, round_part: Callable[[Forest, int], Leaves] = _round_whole) -> Leaves:
+    """Each part rounded by itself: its own bias, scale and decision."""
+    exact, error = True, 0.0
+    values: list[list[NDArray[np.int64]]] = [[] for _ in forest.trees]
+    outputs: list[list[int]] = [[] for _ in forest.trees]
+    parts: list[Part] = []
+    biases: list[NDArray[np.int64]] = []
+    start = 0
+    for part in forest.parts:
+        chosen = forest.trees_of(part)
+        trees = []
+        for tree in (forest.trees[index] for index in chosen):  # of a tree that feeds several, this part's columns
+            here = [place for place, output in enumerate(tree.outputs) if part.start <= output < part.stop]
+            fed = tuple(tree.outputs[place] - part.start for place in here)
+            trees.append(changed_tree(tree, values=tree.values[:, here], outputs=fed))
+        alone = replace(
+            forest,
+            trees=tuple(trees),
+            n_outputs=part.stop - part.start,
+            bias=forest.bias[part.start : part.stop],
+            aggregate=part.aggregate,
+            link=part.link,
+            decision=part.decision,
+            classes=part.classes,
+            parts=(),
+        )
+        rounded = round_part(alone, bits)
+        exact, error = exact and rounded.exact, max(error, rounded.error)
+        for index, own, fed in zip(chosen, rounded.values, rounded.outputs, strict=True):
+            values[index].append(own)
+            outputs[index] += [k + start for k in fed]
+        stop = start + len(rounded.bias)
+        link = Link() if part.link.kind == "softmax" and stop == start + 1 else part.link
+        parts.append(Part(start, stop, Aggregate(), link, rounded.decision, part.classes, rounded.scale))
+        biases.append(rounded.bias)
+        start = stop
+    joined = [np.concatenate(own, axis=1) for own in values]
+    fed_by = list(map(tuple, outputs))
+    return Leaves(joined, fed_by, np.concatenate(biases), 1.0, forest.decision, tuple(parts), exact, error)
+
+
+def _round_together(forest: Forest, bits: int) -> Leaves:
+    """Parts whose scores are compared with one another: one step for all of them."""
+    divisors = np.ones(forest.n_outputs)
+    for part in forest.parts:
+        divisors[part.start : part.stop] = part.aggregate.divisor
+    trees = tuple(changed_tree(tree, values=tree.values / divisors[list(tree.outputs)]) for tree in forest.trees)
+    bias = np.concatenate([
+        forest.bias[part.start : part.stop] / (part.aggregate.divisor if part.aggregate.bias_first else 1.0)
+        for part in forest.parts
+    ])  # fmt: skip
+    rounded = round_leaves(replace(forest, trees=trees, bias=bias, parts=(), aggregate=Aggregate()), bits)
+    parts = [replace(part, aggregate=Aggregate(), scale=rounded.scale) for part in forest.parts]
+    return replace(rounded, parts=tuple(parts), decision=forest.decision)
+
+
+def _round_curves(forest: Forest, bits: int) -> list[Leaves]:
+    """Parts of two classes whose probabilities are averaged: leaves of so many bits, and for each part a curve of its
+    probability in as many steps as `bits` and a few more say.
+
+    Class 1 needs more than half of all steps; or, where probabilities that tie are rounded apart, as much more as
+    their rounding can make: one candidate for each.
+    """
+    rounded = _round_parts(forest, bits)
+    steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
+    parts = tuple(
+        replace(part, curves=(_curve(rounded, part, part.start, part.link, steps),), link=Link())
+        for part in rounded.parts
+    )
+    weights, _ = _whole_weights(forest.combine.weights)
+    weight = int(sum(weights)) or len(parts)
+    half, last = steps * weight // 2, forest.decision.ties == "last"
+    least = -(-steps * weight // 2) if last else half + 1
+    apart = weight // 2 + 1 if not last else -(weight // 2 + 1)
+    return [
+        replace(rounded, parts=parts, scale=1.0 / (steps * weight), decision=Decision("threshold", least + more))
+        for more in (0, apart)
+    ]
+
+
+def _round_means(forest: Forest, bits: int) -> Leaves:
+    """Parts that say something of every class: each score gets a curve of as many steps as `bits` and a few more say.
+    The scores of those whose values they are need none: a multiple of a power of 2 of their step is one of a curve."""
+    steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
+    counts = [_as_it_is(part) for part in forest.parts]
+
+    def round_part(alone: Forest, bits: int) -> Leaves:
+        count = _as_it_is(alone.whole)
+        return round_leaves(alone, bits, FINER * alone.aggregate.divisor / (steps * count) if count else None)
+
+    rounded = _round_parts(forest, bits, round_part)
+    shares = Link("shares", each=(Link(),) * len(forest.classes))
+    alone = len(forest.parts) == 1  # levels decide as their shares do, and what is shown is divided at the end
+    links = {"softmax": Link("softmax"), "shares": Link() if alone else shares}
+    parts = tuple(
+        part if count else replace(part, curves=_curves(rounded, part, steps), link=links.get(part.link.kind, Link()))
+        for part, count in zip(rounded.parts, counts, strict=True)
+    )
+    own, _ = _whole_weights(forest.combine.weights)
+    own = own or (1.0,) * len(parts)
+    unit = max(FINER, *counts) // FINER
+    weights = tuple(
+        weight * (unit * FINER // count if count else unit) for weight, count in zip(own, counts, strict=True)
+    )
+    return replace(
+        rounded,
+        parts=parts,
+        scale=1.0 / (steps * unit * sum(own)),
+        decision=Decision("argmax", 0, "scores", forest.decision.ties),
+        weights=weights,
+        link=shares if alone else None,
+    )
+
+
+def _as_it_is(part: Part) -> int:
+    """Of a part whose scores are the values a power of 2 that is no less than what their sum is divided by; else 0."""
+    if part.link != Link() or part.decision.kind == "threshold":
+        return 0
+    return max(FINER, 1 << math.ceil(math.log2(max(1.0, part.aggregate.divisor))))
+
+
+def _curves(leaves: Leaves, part: Part, steps: int) -> tuple[tuple[int, ...], ...]:
+    if part.link.kind == "softmax":
+        return (_curve(leaves, part, None, Link("exp", part.link.slope), steps),)
+    links = part.link.each or (part.link,) * part.width
+    return tuple(_curve(leaves, part, part.start + place, link, steps) for place, link in enumerate(links))
+
+
+def _curve(leaves: Leaves, part: Part, output: int | None, link: Link, steps: int) -> tuple[int, ...]:
+    """For each step from 1 on the least score of an output whose probability is rounded to it, or one more than its
+    largest score; without an output the least distance below the largest of all. Raises ModelError for probabilities
+    that fall."""
+    low, high = (np.array(leaves.bias, dtype=np.int64) for _ in range(2))
+    for values, outputs in zip(leaves.values, leaves.outputs, strict=True):
+        low[list(outputs)] += values.min(axis=0)
+        high[list(outputs)] += values.max(axis=0)
+    own = slice(part.start, part.stop)
+    least, most = (low[output], high[output]) if output is not None else (low[own].min() - high[own].max(), np.int64(0))
+
+    def step_of(scores: NDArray[np.int64]) -> NDArray[np.int64]:
+        shown = link_values(scores * part.scale, link)
+        return np.asarray(np.floor(np.clip(shown, 0.0, 1.0) * steps + 0.5), dtype=np.int64)
+
+    if step_of(np.array([most]))[0] < step_of(np.array([least]))[0]:
+        raise ModelError("a probability falls where its score rises", do="turn the score round")
+    wanted = np.arange(1, steps + 1)
+    below, above = np.full(steps, least - 1), np.full(steps, most + 1)  # step_of(below) < wanted <= step_of(above)
+    while (above - below > 1).any():
+        middle = below + (above - below) // 2
+        reached = step_of(middle) >= wanted
+        above, below = np.where(reached, middle, above), np.where(reached, below, middle)
+    return tuple(above.tolist())
+
+
+def _whole_weights(weights: tuple[float, ...]) -> tuple[tuple[float, ...], float]:
+    """Weights of votes as whole numbers, and what one is worth: the smallest in their proportion where they have one
+    up to 1000, else the nearest thousandths of the largest."""
+    if not weights:
+        return (), 1.0
+    exact = [Fraction(weight).limit_denominator(1000) for weight in weights]
+    if all(float(fraction) == weight for fraction, weight in zip(exact, weights, strict=True)):
+        common = math.lcm(*(fraction.denominator for fraction in exact))
+        whole = [int(fraction * common) for fraction in exact]
+        if max(whole) <= MOST_VOTES:
+            divisor = math.gcd(*whole) or 1
+            return tuple(float(w // divisor) for w in whole), divisor / common
+    return tuple(float(round(1000 * (weight / max(weights)))) for weight in weights), max(weights) / 1000
+
+
+def _low(tree: Tree) -> NDArray[np.float64]:
+    return np.asarray(tree.values.min(axis=0), dtype=np.float64)
+
+
+def with_leaves(shaped: Forest, leaves: Leaves) -> Forest:
+    """The integer forest: `shaped` has its words, `leaves` its leaves, biases, parts and decision."""
+    vote = bool(leaves.parts) and shaped.combine.kind == "vote"
+    weights, worth = _whole_weights(shaped.combine.weights if leaves.parts else ())
+    weights = weights if leaves.weights is None else leaves.weights
+    link = leaves.link or shaped.link
+    trees = tuple(
+        changed_tree(tree, values=values, outputs=outputs)
+        for tree, values, outputs in zip(shaped.trees, leaves.values, leaves.outputs, strict=True)
+    )
+    return changed(
+        shaped,
+        trees=trees,
+        n_outputs=len(leaves.bias),
+        bias=leaves.bias,
+        scale=worth if vote else leaves.scale,
+        decision=leaves.decision,
+        aggregate=Aggregate(),
+        link=Link() if link.kind == "softmax" and len(leaves.bias) == 1 and not leaves.parts else link,
+        parts=leaves.parts,
+        combine=replace(shaped.combine, weights=weights),
+    )

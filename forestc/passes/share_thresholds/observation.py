@@ -1,0 +1,206 @@
+"""What rows say of a forest: how far its thresholds may move, and what values its features take.
+
+One reduction over the rows serves every pass that moves thresholds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.node_bounds import BoundsUpdate, Columns, FlatTrees, NodeBounds
+from forestc.forest.conditions import NO_SET
+from forestc.forest.ir import LEAF, Forest
+from forestc.forest.numbers import FLOAT32, Category
+from forestc.rows.batches import Batch, Rows, reduce_rows
+from forestc.rows.encode import encode
+
+
+@dataclass
+class Freedom:
+    """What rows say of one feature: range, whether all values are whole, whether any is missing, and
+    for each distinct threshold the interval (low, high] that it may move in."""
+
+    thresholds: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    smallest: float = math.inf
+    largest: float = -math.inf
+    whole: bool = True
+    missing: bool = False
+
+
+@dataclass
+class Column:
+    """What rows say of one feature's values. around: for each cut of a set the values next to it."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    smallest: float = math.inf
+    largest: float = -math.inf
+    whole: bool = True
+    missing: bool = False
+
+    def merge(self, other: Column) -> None:
+        np.maximum(self.low, other.low, out=self.low)
+        np.minimum(self.high, other.high, out=self.high)
+        self.smallest, self.largest = min(self.smallest, other.smallest), max(self.largest, other.largest)
+        self.whole &= other.whole
+        self.missing |= other.missing
+
+
+@dataclass(frozen=True)
+class Observation:
+    """nodes: bounds of all nodes, tree after tree; columns: one a feature."""
+
+    nodes: BoundsUpdate
+    columns: list[Column]
+
+
+@dataclass(frozen=True)
+class Observe:
+    """The reduction from rows to an Observation. Time O(rows * trees * depth), memory O(nodes).
+
+    drawn: (trees, rows) how often each tree was shown each row; None: all once.
+    cuts: of each feature's sets, ascending. plain: for each feature the nodes that compare it with a threshold.
+    """
+
+    forest: Forest
+    trees: FlatTrees
+    drawn: NDArray[np.uint8] | None
+    cuts: tuple[NDArray[np.float64], ...]
+    plain: tuple[NDArray[np.int64], ...]
+
+    @staticmethod
+    def of(forest: Forest, drawn: NDArray[np.uint8] | None = None) -> Observe:
+        cuts = tuple(_cuts_of(forest, index) for index in range(len(forest.features)))
+        trees = flat_trees(forest)
+        return Observe(forest, trees, drawn, cuts, plain_nodes(forest, trees))
+
+    def start(self) -> Observation:
+        columns = [Column(np.full(len(cuts), -np.inf), np.full(len(cuts), np.inf)) for cuts in self.cuts]
+        return Observation(BoundsUpdate(self.trees), columns)
+
+    def update(self, state: Observation, batch: Batch, first: int) -> None:
+        x = columns_of(self.forest, batch)
+        drawn = None if self.drawn is None else self.drawn[:, first : first + len(batch.X)]
+        state.nodes.update(x, drawn)
+        for index, column in enumerate(state.columns):
+            known = x[index]
+            smallest, largest = float(known.min()), float(known.max())
+            if math.isnan(smallest):
+                known = known[~np.isnan(known)]
+                column.missing = True
+                if not len(known):
+                    continue
+                smallest, largest = float(known.min()), float(known.max())
+            column.smallest, column.largest = min(column.smallest, smallest), max(column.largest, largest)
+            if column.whole:
+                # the first few tell most columns of fractions apart
+                column.whole = all(
+                    bool((np.isfinite(some) & (some == np.floor(some))).all()) for some in (known[:64], known)
+                )
+            cuts = self.cuts[index]
+            if len(cuts):  # a cut of a set moves between the values of all rows, not of its node's
+                ends = np.concatenate([[-np.inf], np.sort(known.astype(np.float64)), [np.inf]])
+                place = np.searchsorted(ends, cuts, side="left")
+                np.maximum(column.low, ends[np.maximum(place - 1, 0)], out=column.low)
+                np.minimum(column.high, ends[place], out=column.high)
+
+    def merge(self, state: Observation, other: Observation) -> None:
+        state.nodes.merge(other.nodes)
+        for mine, theirs in zip(state.columns, other.columns, strict=True):
+            mine.merge(theirs)
+
+
+def columns_of(forest: Forest, batch: Batch) -> Columns:
+    """Rows as the compiled passes take them: (features, rows), float32 where that loses nothing."""
+    narrow = all(feature.number == FLOAT32 for feature in forest.features)
+    columns = encode(forest, batch.X).T
+    return np.ascontiguousarray(columns, np.float32) if narrow else np.ascontiguousarray(columns, np.float64)
+
+
+def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
+    """One Freedom a feature. Without rows nothing may move."""
+    if rows is None:
+        return [Freedom(t, t.copy(), t.copy()) for t in map(forest.conditions.thresholds, range(len(forest.features)))]
+    task = Observe.of(forest)
+    seen = reduce_rows(rows, task)
+    bounds = seen.nodes.bounds
+    return [freedom(task, seen, index, task.trees.threshold, bounds) for index in range(len(forest.features))]
+
+
+def freedom(
+    task: Observe, seen: Observation, index: int, thresholds: NDArray[np.float64], bounds: NodeBounds
+) -> Freedom:
+    """Of one feature, in the forest with these thresholds (nodes,) within these bounds."""
+    column, here, cuts = seen.columns[index], task.plain[index], task.cuts[index]
+    distinct, place = np.unique(np.concatenate([thresholds[here], cuts]), return_inverse=True)
+    low, high = np.full(len(distinct), -np.inf), np.full(len(distinct), np.inf)
+    np.maximum.at(low, place, np.concatenate([bounds.low[here], column.low]))
+    np.minimum.at(high, place, np.concatenate([bounds.high[here], column.high]))
+    return Freedom(distinct, low, high, column.smallest, column.largest, column.whole, column.missing)
+
+
+def plain_nodes(forest: Forest, trees: FlatTrees) -> tuple[NDArray[np.int64], ...]:
+    """For each feature the nodes that compare it with a threshold, ascending; none of a category."""
+    nodes = np.flatnonzero((trees.left != LEAF) & (trees.set_start == NO_SET))
+    if any(isinstance(feature.number, Category) for feature in forest.features):
+        ordered = np.array([not isinstance(feature.number, Category) for feature in forest.features])
+        nodes = nodes[ordered[trees.feature[nodes]]]
+    feature = trees.feature[nodes]
+    order = np.argsort(feature.astype(np.uint16 if len(forest.features) < 1 << 16 else np.int32), kind="stable")
+    return tuple(np.split(nodes[order], np.cumsum(np.bincount(feature, minlength=len(forest.features))))[:-1])
+
+
+def finite_nodes(task: Observe, index: int) -> NDArray[np.int64]:
+    """Of those the ones whose threshold is a number: `x < inf` is a question of its own, and its threshold stays."""
+    here = task.plain[index]
+    return here[np.isfinite(task.trees.threshold[here])]
+
+
+def _cuts_of(forest: Forest, index: int) -> NDArray[np.float64]:
+    """The cuts of all sets on a feature that is no category, ascending."""
+    table = forest.conditions
+    if isinstance(forest.features[index].number, Category):
+        return np.zeros(0)
+    used = set(table.set_number[table.of(index)].tolist()) - {NO_SET}
+    return np.unique([float(cut) for chosen in used for cut in table.sets[chosen]])
+
+
+def flat_trees(forest: Forest) -> FlatTrees:
+    """All trees of a float forest in one piece, for the compiled passes over rows."""
+    sizes = [tree.size for tree in forest.trees]
+    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+    offset = np.repeat(roots, sizes)
+    members: list[float] = []
+    spans = []
+    for tree in forest.trees:
+        ends = len(members) + np.cumsum([0, *map(len, tree.sets)])
+        members += [float(member) for chosen in tree.sets for member in chosen]
+        chosen = tree.set_index
+        spans.append(np.where(chosen == NO_SET, NO_SET, [ends[chosen], ends[np.minimum(chosen + 1, len(tree.sets))]]))
+    set_start, set_end = np.concatenate(spans, axis=1).astype(np.int64)
+
+    def joined(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(tree, name) for tree in forest.trees])
+
+    left, right = joined("left"), joined("right")
+    ordered = np.array([not isinstance(f.number, Category) for f in forest.features] + [False])
+    return FlatTrees(
+        roots=roots,
+        feature=joined("feature"),
+        threshold=joined("threshold"),
+        left=np.where(left == LEAF, LEAF, left + offset),
+        right=np.where(right == LEAF, LEAF, right + offset),
+        missing_left=joined("missing_left"),
+        set_start=set_start,
+        set_end=set_end,
+        members=np.array(members, dtype=np.float64),
+        cuts=(set_start != NO_SET) & ordered[joined("feature")],
+        deepest=forest.depth,
+    )

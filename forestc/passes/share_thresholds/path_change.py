@@ -1,0 +1,47 @@
+"""path_change: bounds that leave the paths of most rows alone (Nakamura and Sakurada 2022, problem 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forestc.algorithms.node_bounds import BoundsUpdate, NodeBounds
+from forestc.algorithms.node_tails import Tails
+from forestc.forest.numbers import FLOAT32
+from forestc.passes.share_thresholds.observation import Observe, columns_of
+from forestc.rows.batches import Batch, Rows, reduce_rows
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """One digit of all bounds: a reduction that adds counts."""
+
+    observe: Observe
+    tails: Tails
+
+    def start(self) -> Any:
+        return [np.zeros(1, dtype=np.int64)]
+
+    def update(self, state: Any, batch: Batch, first: int) -> None:
+        task = self.observe
+        columns = columns_of(task.forest, batch)
+        drawn = None if task.drawn is None else task.drawn[:, first : first + len(batch.X)]
+        order = BoundsUpdate(task.trees).arrange(columns, drawn)
+        state[0] = state[0] + self.tails.counts(columns, task.trees, order, drawn)
+
+    def merge(self, state: Any, other: Any) -> None:
+        state[0] = state[0] + other[0]
+
+
+def widened(rows: Rows, task: Observe, seen: NodeBounds, share: float) -> NodeBounds:
+    """Bounds between which `share` of each node's rows may change sides, either way. Passes over the rows: 8 where
+    all features are float32, else 16."""
+    narrow = all(feature.number == FLOAT32 for feature in task.forest.features)
+    tails = Tails.of(np.floor(share * seen.count).astype(np.int64), 32 if narrow else 64)
+    while not tails.done:
+        tails.advance(reduce_rows(rows, _Pass(task, tails))[0])
+    low, high = tails.bounds()
+    plain = (task.trees.left >= 0) & (task.trees.set_start < 0)
+    return NodeBounds(np.where(plain, low, -np.inf), np.where(plain, high, np.inf), seen.count)

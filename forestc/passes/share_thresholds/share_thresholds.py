@@ -1,0 +1,299 @@
+"""share-thresholds: fewer distinct conditions, and narrower ones.
+
+Min_DBN (Nakamura and Sakurada 2022, algorithm 2): the threshold of a node may move anywhere in the interval that
+leaves each given row's path alone, so thresholds of one feature whose intervals have a common point become one. The
+extensions of their section 5 are options; `few-bits`, `budget` and the search by `tolerance` are ours.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.dyadic_points import FEW, narrow_points
+from forestc.algorithms.interval_stabbing import stab, stab_most, take
+from forestc.algorithms.kmeans_line import kmeans_line
+from forestc.algorithms.node_bounds import NodeBounds
+from forestc.errors import OptionError
+from forestc.forest.builder import changed, changed_tree
+from forestc.forest.ir import Forest
+from forestc.forest.numbers import FLOAT32
+from forestc.passes.base import PassResult, print_pass
+from forestc.passes.judge import Judge
+from forestc.passes.promises import Exact, KeepsPaths, Promise, Within
+from forestc.passes.quantize.formats import choose, comparator_bits, word_bits
+from forestc.passes.share_thresholds.drawn_rows import drawn_rows
+from forestc.passes.share_thresholds.observation import Observation, Observe, finite_nodes, freedom
+from forestc.passes.share_thresholds.path_change import widened
+from forestc.passes.share_thresholds.threshold_search import Search
+from forestc.rows.batches import Rows, reduce_rows
+from forestc.rows.ranges import have_rows
+
+DEFAULT_TOLERANCE = 0.01
+
+
+@dataclass(frozen=True)
+class ShareThresholds:
+    """Moves thresholds of one feature together, so that comparators get fewer and narrower.
+
+    Promises: exact-on-data: no path of a given row changes. With path_change, exceptions, kmeans, budget or tolerance
+    approximate: judged on rows held out, and refused past the tolerance.
+
+    rows: all, or per-tree: each tree keeps the paths of the rows it was trained on, drawn again as scikit-learn drew
+    them (problem 3); the rows must be the training rows in their order.
+    path_change: so large a share of a node's rows may change sides either way (sigma of problem 4).
+    exceptions: how many intervals of a feature may be missed (c of problem 5): a number, or a share below 1 of the
+    feature's nodes. A missed node takes the nearest threshold.
+    kmeans: instead of all that, so many thresholds a feature, the centres of clusters (Jinguji et al. 2018).
+    budget: at most so many comparators in all: thresholds are given up where it changes least.
+    tolerance: the accuracy (R squared of a regression) that may be lost on held-out rows against the model, a standard
+    error counted as lost; 0.01 where nothing is said. Given without path_change, exceptions, kmeans and budget: the
+    fewest comparators found that stay within it; where none do, thresholds stay as they are.
+    prefer: few-bits (of all smallest sets of thresholds one with the fewest binary digits) or middle (the middle of
+    the interval, as the paper has it).
+    """
+
+    rows: str = "all"
+    path_change: float = 0.0
+    exceptions: int | float = 0
+    kmeans: int = 0
+    budget: int = 0
+    tolerance: float | None = None
+    prefer: str = "few-bits"
+    name: ClassVar[str] = "share-thresholds"
+
+    def __post_init__(self) -> None:
+        for name in (field.name for field in fields(self)):
+            if isinstance(getattr(self, name), np.generic):  # as printed options must be plain
+                object.__setattr__(self, name, getattr(self, name).item())
+
+        def refuse(option: str, do: str) -> OptionError:
+            return OptionError(f"share-thresholds: {option}={getattr(self, option)}", do=do)
+
+        if self.rows not in ("all", "per-tree"):
+            raise refuse("rows", "use all or per-tree")
+        if self.prefer not in ("few-bits", "middle"):
+            raise refuse("prefer", "use few-bits or middle")
+        if not _number(self.exceptions) or (self.exceptions > 1 and self.exceptions != int(self.exceptions)):
+            raise refuse("exceptions", "use a whole number, or a share below 1")
+        if not _number(self.path_change) or self.path_change >= 1:
+            raise refuse("path_change", "use a share from 0 to below 1")
+        for option in ("kmeans", "budget"):
+            value = getattr(self, option)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise refuse(option, "use a whole number of thresholds")
+        if self.tolerance is not None and (not _number(self.tolerance) or self.tolerance > 1):
+            raise refuse("tolerance", "use a share from 0 to 1")
+        ways = [w for w in ("exceptions", "kmeans", "budget") if getattr(self, w)]
+        if len(ways) > 1 or (self.kmeans and self.path_change):
+            others = [*ways, "path_change"] if self.kmeans and self.path_change else ways
+            raise OptionError(f"share-thresholds: {' and '.join(others)}", do="give one of them")
+
+    @property
+    def searches(self) -> bool:
+        """Whether thresholds are given up until a budget or a tolerance is met."""
+        return bool(self.budget) or (
+            self.tolerance is not None and not (self.path_change or self.exceptions or self.kmeans)
+        )
+
+    @property
+    def limit(self) -> float:
+        """The accuracy that may be lost."""
+        return DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance)
+
+    @property
+    def lossless(self) -> bool:
+        return not (self.path_change or self.exceptions or self.kmeans or self.searches)
+
+    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
+        if not have_rows(rows):
+            raise OptionError(
+                "share-thresholds needs rows: they say how far thresholds may move",
+                do="give --rows, or remove it from the passes",
+            )
+        if not self.lossless and judge is None:
+            raise OptionError(
+                f"{print_pass(self)} is judged on rows held out, and there are none",
+                do="give some, best rows the model was not trained on (--held-out FILE), or set a share of the rows "
+                "aside (--held-out 0.2)",
+            )
+
+    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
+        """The forest with shared thresholds. Promises `KeepsPaths` where no exceptions are asked for; else `Within`.
+
+        Raises OptionError for a quantised forest, without rows, and without a judge for what is judged;
+        RowsError for rows that per-tree can't be. Time O(rows * trees * depth + nodes log nodes); path_change goes
+        through the rows 8 or 16 times.
+        """
+        if forest.quantised:
+            raise OptionError("share-thresholds works on floats", do="put it before quantize")
+        self.refuse(forest, rows, judge)
+        assert rows is not None
+        drawn = drawn_rows(forest, rows) if self.rows == "per-tree" else None
+        task = Observe.of(forest, drawn)
+        seen = reduce_rows(rows, task)
+        exact = bounds = seen.nodes.bounds
+        if self.path_change:
+            bounds = widened(rows, task, exact, float(self.path_change))
+        if self.searches:
+            assert judge is not None
+            search = self._search(task, bounds, rows, judge)
+            found = search.within(self.budget) if self.budget else search.fewest(self.limit)
+            if found is None and self.budget:  # which asks for no exceptions
+                lossless = replace(self, budget=0, tolerance=self.tolerance if self.path_change else None)
+                return lossless.run(forest, rows, judge)
+            thresholds = task.trees.threshold if found is None else found
+        else:
+            thresholds = task.trees.threshold.copy()
+            few = forest.n_nodes <= FEW
+
+            def share(index: int) -> None:
+                here = finite_nodes(task, index)
+                if not len(here):
+                    return
+                narrow = forest.features[index].number == FLOAT32
+                thresholds[here] = self._shared(bounds.low[here], bounds.high[here], thresholds[here], narrow, few)
+
+            each(share, len(forest.features))
+        result = with_thresholds(forest, thresholds)
+        report = self._report(task, seen, result, rows)
+        promise: Promise = KeepsPaths(drawn) if self.lossless else Within(self.limit)
+        if self.searches and thresholds is task.trees.threshold:  # nothing was found: the forest is as it was
+            promise = Exact()
+        return PassResult(result, (promise,), report)
+
+    def _shared(
+        self, low: NDArray[np.float64], high: NDArray[np.float64], own: NDArray[np.float64], narrow: bool, few: bool
+    ) -> NDArray[np.float64]:
+        """New thresholds of one feature's nodes. few: see `place`."""
+        if self.kmeans:
+            centres, cluster = kmeans_line(own, self.kmeans)
+            return np.asarray((centres.astype(np.float32).astype(np.float64) if narrow else centres)[cluster])
+        allowed = int(self.exceptions * len(own)) if self.exceptions < 1 else int(self.exceptions)
+        few_bits = self.prefer == "few-bits"
+        if not allowed:
+            points, taken = place(low, high, own, few_bits, narrow, few)
+            return points[taken]
+        kept = ~stab_most(low, high, allowed).missed
+        points, _ = place(low[kept], high[kept], own[kept], few_bits, narrow, few)
+        return points[take(low, high, points).point]
+
+    def _search(self, task: Observe, bounds: NodeBounds, rows: Rows, judge: Judge) -> Search:
+        few_bits = self.prefer == "few-bits"
+
+        def placed(low: Any, high: Any, own: Any, feature: int) -> NDArray[np.float64]:
+            return place(low, high, own, few_bits, task.forest.features[feature].number == FLOAT32)[0]
+
+        return Search.of(task, bounds, rows, judge, placed)
+
+    def _report(self, task: Observe, seen: Observation, result: Forest, fit: Rows) -> dict[str, Any]:
+        """Comparators, their bits and the inputs' bits, [before, after], and thresholds past what the rows allow."""
+        forest, exact = task.forest, seen.nodes.bounds
+        new = np.concatenate([tree.threshold for tree in result.trees])
+        plain = (task.trees.left >= 0) & (task.trees.set_start < 0)
+        past = plain & ~((exact.low < new) & (new <= exact.high))
+        after, within = seen, exact
+        if past.any():  # rows go other ways now, and leave other room
+            after = reduce_rows(fit, Observe.of(result, task.drawn))
+            within = after.nodes.bounds
+        figures = np.zeros((3, len(forest.features), 2), dtype=np.int64)
+
+        def measure(index: int) -> None:
+            feature = forest.features[index]
+            sides = ((seen, task.trees.threshold, exact), (after, new, within))
+            for side, (rows_said, thresholds, bounds) in enumerate(sides):
+                own = freedom(task, rows_said, index, thresholds, bounds)
+                form = choose(feature.number, feature.raw, own.missing, own, "auto", None)
+                bits = comparator_bits(form.number, form.words)
+                figures[:, index, side] = len(own.thresholds), bits, word_bits(form.number)
+
+        each(measure, len(forest.features))
+        conditions, bits, inputs = figures.sum(axis=1).tolist()
+        if any(tree.sets for tree in forest.trees):
+            conditions = [len(forest.conditions.comparators), len(result.conditions.comparators)]
+        names = [feature.name for feature in forest.features]
+        return {
+            "distinct_conditions": conditions,
+            "comparator_bits": bits,
+            "input_bits": inputs,
+            "inputs": dict(zip(names, figures[2].tolist(), strict=True)),
+            "exceptions": int(past.sum()),
+            "thresholds": int(plain.sum()),
+            "exceptions_by_feature": {
+                name: int(past[here].sum()) for name, here in zip(names, task.plain, strict=True) if past[here].any()
+            },
+            "chosen_on_held_out": self.searches and not self.budget,
+        }
+
+
+def each(work: Callable[[int], None], count: int) -> None:
+    """work(0) .. work(count - 1), on all cores: what it calls lets go of the interpreter's lock."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(work, range(count)))
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1 << 62
+
+
+def with_thresholds(forest: Forest, thresholds: NDArray[np.float64]) -> Forest:
+    """The forest with other thresholds: (nodes,), tree after tree."""
+    ends = np.cumsum([tree.size for tree in forest.trees])
+    return changed(
+        forest,
+        trees=tuple(
+            changed_tree(tree, threshold=thresholds[end - tree.size : end])
+            for tree, end in zip(forest.trees, ends.tolist(), strict=True)
+        ),
+    )
+
+
+def place(
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    own: NDArray[np.float64],
+    few_bits: bool,
+    narrow: bool,
+    few: bool = False,
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The fewest thresholds, ascending, that lie in all of a feature's intervals (low, high]: floats of its own type.
+    And which each takes.
+
+    own: (p,) the nodes' present thresholds, for where rows say nothing. narrow: the feature is a float32.
+    few: there are so few nodes in all that compiling takes longer.
+    """
+    found = narrow_points(low, high, plainly=few) if few_bits else None
+    stabbed = None if found is None else take(low, high, found[0])
+    if found is not None and stabbed is not None and not stabbed.missed.any():
+        points = found[0]
+    else:
+        stabbed = stab(low, high)
+        points = _middles(stabbed.low, stabbed.high, narrow)
+    if narrow:
+        with np.errstate(over="ignore"):
+            points = points.astype(np.float32).astype(np.float64)
+    outside = ~((stabbed.low < points) & (points <= stabbed.high))  # rounding; a right end is a row's own value
+    points = np.where(outside, stabbed.high, points)
+    anywhere = np.flatnonzero(np.isinf(stabbed.low) & np.isinf(stabbed.high))
+    for point in anywhere.tolist():  # no row asks
+        points[point] = own[stabbed.point == point][0]
+    return points, stabbed.point
+
+
+def _middles(low: NDArray[np.float64], high: NDArray[np.float64], narrow: bool) -> NDArray[np.float64]:
+    """The paper's `x <= middle` as our `x < t`: the next float above the middle."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        middle = low + (high - low) / 2
+        if narrow:
+            rounded = middle.astype(np.float32)
+            above = np.where(rounded > middle, rounded, np.nextafter(rounded, np.float32(np.inf)))
+            next_above = np.nextafter(low.astype(np.float32), np.float32(np.inf)).astype(np.float64)
+        else:
+            above, next_above = np.nextafter(middle, np.inf), np.nextafter(low, np.inf)
+    return np.where(np.isinf(high), next_above, np.where(np.isinf(low), high, above))

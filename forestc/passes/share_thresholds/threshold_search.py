@@ -1,0 +1,193 @@
+"""budget and tolerance: thresholds are given up, over all features, where that changes least."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.interval_stabbing import take
+from forestc.algorithms.node_bounds import Columns, NodeBounds, reached
+from forestc.algorithms.point_removal import NodeValues, Removal, cheapest, removal, settled
+from forestc.errors import OptionError
+from forestc.forest.conditions import NO_SET
+from forestc.forest.evaluate import add_tree, judged, start_scores
+from forestc.forest.ir import LEAF, Forest
+from forestc.passes.judge import Judge, Loss
+from forestc.passes.share_thresholds.observation import Observe, columns_of, finite_nodes
+from forestc.rows.accuracy import answers_of
+from forestc.rows.batches import Batch, Rows, reduce_rows
+
+MOST_VALUES = 1 << 25  # kept in memory, of all nodes together: past it the cost of a change is measured on fewer rows
+MOST_JUDGED = 1 << 20  # rows a candidate is judged on
+STEP = 0.85  # from one number of comparators to the next
+GIVE_UP = 5  # candidates past the tolerance in a row
+
+Placed: TypeAlias = Callable[[Any, Any, Any, int], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Every n-th row, kept: a reduction. stride: n."""
+
+    forest: Forest
+    stride: int
+
+    def start(self) -> list[Any]:
+        return []
+
+    def update(self, state: list[Any], batch: Batch, first: int) -> None:
+        chosen = np.arange(-first % self.stride, len(batch.X), self.stride)
+        state.append((first, first + chosen, columns_of(self.forest, Batch(batch.X[chosen]))))
+
+    def merge(self, state: list[Any], other: list[Any]) -> None:
+        state += other
+
+
+@dataclass(frozen=True)
+class Search:
+    """Which thresholds to keep, for every number of them.
+
+    features: those that are compared with thresholds, and their nodes. judged: the judge's rows as columns.
+    """
+
+    task: Observe
+    bounds: NodeBounds
+    values: NodeValues
+    removal: Removal
+    features: list[tuple[int, NDArray[np.int64]]]
+    placed: Placed
+    judge: Judge
+    judged: list[Columns]
+
+    @staticmethod
+    def of(task: Observe, bounds: NodeBounds, fit: Rows, judge: Judge, placed: Placed) -> Search:
+        """placed: thresholds for the intervals of a feature."""
+        forest, trees = task.forest, task.trees
+        nodes = [finite_nodes(task, index) for index in range(len(forest.features))]
+        features = [(index, here) for index, here in enumerate(nodes) if len(here)]
+        points: list[NDArray[np.float64]] = []
+        owner, node_point = [], []
+        for index, here in features:
+            low, high = bounds.low[here], bounds.high[here]
+            own = placed(low, high, trees.threshold[here], index)
+            node_point.append(take(low, high, own).point + sum(len(before) for before in points))
+            points.append(own)
+            owner.append(np.full(len(own), index))
+        visits = int(bounds.count[trees.left != LEAF].sum())
+        sample = reduce_rows(fit, _Sample(forest, max(1, -(-visits // MOST_VALUES))))
+        sample.sort(key=lambda part: part[0])
+        columns = np.ascontiguousarray(np.concatenate([part[2] for part in sample], axis=1))
+        drawn = None if task.drawn is None else task.drawn[:, np.concatenate([part[1] for part in sample])]
+        values = NodeValues.of(columns, trees, sides_differ(forest, bounds.count), drawn)
+        found = removal(
+            np.concatenate(points) if points else np.zeros(0),
+            np.concatenate(owner) if owner else np.zeros(0, dtype=np.int64),
+            np.concatenate([here for _, here in features]) if features else np.zeros(0, dtype=np.int64),
+            np.concatenate(node_point) if node_point else np.zeros(0, dtype=np.int64),
+            values,
+        )
+        judge = judge.first(MOST_JUDGED)
+        judged_rows = [columns_of(forest, batch) for batch in judge.held_out.batches()]
+        return Search(task, bounds, values, found, features, placed, judge, judged_rows)
+
+    def within(self, budget: int) -> NDArray[np.float64] | None:
+        """Thresholds (nodes,) of at most so many comparators; None where nothing need be given up. Raises OptionError
+        if there are more features (and sets of categories or intervals) than that."""
+        # conditions that stay as they are: sets, and thresholds that are no numbers
+        table = self.task.forest.conditions
+        compared = table.comparators
+        fixed = int(((table.set_number[compared] != NO_SET) | np.isinf(table.threshold[compared])).sum())
+        least = len(self.removal.points) - len(self.removal.order) + fixed
+        if budget < least:
+            raise OptionError(
+                f"share-thresholds: budget={budget}", do=f"the least is one a feature and set of values: {least}"
+            )
+        count = budget - fixed
+        return self.thresholds(count) if count < len(self.removal.points) else None
+
+    def fewest(self, tolerance: float) -> NDArray[np.float64] | None:
+        """Thresholds (nodes,) of the fewest comparators found that stay within a tolerance on the rows of the judge;
+        None where those without exceptions lose more. Accuracy does not fall evenly, so numbers of comparators are
+        tried down to well past it."""
+
+        def good_enough(count: int) -> bool:
+            return self.loss(count).within(tolerance)
+
+        good = most = len(self.removal.points)
+        least = most - len(self.removal.order)
+        if not good_enough(most):
+            return None
+        bad = least - 1
+        failed, count = 0, most
+        while count > least and failed < GIVE_UP:
+            count = max(least, min(count - 1, int(count * STEP)))
+            if good_enough(count):
+                good, bad, failed = count, least - 1, 0
+            else:
+                bad = count if failed == 0 else bad
+                failed += 1
+        while good - bad > 1:
+            middle = (good + bad) // 2
+            if good_enough(middle):
+                good = middle
+            else:
+                bad = middle
+        return self.thresholds(good)
+
+    def loss(self, count: int) -> Loss:
+        """What is lost with so many thresholds."""
+        changed = self.thresholds(count)
+        forest = self.task.forest
+        return self.judge.of_answers([_answers(forest, columns, self.task, changed) for columns in self.judged])
+
+    def thresholds(self, count: int) -> NDArray[np.float64]:
+        """Thresholds of all nodes with so many points kept."""
+        trees, bounds = self.task.trees, self.bounds
+        result = trees.threshold.copy()
+        kept = self.removal.kept(count)
+        for index, here in self.features:
+            points = self.removal.points[kept[self.removal.feature[kept] == index]]
+            low, high, own = bounds.low[here], bounds.high[here], trees.threshold[here]
+            points = settled(points, here, trees, bounds, self.values)
+            inside = ~take(low, high, points).missed
+            # what is kept has room again: fewer digits, and sometimes fewer points
+            points = self.placed(low[inside], high[inside], own[inside], index)
+            result[here] = points[cheapest(points, here, trees, bounds, self.values)]
+        return result
+
+
+def _answers(forest: Forest, columns: Columns, task: Observe, thresholds: NDArray[np.float64]) -> NDArray[Any]:
+    """What the forest answers with other thresholds: as the evaluator, but compiled down to the leaves."""
+    trees = replace(task.trees, threshold=thresholds)
+    leaves = reached(columns, trees)
+    total = start_scores(forest, columns.shape[1])
+    for tree, root, nodes in zip(forest.trees, trees.roots.tolist(), leaves, strict=True):
+        add_tree(forest, total, tree, nodes - root)
+    return answers_of(forest, judged(forest, np.zeros((columns.shape[1], 0), dtype=np.int32), total))
+
+
+def sides_differ(forest: Forest, count: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(nodes,) how far what a node's two sides say on average lies apart, summed over the outputs: what it is worth
+    that a row stays on its side. count: (nodes,) rows that reached each."""
+    result = []
+    start = 0
+    for tree in forest.trees:
+        rows = count[start : start + tree.size].astype(np.float64) + 1e-9  # where none came, all leaves weigh the same
+        start += tree.size
+        mean = np.zeros((tree.size, len(tree.outputs)))
+        leaves = np.flatnonzero(tree.left == LEAF)
+        mean[leaves] = tree.values[tree.leaf[leaves]]
+        apart = np.zeros(tree.size)
+        for level in tree.levels[::-1]:
+            inner = level[tree.left[level] != LEAF]
+            left, right = tree.left[inner], tree.right[inner]
+            mean[inner] = (mean[left] * rows[left, None] + mean[right] * rows[right, None]) / (
+                rows[left] + rows[right]
+            )[:, None]
+            apart[inner] = np.abs(mean[left] - mean[right]).sum(axis=1)
+        result.append(apart)
+    return np.concatenate(result)

@@ -1,0 +1,107 @@
+"""Accuracy, batch by batch: the share of right decisions, or R squared of a regression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.evaluate import Evaluation, score_range
+from forestc.forest.ir import Forest
+from forestc.rows.batches import Batch
+
+
+@dataclass
+class Accuracy:
+    """Of one forest's answers against the truth."""
+
+    decides: bool
+    rows: int = 0
+    _right: int = 0
+    _error: float = 0.0
+    _values: int = 0
+    _sum: float = 0.0
+    _squares: float = 0.0
+    _origin: float = 0.0
+
+    def add(self, answers: NDArray[Any], truth: NDArray[Any]) -> None:
+        """answers, truth: (rows,) or (rows, targets), class indices or values."""
+        rows = len(answers)
+        self.rows += rows
+        answers, truth = answers.reshape(rows, -1), truth.reshape(rows, -1)
+        if self.decides:
+            self._right += int((answers == truth).all(axis=1).sum())
+            return
+        truth = truth.astype(np.float64)
+        self._error += float(((answers - truth) ** 2).sum())
+        if not self._values:
+            self._origin = float(truth.flat[0])  # sums about it keep their digits, wherever the labels lie
+        self._values += truth.size
+        truth = truth - self._origin
+        self._sum += float(truth.sum())
+        self._squares += float((truth * truth).sum())
+
+    @property
+    def share(self) -> float | None:
+        """Accuracy or R squared; None without rows, and for values that are all the same."""
+        if not self.rows:
+            return None
+        if self.decides:
+            return self._right / self.rows
+        total = self._squares - self._sum**2 / self._values
+        return 1 - self._error / total if total > 0 else None
+
+
+def answers_of(forest: Forest, said: Evaluation) -> NDArray[Any]:
+    """What is compared with the truth: class indices, or values."""
+    return said.index if forest.decides else said.values
+
+
+def truth_of_batch(batch: Batch, model: NDArray[Any]) -> NDArray[Any]:
+    """The labels; without labels what the model itself says, so that accuracy is agreement with the model. model: its
+    answers."""
+    return model if batch.truth is None else batch.truth
+
+
+@dataclass
+class LargestError:
+    """The largest error of the values after the link: of probabilities as it is, of anything else as a share of the
+    range of the model's own values. Probabilities are the values of a classifier that all lie in 0 .. 1.
+
+    Of two classes' probabilities that became one the second is compared: the first is what it lacks to 1.
+    """
+
+    before: Forest
+    after: Forest
+    error: float = 0.0
+    _low: float = np.inf
+    _high: float = -np.inf
+
+    def add(self, wanted: NDArray[Any], got: NDArray[Any]) -> None:
+        """wanted, got: Evaluation.values of the two forests, (rows, outputs)."""
+        if not len(wanted):
+            return
+        kept: list[int] = []
+        start = 0
+        for old, new in zip(_widths(self.before, wanted), _widths(self.after, got), strict=True):
+            kept += range(start + ((old, new) == (2, 1)), start + old)
+            start += old
+        wanted = wanted[:, np.array(kept)].astype(np.float64)
+        self._low, self._high = min(self._low, float(wanted.min())), max(self._high, float(wanted.max()))
+        with np.errstate(invalid="ignore"):
+            error = np.where(wanted == got, 0.0, np.abs(wanted - got))
+        self.error = max(self.error, float(np.where(np.isnan(error), np.inf, error).max()))
+
+    @property
+    def share(self) -> float:
+        """The error as it is compared with what was allowed."""
+        probabilities = self.before.decides and self._low >= 0 and self._high <= 1
+        return self.error if probabilities or not self.error else self.error / score_range(self._low, self._high)
+
+
+def _widths(forest: Forest, values: NDArray[Any]) -> list[int]:
+    """Columns of the values, target by target."""
+    targets = forest.targets
+    return [part.stop - part.start for part in targets] if len(targets) > 1 else [values.shape[1]]

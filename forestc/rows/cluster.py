@@ -1,0 +1,118 @@
+"""Rows on a Dask cluster: reductions run where the cluster's workers read the files, part by part.
+
+A part is a row group of a Parquet file, or an Arrow file. The workers must see the same files at the same paths. If a
+worker dies, Dask gives its parts to others.
+"""
+
+from __future__ import annotations
+
+import importlib
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from forestc.errors import ForestcError, MissingExtraError, OptionError, ToolError
+from forestc.rows.batches import Batch, Reduction, Rows
+from forestc.rows.files import TableRows
+
+S = TypeVar("S")
+
+RETRIES = 3
+FAN_IN = 8  # states merged by one task
+WAIT = 10  # seconds for the scheduler, and for its first worker
+
+
+@dataclass(frozen=True)
+class ClusterRows:
+    """Rows whose reductions a Dask client runs. `batches` still reads them here."""
+
+    rows: TableRows
+    client: Any
+
+    def batches(self) -> Iterator[Batch]:
+        return self.rows.batches()
+
+    def reduce(self, task: Reduction[S]) -> S:
+        """Raises ToolError if the cluster can't, whatever was tried."""
+        shared = self.client.scatter(task, broadcast=True, hash=False)
+        parts = self.rows.parts()
+        states = [
+            self.client.submit(_of_part, shared, part, first, pure=False, retries=RETRIES) for first, part in parts
+        ]
+        while len(states) > 1:
+            states = [
+                self.client.submit(_merged, shared, states[at : at + FAN_IN], pure=False, retries=RETRIES)
+                for at in range(0, len(states), FAN_IN)
+            ]
+        try:
+            found: S = states[0].result()
+        except ForestcError:
+            raise
+        except OSError as error:
+            raise ToolError(f"a worker can't read the rows ({error})", do="give a path that all workers see") from None
+        except Exception as error:  # noqa: BLE001 - whatever Dask raises when the cluster goes
+            raise ToolError(
+                f"the cluster failed ({type(error).__name__}: {str(error)[:200]})",
+                do="start it again, then compile again",
+            ) from None
+        return found
+
+
+def _of_part(task: Any, part: TableRows, first: int) -> Any:
+    state = task.start()
+    for batch in part.batches():
+        task.update(state, batch, first)
+        first += len(batch.X)
+    return state
+
+
+def _merged(task: Any, states: list[Any]) -> Any:
+    merged = task.start()  # a state that is somebody else's result must stay as it is
+    for state in states:
+        task.merge(merged, state)
+    return merged
+
+
+@contextmanager
+def on_cluster(rows: Rows, scheduler: str | None) -> Iterator[Rows]:
+    """The rows, reduced on the cluster whose scheduler listens at an address; as they are without one.
+
+    Raises OptionError for rows that don't lie in such files, MissingExtraError without dask, ToolError for no answer.
+    """
+    if scheduler is None:
+        yield rows
+        return
+    if not isinstance(rows, TableRows) or not rows.divisible:
+        raise OptionError("--scheduler needs rows in Parquet or Arrow files", do="write them as a folder of Parquet")
+    try:
+        distributed: Any = importlib.import_module("distributed")
+    except ImportError:
+        raise MissingExtraError("distributed", "dask") from None
+    _answers(scheduler)
+    try:
+        client = distributed.Client(scheduler, timeout="10s", set_as_default=False)
+        client.wait_for_workers(1, timeout=WAIT)
+    except Exception as error:  # noqa: BLE001 - whatever Dask raises where no scheduler with workers is
+        raise ToolError(
+            f"no Dask cluster there ({type(error).__name__}: {str(error)[:200]})",
+            where=scheduler,
+            do="check the address, and that dask worker runs",
+        ) from None
+    try:
+        yield ClusterRows(rows, client)
+    finally:
+        client.close()
+
+
+def _answers(scheduler: str) -> None:
+    """Raises ToolError unless somebody listens there: Dask's own client is loud about it."""
+    place = urlsplit(scheduler if "//" in scheduler else f"tcp://{scheduler}")
+    try:
+        if place.scheme not in ("tcp", "tls", "ws", "wss", "ucx") or not place.hostname:
+            raise OSError("not an address such as tcp://host:8786")
+        socket.create_connection((place.hostname, place.port or 8786), timeout=WAIT).close()
+    except (OSError, ValueError) as error:
+        raise ToolError(f"no Dask scheduler answers ({error})", where=scheduler, do="check the address") from None

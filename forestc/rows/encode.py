@@ -1,0 +1,61 @@
+"""Raw rows of any kind, arrays or data frames, as what a forest's conditions compare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from forestc.errors import RowsError
+from forestc.forest.evaluate import Evaluation, encode_numbers, evaluate_words
+from forestc.forest.ir import Forest
+from forestc.rows.frames import frame_labels, frame_numbers, is_absent
+
+
+def encode(forest: Forest, rows: ArrayLike) -> NDArray[Any]:
+    """Raw rows (rows, columns) to what the conditions compare: (rows, features).
+
+    float64 (NaN is missing) for a float forest, int64 words for a quantised one. Raises RowsError for
+    a wrong width, for text, and for NaN where the feature takes none.
+    """
+    return encode_numbers(forest, numeric(forest, rows))
+
+
+def evaluate(forest: Forest, rows: ArrayLike) -> Evaluation:
+    """What the forest says of raw rows, shape (rows, columns); see `encode` for what is refused."""
+    return evaluate_words(forest, encode(forest, rows))
+
+
+def numeric(forest: Forest, rows: Any) -> NDArray[np.float64]:
+    """Rows as float64: where a feature has labels, names become their codes, other text -1, and None is missing.
+
+    A data frame's columns are found as `forestc.rows.columns` says. Raises RowsError for columns that are not there,
+    and for text anywhere else that a condition reads.
+    """
+    names = frame_labels(rows)
+    if names is not None:
+        return frame_numbers(forest, rows, names)[0]
+    labelled = any(feature.labels for feature in forest.features)
+    held = rows.dtype if isinstance(rows, np.ndarray) else None
+    if not labelled or (held is not None and held.kind in "biuf"):
+        try:
+            return np.asarray(rows, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise RowsError(f"the rows are not numbers ({error})", do="encode text columns first") from None
+    table = np.asarray(rows, dtype=object)  # text may look like a number and be a name nevertheless
+    if table.ndim != 2 or table.shape[1] != forest.columns:
+        return np.zeros(table.shape)  # its shape is what will be refused
+    result = np.zeros(table.shape)
+    for feature in forest.features:
+        codes = {label: float(code) for code, label in enumerate(feature.labels)}
+        try:
+            result[:, feature.column] = [
+                np.nan if is_absent(value) else codes.get(value, -1.0) if codes and isinstance(value, str) else value
+                for value in table[:, feature.column]
+            ]
+        except (TypeError, ValueError) as error:
+            raise RowsError(
+                f"the rows are not numbers ({error})", where=f"feature {feature.name!r}", do="encode text columns first"
+            ) from None
+    return result

@@ -1,0 +1,429 @@
+"""Rows for a model from CSV (gzip too), Parquet, Arrow, NumPy, or arrays in memory.
+
+Columns are matched to features as `forestc.rows.columns` says. Files are read in batches, again and again, and never
+whole.
+
+A CSV file's missing values are empty fields and the texts that pandas takes for missing (NA, null, nan, None, ...). A
+text that is the name of one of a column's categories is that category there, and never missing; an empty field is
+always missing. So a file of a column with a category called NA has to leave missing values of that column empty.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.dataset
+from numpy.typing import NDArray
+
+from forestc.errors import OptionError, RowsError
+from forestc.forest.ir import Forest
+from forestc.rows.batches import ArrayRows, Batch, Rows
+from forestc.rows.columns import Places, find_columns, some_names, unique_names
+from forestc.rows.encode import numeric
+from forestc.rows.frames import frame_labels, frame_numbers, mixed_categories
+from forestc.rows.labels import (
+    Targets,
+    columns_in,
+    find_labels,
+    is_number,
+    label_columns,
+    label_position,
+    refuse_number,
+    targets_of,
+    truth_of,
+)
+
+BLOCK_BYTES = 8 << 20
+BATCH_ROWS = 16384
+BATCH_VALUES = 1 << 24
+# What a CSV file says of a missing value: what pandas reads as one.
+_NULLS = "#N/A #NA -1.#IND -1.#QNAN -NaN -nan 1.#IND 1.#QNAN <NA> N/A NA NULL NaN None n/a nan null"
+NULLS = ("", "#N/A N/A", *_NULLS.split())
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Rows of a file of named or numbered columns.
+
+    open: starts reading afresh and gives Arrow batches of the wanted columns.
+    wanted: file column of each of the model's columns, None where no condition reads it.
+    truth, targets: the columns that hold labels, and what they are (`forestc.rows.labels`).
+    labels: of the model's columns that take text, the names of their categories.
+    names: as in ArrayRows. nulls: texts that stand for a missing value where they are no category's name.
+    """
+
+    open: Callable[[], Iterator[pa.RecordBatch]]
+    wanted: tuple[str | None, ...]
+    truth: tuple[str, ...]
+    targets: Targets
+    where: str
+    labels: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    nulls: tuple[str, ...] = ()
+
+    def batches(self) -> Iterator[Batch]:
+        """Raises RowsError, naming column and row, for what is no number."""
+        start = 0
+        for table in self._tables():
+            if not table.num_rows:
+                continue
+            X = np.zeros((table.num_rows, len(self.wanted)))
+            text: dict[bool, str] = {}
+            for column, name in enumerate(self.wanted):
+                if name is None:
+                    continue
+                values, labels = table.column(name), self.labels.get(column, ())
+                X[:, column] = _numbers(values, name, self.where, labels, self.nulls)
+                if labels and values.null_count < len(values):
+                    text[_is_text(values)] = name
+            if len(text) > 1:
+                raise mixed_categories(text[True], text[False], self.where)
+            truth = self._truth(table, start) if self.truth else None
+            start += table.num_rows
+            yield Batch(X, truth)
+        if not start:
+            raise RowsError("there are no rows", where=self.where, do="give at least one")
+
+    @property
+    def divisible(self) -> bool:
+        """Whether the rows lie in parts that others can read."""
+        return isinstance(self.open, _Files)
+
+    def parts(self) -> list[tuple[int, TableRows]]:
+        """The parts, each with the number of its first row. They pickle. Raises RowsError."""
+        assert isinstance(self.open, _Files)
+        try:
+            parts = [(first, replace(self, open=part, where=part.path)) for first, part in self.open.parts()]
+        except (pa.ArrowException, OSError) as error:
+            raise RowsError(f"can't be read ({_first_line(error)})", where=self.where) from None
+        if not parts:
+            raise RowsError("there are no rows", where=self.where, do="give at least one")
+        return parts
+
+    def _tables(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for table in self.open():
+                size = max(1, min(BATCH_ROWS, BATCH_VALUES // max(1, len(self.wanted))))
+                for at in range(0, table.num_rows, size):
+                    yield table.slice(at, size)
+        except (pa.ArrowException, OSError) as error:
+            raise RowsError(f"can't be read ({_first_line(error)})", where=self.where) from None
+
+    def _truth(self, table: pa.RecordBatch, start: int) -> NDArray[Any]:
+        columns = [table.column(name).to_pylist() for name in self.truth]
+        where = f"{self.where}, column{'s' * (len(columns) > 1)} {', '.join(map(repr, self.truth))}"
+        return truth_of(columns, self.targets, where, start)
+
+
+def _labels(forest: Forest) -> dict[int, tuple[str, ...]]:
+    """The names of categories, by column, of the features that have some."""
+    return {feature.column: feature.labels for feature in forest.features if feature.labels}
+
+
+def _numbers(
+    column: pa.Array, name: str, where: str, labels: tuple[str, ...] = (), nulls: tuple[str, ...] = ()
+) -> NDArray[np.float64]:
+    """A column as float64, NaN where a value is missing. labels: names of categories, which become their codes, and
+    any other text -1, or NaN where it is one of `nulls`. Categories that are numbers stand for themselves."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if labels and _is_text(column):
+        return _codes(column.cast(pa.string()), name, where, labels, nulls)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        raise RowsError(
+            f"column {name!r} holds {column.type}, not numbers",
+            where=where,
+            do="encode it as the model was trained",
+        )
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _is_text(column: pa.Array) -> bool:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    return any(is_kind(kind) for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
+
+
+def _codes(
+    text: pa.Array, name: str, where: str, labels: tuple[str, ...], nulls: tuple[str, ...]
+) -> NDArray[np.float64]:
+    if "" in labels and "" in nulls and pyarrow.compute.any(pyarrow.compute.equal(text, "")).as_py():
+        raise RowsError(
+            f"a field of column {name!r} is empty, and so is the name of one of its categories",
+            where=where,
+            do="write Parquet, where a missing value and an empty text are not the same",
+        )
+    absent = pyarrow.compute.is_in(
+        text, value_set=pa.array([null for null in nulls if null not in labels], pa.string())
+    )
+    absent = pyarrow.compute.or_(text.is_null(), absent).to_numpy(zero_copy_only=False)
+    codes = pyarrow.compute.index_in(text, value_set=pa.array(labels, pa.string()))
+    known = codes.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.float64)
+    if nulls and not (known[~absent] >= 0).any() and not any(map(is_number, labels)):
+        _refuse_numbers(text.filter(pa.array(~absent)), name, where, labels)
+    return np.where(absent, np.nan, known)
+
+
+def _refuse_numbers(text: pa.Array, name: str, where: str, labels: tuple[str, ...]) -> None:
+    """A file of text does not say whether numbers are codes or names that the model does not know."""
+    unknown = text.unique().to_pylist()
+    if unknown and all(map(is_number, unknown)):
+        raise RowsError(
+            f"column {name!r} holds {unknown[0]!r}, and its categories have names",
+            where=where,
+            do=f"write names: {some_names(labels)}",
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+
+
+def open_rows(path: str | Path, forest: Forest, label: str | Sequence[str] | None = None) -> Rows:
+    """Rows of a file for a model. label: the column that holds the truth (a name, or a position such as -1), or the
+    columns of several targets: a list, or names with commas between them.
+
+    For NumPy: `.npy` holds the rows, label is a position; `.npz` holds an array X, or X with a suffix
+    (`X_test`), and label names the array of labels. Raises RowsError, OptionError.
+    """
+    path = Path(path)
+    try:
+        there = path.exists()
+    except OSError:  # a name too long to ask about
+        there = False
+    if not there:
+        raise RowsError("there is no such file", where=str(path), do="check the path")
+    name = path.name.lower()
+    if name.endswith((".npy", ".npz")):
+        return _numpy_rows(path, forest, label)
+    if name.endswith((".csv", ".csv.gz")):
+        return _csv_rows(path, forest, label)
+    for suffix, form in ((".parquet", "parquet"), (".arrow", "ipc"), (".feather", "ipc")):
+        if name.endswith(suffix) or (path.is_dir() and any(path.glob(f"*{suffix}"))):
+            return _dataset_rows(path, form, forest, label)
+    if path.is_dir():
+        raise RowsError("the folder holds no .parquet, .arrow or .feather file", where=str(path))
+    raise OptionError(
+        f"unknown kind of rows file {path.suffix!r}",
+        where=str(path),
+        do="known: .csv, .csv.gz, .parquet, .arrow, .feather, .npy, .npz",
+    )
+
+
+def rows_from(rows: Any, forest: Forest, truth: Any = None) -> Rows:
+    """Rows from what people hold in Python: a path, a 2-D array, or a data frame with the features' names.
+
+    truth: labels as the model knows them, one a row, or a column of them for each target; of a path or a data frame the
+    name of their column, or a list of names. Raises RowsError.
+    """
+    named = label_columns(truth, rows)
+    if isinstance(rows, str | Path):
+        if truth is not None and named is None:
+            raise RowsError("the labels of a file are in the file", where=str(rows), do="name their column")
+        return open_rows(rows, forest, named)
+    if isinstance(rows, ArrayRows | TableRows):
+        return rows
+    labels = frame_labels(rows)
+    if labels is None:
+        return _array_rows(numeric(forest, rows), truth, forest, "the rows")
+    if named is not None:
+        rows, labels, truth = _without(rows, labels, named)
+    data, places = frame_numbers(forest, rows, labels)
+    return replace(_array_rows(data, truth, forest, "the data frame"), names=places.names)
+
+
+def _without(frame: Any, labels: list[Any], named: Sequence[Any]) -> tuple[Any, list[Any], NDArray[Any]]:
+    """A frame or table without the columns of labels, what its columns are called, and the labels (rows, columns)."""
+    where = "the data frame"
+    unique_names(labels, where)
+    for label in named:
+        if label not in labels:
+            raise RowsError(
+                f"there is no column {label!r}", where=where, do=f"it has: {some_names([str(name) for name in labels])}"
+            )
+    kept = [index for index, label in enumerate(labels) if label not in named]
+    others = [labels[index] for index in kept]
+    truth = np.empty((len(frame), len(named)), dtype=object)
+    for place, label in enumerate(named):
+        own = frame.column(labels.index(label)).to_pylist() if isinstance(frame, pa.Table) else list(frame[label])
+        truth[:, place] = own
+    rest = frame.select(kept) if isinstance(frame, pa.Table) else frame.drop(columns=list(named))
+    return rest, others, truth
+
+
+def _array_rows(data: NDArray[np.float64], truth: Any, forest: Forest, where: str) -> ArrayRows:
+    if data.ndim != 2 or data.shape[1] != forest.columns:
+        raise RowsError(
+            f"the array has shape {data.shape}",
+            where=where,
+            do=f"the model takes rows of {forest.columns} columns",
+        )
+    if not len(data):
+        raise RowsError("there are no rows", where=where, do="give at least one")
+    if truth is None:
+        return ArrayRows(data)
+    return ArrayRows(data, truth_of(columns_in(truth, len(data), where), targets_of(forest), where))
+
+
+def _numpy_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -> Rows:
+    truth = None
+    wanted = () if label is None else tuple(label.split(",")) if isinstance(label, str) else tuple(label)
+    try:
+        # mapped, so that a header that promises more than the file holds costs nothing
+        loaded = np.load(path, mmap_mode="r" if path.suffix.lower() == ".npy" else None, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            data = loaded
+            if wanted:
+                width = data.shape[1] if data.ndim == 2 else 0
+                places = [label_position(one, width, str(path)) for one in wanted]
+                truth, data = data[:, places], np.delete(data, places, axis=1)
+        else:
+            key = "X" + wanted[0][1:] if wanted and f"X{wanted[0][1:]}" in loaded else "X"
+            lacking = [name for name in (key, *wanted) if name not in loaded]
+            if lacking:
+                raise RowsError(
+                    f"has no array {lacking[0]!r}", where=str(path), do=f"it has: {', '.join(loaded.files)}"
+                )
+            data = loaded[key]
+            truth = np.column_stack([loaded[name] for name in wanted]) if wanted else None
+        if data.dtype.kind not in "biuf":
+            raise RowsError(f"the array holds {data.dtype}, not numbers", where=str(path))
+        data = np.asarray(data, dtype=np.float64)
+    except (ValueError, OSError, EOFError, TypeError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+        raise RowsError(f"not a readable NumPy file ({_first_line(error)})", where=str(path)) from None
+    return _array_rows(data, truth, forest, str(path))
+
+
+def _csv_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -> Rows:
+    try:
+        zipped = path.name.lower().endswith(".gz")
+        with path.open("rb") as raw, gzip.open(raw) if zipped else raw as file:
+            lines = (line for line in iter(lambda: file.readline(1 << 20), b"") if line.strip())
+            first = next(lines, b"").decode("utf-8-sig")
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        raise RowsError(f"can't be read ({_first_line(error)})", where=str(path)) from None
+    if not first.strip():
+        raise RowsError("the file is empty", where=str(path))
+    headed = _is_header(first, forest, label)
+    options = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES, autogenerate_column_names=not headed)
+
+    def opened(types: Mapping[str, pa.DataType] | None = None) -> Any:
+        source = pa.input_stream(str(path), compression="gzip" if zipped else None)
+        # a text column keeps what stands for missing in others: it may be a category's name
+        wanted = {} if types is None else {"column_types": types, "include_columns": list(types)}
+        convert = pyarrow.csv.ConvertOptions(null_values=NULLS, strings_can_be_null=False, **wanted)
+        return pyarrow.csv.open_csv(source, read_options=options, convert_options=convert)
+
+    try:
+        schema = opened().schema
+    except (pa.ArrowException, OSError) as error:
+        raise RowsError(f"not a readable CSV file ({_first_line(error)})", where=str(path)) from None
+    wanted, truth, names = _columns(schema.names, forest, label, str(path), headed)
+    labels = _labels(forest)
+    types = {
+        name: pa.string()
+        if column in labels
+        else pa.bool_()  # True and False
+        if pa.types.is_boolean(schema.field(name).type)
+        else pa.float64()
+        for column, name in enumerate(wanted)
+        if name is not None
+    }
+    types |= dict.fromkeys(truth, pa.string())
+    return TableRows(lambda: iter(opened(types)), wanted, truth, targets_of(forest), str(path), labels, names, NULLS)
+
+
+def _is_header(line: str, forest: Forest, label: str | Sequence[str] | None) -> bool:
+    """Whether a CSV's first line names the columns: it holds a name that is known, or 0, 1, 2, ... as data
+    frames without names are written, or mostly text. Text in a label column alone makes no header, and a
+    name (or a label's position) that could be a value counts only if all features' names are there."""
+    cells = [cell.strip() for cell in next(csv.reader([line]), [])]
+    names = {feature.name for feature in forest.features if feature.named}
+    told = {label, *label.split(",")} if isinstance(label, str) else set(label or ())
+    if {name for name in told | names if not is_number(name)} & set(cells):
+        return True
+    if len(names) > 1 and names <= set(cells):
+        return True
+    values = {"?", *NULLS, *(text for feature in forest.features for text in feature.labels)}
+    numbers = [cell for cell in cells if is_number(cell) or cell in values]
+    if len(numbers) > 2 and numbers == [str(index) for index in range(len(numbers))]:
+        return True
+    return 2 * len(numbers) < len(cells)
+
+
+def _dataset_rows(path: Path, form: str, forest: Forest, label: str | Sequence[str] | None) -> Rows:
+    try:
+        dataset = pyarrow.dataset.dataset(path, format=form)
+    except (pa.ArrowException, OSError) as error:
+        raise RowsError(f"not a readable {form} file ({_first_line(error)})", where=str(path)) from None
+    wanted, truth, names = _columns(dataset.schema.names, forest, label, str(path), True)
+    needed = [name for name in wanted if name is not None] + list(truth)
+    files = _Files(str(path.absolute()), form, tuple(needed))
+    return TableRows(files, wanted, truth, targets_of(forest), str(path), _labels(forest), names)
+
+
+@dataclass(frozen=True)
+class _Files:
+    """Opens a Parquet or Arrow file or folder, or one row group of a Parquet file. Pickles."""
+
+    path: str
+    form: str
+    columns: tuple[str, ...]
+    group: int | None = None
+
+    def __call__(self) -> Iterator[pa.RecordBatch]:
+        options: dict[str, Any] = {"columns": list(self.columns), "batch_size": BATCH_ROWS}
+        if self.form == "parquet":
+            # one row group at a time, not read ahead: else memory grows with the file
+            options["fragment_scan_options"] = pyarrow.dataset.ParquetFragmentScanOptions(pre_buffer=False)
+        for fragment in pyarrow.dataset.dataset(self.path, format=self.form).get_fragments():
+            try:
+                lacking = [name for name in self.columns if name not in fragment.physical_schema.names]
+                if lacking:
+                    raise RowsError(f"has no column {lacking[0]!r}", where=fragment.path, do="give files of one form")
+                for part in fragment.split_by_row_group() if self.form == "parquet" else [fragment]:
+                    if self.group is None or self.group == part.row_groups[0].id:
+                        yield from part.to_batches(**options)
+            except (pa.ArrowException, OSError) as error:
+                raise RowsError(
+                    f"can't be read ({_first_line(error)})", where=fragment.path, do="write the file again"
+                ) from None
+
+    def parts(self) -> Iterator[tuple[int, _Files]]:
+        """Files or row groups, each with the number of its first row."""
+        first = 0
+        for fragment in pyarrow.dataset.dataset(self.path, format=self.form).get_fragments():
+            groups = fragment.row_groups if self.form == "parquet" else [None]
+            for group in groups:
+                rows = fragment.count_rows() if group is None else group.num_rows
+                if rows:
+                    yield first, replace(self, path=fragment.path, group=None if group is None else group.id)
+                first += rows
+
+
+def _columns(
+    names: list[str], forest: Forest, label: str | Sequence[str] | None, where: str, headed: bool
+) -> tuple[tuple[str | None, ...], tuple[str, ...], tuple[str, ...]]:
+    """The file's column for each of the model's, and those of labels; and the names of TableRows."""
+    unique_names(names, where)
+    truth = () if label is None else find_labels(label, names, headed, where)
+    if truth:
+        refuse_number(len(truth), targets_of(forest), where)
+    others = [name for name in names if name not in truth]
+    places: Places = find_columns(forest, others if headed else len(others), where)
+    wanted: list[str | None] = [None] * forest.columns
+    for feature, place in zip(forest.features, places.columns, strict=True):
+        wanted[feature.column] = others[place]
+    return tuple(wanted), truth, places.names

@@ -1,0 +1,46 @@
+"""Which rows: file name and hash, so that anyone can tell whether figures were measured on the same ones."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forestc.errors import RowsError
+from forestc.rows.batches import ArrayRows, Rows
+from forestc.rows.files import TableRows
+
+
+def fingerprint(given: Any, opened: Rows) -> dict[str, Any]:
+    """What identifies rows, as JSON.
+
+    given: the rows as the user gave them. opened: the same, opened by `rows_from`. Of a file its name without the
+    folder, and the SHA-256 of its bytes; of a folder that of the lines `HASH NAME` of its files, sorted. Of arrays and
+    data frames the shape, and the SHA-256 of the float64 values as they were read, row by row, little-endian; with
+    labels also that of the labels: class indices as int64, values as float64. Raises RowsError for a file that can't be
+    read.
+    """
+    path = opened.where if isinstance(opened, TableRows) and not isinstance(given, str | Path) else given
+    if isinstance(path, str | Path):
+        return {"file": Path(path).name, "sha256": _hash_of(Path(path))}
+    assert isinstance(opened, ArrayRows)
+    told = {"shape": list(opened.X.shape), "sha256": _hash_of_array(opened.X)}
+    return told if opened.truth is None else told | {"labels_sha256": _hash_of_array(opened.truth)}
+
+
+def _hash_of_array(array: Any) -> str:
+    kind = "<f8" if array.dtype.kind == "f" else "<i8"
+    return hashlib.sha256(np.ascontiguousarray(array, dtype=kind).tobytes()).hexdigest()
+
+
+def _hash_of(path: Path) -> str:
+    try:
+        if not path.is_dir():
+            with path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        files = sorted((file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file())
+    except OSError as error:
+        raise RowsError(f"can't be read ({error.strerror})", where=str(path)) from None
+    return hashlib.sha256("".join(f"{_hash_of(file)} {name}\n" for name, file in files).encode()).hexdigest()

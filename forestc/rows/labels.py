@@ -1,0 +1,173 @@
+"""Labels beside the rows: which columns hold them, and what they are to a model.
+
+A model of several targets is judged by a column for each, in the model's order. Of one target with several classes, a
+column for each class may hold zeros and ones instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import RowsError
+from forestc.forest.ir import Forest
+from forestc.rows.columns import some_names
+from forestc.rows.frames import frame_labels
+
+# The classes of each target; () for a value.
+Targets: TypeAlias = tuple[tuple[Any, ...], ...]
+
+
+def targets_of(forest: Forest) -> Targets:
+    """What the columns of labels are to a forest."""
+    if not forest.decides:
+        return ((),) * forest.n_scores
+    return tuple(part.classes for part in forest.targets)
+
+
+def label_columns(label: Any, rows: Any) -> str | tuple[Any, ...] | None:
+    """The columns of a path or data frame that `label` names: a name (or in a file, names with commas between them), a
+    position, or a list of either; None where `label` holds the labels themselves."""
+    named = None if isinstance(rows, str | Path) else frame_labels(rows)
+    if named is None and not isinstance(rows, str | Path):
+        return None
+    if isinstance(label, str | int):
+        return str(label) if named is None else (label,)
+    if not isinstance(label, list | tuple) or len(set(map(str, label))) != len(label):
+        return None
+    if named is None:
+        return tuple(map(str, label))
+    return tuple(label) if all(isinstance(one, str) and one in named for one in label) else None
+
+
+def find_labels(label: str | Sequence[str], names: Sequence[str], headed: bool, where: str) -> tuple[str, ...]:
+    """The names of a file's label columns. Raises RowsError for one that is not there."""
+    if isinstance(label, str):
+        label = (label,) if label in names else tuple(part.strip() for part in label.split(","))
+    found = tuple(_find_label(one, names, headed, where) for one in label)
+    if len(set(found)) < len(found):
+        raise RowsError(f"a column of labels is named twice: {', '.join(label)}", where=where)
+    return found
+
+
+def _find_label(label: str, names: Sequence[str], headed: bool, where: str) -> str:
+    if label in names:
+        return label
+    if headed and not re.fullmatch(r"-?\d+", label):
+        raise RowsError(f"there is no column {label!r}", where=where, do=f"it has: {some_names(names)}")
+    return names[label_position(label, len(names), where)]
+
+
+def label_position(label: str, columns: int, where: str) -> int:
+    """A column's position, counted from 0, that may be given from the end. Raises RowsError."""
+    try:
+        place = int(label)
+    except ValueError:
+        raise RowsError(
+            f"there is no column {label!r}",
+            where=where,
+            do="the columns have no names: give a position, such as -1",
+        ) from None
+    if not -columns <= place < columns:
+        raise RowsError(f"there is no column {place} of {columns}", where=where)
+    return place % columns
+
+
+def columns_in(truth: Any, rows: int, where: str) -> list[list[Any]]:
+    """Labels of so many rows, of any kind, as lists, one a column: (rows,) or (rows, columns). Raises RowsError."""
+    try:
+        table = np.asarray(truth)
+    except ValueError as error:  # lists of different lengths
+        raise RowsError(f"the labels are no table ({error})", where=where, do="give one label a row") from None
+    if table.ndim not in (1, 2) or 0 in table.shape[1:]:
+        what = f"a table of shape {table.shape}" if table.ndim else "a single value"
+        raise RowsError(f"the labels are not a list, but {what}", where=where, do="give one label a row")
+    if len(table) != rows:
+        raise RowsError(f"{len(table)} labels for {rows} rows", where=where)
+    return [column.tolist() for column in (table.T if table.ndim == 2 else [table])]
+
+
+def refuse_number(columns: int, targets: Targets, where: str) -> None:
+    """Raises RowsError where so many columns of labels can't judge these targets."""
+    if columns != len(targets) and not (len(targets) == 1 and columns == len(targets[0])):
+        several = f"{len(targets)} targets" if len(targets) > 1 else f"one target of {len(targets[0]) or 'no'} classes"
+        raise RowsError(
+            f"{columns} columns of labels, and the model has {several}",
+            where=where,
+            do="name a column for each target, in the model's order"
+            if len(targets) > 1
+            else "name one column, or one of zeros and ones for each class",
+        )
+
+
+def truth_of(columns: Sequence[Sequence[Any]], targets: Targets, where: str, start: int = 0) -> NDArray[Any]:
+    """Labels, a list a column, as class indices (-1: none of the model's), or as values where there are no classes:
+    (rows,), or (rows, targets) of several targets. start: the number of the first row. Raises RowsError."""
+    if len(targets) > 1 and len({bool(classes) for classes in targets}) > 1:
+        raise RowsError(
+            "some targets of the model are classes and others values", where=where, do="leave the labels out"
+        )
+    if len(columns) == len(targets):
+        found = [_one_target(own, classes, where, start) for own, classes in zip(columns, targets, strict=True)]
+        return found[0] if len(found) == 1 else np.stack(found, axis=1)
+    refuse_number(len(columns), targets, where)
+    return _one_hot(columns, where, start)
+
+
+def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, start: int) -> NDArray[Any]:
+    if not classes:
+        try:
+            values = np.array([float(label) for label in labels])
+        except (TypeError, ValueError) as error:
+            raise RowsError(f"a label is no number ({error})", where=f"{where}, from row {start}") from None
+        if not np.isfinite(values).all():
+            row = start + int(np.flatnonzero(~np.isfinite(values))[0])
+            raise RowsError("a label is missing or infinite", where=f"{where}, row {row}", do="leave that row out")
+        return values
+    known: dict[Any, int] = {}
+    for index, label in enumerate(classes):
+        known.setdefault(str(label), index)
+        number = _as_number(label)
+        if number is not None:
+            known.setdefault(number, index)
+    found = [known.get(str(label), known.get(_as_number(label), -1)) for label in labels]
+    if labels and max(found) < 0:
+        raise RowsError(
+            f"no label is a class of the model: {str(labels[0])[:40]!r}",
+            where=f"{where}, row {start}",
+            do=f"the model's classes: {', '.join(str(c) for c in classes[:8])}"
+            f"{' and more' * (len(classes) > 8)}; compile with --classes to give them, in that order, the rows' names",
+        )
+    return np.array(found, dtype=np.int64)
+
+
+def _one_hot(columns: Sequence[Sequence[Any]], where: str, start: int) -> NDArray[np.int64]:
+    try:
+        table = np.array([[float(label) for label in column] for column in columns]).T
+    except (TypeError, ValueError) as error:
+        raise RowsError(f"a label is no number ({error})", where=f"{where}, from row {start}") from None
+    wrong = np.flatnonzero(~(((table == 0) | (table == 1)).all(axis=1) & (table.sum(axis=1) == 1)))
+    if len(wrong):
+        raise RowsError(
+            "the labels of a row are not a single 1 among zeros",
+            where=f"{where}, row {start + int(wrong[0])}",
+            do="one column for each class holds 1 where the row is of that class",
+        )
+    return np.asarray(np.argmax(table, axis=1), dtype=np.int64)
+
+
+def _as_number(label: Any) -> float | None:
+    try:
+        return float(label)
+    except (TypeError, ValueError):
+        return None
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number's."""
+    return _as_number(text) is not None

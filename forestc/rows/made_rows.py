@@ -1,0 +1,83 @@
+"""Rows for a model that nobody gave rows for: on its thresholds, beside them, on the ends of its ranges, and random."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.boundary import boundary_inputs
+from forestc.forest.ir import Feature, Forest
+from forestc.forest.numbers import Category, Float, FloatArray, round_to
+from forestc.rows.batches import ArrayRows
+from forestc.rows.encode import encode
+from forestc.rows.ranges import Ranges, stepped
+
+BOUNDARY = 20_000
+RANDOM = 4_000
+ABSENT = 0.05  # of the values, where some may be missing
+
+
+def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = (), seed: int = 0) -> ArrayRows:
+    """Rows (rows, columns) in the ranges, mixed, the same for the same model, ranges and seed.
+
+    About 20,000 steer each to a node of the model (a float forest), whose feature is on the threshold, one float
+    beside it (where a range has steps, on a step next to it) or missing; 4,000 hold random values of the whole range,
+    its ends, and numbers about thresholds. others: forests that take the rows as well; no value is missing where one
+    of them takes none.
+    """
+    random = np.random.default_rng(seed)
+    refusing = {feature.column for forest in others for feature in forest.features if not feature.missing}
+    absent = [ranges.of(f).takes_missing(f) and f.column not in refusing for f in model.features]
+    some = np.zeros((RANDOM, model.columns))
+    for index, (feature, may_be) in enumerate(zip(model.features, absent, strict=True)):
+        column = ranges.of(feature).snapped(_anywhere(model, index, ranges, random), feature.raw, random)
+        some[:, feature.column] = np.where((random.random(RANDOM) < ABSENT) & may_be, np.nan, column)
+    base = encode(model, some)
+    parts = [some]
+    for inputs in boundary_inputs(model, base, seed, BOUNDARY):
+        part = np.zeros((len(inputs), model.columns))
+        for index, (feature, may_be) in enumerate(zip(model.features, absent, strict=True)):
+            column = ranges.of(feature).snapped(inputs[:, index], feature.raw, random)
+            known = some[random.integers(0, RANDOM, len(inputs)), feature.column]
+            part[:, feature.column] = np.where(np.isnan(column) & (not may_be), known, column)
+        parts.append(part)
+    rows = np.concatenate(parts)
+    return ArrayRows(rows[random.permutation(len(rows))])
+
+
+def _anywhere(model: Forest, index: int, ranges: Ranges, random: np.random.Generator) -> FloatArray:
+    """Values (RANDOM,) of a feature: uniform over its range, or where that has no end about its thresholds and of any
+    size; on and beside thresholds; and the ends."""
+    feature = model.features[index]
+    if isinstance(feature.number, Category):
+        return random.integers(0, feature.number.count + 1, RANDOM).astype(np.float64)
+    own = ranges.of(feature).rounded(feature.raw)
+    thresholds = round_to(model.conditions.thresholds(index).astype(np.float64), feature.raw)
+    thresholds = thresholds[np.isfinite(thresholds)]
+    if not len(thresholds):
+        thresholds = np.zeros(1)
+    most = float(np.finfo(np.float64).max) / 2
+    thresholds = np.clip(thresholds, -most, most)
+    reach = float(np.ptp(thresholds)) or float(np.abs(thresholds).max()) or 1.0
+    low = own.smallest if np.isfinite(own.smallest) else float(thresholds.min()) - reach
+    high = own.largest if np.isfinite(own.largest) else max(low, float(thresholds.max())) + reach
+    low, high = np.clip([low, high], -most, most)
+    share, beside = random.random(RANDOM), random.choice(thresholds, RANDOM)
+    ways = [
+        low + share * high - share * low,
+        beside,
+        stepped(beside, feature.raw, -1),
+        stepped(beside, feature.raw, 1),
+        _of_any_size(feature, random),
+        random.choice([own.smallest, own.largest, 0.0, -0.0], RANDOM),
+    ]
+    return np.asarray(np.choose(random.choice(len(ways), RANDOM, p=[0.5, 0.1, 0.1, 0.1, 0.1, 0.1]), ways))
+
+
+def _of_any_size(feature: Feature, random: np.random.Generator) -> NDArray[np.float64]:
+    """Numbers of all exponents of the feature's float type, of both signs."""
+    narrow = isinstance(feature.raw, Float) and feature.raw.bits == 32
+    powers = random.integers(-149, 127, RANDOM) if narrow else random.integers(-1074, 1023, RANDOM)
+    return np.ldexp(random.choice([-1.0, 1.0], RANDOM) * (1 + random.random(RANDOM)), powers)

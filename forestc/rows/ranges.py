@@ -1,0 +1,147 @@
+"""In place of rows: the values that each of the model's columns may take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.ir import Feature
+from forestc.forest.numbers import FLOAT32, Float, FloatArray, round_to
+from forestc.rows.batches import Batch, Rows
+
+SLACK = 2.0**-50  # of a value made of steps: what float64 arithmetic may have added or taken before it came here
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values of one column: smallest <= x <= largest, infinities included where an end is infinite.
+
+    step: 0.0 for any such number; else values are smallest + n * step (n * step where smallest is infinite), made in
+    float64 arithmetic and then rounded to the source's type. missing: whether a value may be missing; None as the model
+    takes it.
+    """
+
+    smallest: float = -math.inf
+    largest: float = math.inf
+    step: float = 0.0
+    missing: bool | None = None
+
+    @property
+    def origin(self) -> float:
+        """A value that steps are counted from."""
+        return self.smallest if math.isfinite(self.smallest) else 0.0
+
+    @property
+    def whole(self) -> bool:
+        """Whether all values are whole numbers."""
+        return self.step > 0 and self.step == math.floor(self.step) and self.origin == math.floor(self.origin)
+
+    def rounded(self, raw: Any) -> Range:
+        """The ends as the source library sees them: rounded to the type that it rounds every value to."""
+        low, high = round_to(np.array([self.smallest, self.largest]), raw).tolist()
+        return Range(low, high, self.step, self.missing)
+
+    def takes_missing(self, feature: Feature) -> bool:
+        return feature.missing and self.missing is not False
+
+    def around(self, thresholds: FloatArray, raw: Any) -> tuple[FloatArray, FloatArray]:
+        """For each threshold t the interval (low, high] that it may move in while `x < t` says the same of every value
+        in the range: low is the largest value below t, high the smallest that is not, both (thresholds,).
+
+        thresholds: finite, with smallest < t <= largest.
+        """
+        below, above = next_below(thresholds, raw), at_least(thresholds, raw)
+        if not self.step:
+            return below, above
+        low, high = np.full(len(thresholds), -np.inf), np.full(len(thresholds), np.inf)
+        first = np.floor((thresholds - self.origin) / self.step)
+        for offset in (-1, 0, 1, 2):  # one step to either side more, as the division rounds
+            moved = (first + offset) * self.step
+            slack = 0.0 if self.whole else SLACK * (abs(self.origin) + np.abs(moved))
+            least, most = (round_to(self.origin + moved + s, raw) for s in (-slack, slack))
+            unsure = (least < thresholds) & (most >= thresholds)  # the threshold stays where it is
+            low = np.maximum(low, np.where(unsure, below, np.where(most < thresholds, most, -np.inf)))
+            high = np.minimum(high, np.where(unsure, above, np.where(least >= thresholds, least, np.inf)))
+        return low, high
+
+    def snapped(self, values: FloatArray, raw: Any, random: np.random.Generator) -> FloatArray:
+        """The values, each moved to one next to it that the range holds. NaN stays."""
+        own = self.rounded(raw)
+        inside = np.clip(values, own.smallest, own.largest)
+        if not self.step:
+            return round_to(inside, raw)
+        with np.errstate(invalid="ignore"):
+            place = (inside - self.origin) / self.step
+            up = random.random(len(values)) < 0.5
+            place = np.where(up, np.ceil(place), np.floor(place))
+            if math.isfinite(self.largest):
+                place = np.minimum(place, math.floor((self.largest - self.origin) / self.step * (1 + SLACK)))
+            moved = round_to(self.origin + place * self.step, raw)
+        return np.where(np.isfinite(inside), np.clip(moved, own.smallest, own.largest), inside)
+
+    def as_json(self) -> dict[str, Any]:
+        """The range with None for an end that is infinite."""
+        ends = {"smallest": self.smallest, "largest": self.largest}
+        finite = {key: value if math.isfinite(value) else None for key, value in ends.items()}
+        return {**finite, "step": self.step, "missing": self.missing}
+
+    @staticmethod
+    def from_json(told: Mapping[str, Any]) -> Range:
+        """What `as_json` wrote."""
+        low, high = told["smallest"], told["largest"]
+        return Range(
+            -math.inf if low is None else low, math.inf if high is None else high, told["step"], told["missing"]
+        )
+
+
+ANYTHING = Range()
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """No rows, but what those to come may hold. As `Rows` there are none of them, so that every promise made on it is
+    one for every input in the ranges.
+
+    columns: by the model's column; of others nothing is known.
+    """
+
+    columns: Mapping[int, Range] = field(default_factory=dict)
+
+    def batches(self) -> Iterator[Batch]:
+        return iter(())
+
+    def of(self, feature: Feature) -> Range:
+        return self.columns.get(feature.column, ANYTHING)
+
+
+def have_rows(rows: Rows | None) -> bool:
+    """Whether there are rows to look at."""
+    return rows is not None and not isinstance(rows, Ranges)
+
+
+def at_least(thresholds: FloatArray, raw: Any) -> FloatArray:
+    """The smallest values of a float type that are not below the thresholds."""
+    if raw != FLOAT32:
+        return thresholds
+    with np.errstate(over="ignore"):
+        nearest = thresholds.astype(np.float32)
+        return np.where(nearest < thresholds, np.nextafter(nearest, np.float32(np.inf)), nearest).astype(np.float64)
+
+
+def next_below(thresholds: FloatArray, raw: Any) -> FloatArray:
+    """The largest values of a float type below the thresholds."""
+    return stepped(at_least(thresholds, raw), raw, -1)
+
+
+def stepped(values: NDArray[Any], raw: Any, step: int) -> FloatArray:
+    """One float further up or down, in the type that values are rounded to."""
+    way = np.float32(step * np.inf)
+    with np.errstate(over="ignore"):
+        if isinstance(raw, Float) and raw.bits == 32:
+            return np.nextafter(values.astype(np.float32), way).astype(np.float64)
+        return np.nextafter(np.asarray(values, dtype=np.float64), float(way))

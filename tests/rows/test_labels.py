@@ -1,0 +1,174 @@
+"""Labels of several targets, as zeros and ones, in columns of one, and with names that the model does not know."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.multioutput import MultiOutputRegressor
+from typer.testing import CliRunner
+
+import forestc
+from forestc import load
+from forestc.cli import app
+from forestc.errors import OptionError, RowsError
+from forestc.rows import rows_from
+from forestc.rows.columns import name_classes
+
+IRIS, KIND = load_iris(return_X_y=True)
+X, Y = load_diabetes(return_X_y=True)
+NAMES = np.array(["setosa", "versicolor", "virginica"])
+FIELDS = [f"f{index}" for index in range(4)]
+
+
+def truth_in(rows):
+    return np.concatenate([batch.truth for batch in rows.batches()])
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return RandomForestClassifier(5, max_depth=4, random_state=0).fit(IRIS, KIND)
+
+
+@pytest.fixture(scope="module")
+def two():
+    """Two targets of classes: names, and numbers."""
+    return RandomForestClassifier(5, max_depth=4, random_state=0).fit(IRIS, np.column_stack([NAMES[KIND], KIND % 2]))
+
+
+def two_frame():
+    table = pd.DataFrame(IRIS, columns=FIELDS)
+    return table.assign(name=NAMES[KIND], odd=KIND % 2)[["name", *FIELDS, "odd"]]
+
+
+def save(frame, folder):
+    frame.to_csv(folder / "t.csv", index=False)
+    frame.to_csv(folder / "bare.csv", index=False, header=False)
+    frame.to_parquet(folder / "t.parquet")
+    return folder / "t.csv", folder / "bare.csv", folder / "t.parquet"
+
+
+def test_one_column_of_labels_may_be_a_table(iris):
+    forest = load(iris)
+    column = KIND[:, np.newaxis]
+    for labels in (column, column.tolist(), pd.DataFrame({"kind": KIND}), pd.Series(KIND)):
+        assert np.array_equal(truth_in(rows_from(IRIS, forest, labels)), KIND)
+    frame = pd.DataFrame(IRIS, columns=FIELDS).assign(kind=KIND)
+    assert np.array_equal(truth_in(rows_from(frame, forest, ["kind"])), KIND)
+
+
+def test_a_column_for_each_class_may_hold_zeros_and_ones(iris, tmp_path):
+    forest = load(iris)
+    hot = np.eye(3, dtype=int)[KIND]
+    for labels in (hot, hot.astype(bool), hot.astype(float), pd.DataFrame(hot)):
+        assert np.array_equal(truth_in(rows_from(IRIS, forest, labels)), KIND)
+    frame = pd.DataFrame(IRIS, columns=FIELDS).assign(**dict(zip(NAMES, hot.T, strict=True)))
+    csv, _, _ = save(frame, tmp_path)
+    assert np.array_equal(truth_in(rows_from(csv, forest, list(NAMES))), KIND)
+    hot[7] = [1, 1, 0]
+    with pytest.raises(RowsError, match=r"not a single 1 among zeros.*row 7"):
+        rows_from(IRIS, forest, hot)
+    with pytest.raises(RowsError, match=r"2 columns of labels, and the model has one target of 3 classes"):
+        rows_from(IRIS, forest, hot[:, :2])
+
+
+def test_several_targets_have_a_column_each(two, tmp_path):
+    forest, frame = load(two), two_frame()
+    wanted = np.column_stack([KIND, KIND % 2])
+    csv, bare, parquet = save(frame, tmp_path)
+    np.savez(tmp_path / "t.npz", X=IRIS, name=NAMES[KIND], odd=(KIND % 2).astype(str))
+    table = pa.Table.from_pandas(frame)
+    for rows, labels in (
+        *((csv, label) for label in ("name,odd", "name, odd", ["name", "odd"], ("name", "odd"))),
+        (parquet, "name,odd"),
+        (bare, "0,-1"),
+        (frame, ["name", "odd"]),
+        (table, ["name", "odd"]),
+        (tmp_path / "t.npz", "name,odd"),
+        (frame[FIELDS], frame[["name", "odd"]]),
+        (IRIS, frame[["name", "odd"]].to_numpy()),
+    ):
+        assert np.array_equal(truth_in(rows_from(rows, forest, labels)), wanted)
+    with pytest.raises(RowsError, match=r"1 columns of labels, and the model has 2 targets.*column for each target"):
+        truth_in(rows_from(csv, forest, "name"))
+    with pytest.raises(RowsError, match=r"there is no column 'odder'"):
+        rows_from(csv, forest, "name,odder")
+    with pytest.raises(RowsError, match=r"named twice"):
+        rows_from(csv, forest, "odd,odd")
+
+
+def test_a_column_with_a_comma_in_its_name_is_one_column(iris, tmp_path):
+    csv, _, _ = save(pd.DataFrame(IRIS, columns=FIELDS).assign(**{"kind, of iris": KIND}), tmp_path)
+    assert np.array_equal(truth_in(rows_from(csv, load(iris), "kind, of iris")), KIND)
+
+
+def test_a_design_of_several_targets_is_judged_on_all_of_them(two, tmp_path):
+    csv, _, _ = save(two_frame(), tmp_path)
+    said = two.predict(IRIS)
+    right = (said == np.column_stack([NAMES[KIND], (KIND % 2).astype(str)])).all(axis=1).mean()
+    done = forestc.compile(two, csv, tmp_path / "out", label="name,odd", held_out=csv)
+    assert done.figures["accuracy"] == {"model": right, "compiled": right}
+    told = [step["held_out"] for step in done.figures["passes"] if step["held_out"] is not None]
+    assert told and all("accuracy" in json.dumps(one) for one in told)
+    command = ["check", str(tmp_path / "out"), "--rows", str(csv), "--label", "name,odd", "--engines", "netlist,c"]
+    told = CliRunner().invoke(app, [*command, "--json"])
+    assert json.loads(told.stdout)["accuracy"]["compiled"] == right
+
+
+@pytest.mark.parametrize(
+    "model",
+    [RandomForestRegressor(5, random_state=0), MultiOutputRegressor(GradientBoostingRegressor(n_estimators=5))],
+)
+def test_values_of_several_outputs_are_judged_together(model, tmp_path):
+    from sklearn.metrics import r2_score
+
+    truth = np.column_stack([Y, Y[::-1]])
+    model.fit(X, truth)
+    frame = pd.DataFrame(X).add_prefix("f").assign(a=truth[:, 0], b=truth[:, 1])
+    csv, _, _ = save(frame, tmp_path)
+    done = forestc.compile(model, csv, tmp_path / "out", label="a,b")
+    # both outputs have one spread here, so that both weigh the same
+    assert done.figures["accuracy"]["model"] == pytest.approx(r2_score(truth, model.predict(X)), abs=1e-9)
+
+
+def test_names_of_classes_match_labels_and_stay(iris, tmp_path):
+    frame = pd.DataFrame(IRIS, columns=FIELDS).assign(kind=NAMES[KIND])
+    csv, _, _ = save(frame, tmp_path)
+    with pytest.raises(RowsError, match=r"'setosa'.*the model's classes: 0, 1, 2; compile with --classes"):
+        forestc.compile(iris, csv, tmp_path / "out", label="kind")
+    done = forestc.compile(iris, csv, tmp_path / "out", label="kind", classes=NAMES.tolist())
+    assert done.figures["accuracy"]["model"] == iris.score(IRIS, KIND)
+    assert done.design.manifest["classes"] == NAMES.tolist()
+    assert "setosa" in done.design.path("c").read_text()
+    result = forestc.check(done.design, csv, label="kind", engines=("netlist", "c"), prove=True)
+    assert result.ok and result.agreement.model == iris.score(IRIS, KIND)
+
+
+def test_names_of_classes_on_the_command_line(iris, tmp_path):
+    import skops.io
+
+    skops.io.dump(iris, tmp_path / "m.skops")
+    csv, _, _ = save(pd.DataFrame(IRIS, columns=FIELDS).assign(kind=NAMES[KIND]), tmp_path)
+    command = ["compile", str(tmp_path / "m.skops"), "--rows", str(csv), "--label", "kind", "--json"]
+    command += ["--classes", "setosa, versicolor,virginica", "--target", "c", "-o", str(tmp_path / "out")]
+    told = CliRunner().invoke(app, command)
+    assert json.loads(told.stdout)["accuracy"]["model"] == iris.score(IRIS, KIND)
+
+
+def test_names_that_do_not_fit_the_classes_are_refused(iris, two):
+    for names, message in (
+        (["a", "b"], r"2 names for 3 classes.*in this order: 0, 1, 2"),
+        (["a", "b", "a"], "two classes have one name"),
+        (["a", "", "c"], "one has none"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            name_classes(load(iris), names)
+    with pytest.raises(OptionError, match="the model has 2 targets"):
+        name_classes(load(two), ["a", "b"])
+    with pytest.raises(OptionError, match="the model has no classes"):
+        name_classes(load(RandomForestRegressor(2).fit(X, Y)), ["a", "b"])
