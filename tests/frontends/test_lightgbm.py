@@ -461,7 +461,7 @@ TREE = ("tree_info", 1, "tree_structure")
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("version",), "v9", "a dump of version 'v9' does not state its objective; m.json; save the text model instead"),
+        (("version",), "v9", "version 'v9' does not state its objective; m.json; save the text model instead"),
         (("average_output",), KeyError, "does not state its objective"),
         (("max_feature_idx",), 3, "has 30 feature_names, but max_feature_idx 3"),
         (("feature_names",), [1], "feature_names[0]"),
