@@ -1,9 +1,9 @@
-"""How compiling grows with the forest: 100 trees of up to 2,000 nodes each, from file to Verilog.
+"""How compile time grows with the forest: 100 trees of up to 2,000 nodes each, from model file to Verilog.
 
-Each size is trained with XGBoost, saved as JSON, and compiled in a process of its own: load, simplify, quantize,
-lower, pipeline, write Verilog, and the checks in between. Seconds are those of the compiler alone; peak memory is
-the whole process's.
-Wanted: 200,000 nodes in under 30 s and 4 GB, and an exponent near 1.
+Each size is trained with XGBoost, saved as JSON, and compiled in a separate process: load, simplify, quantize, lower,
+pipeline, write Verilog, and the checks in between. Seconds are those of the compiler only; peak memory is that of the
+whole process.
+Target: 200,000 nodes in under 30 s and 4 GB, and an exponent near 1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROWS = 10_000
 
 
 def train(folder: Path, leaves: int) -> Path:
-    """A model of 100 trees with so many leaves each, and the rows it is compiled on."""
+    """Writes a model of 100 trees with `leaves` leaves each, and the rows it is compiled on."""
     import xgboost
 
     random = np.random.default_rng(0)
@@ -42,11 +42,11 @@ def train(folder: Path, leaves: int) -> Path:
 
 
 def measure(model: Path, out: Path) -> None:
-    """In a process of its own: prints one JSON line."""
+    """Compiles in this process and prints the figures as one JSON line."""
     import forestc
 
     start = time.perf_counter()
-    # 8 bits a leaf, so that few leaves come out equal and the netlist is as large as the forest
+    # 8 bits per leaf, so that few leaves become equal and the netlist is as large as the forest
     passes = "simplify,quantize{leaf_bits=8},simplify"
     done = forestc.compile(
         model, model.parent / "rows.npz", out, label="y", targets=["verilog"], latency=4, passes=passes

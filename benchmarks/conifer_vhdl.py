@@ -1,9 +1,9 @@
-"""conifer's VHDL backend without vendor tools: ghdl turns what it writes into Verilog, yosys and nextpnr do the rest.
+"""conifer's VHDL backend without vendor tools: ghdl converts its output to Verilog, yosys and nextpnr do the rest.
 
 Needs ghdl on the PATH, g++, iverilog, and an interpreter with conifer, xgboost (xgboost-cpu), pandas, scikit-learn and
-pybind11, which may be an environment of its own; the ap_types headers that conifer compiles against come from the
-hls4ml of this one. Defects of conifer's that are made good here, so that it is measured at its best: a model reloaded
-from JSON has lost max_depth, and all trees would be padded to six levels; the padding of its adders is undriven.
+pybind11, perhaps in a separate environment; the ap_types headers for conifer come from this environment's hls4ml. Two
+defects of conifer are worked around, so that it is measured at its best: a model reloaded from JSON has lost max_depth,
+and all trees would be padded to six levels; the padding of its adders is undriven.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from forestc.costs.devices import DEVICES, ECP5, LUT6, XCUP
 from forestc.toolchain.nextpnr import place
 from forestc.toolchain.yosys import run_yosys, synthesise
 
-SCORE_BITS = 7  # of the fraction: conifer has one format for features, thresholds and scores
+SCORE_BITS = 7  # fraction bits: conifer has one format for features, thresholds and scores
 FILES = ("Constants", "Split", "Types", "Tree", "AddReduce", "Arrays*", "BDT", "BDTTop")
-PLACED = 3000  # LUTs: larger designs are only counted
+PLACED = 3000  # LUTs; larger designs are counted but not placed
 WRITE = """
 import sys
 import conifer
@@ -53,9 +53,9 @@ module conifer_top(input clk, input [{x_bits}:0] x, output [{y_bits}:0] y);
 endmodule
 module conifer_registered(input clk, input [{x_bits}:0] x, output reg [{y_bits}:0] y);
   reg [{x_bits}:0] held;
-  wire [{y_bits}:0] told;
-  conifer_top top(.clk(clk), .x(held), .y(told));
-  always @(posedge clk) begin held <= x; y <= told; end
+  wire [{y_bits}:0] result;
+  conifer_top top(.clk(clk), .x(held), .y(result));
+  always @(posedge clk) begin held <= x; y <= result; end
 endmodule
 """
 BENCH = """
@@ -77,7 +77,7 @@ endmodule
 
 
 def missing(python: str) -> str | None:
-    """What is not installed, if anything."""
+    """The first requirement that is not installed, or None."""
     if shutil.which("ghdl") is None:
         return "ghdl"
     if importlib.util.find_spec("hls4ml") is None:
@@ -100,10 +100,10 @@ def conifer(
     folder: Path,
     shares: bool = False,
 ) -> dict[str, Any]:
-    """Figures of a model (XGBoost `.json`, or joblib of a scikit-learn one) on whole-number features of so many bits.
+    """Figures of a model (XGBoost `.json`, or scikit-learn by joblib) on integer features of `bits` bits.
 
-    trees: a class. classes: 2 for one score. shares: the score is the share of class 0, as conifer takes it from a
-    scikit-learn forest, not the log odds of class 1. Raises ToolError, CalledProcessError.
+    trees: per class. classes: 2 for one score. shares: whether the score is the probability of class 0, as conifer
+    takes it from a scikit-learn forest, instead of the log odds of class 1. Raises ToolError, CalledProcessError.
     """
     width, n_features = bits + 1 + SCORE_BITS, X_test.shape[1]
     scores = 1 if classes == 2 else classes
@@ -133,12 +133,12 @@ def conifer(
     (out / "bench.v").write_text(BENCH.format(**sizes, latency=latency, last=len(X_test) - 1))
     (out / "rows.hex").write_text("".join(f"{_packed(row, width):x}\n" for row in X_test.astype(int).tolist()))
     _run(["iverilog", "-g2005", "-o", "bench.vvp", "clean.v", "bench.v"], out)
-    told = np.array(_run(["vvp", "bench.vvp"], out).split()[: len(X_test)])
+    labels = np.array(_run(["vvp", "bench.vvp"], out).split()[: len(X_test)])
     (out / "registered.v").write_text(TOP[TOP.index("module conifer_registered") :].format(**sizes))
     xcup = synthesise([out / "clean.v"], "conifer_top", XCUP.synthesis)
     lut6 = synthesise([out / "clean.v"], "conifer_top", LUT6.synthesis)
     figures = {
-        "test_%": 100 * float((told == y_test.astype(int).astype(str)).mean()),
+        "test_%": 100 * float((labels == y_test.astype(int).astype(str)).mean()),
         "latency": latency,
         "xcup_LUT": xcup.lut,
         "FF": f"{xcup.flip_flops} + {xcup.memory} SRL",
@@ -155,7 +155,7 @@ def conifer(
 
 
 def _packed(row: list[int], width: int) -> int:
-    """The features as ghdl packs an array: the first one highest."""
+    """The features packed as ghdl packs an array, the first one in the highest bits."""
     word = 0
     for value in row:
         word = word << width | value << SCORE_BITS
@@ -163,15 +163,14 @@ def _packed(row: list[int], width: int) -> int:
 
 
 def _decision(width: int, scores: int, shares: bool) -> str:
-    """The class: the sign of one score, or the first of the largest."""
+    """Verilog for the class: the sign of a single score, or the first of the largest scores."""
     if scores == 1:
         half = f"$signed({width}'d{1 << SCORE_BITS - 1})"
         return f"  assign y = $signed(s) < {half};" if shares else "  assign y = $signed(s) > 0;"
     lines, bits = [], (scores - 1).bit_length()
     for index in range(scores):
         high = (scores - index) * width - 1
-        own = f"s[{high}:{high - width + 1}]"
-        lines.append(f"  wire signed [{width - 1}:0] s{index} = {own};")
+        lines.append(f"  wire signed [{width - 1}:0] s{index} = s[{high}:{high - width + 1}];")
         if index == 0:
             lines.append(f"  wire signed [{width - 1}:0] m0 = s0; wire [{bits - 1}:0] i0 = 0;")
             continue

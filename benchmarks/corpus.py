@@ -1,20 +1,20 @@
-"""The hashes of some sixty compiled folders: what a change of the compiler writes otherwise, before and after it.
+"""Hashes of some sixty compiled folders, to find which files a change of the compiler affects.
 
     python benchmarks/corpus.py --out before.json --keep before
     python benchmarks/corpus.py --out after.json --keep after --against before.json
     diff -r before after
 
-The folders hold every kind of model, number type, target and option that changes a file, each small. Models are trained
-here on bundled or generated data with fixed seeds, so hashes compare where libraries and machine are the same. Not
-hashed is what says how a folder was made and what other files are: of manifest.json the keys `made` and `sha256`, of
-report.md all from `## how it was made` on (options, versions, the hashes of model and rows, sizes of files).
+The folders cover every kind of model, number type, target and option that changes a file; all are small. Models are
+trained on bundled or generated data with fixed seeds, so hashes are comparable for the same libraries and machine. Not
+hashed are records of how a folder was made and of other files: in manifest.json the keys `made` and `sha256`, in
+report.md everything from `## how it was made` on (options, versions, hashes of model and rows, sizes of files).
 """
 
 from __future__ import annotations
 
 import os
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # two processes; and sums in one order
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # two processes, and sums in a fixed order
 
 import argparse
 import hashlib
@@ -47,23 +47,23 @@ from forestc.backends.axi_stream import StreamOptions
 
 WORKERS = 2
 NOT_HASHED = ("made", "sha256")  # keys of manifest.json
-HOW_MADE = "\n## how it was made"  # report.md, from there on
+HOW_MADE = "\n## how it was made"  # report.md is hashed up to here
 
 Data: TypeAlias = tuple[Any, Any]  # rows and labels
 Made: TypeAlias = tuple[Any, Any, Any]  # a model or its file, rows, labels
-Hashes: TypeAlias = dict[str, dict[str, str]]  # folder to path to SHA-256
+Hashes: TypeAlias = dict[str, dict[str, str]]  # folder -> path -> SHA-256
 
 
 @dataclass(frozen=True)
 class Case:
-    """make: trains, given a folder for files. options: of `forestc.compile`."""
+    """make: trains a model, given a folder for files. options: for `forestc.compile`."""
 
     make: Callable[[Path], Made]
     options: Mapping[str, Any]
 
 
-class Written(Exception):  # noqa: N818  no error: it ends `compile`
-    """The folder is there, and what follows would be synthesis."""
+class Written(Exception):  # noqa: N818  not an error: it ends `compile`
+    """Raised when the folder is written and synthesis would follow."""
 
 
 def iris() -> Data:
@@ -71,7 +71,7 @@ def iris() -> Data:
 
 
 def cancer() -> Data:
-    """Eight columns of the 30: small designs."""
+    """Eight of the 30 columns, for small designs."""
     X, y = datasets.load_breast_cancer(return_X_y=True)
     return X[:, :8], y
 
@@ -81,13 +81,13 @@ def diabetes() -> Data:
 
 
 def digits() -> Data:
-    """Whole numbers, ten classes."""
+    """Integers, ten classes."""
     X, y = datasets.load_digits(return_X_y=True)
     return X[:600, 18:38], y[:600]
 
 
 def signed() -> Data:
-    """Whole numbers on both sides of zero."""
+    """Positive and negative integers."""
     random = np.random.default_rng(0)
     X = random.integers(-100, 100, (400, 5)).astype(float)
     return X, (X[:, 0] * X[:, 1] > 0).astype(int) + (X[:, 2] > 50)
@@ -104,14 +104,14 @@ def missing(data: Callable[[], Data]) -> Callable[[], Data]:
 
 
 def codes() -> Data:
-    """A column of numbers, and two of categories by their codes."""
+    """A column of numbers and two of category codes."""
     random = np.random.default_rng(0)
     X = np.column_stack([random.normal(size=500), random.integers(0, 5, 500), random.integers(0, 40, 500)])
     return X, (np.isin(X[:, 1], [1, 3]) ^ (X[:, 2] % 3 == 1) ^ (X[:, 0] > 0.5)).astype(int)
 
 
 def colours() -> Data:
-    """A frame with a column of texts, some of them missing."""
+    """A data frame with a column of text, with missing values."""
     import pandas as pd
 
     random = np.random.default_rng(0)
@@ -121,7 +121,7 @@ def colours() -> Data:
 
 
 def hostile() -> Data:
-    """Names of columns and classes that are words of the languages written, or end their comments and texts."""
+    """Column and class names that are keywords of the output languages, or end their comments and strings."""
     import pandas as pd
 
     X, y = iris()
@@ -140,7 +140,7 @@ def two_labels() -> Data:
 
 
 def sk(model: Any, data: Callable[[], Data]) -> Callable[[Path], Made]:
-    """An estimator as it is in memory."""
+    """A fitted estimator."""
 
     def make(folder: Path) -> Made:
         X, y = data()
@@ -150,7 +150,7 @@ def sk(model: Any, data: Callable[[], Data]) -> Callable[[Path], Made]:
 
 
 def csv(model: Any, data: Callable[[], Data]) -> Callable[[Path], Made]:
-    """The same, with its rows in a CSV file."""
+    """A fitted estimator, with its rows in a CSV file."""
 
     def make(folder: Path) -> Made:
         X, y = data()
@@ -163,7 +163,7 @@ def csv(model: Any, data: Callable[[], Data]) -> Callable[[Path], Made]:
 
 
 def xgb(params: Mapping[str, Any], data: Callable[[], Data], suffix: str = "", types: Any = None) -> Any:
-    """A booster of XGBoost, or with a suffix its file."""
+    """An XGBoost Booster, or, given a suffix, its file."""
 
     def make(folder: Path) -> Made:
         import xgboost
@@ -179,7 +179,7 @@ def xgb(params: Mapping[str, Any], data: Callable[[], Data], suffix: str = "", t
 
 
 def lgb(params: Mapping[str, Any], data: Callable[[], Data], suffix: str = "", **more: Any) -> Callable[[Path], Made]:
-    """A booster of LightGBM, or with a suffix its file."""
+    """A LightGBM Booster, or, given a suffix, its file."""
 
     def make(folder: Path) -> Made:
         import lightgbm
@@ -195,7 +195,7 @@ def lgb(params: Mapping[str, Any], data: Callable[[], Data], suffix: str = "", *
 
 
 def cat(params: Mapping[str, Any], data: Callable[[], Data], suffix: str = "") -> Callable[[Path], Made]:
-    """A model of CatBoost, or its JSON."""
+    """A CatBoost model, or, given a suffix, its file."""
 
     def make(folder: Path) -> Made:
         import catboost
@@ -205,16 +205,16 @@ def cat(params: Mapping[str, Any], data: Callable[[], Data], suffix: str = "") -
         model = catboost.CatBoost({**plain, "allow_writing_files": False, **params}).fit(X, y)
         if suffix:
             model.save_model(str(folder / f"model.{suffix}"), format=suffix)
-            told = json.loads((folder / f"model.{suffix}").read_text())
-            del told["model_info"]["train_finish_time"], told["model_info"]["model_guid"]
-            (folder / f"model.{suffix}").write_text(json.dumps(told))
+            document = json.loads((folder / f"model.{suffix}").read_text())
+            del document["model_info"]["train_finish_time"], document["model_info"]["model_guid"]
+            (folder / f"model.{suffix}").write_text(json.dumps(document))
         return folder / f"model.{suffix}" if suffix else model, X, y
 
     return make
 
 
 def onnx(model: Any, data: Callable[[], Data], double: bool = False) -> Callable[[Path], Made]:
-    """What skl2onnx writes of an estimator."""
+    """An estimator converted by skl2onnx."""
 
     def make(folder: Path) -> Made:
         from skl2onnx import to_onnx
@@ -224,8 +224,8 @@ def onnx(model: Any, data: Callable[[], Data], double: bool = False) -> Callable
         X = X.astype(np.float64 if double else np.float32)
         kind = DoubleTensorType if double else FloatTensorType
         made = to_onnx(model.fit(X, y), initial_types=[("rows", kind([None, X.shape[1]]))])
-        made.graph.name = "corpus"  # else one made up at random
-        made.opset_import.sort(key=lambda opset: opset.domain)  # else in the order of a set
+        made.graph.name = "corpus"  # otherwise random
+        made.opset_import.sort(key=lambda opset: opset.domain)  # otherwise in the order of a set
         (folder / "model.onnx").write_bytes(made.SerializeToString())
         return folder / "model.onnx", X, y
 
@@ -233,7 +233,7 @@ def onnx(model: Any, data: Callable[[], Data], double: bool = False) -> Callable
 
 
 def lite(model: Any, data: Callable[[], Data], file: bool) -> Callable[[Path], Made]:
-    """treelite's form of an estimator, or its checkpoint."""
+    """An estimator converted to treelite, or its checkpoint file."""
 
     def make(folder: Path) -> Made:
         import treelite
@@ -289,13 +289,13 @@ RANGES = {
 
 
 def named(folder: Path) -> Made:
-    """A model with the names of its columns."""
+    """A model with column names."""
     X, y = datasets.load_iris(return_X_y=True, as_frame=True)
     return forest().fit(X, y), None, None
 
 
 def unseen(make: Callable[[Path], Made]) -> Callable[[Path], Made]:
-    """The same model without its rows."""
+    """A model without its rows."""
     return lambda folder: (make(folder)[0], None, None)
 
 
@@ -380,7 +380,7 @@ CASES: dict[str, Case] = {
     "ecp5": case(sk(forest(10), digits), device="ecp5-85k", clock_mhz=60.0),
     "ice40": case(sk(boost(), cancer), device="ice40-hx8k", latency=5),
     "vivado": case(sk(forest(), iris), device="vivado:xc7a35tcpg236-1", clock_mhz=250.0, latency=4),
-    # names, and what C leaves out
+    # names, and optional parts of C
     "hostile": case(sk(forest(), hostile), ALL, name="int", c_quantiser="double"),
     "c-plain": case(sk(forest(), cancer), "c", c_inputs="struct", c_quantiser="none", c_values="none"),
 }  # fmt: skip
@@ -391,7 +391,7 @@ def compiled(name: str, folder: Path) -> None:
     wanted = CASES[name]
     with tempfile.TemporaryDirectory() as files, warnings.catch_warnings(), ExitStack() as stack:
         warnings.simplefilter("ignore")
-        if "device" in wanted.options:  # its files are written before its tools run
+        if "device" in wanted.options:  # its files are written before tools run
             stack.enter_context(patch.object(options, "need_tools"))
             stack.enter_context(patch.object(compiler, "synth", side_effect=Written))
         try:
@@ -404,8 +404,8 @@ def compiled(name: str, folder: Path) -> None:
 
 
 def hashed(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each file of a compiled folder, without what may vary."""
-    told: dict[str, str] = {}
+    """The SHA-256 of each file of a compiled folder, without the parts that may vary."""
+    hashes: dict[str, str] = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         text = path.read_bytes()
         if path == folder / "manifest.json":
@@ -413,8 +413,8 @@ def hashed(folder: Path) -> dict[str, str]:
             text = json.dumps({key: value for key, value in fields.items() if key not in NOT_HASHED}).encode()
         elif path == folder / "report.md":
             text = text.decode().partition(HOW_MADE)[0].encode()
-        told[path.relative_to(folder).as_posix()] = hashlib.sha256(text).hexdigest()
-    return told
+        hashes[path.relative_to(folder).as_posix()] = hashlib.sha256(text).hexdigest()
+    return hashes
 
 
 def measured(name: str, keep: Path | None) -> tuple[dict[str, str], float]:
@@ -427,7 +427,7 @@ def measured(name: str, keep: Path | None) -> tuple[dict[str, str], float]:
 
 
 def differences(before: Hashes, after: Hashes) -> list[tuple[str, str, str]]:
-    """(folder, path, what): each file that differs, was added or was removed; of a whole folder the path is `*`."""
+    """(folder, path, what): each file that differs, was added or was removed; the path of a whole folder is `*`."""
     found = []
     for name in sorted(before.keys() | after.keys()):
         if name not in before or name not in after:
@@ -443,19 +443,19 @@ def differences(before: Hashes, after: Hashes) -> list[tuple[str, str, str]]:
 
 
 def show(found: Iterable[tuple[str, str, str]]) -> None:
-    table = Table("folder", "file", "what", title="not as before", title_justify="left")
+    table = Table("folder", "file", "what", title="differences", title_justify="left")
     for row in found:
         table.add_row(*row)
     Console(width=max(120, Console().width)).print(table)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Prints what differs; 1 where anything does."""
+    """Prints the differences and returns the exit status: 1 if there are any."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the hashes, as JSON")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="write the hashes there, as JSON")
     parser.add_argument("--against", type=Path, metavar="FILE", help="hashes to compare with")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the folders there")
-    parser.add_argument("--only", default="", metavar="NAMES", help="a list of folders; compared are these alone")
+    parser.add_argument("--only", default="", metavar="NAMES", help="only these folders, comma-separated")
     options = parser.parse_args(arguments)
     names = options.only.split(",") if options.only else list(CASES)
     if unknown := [name for name in names if name not in CASES]:
@@ -464,14 +464,15 @@ def main(arguments: list[str] | None = None) -> int:
     start = time.perf_counter()
     with ProcessPoolExecutor(WORKERS, get_context("spawn")) as pool:
         results = dict(zip(names, pool.map(measured, names, [options.keep] * len(names)), strict=True))
-    hashes = {name: told for name, (told, _) in results.items()}
+    hashes = {name: files for name, (files, _) in results.items()}
     options.out.write_text(json.dumps(hashes, indent=1) + "\n")
     slowest = max(names, key=lambda name: results[name][1])
     print(f"{len(names)} folders, {sum(map(len, hashes.values()))} files, {time.perf_counter() - start:.0f} s; "
           f"the slowest is {slowest}, {results[slowest][1]:.1f} s")  # fmt: skip
     if before is None:
         return 0
-    found = differences({name: told for name, told in before.items() if name in names or not options.only}, hashes)
+    compared = {name: files for name, files in before.items() if name in names or not options.only}
+    found = differences(compared, hashes)
     if found:
         show(found)
     else:

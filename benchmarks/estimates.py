@@ -1,11 +1,11 @@
-"""Estimates before synthesis beside real runs, and the fit that made forestc/costs/fitted.json.
+"""Estimates compared with synthesis, and the fit that produces forestc/costs/fitted.json.
 
-Different small and medium designs (2, 5 and 10 classes, regression; forests, extra trees, boosting by scikit-learn and
-XGBoost; depth 2 to 8, 2 to 100 trees, leaves of 1 to 8 bits, latency 0 to 6) are synthesised for every target, and the
-smaller ones placed and routed. --cache FILE keeps what was measured, by the SHA-256 of the Verilog, so that a run goes
-on where the last one ended (`--minutes N` ends it early). Then the estimates are fitted; the errors printed are those
-of ten-fold cross-validation: of each design with coefficients fitted on others, and so are the ends between which nine
-of ten designs lie, as shares of their estimates. --write makes forestc/costs/fitted.json of them.
+Small and medium designs (2, 5 and 10 classes, regression; forests, extra trees, boosting by scikit-learn and XGBoost;
+depth 2 to 8, 2 to 100 trees, leaves of 1 to 8 bits, latency 0 to 6) are synthesised for every family, and the smaller
+ones placed and routed. --cache FILE stores the figures by the SHA-256 of the Verilog, so that a run continues where
+the last one ended (`--minutes N` ends it early). Then the costs are fitted. The printed errors, and the ranges that
+hold nine of ten designs, are from ten-fold cross-validation: each design is estimated with costs fitted on others.
+--write writes forestc/costs/fitted.json.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from forestc.synthesis import synth
 from forestc.toolchain.yosys import synthesise
 
 DESIGNS, FEWEST_NODES, MOST_CELLS = 78, 20, 1500
-PLACED = {"ecp5-85k": 2000, "ice40-hx8k": 800}  # device, and the most nodes of a forest that is placed on it
+PLACED = {"ecp5-85k": 2000, "ice40-hx8k": 800}  # device -> the most nodes of a forest that is placed on it
 
 FOLDS = 10
 FIRST_PATH_COSTS = dict.fromkeys(PATH_FEATURES, 0.1) | {"one": 2.0, "mux": 0.6, "add": 1.0, "compare": 1.0}
@@ -73,7 +73,7 @@ def data(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def specifications() -> Iterator[dict[str, Any]]:
-    """Endless, and the same ones each time."""
+    """An endless sequence of designs, the same in each run."""
     random = np.random.default_rng(2024)
     while True:
         kind = str(random.choice(["forest", "extra", "boosting", "xgboost"]))
@@ -99,20 +99,20 @@ def model_of(spec: dict[str, Any], y: np.ndarray) -> Any:
         case "boosting":
             kind = GradientBoostingClassifier if decides else GradientBoostingRegressor
         case _:
-            made = xgboost.XGBClassifier if decides else xgboost.XGBRegressor
-            return made(n_estimators=trees, max_depth=depth, random_state=0)
+            boosted = xgboost.XGBClassifier if decides else xgboost.XGBRegressor
+            return boosted(n_estimators=trees, max_depth=depth, random_state=0)
     return kind(n_estimators=trees, max_depth=depth, random_state=0)
 
 
 def nodes_expected(spec: dict[str, Any]) -> int:
-    """At most: full trees, one for each class where boosting has it so."""
+    """A rough estimate of a design's nodes: full trees, for boosting one per class."""
     classes = {"digits": 10, "made 5": 5, "made 10": 10}.get(spec["rows"], 1)
     each = classes if spec["kind"] in ("boosting", "xgboost") else 1
     return int(spec["trees"] * each * (2 ** min(spec["depth"], 7)) * 0.6)
 
 
 def forests() -> Iterator[tuple[dict[str, Any], Forest, float]]:
-    """The designs' quantised forests, small and large, until there are enough; and about how many LUTs each takes."""
+    """`DESIGNS` designs: their specifications, quantised forests and approximate LUTs."""
     found = 0
     for spec in specifications():
         if found == DESIGNS:
@@ -139,27 +139,27 @@ def design_of(forest: Forest, latency: int, folder: Path) -> Design:
 
 
 def measure(design: Design, nodes: int, known: dict[str, Any], placed: bool) -> Iterator[None]:
-    """Adds to `known`, run by run."""
+    """Adds the figures of each tool run to `known`."""
     file, core = design.path("verilog"), str(design.manifest["core"])
     for device, most in PLACED.items():
         if placed and nodes <= most and device not in known:
             try:
-                told = synth(design, device)
-                known[device] = told["fmax_mhz"]
-                known[DEVICES[device].family.name] = {name: told[name] for name in ("lut", "ff", "carry", "depth")}
+                figures = synth(design, device)
+                known[device] = figures["fmax_mhz"]
+                known[DEVICES[device].family.name] = {name: figures[name] for name in ("lut", "ff", "carry", "depth")}
             except ToolError as error:  # too many pins or cells
                 known[device] = None
                 print(str(error)[:300], flush=True)
             yield
-    for target in FAMILIES.values():
-        if target.name not in known:
-            cells = synthesise([file], core, target.synthesis)
-            known[target.name] = {"lut": cells.lut, "ff": cells.flip_flops, "carry": cells.carry, "depth": cells.depth}
+    for family in FAMILIES.values():
+        if family.name not in known:
+            cells = synthesise([file], core, family.synthesis)
+            known[family.name] = {"lut": cells.lut, "ff": cells.flip_flops, "carry": cells.carry, "depth": cells.depth}
             yield
 
 
 def fitted(features: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Non-negative costs whose sums are near what is wanted, as shares of it; far ones count less (on logarithms)."""
+    """Non-negative costs by iteratively reweighted least squares on relative errors; outliers count less."""
     shares = features / wanted[:, None]
     weight = np.ones(len(wanted))
     for _ in range(30):
@@ -170,55 +170,57 @@ def fitted(features: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 
 def fitted_path(netlists: list[Netlist], luts: np.ndarray, levels: np.ndarray, wanted: np.ndarray) -> dict[str, float]:
-    """Costs, ns, of a path's cells: which path is the slowest depends on them, so it is looked for again."""
+    """The costs, in ns, of a path's cells. The slowest path depends on them, so path and costs are found in turn."""
     costs = dict(FIRST_PATH_COSTS)
     for _ in range(12):
-        found = [path_features(*own[:1], costs, *own[1:]) for own in zip(netlists, luts, levels, strict=True)]
-        told = fitted(np.array([[path[name] for name in PATH_FEATURES] for path in found]), wanted)
-        costs = {name: (costs[name] + float(cost)) / 2 for name, cost in zip(PATH_FEATURES, told, strict=True)}
+        pairs = zip(netlists, luts, levels, strict=True)
+        paths = [path_features(netlist, costs, lut, level) for netlist, lut, level in pairs]
+        new = fitted(np.array([[path[name] for name in PATH_FEATURES] for path in paths]), wanted)
+        costs = {name: (costs[name] + float(cost)) / 2 for name, cost in zip(PATH_FEATURES, new, strict=True)}
     return {name: round(cost, 4) for name, cost in costs.items()}
 
 
 def folds(count: int) -> Iterator[tuple[list[int], list[int]]]:
-    """Designs to fit on and designs to judge on, ten times; their order is by size, so that each has all sizes."""
+    """Designs to fit on and designs to test on, `FOLDS` times. Designs are sorted by size, so each fold has all
+    sizes."""
     for fold in range(FOLDS):
         judged = [index for index in range(count) if index % FOLDS == fold]
         yield [index for index in range(count) if index % FOLDS != fold], judged
 
 
 def fit(measured: list[tuple[Netlist, dict[str, Any]]]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The table of fitted.json, and a line of errors for each target."""
+    """The table of fitted.json, and a line of errors for each family and device."""
     lut_costs, path_costs, ranges, lines = {}, {}, {}, []
 
     def line(target: str, figure: str, estimated: np.ndarray, real: np.ndarray) -> None:
         middle, most = 100 * np.quantile(np.abs(estimated / real - 1), (0.5, 0.9))
         ends = tuple(round(float(end), 3) for end in np.quantile(real / estimated, (0.05, 0.95)))
-        told = {"designs": len(real), "median_error_%": float(middle), "90th_percentile_%": float(most)}
-        lines.append({"target": target, "figure": figure, **told, "nine_of_ten": f"{ends[0]} to {ends[1]}"})
+        errors = {"designs": len(real), "median_error_%": float(middle), "90th_percentile_%": float(most)}
+        lines.append({"target": target, "figure": figure, **errors, "nine_of_ten": f"{ends[0]} to {ends[1]}"})
         if figure != "FF":
             ranges[target] = ends
 
     for family in FAMILIES:
-        known = [(netlist, told[family]) for netlist, told in measured if family in told]
+        known = [(netlist, figures[family]) for netlist, figures in measured if family in figures]
         found = [lut_features(netlist, FAMILIES[family]) for netlist, _ in known]
         features = np.array([[cells[name] for name in LUT_FEATURES] for cells in found])
-        luts = np.array([float(told["lut"]) for _, told in known])
+        luts = np.array([float(figures["lut"]) for _, figures in known])
         estimated = np.zeros(len(luts))
         for on, judged in folds(len(luts)):
             estimated[judged] = features[judged] @ fitted(features[on], luts[on])
         lut_costs[family] = dict(zip(LUT_FEATURES, fitted(features, luts).tolist(), strict=True))
         line(family, "LUT", estimated, luts)
-        flip_flops = [(cells["ff"], told["ff"]) for cells, (_, told) in zip(found, known, strict=True) if told["ff"]]
+        flip_flops = [(cells["ff"], real["ff"]) for cells, (_, real) in zip(found, known, strict=True) if real["ff"]]
         line(family, "FF", *np.array(flip_flops, dtype=float).T)
     for device in PLACED:
         family = DEVICES[device].family.name
-        known = [(netlist, told) for netlist, told in measured if told.get(device) and family in told]
+        known = [(netlist, figures) for netlist, figures in measured if figures.get(device) and family in figures]
         netlists = [netlist for netlist, _ in known]
-        # as estimated, so that errors of LUTs are in the error of Fmax
+        # estimated LUTs, so that their errors are part of the error of Fmax
         cells = [lut_features(netlist, FAMILIES[family]) for netlist in netlists]
-        luts = np.array([sum(cost * own[name] for name, cost in lut_costs[family].items()) for own in cells])
-        levels = np.array([own["levels"] for own in cells])
-        periods = np.array([1000 / told[device] for _, told in known])
+        luts = np.array([sum(cost * counts[name] for name, cost in lut_costs[family].items()) for counts in cells])
+        levels = np.array([counts["levels"] for counts in cells])
+        periods = np.array([1000 / figures[device] for _, figures in known])
         estimated = np.zeros(len(periods))
         for on, judged in folds(len(periods)):
             costs = fitted_path([netlists[i] for i in on], luts[on], levels[on], periods[on])
@@ -231,7 +233,7 @@ def fit(measured: list[tuple[Netlist, dict[str, Any]]]) -> tuple[dict[str, Any],
 
 
 def write(table: dict[str, Any]) -> None:
-    """The table as the installed package reads it."""
+    """Writes fitted.json, after checking that the package can read it."""
     text = json.dumps(table, indent=1) + "\n"
     parsed(text)
     FITTED.write_text(text)
@@ -239,9 +241,9 @@ def write(table: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--cache", type=Path, required=True, metavar="FILE", help="what was measured so far")
-    parser.add_argument("--minutes", type=float, default=1e9, metavar="N", help="measure no longer than that")
-    parser.add_argument("--placed", type=int, default=DESIGNS, metavar="N", help="designs to place and route at most")
+    parser.add_argument("--cache", type=Path, required=True, metavar="FILE", help="figures measured so far")
+    parser.add_argument("--minutes", type=float, default=1e9, metavar="N", help="stop measuring after N minutes")
+    parser.add_argument("--placed", type=int, default=DESIGNS, metavar="N", help="place and route at most N designs")
     parser.add_argument("--write", action="store_true", help="write forestc/costs/fitted.json")
     options = parser.parse_args()
     cache: dict[str, Any] = json.loads(options.cache.read_text()) if options.cache.exists() else {}
@@ -263,7 +265,7 @@ def main() -> None:
                       f"{known.get('ecp5-85k')} {time.perf_counter() - start:.0f} s", flush=True)  # fmt: skip
             measured.append((design.netlist, known))
     table, lines = fit(measured)
-    show(f"Estimates of designs that were not fitted on, {FOLDS}-fold", lines, options.json)
+    show(f"Estimates of designs outside the fit, {FOLDS}-fold", lines, options.json)
     if options.write:
         write(table)
 

@@ -1,4 +1,4 @@
-"""Differences, counted: every kind of model through every engine, on 100,000 rows on and beside its thresholds.
+"""Counts differences: every kind of model in every engine, on 100,000 rows on and beside its thresholds.
 
 The models are those of the tests (scikit-learn's bundled data); `--peers DIR` adds each DIR/NAME.json with the rows of
 DIR/NAME.npz beside it (X_train, y_train, X_test, y_test). Columns: rows compared with the library itself (leaf numbers,
@@ -22,7 +22,7 @@ from models import KINDS, rows_near_thresholds, whole
 
 
 def margins(kind, model, rows):
-    """The library's own scores, and its own leaf numbers (rows, trees)."""
+    """The library's scores, and its leaf numbers (rows, trees)."""
     if kind.startswith("xgboost"):
         import xgboost
 
@@ -35,7 +35,7 @@ def margins(kind, model, rows):
 
 
 def against_library(kind: str, model: Any, rows: np.ndarray) -> int:
-    """Rows whose leaf numbers, scores or decision are not the library's own."""
+    """The number of rows whose leaf numbers, scores or decision differ from the library's."""
     found = forestc.evaluate(forestc.load(model), rows)
     scores, leaves = margins(kind, model, rows)
     wrong = (found.leaves != leaves.reshape(len(rows), -1)).any(axis=1)
@@ -46,7 +46,7 @@ def against_library(kind: str, model: Any, rows: np.ndarray) -> int:
 
 
 def engines(source: Any, train: Any, labels: Any, rows: np.ndarray, folder: Path, few: int) -> dict[str, Any]:
-    """Differences of each engine; Icarus, a thousand times slower than the rest, gets the first `few` rows."""
+    """The differences of each engine; Icarus, a thousand times slower than the others, gets the first `few` rows."""
     done = forestc.compile(source, train, folder / "out", label=labels, latency=3, outputs="scores", name="m")
     fast = forestc.check(done.design, rows, engines=["netlist", "verilator", "c"], require=True)
     slow = forestc.check(done.design, rows[:few], engines=["icarus"], require=True)

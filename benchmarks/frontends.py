@@ -1,9 +1,9 @@
-"""Load time and peak memory of a 1,000,000-node model, beside the library's own load in the same run.
+"""Load time and peak memory of a 1,000,000-node model, compared with the library's load in the same run.
 
-100 trees of 5,000 leaves (10,000 nodes less one), as XGBoost JSON and UBJSON, LightGBM text, and ONNX (the XGBoost
-trees once more, written by hand). Each load runs in a process of its own, in which either side has loaded a small model
-before, so that imports do not count: seconds are the best of three; memory is the peak above what was held before.
-Wanted: at most twice the library's time.
+100 trees of 5,000 leaves (9,999 nodes), as XGBoost JSON and UBJSON, LightGBM text, and ONNX (the same XGBoost trees,
+converted here). Each load runs in a separate process that has loaded a small model before, so that imports do not
+count. Seconds are the best of three; memory is the increase of the peak.
+Target: at most twice the library's time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from tools import arguments, in_fresh_process, peak_memory_mb, show
 
 TREES, LEAVES, ROWS, COLUMNS = 100, 5_000, 30_000, 24
-GROWN = 4  # trees that are grown; the others repeat them, since only the reading is measured
+GROWN = 4  # trees that are trained; the others repeat them, since only loading is measured
 RUNS = 3
 
 
@@ -47,7 +47,7 @@ def make(folder: Path, trees: int) -> dict[str, Path]:
 
 
 def repeated(document: Any, trees: int) -> Any:
-    """An XGBoost document with its trees repeated up to so many."""
+    """An XGBoost document with its trees repeated until there are `trees`."""
     model = document["learner"]["gradient_booster"]["model"]
     model["trees"] = [{**model["trees"][index % GROWN], "id": index} for index in range(trees)]
     model["tree_info"] = [0] * trees
@@ -57,20 +57,20 @@ def repeated(document: Any, trees: int) -> Any:
 
 
 def repeated_text(text: str, trees: int) -> str:
-    """A LightGBM text model with its trees repeated up to so many."""
+    """A LightGBM text model with its trees repeated until there are `trees`."""
     head, *blocks = text.split("Tree=")
     blocks[-1], tail = blocks[-1].split("end of trees", 1)
     bodies = [block.split("\n", 1)[1] for block in blocks]
-    told = [f"Tree={index}\n{bodies[index % GROWN]}" for index in range(trees)]
+    blocks = [f"Tree={index}\n{bodies[index % GROWN]}" for index in range(trees)]
     lines = [
-        "tree_sizes=" + " ".join(str(len(tree)) for tree in told) if line.startswith("tree_sizes") else line
+        "tree_sizes=" + " ".join(str(len(block)) for block in blocks) if line.startswith("tree_sizes") else line
         for line in head.splitlines()
     ]
-    return "\n".join([*lines, ""]) + "\n" + "".join(told) + "end of trees" + tail
+    return "\n".join([*lines, ""]) + "\n" + "".join(blocks) + "end of trees" + tail
 
 
 def onnx_of(document: Any) -> bytes:
-    """A TreeEnsembleRegressor of an XGBoost model's trees."""
+    """An ONNX model: a TreeEnsembleRegressor with the trees of an XGBoost model."""
     from onnx import TensorProto, helper
 
     columns: dict[str, list[Any]] = {name: [] for name in ("tree", "node", "feature", "mode", "value", "true", "false")}
@@ -103,7 +103,7 @@ def onnx_of(document: Any) -> bytes:
 
 
 def measure(who: str, path: str) -> None:
-    """Loads once and prints seconds, MB and nodes."""
+    """Loads a model once and prints seconds, MB and nodes."""
     load: Any
     if who == "forestc":
         import forestc

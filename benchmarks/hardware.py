@@ -1,16 +1,16 @@
-"""Hardware of shared models and of models trained here: accuracy, latency, LUTs, flip-flops, depth and Fmax, beside
-TreeLUT's and conifer's.
+"""Hardware of shared models and of models trained here: accuracy, latency, LUTs, flip-flops, depth and Fmax, compared
+with TreeLUT and conifer.
 
 --peers DIR holds NAME.json (XGBoost) with NAME.npz beside it (X_train, y_train, X_test, y_test). xcup and lut6 count
 LUTs (yosys), ecp5-85k is placed and routed between registers (nextpnr). TreeLUT's figures were recorded with the same
 tools and options, the class decision inside. --conifer PYTHON: an interpreter that has conifer; with ghdl on the PATH
-its VHDL is then synthesised and simulated here (`conifer_vhdl.py`), else its recorded figures are shown.
---data DIR adds MNIST and UNSW-NB15, beside published figures. --plot FILE draws LUTs against accuracy.
+its VHDL is then synthesised and simulated here (`conifer_vhdl.py`), otherwise its recorded figures are shown.
+--data DIR adds MNIST and UNSW-NB15, compared with published figures. --plot FILE draws LUTs against accuracy.
 
-Passes see training rows alone. Where something is held out it is every fifth training row and a check only: prices,
-budgets and bits are given, and all that were tried are in the table. The test rows measure, and choose nothing.
-same_on_train: share of training rows decided as the model decides them. promise: what the passes guarantee, the weakest
-of them; `on data` is no changed decision of any training row.
+Passes see only training rows. Held-out rows are every fifth training row and are used only as a check: prices, budgets
+and bits are fixed, and all that were tried are in the table. The test rows only measure.
+same_on_train: share of training rows with the model's decision. promise: the weakest guarantee of the passes;
+`on data`: the decision of no training row changes.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ FITTED = {
 TRAINED = {name: {**LOSSLESS, **FITTED}[name] for name in ("rounded", "decisions kept", "price 0.1")}
 DEVICES = ("xcup", "lut6", "ecp5-85k")
 HELD = 10_000  # rows of MNIST and UNSW-NB15
-# settings of XGBoost; one row in how many passes work on; leaf bits; prices; devices
+# settings of XGBoost; passes work on every n-th row; leaf bits; prices; devices
 LARGE: dict[str, tuple[dict[str, Any], int, int, tuple[float, ...], tuple[str, ...]]] = {
     "mnist": (
         {"n_estimators": 30, "max_depth": 5, "learning_rate": 0.8, "max_bin": 16, "colsample_bytree": 0.25},
@@ -83,10 +83,10 @@ LARGE: dict[str, tuple[dict[str, Any], int, int, tuple[float, ...], tuple[str, .
 
 @dataclass(frozen=True)
 class Case:
-    """A model on whole-number features of so many bits.
+    """A model on integer features of `bits` bits.
 
-    depth, trees: the deepest tree and the trees a score, which conifer needs. held: rows and labels held out, if not
-    every fifth. start: an integer forest that passes start from instead of the model.
+    depth, trees: the depth of the deepest tree and the trees per score, which conifer needs. held: rows and labels held
+    out, if not every fifth. start: an integer forest from which passes start, instead of the model.
     """
 
     name: str
@@ -135,7 +135,7 @@ def main() -> None:
 
 
 def peers_rows(case: Case, python: str | None, folder: Path) -> list[dict[str, Any]]:
-    treelut = [line(case, "TreeLUT (recorded)", **dict(zip(PEER, own, strict=True))) for own in TREELUT[case.name]]
+    treelut = [line(case, "TreeLUT (recorded)", **dict(zip(PEER, row, strict=True))) for row in TREELUT[case.name]]
     rows = [*treelut, *conifer_rows(case, python, folder)]
     budget = round(0.42 * len(forestc.load(case.model).conditions.comparators))
     for what, passes in {**LOSSLESS, **FITTED}.items():
@@ -144,7 +144,7 @@ def peers_rows(case: Case, python: str | None, folder: Path) -> list[dict[str, A
 
 
 def with_ratio(row: dict[str, Any], treelut: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """LUTs against TreeLUT's design of as many stages; with more, its two."""
+    """The ratio of LUTs to TreeLUT's combinational or two-stage design, depending on the latency."""
     same = treelut[0 if row["latency"] == 0 else 1]
     return {**row, "to_TreeLUT": round(row["xcup_LUT"] / same["xcup_LUT"], 3)} if row["xcup_LUT"] != "-" else row
 
@@ -157,7 +157,7 @@ def trained_rows(case: Case, python: str | None, folder: Path) -> list[dict[str,
 def measured(
     case: Case, what: str, passes: str, latencies: Sequence[int], folder: Path, devices: Sequence[str] = DEVICES
 ) -> list[dict[str, Any]]:
-    """Lines of a design at each latency; its passes run once."""
+    """The lines of a design, one per latency; its passes run once."""
     start = time.perf_counter()
     model = forestc.load(case.model)
     held = case.held or (case.X[4::5], case.y[4::5])
@@ -169,12 +169,12 @@ def measured(
             model, case.X, folder / "out", label=case.y, held_out=held, passes=steps,
             targets=["verilog"], name=case.name, latency=latencies[0],
         )  # fmt: skip
-    except (OptionError, CheckError) as error:  # such as out of the tolerance of its passes
+    except (OptionError, CheckError) as error:  # for example, a pass exceeds its tolerance
         print(f"{case.name}, {what}: {error}", flush=True)
         return [line(case, f"{what}: refused")]
     promises = [step.promise for step in done.steps]
     promise = "approximate" if "approximate" in promises else "on data"
-    same = share(said(model, case.X), said(done.design.forest, case.X))
+    same = share(decided(model, case.X), decided(done.design.forest, case.X))
     rows = []
     for latency in latencies:
         design = done.design
@@ -186,7 +186,7 @@ def measured(
             design = later.design
         tested = forestc.check(design, case.X_test, label=case.y_test, engines=["netlist"])
         assert tested.ok
-        accuracy = share(said(design.forest, case.X_test), case.y_test)
+        accuracy = share(decided(design.forest, case.X_test), case.y_test)
         figures = {device: synth(design, device) for device in devices}
         xcup, lut6 = figures["xcup"], figures["lut6"]
         row = {"xcup_LUT": xcup["lut"], "FF": xcup["ff"], "lut6_LUT": lut6["lut"], "depth": lut6["depth"]}
@@ -195,14 +195,14 @@ def measured(
         row |= {"promise": promise, "same_on_train_%": same, "test_%": accuracy, "latency": latency}
         now = time.perf_counter()
         rows.append(line(case, what, **row, s=round(now - start)))
-        told = f"{row['xcup_LUT']} LUT, train {same:g} %, test {accuracy:g} %"
-        print(f"{case.name}, {what}, latency {latency}: {now - start:.0f} s, {told}", flush=True)
+        summary = f"{row['xcup_LUT']} LUT, train {same:g} %, test {accuracy:g} %"
+        print(f"{case.name}, {what}, latency {latency}: {now - start:.0f} s, {summary}", flush=True)
         start = now
     return rows
 
 
 def given(forest: Forest) -> Quantize:
-    """A pass that gives a forest that is quantised already."""
+    """A pass that returns an already quantised forest."""
 
     class Given(Quantize):
         def run(self, source: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
@@ -212,7 +212,7 @@ def given(forest: Forest) -> Quantize:
 
 
 def conifer_rows(case: Case, python: str | None, folder: Path) -> list[dict[str, Any]]:
-    """conifer's design measured here; what was recorded of it; or a line that says what is not installed."""
+    """conifer's design, as recorded and as measured here, or a line naming what is not installed."""
     rows = []
     if case.name in CONIFER:
         rows.append(line(case, "conifer VHDL (recorded)", **dict(zip(PEER, CONIFER[case.name], strict=True))))
@@ -249,14 +249,14 @@ def published_rows(name: str, data: Path, folder: Path) -> list[dict[str, Any]]:
     settings, step, bits, prices, devices = LARGE[name]
     X, y, X_test, y_test = (mnist if name == "mnist" else unsw)(data)
     model = XGBClassifier(**settings, n_jobs=2, random_state=0).fit(X[HELD:], y[HELD:])
-    own, label = X[HELD::step], y[HELD::step]
-    start = forestc.quantize(model, own, label, "simplify,quantize{leaf_bits=4,change=0.5},simplify")
-    case = Case(name, model, own, label, X_test, y_test, 4, held=(X[:HELD], y[:HELD]), start=start)
+    X_fit, y_fit = X[HELD::step], y[HELD::step]
+    start = forestc.quantize(model, X_fit, y_fit, "simplify,quantize{leaf_bits=4,change=0.5},simplify")
+    case = Case(name, model, X_fit, y_fit, X_test, y_test, 4, held=(X[:HELD], y[:HELD]), start=start)
     rows = [
         line(case, f"{who} (published)", **{"test_%": accuracy, "xcup_LUT": lut, "MHz": mhz or "-"})
         for who, (accuracy, lut, mhz) in PUBLISHED[name].items()
     ]
-    float_accuracy = share(said(forestc.load(model), X_test), y_test)
+    float_accuracy = share(decided(forestc.load(model), X_test), y_test)
     rows.append(line(case, "the model itself", **{"test_%": float_accuracy, "same_on_train_%": 100.0}))
     for price in prices:
         # rewiring MNIST takes minutes: benchmarks/prune_speed.py does it
@@ -272,15 +272,15 @@ def line(case: Case, what: str, **figures: Any) -> dict[str, Any]:
     return {key: {"model": case.name, "design": what, **figures}.get(key, "-") for key in KEYS}
 
 
-def said(forest: Forest, X: NDArray[Any]) -> NDArray[Any]:
-    """The class of each row."""
+def decided(forest: Forest, X: NDArray[Any]) -> NDArray[Any]:
+    """The class index of each row."""
     index = forestc.evaluate(forest, X).index
     assert index is not None
     return index
 
 
 def share(first: NDArray[Any], second: NDArray[Any]) -> float:
-    """In percent: how often two say the same; classes are 0, 1, ... in all models here."""
+    """How often two arrays of class indices agree, in percent; all models here have the classes 0, 1, ..."""
     return round(100 * float((first == second).mean()), 2)
 
 
@@ -293,7 +293,7 @@ def read(peers: Path, name: str) -> Case:
 
 
 def shape(forest: Forest) -> tuple[int, int]:
-    """The deepest tree, and the trees a score."""
+    """The depth of the deepest tree, and the trees per score."""
     deepest = 0
     for tree in forest.trees:
         level = np.zeros(tree.size, dtype=np.int64)
@@ -336,14 +336,14 @@ def trained() -> list[Case]:
 
 
 def whole_numbers(X: NDArray[Any], X_test: NDArray[Any], bits: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Features from 0 to 2^bits - 1, linear between the extremes of the training rows."""
+    """Features scaled linearly to integers from 0 to 2^bits - 1, by the extremes of the training rows."""
     low, high = X.min(axis=0), X.max(axis=0)
     factor = ((1 << bits) - 1) / np.where(high > low, high - low, 1)
-    return tuple(np.clip(np.rint((own - low) * factor), 0, (1 << bits) - 1) for own in (X, X_test))  # type: ignore
+    return tuple(np.clip(np.rint((rows - low) * factor), 0, (1 << bits) - 1) for rows in (X, X_test))  # type: ignore
 
 
 def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    """LUTs of combinational designs against accuracy, one panel a model."""
+    """Draws LUTs of combinational designs against accuracy, one panel per model."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -354,9 +354,9 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
     styles = {"on data": "o", "all training decisions kept": "s", "approximate": "^", "TreeLUT": "k*"}
     for axis, name in zip(axes.flat, names, strict=True):
         for kind, style in styles.items():
-            own = [(r["xcup_LUT"], r["test_%"]) for r in rows if r["model"] == name and not r["latency"] and
-                   kind_of(r) == kind]  # fmt: skip
-            axis.plot(*zip(*own, strict=True), style, label=kind) if own else None
+            points = [(r["xcup_LUT"], r["test_%"]) for r in rows if r["model"] == name and not r["latency"] and
+                      kind_of(r) == kind]  # fmt: skip
+            axis.plot(*zip(*points, strict=True), style, label=kind) if points else None
         axis.set(title=name, xlabel="LUTs (xcup)", ylabel="test accuracy, %")
         axis.grid(alpha=0.3)
     axes.flat[0].legend(fontsize=7)

@@ -1,13 +1,13 @@
-"""What each step of lowering does to the size: every step taken away, or done another way, one at a time.
+"""The effect of each step of lowering on size: an ablation, one step at a time.
 
-| step                    | what                                                                                     |
-|-------------------------|------------------------------------------------------------------------------------------|
-| smallest leaf in offset | a tree's leaves count from its smallest; what that takes away is one constant at the end  |
-| offset in the threshold | of two classes the offset is compared with, of several only differences are added         |
-| narrow sums first       | words are added as a Huffman code is built                                                |
-| comparators bit by bit  | `x < constant` as and/or of bits rather than `<`                                          |
+| step                    | what                                                                                       |
+|-------------------------|--------------------------------------------------------------------------------------------|
+| smallest leaf in offset | a tree's leaves start at 0; their minimum becomes part of one constant offset              |
+| offset in the threshold | with two classes the offset moves into the threshold; with more only differences are added |
+| narrow sums first       | words are added in the order in which a Huffman code is built                              |
+| comparators bit by bit  | `x < constant` as and/or of bits rather than `<`                                           |
 
-All variants are simulated against the quantised forest. Models: XGBoost on bundled data; with --peers DIR those there.
+All variants are simulated against the quantised forest. Models: XGBoost on bundled data, or those of --peers DIR.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Lowering = trees._Lowering
 
 
 def in_order(self: Any, words: Any) -> tuple[Net, int, int]:
-    """The sum of words one after the other."""
+    """Adds words in sequence."""
     net, largest = FALSE, 0
     for word, most in words:
         if most:
@@ -52,7 +52,7 @@ def in_order(self: Any, words: Any) -> tuple[Net, int, int]:
 
 
 def with_offsets(label: Callable[..., Any]) -> Callable[..., Any]:
-    """Every sum gets its offset before the decision."""
+    """Adds its offset to every sum before the decision."""
 
     def call(self: Any, decision: Any, sums: Any, offsets: Any) -> Net:
         whole = [self.plus(*score, offset) for score, offset in zip(sums, offsets, strict=True)]
@@ -64,7 +64,7 @@ def with_offsets(label: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def from_zero(self: Any, index: int, output: int) -> tuple[Net, int]:
-    """A tree's leaves from the smallest of all trees."""
+    """A tree's leaves minus the smallest leaf of all trees."""
     tree = self.forest.trees[index]
     column = tree.outputs.index(output)
     used = tree.values[tree.leaf[tree.left == LEAF], column]
@@ -96,11 +96,11 @@ def variants() -> dict[str, Any]:
     def several(*patches: Any) -> Any:
         @contextmanager
         def call() -> Iterator[None]:
-            for one in patches:
-                one.start()
+            for item in patches:
+                item.start()
             yield
-            for one in patches:
-                one.stop()
+            for item in patches:
+                item.stop()
 
         return call
 
@@ -155,7 +155,7 @@ def sizes(forest: Forest) -> dict[str, Any]:
 
 def main() -> None:
     parser = arguments(__doc__ or "")
-    parser.add_argument("--peers", type=Path, metavar="DIR", help="bc and digits there, instead of bundled data")
+    parser.add_argument("--peers", type=Path, metavar="DIR", help="bc and digits from there instead of bundled data")
     options = parser.parse_args()
     columns = ("model", "step", *(f"{t}_{what}" for t in TARGETS for what in ("LUT", "carry", "depth")))
     rows = []

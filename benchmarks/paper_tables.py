@@ -1,7 +1,7 @@
-"""What Nakamura and Sakurada (2022) measured: tables 2 and 3 of the threshold sharing paper, for the data sets at hand.
+"""Tables 2 and 3 of Nakamura and Sakurada (2022), the threshold sharing paper, for the data sets used here.
 
-For each data set and learner: distinct conditions, size ratio and accuracy ratio after sharing with all rows; for
-forests size and accuracy ratio with each tree's own rows.
+For each data set and learner: distinct conditions, and size ratio and accuracy ratio after sharing on all rows; for
+forests also size and accuracy ratio after sharing on each tree's bootstrap rows.
 """
 
 from __future__ import annotations

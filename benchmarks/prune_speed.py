@@ -1,13 +1,12 @@
-"""Seconds that prune-splits takes, by stage, and what is left: splits, LUTs as the pass prices them, accuracy on test
-rows.
+"""The time of prune-splits, by stage, and its result: splits, LUTs as priced by the pass, accuracy on test rows.
 
-Default: 14,000 made rows of 20 features and 5 classes, XGBoost of 65 trees of up to 31 splits, all prices
-(`price=auto`). --sets adds small data sets, where what is left matters more than the time. --data DIR: MNIST instead,
-300 trees on 20,000 rows (5,000 more are held out), up to a price of 0.1. Compiled functions are compiled on a small
-problem before the clock starts. --passes TEXT replaces the options of prune-splits.
+Default: 14,000 generated rows with 20 features and 5 classes, XGBoost with 65 trees of up to 31 splits, all prices
+(`price=auto`). --sets adds small data sets, for which the result matters more than the time. --data DIR: MNIST instead,
+300 trees on 20,000 rows (5,000 more are held out), up to a price of 0.1. A run on a small problem compiles the code
+before the clock starts. --passes TEXT replaces the options of prune-splits.
 
-Stages, in CPU seconds of all threads, which other work on the machine changes little: fit (leaves fitted), rewire
-(splits get other conditions), prune (splits become leaves), rest. s: what a clock on the wall shows.
+Stages, in CPU seconds of all threads, which other load affects little: fit (leaves are fitted), rewire (splits get
+other conditions), prune (splits become leaves), rest. s: wall-clock time.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ PRICED = "prune-splits{leaf_bits=2,price=0.1,copies=0,tolerance=0.5}"
 
 @dataclass(frozen=True)
 class Case:
-    """A data set, rows and labels for training and for testing, and what XGBoost is told."""
+    """A data set with training and test rows, and the settings of XGBoost."""
 
     name: str
     X: NDArray[Any]
@@ -50,14 +49,14 @@ class Case:
     y_test: NDArray[Any]
     settings: dict[str, Any]
     passes: str = AUTO
-    step: int = 1  # one row in how many the passes see
+    step: int = 1  # the passes see every n-th row
 
 
 def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--rows", type=int, default=14_000)
     parser.add_argument("--trees", type=int, default=65)
-    parser.add_argument("--sets", action="store_true", help="small data sets as well")
+    parser.add_argument("--sets", action="store_true", help="also small data sets")
     parser.add_argument("--data", type=Path, metavar="DIR", help="MNIST from there instead")
     parser.add_argument("--passes", metavar="TEXT", help="prune-splits with other options")
     options = parser.parse_args()
@@ -80,20 +79,21 @@ def measured(case: Case, passes: str) -> dict[str, Any]:
     X, y = case.X[:: case.step], case.y[:: case.step]
     source, _ = run_passes(forestc.load(model), passes_from(START), ArrayRows(X, y))
     seconds: dict[str, float] = defaultdict(float)
-    with_stages = [(name, getattr(split_pruning, name)) for name in STAGES]
-    for name, function in with_stages:
+    functions = [(name, getattr(split_pruning, name)) for name in STAGES]
+    for name, function in functions:
         setattr(split_pruning, name, timed(function, STAGES[name], seconds))
     start, began = time.process_time(), time.perf_counter()
     try:
         fit, held_out = FitAndHeldOut.every(ArrayRows(X, y), 5)
         done = pruning(passes).run(source, fit, Judge(source, held_out))
     finally:
-        for name, function in with_stages:
+        for name, function in functions:
             setattr(split_pruning, name, function)
     total, passed = time.process_time() - start, time.perf_counter() - began
     report, forest = done.report, Simplify().run(done.forest, None).forest
-    splits = [sum(len(tree.inner) for tree in own.trees) for own in (source, forest)]
-    right = [float((forestc.evaluate(own, case.X_test).index == case.y_test).mean() * 100) for own in (source, forest)]
+    both = (source, forest)
+    splits = [sum(len(tree.inner) for tree in each.trees) for each in both]
+    right = [float((forestc.evaluate(each, case.X_test).index == case.y_test).mean() * 100) for each in both]
     return {
         "set": case.name, "rows": report["rows"], "copies": report["copies"], "trees": len(source.trees),
         "price": report["price"] or 0.0, **{stage: round(seconds[stage], 2) for stage in STAGES.values()},
@@ -122,7 +122,7 @@ def timed(function: Callable[..., Any], stage: str, seconds: dict[str, float]) -
 def made(
     name: str, rows: int, features: int, classes: int, noise: float, apart: float, settings: dict[str, Any]
 ) -> Case:
-    """Rows of make_classification, 8 bits a feature. noise: share of labels at random. apart: of the classes."""
+    """Rows of make_classification with 8 bits per feature. noise: share of random labels. apart: class separation."""
     from sklearn.datasets import make_classification
 
     X, y = make_classification(

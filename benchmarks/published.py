@@ -1,4 +1,4 @@
-"""MNIST and UNSW-NB15, read and put on few-bit features, and TreeLUT's published figures for them."""
+"""MNIST and UNSW-NB15 with few-bit features, and TreeLUT's published figures for them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ PUBLISHED = {
     "mnist": {"TreeLUT (II)": (96.0, 3499, 874), "TreeLUT (I)": (97.0, 4478, 791)},
     "unsw": {"TreeLUT (II)": (92.0, 89, None)},
 }
-TOOLS = """The published figures are second-hand transcriptions of what Vivado placed and routed on an xcvu9p. Ours are
-what yosys synthesised for the same kind of LUTs and, where there are MHz, nextpnr placed and routed on an ECP5: counts
-of LUTs may be set beside each other, with care; megahertz may not. Scaling raw features to few bits is outside the
-design there and here."""
+TOOLS = """The published figures are second-hand transcriptions of Vivado's results after place and route on an xcvu9p.
+Ours are from synthesis by yosys for the same kind of LUTs and, where MHz are given, place and route by nextpnr on an
+ECP5: LUT counts can be compared, with care; clock rates can't. Scaling raw features to few bits is not part of the
+designs, there and here."""
 NOTES = {
     "mnist": "60,000 rows, of which 10,000 are held out; pixels of 4 bits; the official 10,000 test rows",
     "unsw": "the 82,332-row partition, raw features of 4 bits (sixteenths of the training rows, rank of a category), a "
@@ -29,7 +29,7 @@ Split = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]  # trainin
 
 
 def mnist(data: Path) -> Split:
-    """Pixels as 4 bits: 0 to 15."""
+    """MNIST with pixels of 4 bits: 0 to 15."""
 
     def read(name: str, skip: int) -> NDArray[np.uint8]:
         return np.frombuffer(gzip.decompress((data / "mnist" / name).read_bytes()), np.uint8, offset=skip)
@@ -42,7 +42,8 @@ def mnist(data: Path) -> Split:
 
 
 def unsw(data: Path) -> Split:
-    """Numbers as the sixteenth of the training rows that they are in, categories by how frequent they are: 0 to 15."""
+    """UNSW-NB15 with features of 4 bits: numbers by their 16-quantile in the training rows, categories by their
+    frequency rank."""
     with gzip.open(data / "unsw_nb15_82k.csv.gz", "rt", newline="") as file:
         _, *rows = csv.reader(file)
     table = np.array(rows)

@@ -1,9 +1,9 @@
 """Threshold sharing on two shared models: comparators, their bits, and synthesized size before and after.
 
 --peers DIR holds NAME.json (XGBoost) with NAME.npz beside it (X_train, y_train, X_test, y_test). Thresholds are shared
-on the training rows, of which approximate sharing sets a fifth aside to be judged on; the test rows only measure. Sizes
-by yosys: `xcup` and `lut6` as in toolchain/yosys.py, the class decision included, no registers. Leaves have 3 bits in
-all designs.
+on the training rows, of which approximate sharing holds out a fifth to measure its loss; the test rows only measure.
+Sizes by yosys for `xcup` and `lut6` (costs/devices.py), with the class decision and without registers. Leaves have 3
+bits in all designs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHARING = {
     "budget 70 %": "share-thresholds{budget=BUDGET,tolerance=0.05},",
     "tolerance 1 %": "share-thresholds{tolerance=0.01},",
 }
-# leaves of 3 bits each, so that comparators alone make the difference
+# leaves of 3 bits in all designs, so that they differ only in comparators
 PASSES = "simplify,SHARINGquantize{leaf_bits=3,change=0.1},simplify"
 
 
@@ -55,9 +55,9 @@ def measure(name: str, peers: Path, folder: Path) -> list[dict[str, Any]]:
             "comparator_bits": figures["comparator_bits"],
             "input_bits": sum(feature.number.bits for feature in done.design.forest.features),
         }
-        for target in ("xcup", "lut6"):
-            row[f"{target}_LUT"] = synthesise(
-                [done.design.path("verilog")], str(done.design.manifest["core"]), FAMILIES[target].synthesis
+        for family in ("xcup", "lut6"):
+            row[f"{family}_LUT"] = synthesise(
+                [done.design.path("verilog")], str(done.design.manifest["core"]), FAMILIES[family].synthesis
             ).lut
         row["s"] = time.perf_counter() - start
         rows.append(row)

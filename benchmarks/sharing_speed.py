@@ -1,10 +1,10 @@
 """Speed and memory of share-thresholds.
 
-1. The whole pass against scikit-learn's own `apply` on the same rows and threads, in one run: rows x 28, 20 trees of
-   full depth. Wanted: at most 1.5 times. Medians of several rounds, after one round that compiles and warms up.
-2. Rows streamed from Parquet: 7,000,000 x 28, 100 trees, in a process of its own; memory above what the forest takes.
-   Wanted: under 2 GB. Three sizes, so that the growth of time and memory with the rows can be seen.
-3. `exceptions` at 50 % on one feature with 20,000 intervals, in a process of its own. Wanted: under 60 s and 2 GB.
+1. The whole pass against scikit-learn's `apply` on the same rows and threads, in one run: rows x 28, 20 trees of full
+   depth. Target: at most 1.5 times. Medians of several rounds, after one round that compiles and warms up.
+2. Rows streamed from Parquet: 7,000,000 x 28, 100 trees, in a separate process; memory above that of the forest.
+   Target: under 2 GB. Three sizes show how time and memory grow with the rows.
+3. `exceptions` at 50 % on one feature with 20,000 intervals, in a separate process. Target: under 60 s and 2 GB.
 
 `--rows N` for the largest of part 2. About 15 minutes on two cores with 7,000,000 rows, and 1 GB in --folder.
 """
@@ -78,13 +78,13 @@ def resident_mb() -> float:
 
 
 def streamed(model: str, path: str) -> None:
-    """In a process of its own: loads the forest, then shares its thresholds on the rows of a file."""
+    """Loads the forest, shares its thresholds on the rows of a file, and prints the figures; for a separate process."""
     forest = forestc.load(joblib.load(model))
     warm = np.zeros((8, FEATURES))
     ShareThresholds().run(forest, ArrayRows(warm))  # compiles
     gc.collect()
     resident = resident_mb()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     start = time.perf_counter()
     report = ShareThresholds().run(forest, open_rows(path, forest)).report
     took = time.perf_counter() - start
@@ -104,8 +104,8 @@ def exceptions(count: int, share: float) -> None:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--rows", type=int, default=7_000_000, help="of the largest file (part 2)")
-    parser.add_argument("--folder", type=Path, help="for the files of part 2 (default: a temporary one)")
+    parser.add_argument("--rows", type=int, default=7_000_000, help="rows of the largest file (part 2)")
+    parser.add_argument("--folder", type=Path, help="folder for the files of part 2 (default: a temporary one)")
     options = parser.parse_args()
     first = against_apply(200_000, 20, 7)
     show("1. The whole pass against scikit-learn's apply", [first])

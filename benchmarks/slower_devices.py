@@ -1,6 +1,6 @@
-"""How much slower a device of a family is than the one its delays were fitted on, placed and routed on both.
+"""How much slower a device is than the one its family's path costs were fitted on, placed and routed on both.
 
-The median of the ratios is what `forestc.costs.devices` holds of the slower one.
+The median of the ratios is the `slower` of the device in `forestc.costs.devices`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DESIGNS: tuple[tuple[Any, Any, int], ...] = (  # data, model, latency
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--native", action="store_true", help="tools on the PATH before those from pip")
+    parser.add_argument("--native", action="store_true", help="prefer tools on the PATH to those from pip")
     options = parser.parse_args()
     for fast, slow in PAIRS:
         rows = []
@@ -45,12 +45,12 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 out = Path(folder) / "out"
                 done = forestc.compile(model.fit(X, y), X, out, label=y, latency=latency, targets="verilog", name="m")
-                told = [forestc.synth(done.design, device, native=options.native) for device in (fast, slow)]
-            row = {"data": load.__name__, "model": type(model).__name__, "latency": latency, "lut": told[0]["lut"]}
-            row |= {fast: told[0]["fmax_mhz"], slow: told[1]["fmax_mhz"]}
-            rows.append(row | {"ratio": round(told[0]["fmax_mhz"] / told[1]["fmax_mhz"], 2)})
+                figures = [forestc.synth(done.design, device, native=options.native) for device in (fast, slow)]
+            row = {"data": load.__name__, "model": type(model).__name__, "latency": latency, "lut": figures[0]["lut"]}
+            mhz = [each["fmax_mhz"] for each in figures]
+            rows.append(row | {fast: mhz[0], slow: mhz[1], "ratio": round(mhz[0] / mhz[1], 2)})
         ratio = float(np.median([row["ratio"] for row in rows]))
-        show(f"{slow}: MHz beside {fast}", rows, options.json, median_ratio=ratio)
+        show(f"{slow}: MHz compared with {fast}", rows, options.json, median_ratio=ratio)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Rows through the AXI4-Stream wrapper in cocotb, valid and ready random: lost, repeated, out of order, wrong.
+"""Rows through the AXI4-Stream wrapper in cocotb with random valid and ready: rows lost, repeated, out of order, wrong.
 
-The model: a random forest on scikit-learn's digits. Its vectors are random words with their results. They go through
-the generated test bench, which numbers the rows in tuser: all of them as whole rows, and a quarter of them in beats of
-64 bits, with a short row before every twentieth.
+The model is a random forest on scikit-learn's digits; its vectors are random words with their results. They are driven
+through the generated test bench, which numbers the rows in tuser: all of them as whole rows, and a quarter of them in
+beats of 64 bits, with an incomplete row before every twentieth.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ BATCH = 50_000
 
 
 def write_vectors(design: Design, path: Path, count: int, seed: int) -> None:
-    """Random words and their results. The simulator gives these, held to the evaluator on each batch's first rows."""
+    """Writes random words and the simulator's results, which are checked by the evaluator on the first rows of each
+    batch."""
     netlist, random = design.netlist, np.random.default_rng(seed)
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     simulator = Simulator(netlist)
@@ -43,14 +44,13 @@ def write_vectors(design: Design, path: Path, count: int, seed: int) -> None:
             rows = min(BATCH, count - start)
             words = np.stack([random.integers(0, 1 << f.word.width, rows) for f in inputs], axis=1)
             results = simulated(simulator.run, netlist, words)
-            some = words[:1000]
-            if not np.array_equal(results[:1000], expected(design.forest, netlist, some)):
+            if not np.array_equal(results[:1000], expected(design.forest, netlist, words[:1000])):
                 raise SystemExit("the simulator differs from the evaluator")
             file.write(vector_lines(inputs, outputs, pack(inputs, words), pack(outputs, results)))
 
 
 def run(design: Design, vectors: Path, simulator: str, seed: int, scratch: Path) -> dict[str, Any]:
-    """The figures of the generated test bench's random_stalls, whether it passed, and all seconds."""
+    """The figures of the generated test bench's random_stalls, whether it passed, and the total seconds."""
     result = scratch / "result.json"
     result.unlink(missing_ok=True)
     start = time.perf_counter()
@@ -72,9 +72,9 @@ def run(design: Design, vectors: Path, simulator: str, seed: int, scratch: Path)
         raise SystemExit(f"{simulator} failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
     figures = json.loads(result.read_text())
     seconds = figures.pop("seconds")
-    told = ("sent", "received", "lost", "repeated", "out_of_order", "wrong", "unstable", "short_rows", "clocks")
+    names = ("sent", "received", "lost", "repeated", "out_of_order", "wrong", "unstable", "short_rows", "clocks")
     return {
-        **{name: figures[name] for name in told},
+        **{name: figures[name] for name in names},
         "rows_per_s": round(figures["sent"] / seconds),
         "seconds": time.perf_counter() - start,
         "test": "failed" if done.returncode else "passed",
@@ -105,9 +105,9 @@ def main() -> None:
                 stream=StreamOptions(tdata_bits=tdata, user_bits=32, registers=True),
             )
             write_vectors(done.design, scratch / "vectors.txt", vectors, options.seed)
-            told = done.design.manifest["stream"]
+            stream = done.design.manifest["stream"]
             figures = run(done.design, scratch / "vectors.txt", options.sim, options.seed, scratch)
-            lines.append({"tdata": told["tdata_bits"], "beats": told["beats"], "latency": latency, **figures})
+            lines.append({"tdata": stream["tdata_bits"], "beats": stream["beats"], "latency": latency, **figures})
     show(f"{options.vectors:,} vectors through cocotb and {options.sim}", lines, options.json)
     if any(line["test"] != "passed" for line in lines):
         sys.exit(1)

@@ -1,13 +1,13 @@
-"""Threshold sharing beside the paper (Nakamura and Sakurada 2022), on its data sets as far as they are at hand.
+"""Threshold sharing compared with the paper (Nakamura and Sakurada 2022), on those of its data sets that are available.
 
 Default: tables 2 and 3. Five folds (KFold, shuffled, random_state 0), four learners of 100 trees, random_state 0;
-conditions before sharing, size and accuracy ratio after it, with all rows and with each tree's own; ratios are ratios
-of fold means. `--fronts` instead: figure 4 and 5, accuracy against size for path_change, exceptions and k-means at the
-paper's parameter values, and for what is ours: few-bits and a budget; drawn to --plot FILE.
+conditions before sharing, size and accuracy ratio after it, on all rows and on each tree's bootstrap rows; ratios are
+ratios of fold means. `--fronts` instead: figures 4 and 5, accuracy against size for path_change, exceptions and k-means
+at the paper's parameter values, and for our extensions, few-bits and a budget; drawn to --plot FILE.
 
---data DIR: a folder of NAME.csv.gz with a header, target last. iris and breast cancer come with scikit-learn. To be
+--data DIR: a folder of NAME.csv.gz with a header, label last. iris and breast cancer come with scikit-learn. To match
 the paper's data, iris gets UCI's two wrong rows, airfoil loses its first row (the paper has one row less), and real
-estate gets its row numbers back (the paper has one feature more).
+estate gets its row numbers as a column (the paper has one feature more).
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ FILES = {
     "real estate": "real_estate",
 }
 REGRESSION = ("airfoil", "real estate")
-NEAR = 0.01  # a difference that needs a reason
+NEAR = 0.01  # a larger relative difference needs an explanation
 
-# Why a figure differs by more than 1 %: trained with scikit-learn 1.1.3, the release after the paper's, the conditions
-# before sharing are the second number in brackets.
+# Why a figure differs by more than `NEAR`. The last number in brackets: conditions before sharing if trained with
+# scikit-learn 1.1.3, the release after the paper's.
 WHY = {
-    ("iris", "GBoost"): "equally good splits, told apart by rounding (paper 47.8, release 1.1.3: 47.0)",
-    ("blood", "AdaBoost"): "the learner: SAMME.R is gone, SAMME is left (release 1.1.3: 257.4)",
-    ("real estate", "AdaBoost"): "the learner's resampling meets other trees (release 1.1.3: 5003.8)",
+    ("iris", "GBoost"): "equally good splits, chosen by rounding (paper 47.8, release 1.1.3: 47.0)",
+    ("blood", "AdaBoost"): "the learner: SAMME replaced SAMME.R (release 1.1.3: 257.4)",
+    ("real estate", "AdaBoost"): "the learner's resampling gives other trees (release 1.1.3: 5003.8)",
 }
 
 
@@ -77,7 +77,7 @@ class Data:
 
 
 def read(name: str, folder: Path | None) -> Data | None:
-    """A data set; None if its file is not there."""
+    """A data set; None if its file is missing."""
     if name in ("iris", "breast cancer"):
         X, y = (load_iris if name == "iris" else load_breast_cancer)(return_X_y=True)
         X = X.copy()
@@ -119,8 +119,8 @@ def folds(data: Data) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def library_conditions(model: Any) -> int:
-    """Distinct (feature, float64 threshold) of scikit-learn's own trees. forestc counts fewer: two thresholds between
-    the same two float32 values are one condition to rows that are float32."""
+    """The number of distinct (feature, float64 threshold) pairs of scikit-learn's trees. forestc counts fewer: two
+    thresholds between the same two float32 values are one condition for float32 rows."""
     found = set()
     for estimator in np.ravel(model.estimators_):
         tree = estimator.tree_
@@ -130,15 +130,15 @@ def library_conditions(model: Any) -> int:
 
 
 def accuracy(forest: Forest, X: np.ndarray, y: np.ndarray) -> float:
-    said = evaluate(forest, X)
+    evaluation = evaluate(forest, X)
     if forest.decides:
-        return float((said.decision == y).mean())
-    return float(1 - ((said.values[:, 0] - y) ** 2).sum() / ((y - y.mean()) ** 2).sum())
+        return float((evaluation.decision == y).mean())
+    return float(1 - ((evaluation.values[:, 0] - y) ** 2).sum() / ((y - y.mean()) ** 2).sum())
 
 
 def shared_as_printed(forest: Forest, X: np.ndarray, per_tree: bool) -> Forest:
-    """Min_DBN with the paper's very thresholds: middles of the data's own float64 values, not of the float32 values
-    that are compared. Only its accuracy on other rows can differ from the pass's prefer=middle."""
+    """Min_DBN with exactly the paper's thresholds: midpoints of the data's float64 values, not of the float32 values
+    that are compared. Only its accuracy on other rows can differ from the pass with prefer=middle."""
     rows = ArrayRows(X)
     task = Observe.of(forest, drawn_rows(forest, rows) if per_tree else None)
     bounds = reduce_rows(rows, task).nodes.bounds
@@ -146,10 +146,10 @@ def shared_as_printed(forest: Forest, X: np.ndarray, per_tree: bool) -> Forest:
     for feature, here in zip(forest.features, task.plain, strict=True):
         if not len(here):
             continue
-        own = np.unique(X[:, feature.column])
-        single = own.astype(np.float32).astype(np.float64)
+        values = np.unique(X[:, feature.column])
+        single = values.astype(np.float32).astype(np.float64)
         found = stab(bounds.low[here], bounds.high[here])
-        low, high = (own[np.searchsorted(single, side)] for side in (found.low, found.high))
+        low, high = (values[np.searchsorted(single, side)] for side in (found.low, found.high))
         middle = (low + high) / 2
         t = middle.astype(np.float32)
         t = np.where(t > middle, t, np.nextafter(t, np.float32(np.inf))).astype(np.float64)
@@ -209,7 +209,7 @@ class Point:
 
 
 def front_points(data: Data, kind: str, most_folds: int) -> list[Point]:
-    """Means over folds of each method at each of its parameter values: ratios to the model's own."""
+    """For each method and parameter value, means over folds as ratios to the model's."""
     sums: dict[tuple[str, int], list[list[float]]] = {}
     bases = []
     for fold, (train, test) in enumerate(folds(data)):
@@ -217,7 +217,7 @@ def front_points(data: Data, kind: str, most_folds: int) -> list[Point]:
             break
         model = learner(kind, data.regression).fit(data.X[train], data.y[train])
         forest = forestc.load(model)
-        # what a budget gives up is chosen by the training rows alone; the test fold only measures
+        # a budget removes points by the training rows only; the test fold only measures
         rows, judge = ArrayRows(data.X[train]), Judge(forest, ArrayRows(data.X[test]))
         base = None
         for method, steps in METHODS.items():
@@ -249,21 +249,21 @@ def measured(result: Any, data: Data, test: np.ndarray) -> list[float]:
 
 
 def on_front(points: list[Point], least: float = 0.95) -> list[Point]:
-    """Those of accuracy ratio above `least` that no other beats in size and accuracy (figure 5)."""
-    able = [p for p in points if p.accuracy > least]
+    """The Pareto front in size and accuracy of the points with an accuracy ratio above `least` (figure 5)."""
+    accurate = [p for p in points if p.accuracy > least]
     return [
         p
-        for p in able
+        for p in accurate
         if not any(
             (q.size <= p.size and q.accuracy >= p.accuracy) and (q.size < p.size or q.accuracy > p.accuracy)
-            for q in able
+            for q in accurate
         )
     ]
 
 
 def smallest(points: list[Point], methods: tuple[str, ...], least: float, of: str) -> float:
-    able = [getattr(p, of) for p in points if p.method in methods and p.accuracy >= least]
-    return min(able, default=float("nan"))
+    found = [getattr(p, of) for p in points if p.method in methods and p.accuracy >= least]
+    return min(found, default=float("nan"))
 
 
 def fronts(sets: list[Data], kind: str, plot: Path | None, path: Path | None) -> None:
@@ -287,14 +287,14 @@ def fronts(sets: list[Data], kind: str, plot: Path | None, path: Path | None) ->
         points = {name: [vars(p) for p in points] for name, points in everything.items()}
         path.write_text(json.dumps({"title": title, "rows": rows, "points": points}, indent=1) + "\n")
     for name, found in counts.items():
-        told = ", ".join(f"{m} {len(s)} points in {len(set(s))} data sets" for m, s in found.items())
-        print(f"on the joint front {name}: {told}")
+        counted = ", ".join(f"{m} {len(s)} points in {len(set(s))} data sets" for m, s in found.items())
+        print(f"on the joint front {name}: {counted}")
     if plot is not None:
         draw(everything, plot)
 
 
 def draw(everything: dict[str, list[Point]], path: Path) -> None:
-    """Accuracy against size, one panel a data set."""
+    """Draws accuracy against size, one panel per data set."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -306,8 +306,8 @@ def draw(everything: dict[str, list[Point]], path: Path) -> None:
     styles = {"path_change": "s-", "exceptions": "^-", "k-means": "d-", "budget": "o-", "Min_DBN": "k*"}
     for axis, (name, points) in zip(axes.flat, everything.items(), strict=False):
         for method, style in styles.items():
-            own = sorted((p.size, p.accuracy) for p in points if p.method == method)
-            axis.plot(*zip(*own, strict=True), style, label=method, markersize=4, linewidth=1)
+            front = sorted((p.size, p.accuracy) for p in points if p.method == method)
+            axis.plot(*zip(*front, strict=True), style, label=method, markersize=4, linewidth=1)
         lowest = min((p.accuracy for p in points if p.method == "budget"), default=0.9)
         axis.set(title=name, xscale="log", xlabel="size ratio", ylabel="accuracy ratio",
                  ylim=(max(0.6, min(0.9, lowest)), 1.06))  # fmt: skip
@@ -323,9 +323,9 @@ def draw(everything: dict[str, list[Point]], path: Path) -> None:
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--data", type=Path, metavar="DIR", help="a folder of NAME.csv.gz")
-    parser.add_argument("--only", metavar="NAMES", help=f"a list of: {', '.join(PAPER)}")
+    parser.add_argument("--only", metavar="NAMES", help=f"comma-separated names: {', '.join(PAPER)}")
     parser.add_argument("--fronts", action="store_true", help="accuracy against size instead of the tables")
-    parser.add_argument("--learner", default="RF", choices=LEARNERS, help="for the fronts")
+    parser.add_argument("--learner", default="RF", choices=LEARNERS, help="learner of the fronts")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the fronts (.png, .svg, .pdf)")
     options = parser.parse_args()
     names = [name.strip() for name in options.only.split(",")] if options.only else list(PAPER)

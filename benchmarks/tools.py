@@ -1,4 +1,4 @@
-"""What the benchmarks share: tables and JSON, peak memory, the fitted exponent of a power law."""
+"""Shared by the benchmarks: tables and JSON, peak memory, the exponent of a power law."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from rich.table import Table
 def arguments(description: str) -> argparse.ArgumentParser:
     """A parser with --json FILE."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     return parser
 
 
 def over_peers(description: str, title: str, measure: Callable[[str, Path, Path], list[dict[str, Any]]]) -> None:
-    """The program of a benchmark on shared models: measure(name, peers, temporary folder) gives a model's lines."""
+    """Runs a benchmark on shared models: measure(name, peers, temporary folder) returns a model's lines."""
     parser = arguments(description)
     parser.add_argument("--peers", type=Path, required=True, metavar="DIR", help="NAME.json and NAME.npz")
     parser.add_argument("--only", default="bc,digits", metavar="NAMES")
@@ -40,7 +40,7 @@ def over_peers(description: str, title: str, measure: Callable[[str, Path, Path]
 
 
 def show(title: str, rows: Sequence[Mapping[str, Any]], path: Path | None = None, **more: Any) -> None:
-    """Prints the rows as a table and, if a path is given, writes them as JSON."""
+    """Prints the rows as a table and, if a path is given, writes them as JSON. more: further figures."""
     table = Table(title=title, title_justify="left")
     for name in rows[0]:
         table.add_column(name.replace("_", " "), justify="right")
@@ -79,7 +79,7 @@ def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
 
 
 def peak_memory_mb() -> float:
-    """Peak resident memory of this process, MB; on Linux since it was started (elsewhere the parent's counts too)."""
+    """Peak resident memory of this process in MB; elsewhere than on Linux the parent's may be included."""
     status = Path("/proc/self/status")
     if status.exists():
         lines = (line.split() for line in status.read_text().splitlines())
@@ -88,6 +88,6 @@ def peak_memory_mb() -> float:
 
 
 def in_fresh_process(script: str, *values: Any) -> Any:
-    """What the script prints as JSON when it is run alone: so that peak memory is its own."""
+    """The JSON that a script prints when run in a separate process, so that its peak memory is not shared."""
     done = subprocess.run([sys.executable, script, *map(str, values)], capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])

@@ -1,10 +1,10 @@
-"""The few kinds of failure. Each message says what is wrong, where, and what to do."""
+"""The exceptions of forestc. Each message says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
 
 class ForestcError(Exception):
-    """Something the user can mend. `str(error)` is the one line the command line prints.
+    """An error that the user can fix. `str(error)` is the line that the command line prints.
 
     what: what is wrong; where: file, tree, node, feature; do: the remedy. Exit status 1.
     """
@@ -19,15 +19,15 @@ class ForestcError(Exception):
 
 
 class ModelError(ForestcError):
-    """The model can't be read, or says something forestc can't keep exactly."""
+    """The model can't be read, or has a property that forestc can't preserve exactly."""
 
 
 class RowsError(ForestcError):
-    """The rows do not fit the model."""
+    """The rows can't be read or do not match the model."""
 
 
 class OptionError(ForestcError):
-    """An option, pass or target that does not exist or has an impossible value. Exit status 2."""
+    """An option, pass or target that does not exist, or an invalid value. Exit status 2."""
 
     exit_status = 2
 
@@ -46,16 +46,16 @@ class CheckError(ForestcError):
 
 
 class ToolError(ForestcError):
-    """An outside program is missing, failed, or took too long. Exit status 4."""
+    """An external program is missing, failed, or took too long. Exit status 4."""
 
     exit_status = 4
 
 
 class MissingToolError(ToolError):
-    """An outside program, or a library that runs one, is not installed; `do` says how to install it."""
+    """An external program, or a library that runs one, is not installed; `do` says how to install it."""
 
 
 class InternalError(ForestcError):
-    """An IR came out malformed: a bug in forestc, not in the model. Exit status 3."""
+    """A malformed IR: a bug in forestc, not in the model. Exit status 3."""
 
     exit_status = 3

@@ -1,7 +1,7 @@
-"""scikit-learn estimators that train a model and answer as its compiled form does.
+"""scikit-learn estimators that train a model and predict as its compiled form does.
 
-`cross_val_score` over one of them says how well the hardware will do on rows it has not seen: in each fold the model is
-trained, and its formats and leaves are chosen, on the other folds alone.
+`cross_val_score` on one of them estimates the accuracy of the hardware on unseen rows: for each fold the model is
+trained, and its formats and leaves are chosen, on the other folds only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ except ImportError:
 
 
 def _has(name: str) -> Any:
-    """Whether a fitted estimator has a method: available if its model does; before that if the estimator does."""
+    """Makes a method available if the quantised model has it; before `fit`, if the estimator has it."""
 
     def check(self: Any) -> bool:
         return hasattr(getattr(self, "quantised_", self.estimator), name)
@@ -32,7 +32,7 @@ def _has(name: str) -> Any:
 
 
 class _Compiled(BaseEstimator):  # type: ignore[misc]
-    """estimator: what is trained, anything that `forestc.load` reads. passes, level: as for `forestc.compile`."""
+    """estimator: the estimator to train, any that `forestc.load` reads. passes, level: as for `forestc.compile`."""
 
     def __init__(self, estimator: Any, *, passes: str | None = None, level: int | None = None) -> None:
         self.estimator = estimator
@@ -42,13 +42,13 @@ class _Compiled(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, **options: Any) -> Self:
         """Trains a clone of the estimator (options go to its `fit`), then quantises it on the same rows.
 
-        Raises ForestcError for models that forestc does not compile.
+        Raises ForestcError for a model that forestc can't compile.
         """
         self.estimator_ = clone(self.estimator).fit(X, y, **options)
         model = load(self.estimator_)
         if model.decides != isinstance(self, ClassifierMixin):
-            right = "CompiledClassifier" if model.decides else "CompiledRegressor"
-            raise ModelError(f"{type(self).__name__} of another kind of model", do=f"use {right}")
+            kind, right = ("classifier", "CompiledClassifier") if model.decides else ("regressor", "CompiledRegressor")
+            raise ModelError(f"{type(self).__name__} was given a {kind}", do=f"use {right}")
         self.quantised_ = QuantisedModel(model, quantize(model, X, y, self.passes, level=self.level))
         self.n_features_in_ = model.columns
         return self
@@ -60,15 +60,15 @@ class _Compiled(BaseEstimator):  # type: ignore[misc]
         return self.quantised_.forest
 
     def predict(self, X: Any) -> Any:
-        """As the compiled model does; see `Design.predict`."""
+        """The predictions of the compiled model; see `Design.predict`."""
         check_is_fitted(self)
         return self.quantised_.predict(X)
 
 
 class CompiledClassifier(ClassifierMixin, _Compiled):  # type: ignore[misc]
-    """A classifier as its hardware decides.
+    """A classifier that decides as its hardware does.
 
-    estimator: an unfitted classifier that `forestc.load` reads when it is fitted. passes, level: as for
+    estimator: an unfitted classifier that `forestc.load` reads once fitted. passes, level: as for
     `forestc.compile`. After `fit`: estimator_ (the trained model), forest_ (the quantised forest), classes_.
     """
 
@@ -91,4 +91,4 @@ class CompiledClassifier(ClassifierMixin, _Compiled):  # type: ignore[misc]
 
 
 class CompiledRegressor(RegressorMixin, _Compiled):  # type: ignore[misc]
-    """A regressor as its hardware answers; see `CompiledClassifier`."""
+    """A regressor that predicts as its hardware does; see `CompiledClassifier`."""

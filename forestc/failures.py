@@ -1,4 +1,4 @@
-"""How the command line tells that something went wrong: one line for people, or one JSON object."""
+"""How the command line reports a failure: one line of text, or one JSON object."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from forestc.errors import ForestcError
 
 @dataclass(frozen=True)
 class Failure:
-    """kind: the name of the error's class, UsageError or Interrupted. what, where, do: as in ForestcError. status: the
-    exit status."""
+    """kind: the error's class name, UsageError or Interrupted. what, where, do: as in ForestcError. status: the exit
+    status."""
 
     kind: str
     what: str
@@ -25,7 +25,7 @@ class Failure:
         return Failure(type(error).__name__, error.what, error.where, error.do, error.exit_status)
 
     def tell(self, as_json: bool) -> None:
-        """On standard error, as a line: standard output is for results."""
+        """Writes one line to standard error; standard output is for results."""
         if as_json:
             sys.stderr.write(json.dumps({"error": asdict(self)}) + "\n")
         else:
@@ -34,7 +34,7 @@ class Failure:
 
 
 def interrupted(status: int) -> Failure:
-    """A signal ended the program. status: 128 and the signal's number."""
+    """The failure of a program ended by a signal. status: 128 plus the signal's number."""
     return Failure("Interrupted", "interrupted", status=status)
 
 

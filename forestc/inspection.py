@@ -1,4 +1,4 @@
-"""inspect: what is in a model, or in a compiled folder; a tree of it."""
+"""inspect: figures of a model or of a compiled folder, and of single trees."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from forestc.frontends import load
 def inspect(source: Any, *, trust_pickle: bool = False) -> dict[str, Any]:
     """The figures of `forestc inspect --json`.
 
-    source: whatever `load` takes, a compiled folder, or an open Design. Of a compiled one the forest is the quantised
-    one, and `compiled` says what was written. `per_feature` lists the features. Raises ForestcError.
+    source: a model that `load` takes, a compiled folder, or a Design. For the latter two the forest is the quantised
+    one, and `compiled` describes the written files. `per_feature` lists the features. Raises ForestcError.
     """
     if isinstance(source, str | Path) and Path(source).is_dir():
         source = open_design(source)
@@ -30,11 +30,12 @@ def inspect(source: Any, *, trust_pickle: bool = False) -> dict[str, Any]:
 
 
 def tree_figures(source: Any, tree: int, depth: int = 6, *, trust_pickle: bool = False) -> dict[str, Any]:
-    """One tree as nested nodes, of whatever `inspect` takes: the figures of `forestc inspect --tree N --json`.
+    """One tree as nested nodes: the figures of `forestc inspect --tree N --json`. source: as for `inspect`.
 
-    A node has `condition` and what follows where it holds (`yes`) or not (`no`), or `leaf`, its values; `cover`: the
-    training rows that reached it, None where the source does not tell. Past `depth` levels a node has in place of what
-    follows the number of nodes `below`. Raises OptionError for a tree that is not there, ForestcError.
+    An inner node has `condition` and its children where the condition holds (`yes`) and where it does not (`no`), a
+    leaf has `leaf`, its values. `cover`: the training rows that reached the node, None if the source does not record
+    them. At level `depth` a node has `below`, the number of nodes below it, instead of its children. Raises OptionError
+    for a tree that does not exist, ForestcError.
     """
     if isinstance(source, str | Path) and Path(source).is_dir():
         source = open_design(source)
@@ -50,11 +51,11 @@ def _node_figures(forest: Forest, index: int, node: int, depth: int) -> dict[str
     if tree.left[node] == LEAF:
         return {"leaf": _leaf_text(forest, tree, node), "cover": cover}
     condition = forest.conditions[forest.conditions.places[index][node]]
-    told = {"condition": _condition_text(forest, condition), "cover": cover}
+    figures = {"condition": _condition_text(forest, condition), "cover": cover}
     if depth <= 0:
-        return {**told, "below": _nodes_below(tree, node)}
+        return {**figures, "below": _nodes_below(tree, node)}
     sides = {"yes": int(tree.left[node]), "no": int(tree.right[node])}
-    return {**told, **{side: _node_figures(forest, index, child, depth - 1) for side, child in sides.items()}}
+    return {**figures, **{side: _node_figures(forest, index, child, depth - 1) for side, child in sides.items()}}
 
 
 def _leaf_text(forest: Forest, tree: Tree, node: int) -> str:
@@ -66,7 +67,7 @@ def _leaf_text(forest: Forest, tree: Tree, node: int) -> str:
 
 
 def _condition_text(forest: Forest, condition: Condition) -> str:
-    """As people read it, words of a quantised forest with the value they stand for."""
+    """A condition as text; words of a quantised forest are followed by the value they represent."""
     feature = forest.features[condition.feature]
     missing = " or missing" if feature.missing and condition.missing_left else ""
 

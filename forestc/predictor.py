@@ -1,6 +1,6 @@
-"""Quantised forests as scikit-learn estimators: what the hardware answers, in scikit-learn's conventions.
+"""Quantised forests as scikit-learn estimators: predictions of the hardware, in scikit-learn's conventions.
 
-Results are those of `evaluate` on the quantised forest, bit for bit, computed by compiled code.
+Results equal those of `evaluate` on the quantised forest, bit for bit; compiled code computes them.
 """
 
 from __future__ import annotations
@@ -18,37 +18,31 @@ from forestc.forest.ir import Forest, Part
 from forestc.rows.encode import encode
 
 ROWS_AT_ONCE = 65536
-_PROBABILITIES = (
-    "sigmoid",
-    "logistic",
-    "softmax",
-    "softmax-zero",
-    "shares",
-    "step",
-)  # links whose values are probabilities
+# links that yield probabilities
+_PROBABILITIES = ("sigmoid", "logistic", "softmax", "softmax-zero", "shares", "step")
 
 
 class Predictor:
-    """What a fitted estimator has, over a model and its quantised forest.
+    """The methods of a fitted estimator, for a model and its quantised forest.
 
-    For scikit-learn it is a fitted classifier or regressor that `fit` leaves as it is and that is its own clone:
-    metrics, displays and `cross_val_score` take it like the model. X, everywhere: rows (rows, columns) as an array,
-    nested lists or a data frame, in the model's columns. Raises RowsError for rows that do not fit the model.
+    scikit-learn sees a fitted classifier or regressor: `fit` does nothing and `clone` returns the object itself, so
+    metrics, displays and `cross_val_score` accept it like the model. X: rows (rows, columns) as an array, nested lists
+    or a data frame, in the model's columns. Methods raise RowsError for rows that do not match the model.
     """
 
     model: Forest
     forest: Forest
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """(rows,) class labels or values; (rows, targets) of several targets."""
-        return self._said(X).decision
+        """(rows,) class labels or values; (rows, targets) for several targets."""
+        return self._evaluated(X).decision
 
     @property
     def predict_proba(self) -> Callable[[Any], Any]:
-        """(rows, classes): probabilities, in the order of `classes_`; of several targets a list of these.
+        """(rows, classes): probabilities, in the order of `classes_`; for several targets a list of these.
 
-        As exact as the leaf bits are: where few bits keep every decision, probabilities may be coarse. AttributeError
-        for models whose scores are no probabilities.
+        Their precision is limited by the leaf bits: few bits may keep every decision but give coarse probabilities.
+        Raises AttributeError for models whose scores are not probabilities.
         """
         if not has_probabilities(self.model):
             raise AttributeError("the model has no probabilities")
@@ -56,33 +50,33 @@ class Predictor:
 
     @property
     def decision_function(self) -> Callable[[Any], NDArray[np.float64]]:
-        """(rows,) of two classes: how far the scores are on the side of class 1, at least 0 where it is decided for
-        (at 0 of two scores the rule for ties decides); of several classes the scores, (rows, classes), in the model's
-        units. AttributeError for regressions and several targets."""
+        """For two classes (rows,): the margin of class 1, at least 0 where it is decided (with two scores the tie rule
+        decides at 0). For more classes the scores, (rows, classes). Both in the model's units. Raises AttributeError
+        for regressions and several targets."""
         if not self.model.decides or len(self.model.targets) > 1:
             raise AttributeError("the model has no decision function")
         return self._decision_function
 
     @property
     def classes_(self) -> Any:
-        """Class labels (classes,); of several targets a list of these."""
+        """Class labels (classes,); for several targets a list of these."""
         if not self.model.decides:
             raise AttributeError("a regression has no classes")
-        found = [np.asarray(part.classes) for part in self.model.targets]
-        return found[0] if len(found) == 1 else found
+        labels = [np.asarray(part.classes) for part in self.model.targets]
+        return labels[0] if len(labels) == 1 else labels
 
     @property
     def n_features_in_(self) -> int:
         return self.model.columns
 
     def score(self, X: Any, y: Any) -> float:
-        """Accuracy, or R squared of a regression."""
+        """Accuracy; for a regression R squared."""
         from sklearn.metrics import accuracy_score, r2_score
 
         return float((accuracy_score if self.model.decides else r2_score)(y, self.predict(X)))
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Does nothing: what was compiled stays as it is."""
+        """Does nothing and returns self: a compiled design is not trained."""
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -111,7 +105,7 @@ class Predictor:
             return Tags("classifier", target, classifier_tags=tags, input_tags=inputs)
         return Tags("regressor", target, regressor_tags=RegressorTags(), input_tags=inputs)
 
-    def _said(self, X: Any) -> Evaluation:
+    def _evaluated(self, X: Any) -> Evaluation:
         from forestc.passes.quick_evaluation import evaluate_quickly
 
         words = encode(self.forest, X)
@@ -126,17 +120,16 @@ class Predictor:
         return walked_trees(self.forest)
 
     def _probabilities(self, X: Any) -> Any:
-        said = self._said(X)
-        found, start = [], 0
+        values = self._evaluated(X).values
+        probabilities, start = [], 0
         for part in self.forest.targets:
-            width = part.stop - part.start if len(self.forest.targets) > 1 else said.values.shape[1]
-            found.append(_normalised(said.values[:, start : start + width].astype(np.float64)))
+            width = part.stop - part.start if len(self.forest.targets) > 1 else values.shape[1]
+            probabilities.append(_normalised(values[:, start : start + width].astype(np.float64)))
             start += width
-        return found[0] if len(found) == 1 else found
+        return probabilities[0] if len(probabilities) == 1 else probabilities
 
     def _decision_function(self, X: Any) -> NDArray[np.float64]:
-        said, scale = self._said(X), float(self.forest.scale or 1.0)
-        scores = said.scores.astype(np.float64)
+        scores, scale = self._evaluated(X).scores.astype(np.float64), float(self.forest.scale or 1.0)
         if scores.shape[1] > 2:
             return scores * scale
         if scores.shape[1] == 2:
@@ -156,7 +149,7 @@ _FIELDS = ("leaves", "scores", "values", "decision", "index")
 
 
 def has_probabilities(model: Forest) -> bool:
-    """Whether the values of a model, a float forest, are probabilities of its classes, or in their proportion."""
+    """Whether the values of a float forest are probabilities of its classes, or proportional to them."""
     if not model.decides:
         return False
     if model.parts and model.combine.kind != "each":
@@ -165,7 +158,7 @@ def has_probabilities(model: Forest) -> bool:
 
 
 def _is_probability(model: Forest, part: Part) -> bool:
-    """By its link, or as its scores stay within 0 and 1."""
+    """Whether a part's link yields probabilities, or its scores always lie in [0, 1]."""
     if part.link.points:
         return all(0 <= value <= 1 for _, value in part.link.points)
     if part.link.kind in _PROBABILITIES:
@@ -184,7 +177,7 @@ def _is_probability(model: Forest, part: Part) -> bool:
 
 
 def _normalised(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values (rows, classes), or (rows, 1) of class 1, as probabilities: none below 0, and of each row 1 in all."""
+    """Values (rows, classes), or (rows, 1) of class 1, clipped at 0 and scaled to sum to 1 in each row."""
     if values.shape[1] == 1:
         one = np.clip(values, 0.0, 1.0)
         return np.concatenate([1 - one, one], axis=1)

@@ -1,4 +1,4 @@
-"""synth: what a compiled design takes on a device, by real synthesis, place and route."""
+"""synth: area and clock rate of a compiled design on a device, by synthesis and place and route."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def synth(
     try_anyway: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """What a compiled design, opened or its folder, takes on a device: the figures of `forestc synth --json`.
+    """The figures of `forestc synth --json` for a compiled design: a Design or its folder.
 
-    device: lut6 (any 6-input LUTs, no carry chains), xcup (UltraScale+), one nextpnr places, or vivado:PART and
-    quartus:PART where those are on the PATH. lut, ff, carry, bram and depth are of the design as it is; fmax_mhz of the
-    design between registers on all its ports, placed and routed. native: tools on the PATH before those from PyPI.
-    A design that the estimate says is too large for the device is refused, unless try_anyway. Raises OptionError,
-    ToolError, ForestcError.
+    device: lut6 (any 6-input LUTs, no carry chains), xcup (UltraScale+), one that nextpnr supports, or vivado:PART or
+    quartus:PART if the tool is on the PATH. lut, ff, carry, bram and depth count the design itself; fmax_mhz is
+    measured after place and route with registers on all ports. native: prefer tools on the PATH to those from PyPI.
+    seed: of the placer. try_anyway: synthesise also a design whose estimate exceeds the device. Raises OptionError for
+    an unknown device, ToolError for a missing or failing tool, ForestcError for a design too large for the device.
     """
     known_device(device)
     need_tools(device, native)
@@ -109,7 +109,7 @@ def known_device(device: str) -> None:
 
 
 def need_tools(device: str, native: bool = False) -> None:
-    """Raises MissingToolError where what `synth` runs for a device is not installed."""
+    """Raises MissingToolError if a tool that `synth` needs for a device is not installed."""
     tool = device.partition(":")[0]
     if tool in PROGRAMS:
         need_vendor(tool)
@@ -120,21 +120,21 @@ def need_tools(device: str, native: bool = False) -> None:
 
 
 def check_fits(netlist: Netlist, device: str) -> None:
-    """Raises ForestcError where the estimate is beyond a device by more than estimates are off."""
+    """Raises ForestcError if even the lower end of the estimate's range exceeds the device."""
     most = DEVICES[device].cells if estimated(device) else None
     if most is None:
         return
-    told = estimate(netlist, device)
-    lut, least = told["lut"], told["lut_range"][0]
+    figures = estimate(netlist, device)
+    lut, least = figures["lut"], figures["lut_range"][0]
     if least > most:
         raise ForestcError(
             f"the design takes about {lut:,} LUTs, and {device} has {most:,}",
-            do="prune it, take fewer bits or trees or a larger device, or add --try to synthesise it all the same",
+            do="prune the model, use fewer bits or trees, choose a larger device, or add --try to synthesise it anyway",
         )
 
 
 def _vendor(design: Design, device: str, tool: str, part: str, progress: Callable[[str], None]) -> dict[str, Any]:
-    """The same figures by the design's own script, at its clock. The design's folder stays as it is."""
+    """The figures of `synth` by the design's vendor script, at its clock rate. The design's folder is not changed."""
     period = ProjectOptions(clock_mhz=design.manifest["options"].get("clock_mhz")).period()
     with tempfile.TemporaryDirectory() as name:
         script = Path(name) / design.path(tool).name
@@ -142,18 +142,18 @@ def _vendor(design: Design, device: str, tool: str, part: str, progress: Callabl
             shutil.copy(design.path(role), name)
         start = time.perf_counter()
         progress(f"{tool} for {part}")
-        told = run_vendor(tool, part, script, design.path("registered").stem, period_ns=period)
+        reported = run_vendor(tool, part, script, design.path("registered").stem, period_ns=period)
         seconds = round(time.perf_counter() - start, 3)
     return {
         "device": device,
-        "lut": told.lut,
-        "ff": told.flip_flops,
-        "carry": told.carry,
-        "bram": told.memory,
-        "depth": told.depth,
-        "fmax_mhz": round(told.fmax_mhz, 2),
-        "tools": [told.version],
-        "placed": {"used": told.used, "available": told.available},
+        "lut": reported.lut,
+        "ff": reported.flip_flops,
+        "carry": reported.carry,
+        "bram": reported.memory,
+        "depth": reported.depth,
+        "fmax_mhz": round(reported.fmax_mhz, 2),
+        "tools": [reported.version],
+        "placed": {"used": reported.used, "available": reported.available},
         "latency_cycles": design.manifest["latency_cycles"],
         "seconds": {"synthesis, place and route": seconds},
     }

@@ -1,11 +1,11 @@
 """Simulates netlists, in three modes that compute the same words.
 
-`evaluate` goes cell by cell over columns of words: at once, for few vectors.
+`evaluate` works cell by cell on columns of words. It needs no preparation: for few vectors.
 
-`Simulator` runs vectors in bulk, hundreds side by side in the bits of wide machine words, with
-registers taken for wires: to compare a netlist with a model on many rows.
+`Simulator` runs hundreds of vectors in parallel in the bits of wide machine words and treats
+registers as wires: to compare a netlist with a model on many rows.
 
-`Clocked` runs one vector at a time, clock by clock, registers and all; `clock_rows` drives rows
+`Clocked` runs one vector at a time, cycle by cycle, with its registers; `clock_rows` drives rows
 through it with a valid signal and idle cycles, and writes a waveform (VCD): to see the pipeline
 work.
 """

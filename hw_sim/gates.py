@@ -1,8 +1,8 @@
-"""One-bit logic with equal gates shared, inverters mostly free and constants folded away.
+"""One-bit logic: equal gates are shared, most inverters are free, and constants are folded.
 
-A literal is `2 * plane + inverted`. Planes are numbered in the order they are made, so a gate
-reads planes below its own. Plane 0 is all zeros and plane 1 all ones; the literals of the
-constants are ZERO and ONE, both of plane 0.
+A literal is `2 * plane + inverted`. Planes are numbered in order of creation, so a gate reads
+planes below its own. Plane 0 is all zeros and plane 1 all ones; the literals of the constants are
+ZERO and ONE, both of plane 0.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ ONES_PLANE: Plane = 1
 class Op(IntEnum):
     """What a gate computes from its operand planes a, b, c, ...
 
-    Inversions are pushed into the gate that reads a plane, not the gate that makes it: the arms of
-    the muxes higher up a tree are then plain, and MUX4 needs no inverted variants.
+    Inversions are pushed into the gate that reads a plane, not the gate that drives it: the arms of
+    the muxes higher up a tree are then not inverted, and MUX4 needs no inverted variants.
     """
 
-    SOURCE = 0  # written from outside: input ranks and bits, registers, the constants
+    SOURCE = 0  # written by the kernel: input ranks and bits, registers, the constants
     AND = 1  # a & b
     AND_NOT = 2  # ~a & b
     NOR = 3  # ~a & ~b
@@ -45,14 +45,14 @@ class Op(IntEnum):
     MUX4 = 16  # (d if b else e) if a else (f if c else g)
 
 
-_OPS = tuple(Op)  # indexing a tuple is far quicker than Op(number)
+_OPS = tuple(Op)  # indexing a tuple is far faster than Op(number)
 
 
 class Gates:
-    """Grows the list of gates; every method returns the literal that carries the result.
+    """Adds gates; every method returns the literal that carries the result.
 
     ops[plane], operands[plane]: the gate that drives a plane and the planes it reads;
-    owners[plane]: the `owner` (a net) at the time the gate was made.
+    owners[plane]: the `owner` (a net) when the gate was created.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Gates:
         return literal
 
     def _pair(self, op: Op, a: Literal, b: Literal) -> Literal:
-        """The variant of AND or OR that inverts what a and b ask for."""
+        """The variant of AND or OR with the inversions of a and b."""
         if b & 1 and not a & 1:
             a, b = b, a
         return self._gate(_OPS[op + (a & 1) + (b & 1)], a >> 1, b >> 1)
@@ -121,7 +121,7 @@ class Gates:
             select, a, b = select ^ 1, b, a
         if select == ZERO or a == b:
             return b
-        if a >> 1 == select >> 1:  # where select is 1, so is this arm, or its inverse
+        if a >> 1 == select >> 1:  # this arm is only used where select is 1, so it is constant
             a = select ^ a ^ 1
         if b >> 1 == select >> 1:
             b = select ^ b
@@ -150,7 +150,7 @@ class Gates:
         return self._gate(Op.MUX4, *map(self._upright, (s, t, u, *first, *second)))
 
     def _upright(self, literal: Literal) -> Plane:
-        """A plane that carries the literal without inversion."""
+        """A plane that equals the literal."""
         if literal == ONE:
             return ONES_PLANE
         plane = literal >> 1

@@ -1,8 +1,8 @@
 """The compiled loops that run a program on blocks of W * 64 lanes.
 
-A plane of a block is a vector of W words. Loads and stores of whole vectors are spelt out to the
-compiler, which can't prove that the slots of one buffer do not overlap and would otherwise go
-word by word. W travels as the length of a tuple, so that each W is compiled on its own.
+A plane of a block is a vector of W words. Whole vectors are loaded and stored explicitly, because
+the compiler can't prove that the slots of a buffer do not overlap and would work word by word. W is
+passed as the length of a tuple, so that the code is compiled for each W.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Width = tuple[int, ...]  # of W zeros
 
 
-# numba keeps compiled code until this very file changes, so the numbers compiled in must not change without it.
+# numba caches compiled code until this file changes, so constants compiled into it must be defined here.
 _SINGLES_AND_PAIRS = ["SOURCE", "AND", "AND_NOT", "NOR", "OR", "OR_NOT", "NAND", "XOR", "NOT"]
 _TRIPLES = ["MUX", "MUX_NOT_B", "MUX_NOT_C", "MUX_NOT_BC", "XOR3", "MAJORITY", "MAJORITY_NOT"]
 assert [op.name for op in Op] == [*_SINGLES_AND_PAIRS, *_TRIPLES, "MUX4"]
@@ -32,17 +32,17 @@ assert [method.name for method in Method] == ["COMPARE", "DECODE", "RANK"]
 
 
 def compiled(function: Function) -> Function:
-    """Machine code of a function, kept on disk where there is a folder for it. It runs beside other threads."""
+    """A function compiled without the GIL, cached on disk if there is a folder to write to."""
     try:
         decorate: Callable[[Function], Function] = numba.njit(cache=True, nogil=True)
         return decorate(function)
-    except RuntimeError:  # there is no folder where compiled code could be kept
+    except RuntimeError:  # no folder to cache compiled code in
         decorate = numba.njit(nogil=True)
         return decorate(function)
 
 
 class Scratch(NamedTuple):
-    """A thread's memory: one block's planes and what 64 lanes at a time pass through."""
+    """A thread's memory: the planes of one block, and buffers for 64 lanes at a time."""
 
     column: NDArray[np.uint64]
     ranks: NDArray[np.uint64]
@@ -51,7 +51,7 @@ class Scratch(NamedTuple):
 
 
 class _Vector(types.Type):  # type: ignore[misc]
-    """Equal integers as one LLVM vector."""
+    """An LLVM vector of integers of one width."""
 
     def __init__(self, count: int, bits: int = 64) -> None:
         super().__init__(name=f"Vector({count}, {bits})")
@@ -68,7 +68,7 @@ _OCTETS = _Vector(64, 8)
 
 
 def _fill(builder: Any, value: Any, count: int) -> Any:
-    """A vector of one value."""
+    """A vector with one value in all places."""
     one = ir.Constant(ir.VectorType(value.type, count), ir.Undefined)
     one = builder.insert_element(one, value, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count))
@@ -90,7 +90,7 @@ def read_word(context: Any, address: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def octets_of(context: Any, address: Any, shift: Any) -> Any:
-    """64 octets: the low ones of the 64 words at the address, each shifted right."""
+    """64 octets: the low octets of the 64 words at the address, each word shifted right."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         words = builder.load(_at(builder, args[0], ir.VectorType(ir.IntType(64), 64)), align=8)
@@ -101,7 +101,7 @@ def octets_of(context: Any, address: Any, shift: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def meet(context: Any, octets: Any, mask: Any) -> Any:
-    """Bit k: does octet k have a bit in common with the mask?"""
+    """A word whose bit k is 1 if octet k and the mask have a bit in common."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         common = builder.and_(args[0], _fill(builder, args[1], 64))
@@ -166,7 +166,7 @@ def _slot(base: Any, slot: Any, width: Width) -> Any:
 
 @compiled
 def _get(base: Any, code: Any, place: Any, width: Width) -> Any:
-    """The plane in the slot that the code names."""
+    """The plane in the slot given at a place in the code."""
     return load(_slot(base, code[place], width), width)
 
 
@@ -182,7 +182,7 @@ def _choose(select: Any, a: Any, b: Any) -> Any:
 
 @compiled
 def _run_pairs(op: int, code: Any, at: Any, end: Any, base: Any, width: Width) -> None:
-    """A run of gates with two operands, code `to, a, b`, or of NOT, code `to, a`."""
+    """A run of gates with two operands, code `to, a, b`, or of NOT gates, code `to, a`."""
     one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
     if op == Op.AND:
         while at < end:
@@ -267,7 +267,7 @@ def _run_triples(op: int, code: Any, at: Any, end: Any, base: Any, width: Width)
 
 @compiled
 def _run_mux4(code: Any, at: Any, end: Any, base: Any, width: Width) -> None:
-    """A run of MUX4 gates: code `how many, s, t, u`, then as many times `to, a1, a2, b1, b2`."""
+    """A run of MUX4 gates: code `count, s, t, u`, then `count` times `to, a1, a2, b1, b2`."""
     one, two, three, four, five = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5)
     while at < end:
         stop = at + four + np.uint64(code[at]) * five
@@ -313,7 +313,7 @@ def _fetch(address: Any, stride: Any, lanes: int, low: Any, span: Any, column: A
 
 @compiled
 def _unpack(column: Any, bits: int, planes: Any, at: Any, width: Width) -> None:
-    """Writes the low bits of 64 words to one word of as many planes."""
+    """Writes the low `bits` bits of 64 words to one word in each of `bits` planes."""
     address = np.uint64(column.ctypes.data)
     for done in range(0, bits, 8):
         octets = octets_of(address, np.uint64(done))
@@ -324,14 +324,14 @@ def _unpack(column: Any, bits: int, planes: Any, at: Any, width: Width) -> None:
 
 @compiled
 def _rank(port: Any, limits: Any, buckets: Any, column: Any, ranks: Any) -> None:
-    """How many of the port's thresholds are not above each of 64 words."""
+    """Computes, for each of 64 words, how many of the port's thresholds are at or below it."""
     begin, first = np.uint64(port.limit_from), limits[port.limit_from]
     table, last_bucket = np.uint64(port.bucket_from), np.uint64(port.last_bucket)
     shift, one = np.uint64(port.bucket_shift), np.uint64(1)
     for lane in range(64):
         bucket = min((max(column[lane], first) - first) >> shift, last_bucket)
         ranks[lane] = begin + np.uint64(buckets[table + bucket])
-    # All lanes halve together: their steps do not wait for one another.
+    # All lanes bisect in lockstep, so that their steps do not depend on one another.
     left = port.window
     while left > 1:
         half = np.uint64(left >> 1)
@@ -347,7 +347,7 @@ def _rank(port: Any, limits: Any, buckets: Any, column: Any, ranks: Any) -> None
 def _unpack_port(
     port: Any, limits: Any, buckets: Any, column: Any, ranks: Any, planes: Any, word: int, width: Width
 ) -> None:
-    """Writes one word of the planes that come straight from the port's value."""
+    """Writes one word of the planes that are computed directly from the port's value."""
     if port.value_bits:
         at = np.uint64(port.value_slot * len(width) + word)
         _unpack(column, port.value_bits, planes, at, width)
@@ -367,7 +367,7 @@ def _unpack_port(
 
 @compiled
 def _decode(base: Any, from_slot: int, bits: int, to_slot: int, width: Width) -> None:
-    """Writes 2**bits planes: plane v is 1 where the number in the given planes is v."""
+    """Writes 2**bits planes: plane v is 1 where the number in the given planes equals v."""
     store(_slot(base, to_slot, width), load(_slot(base, 1, width), width))
     for bit in range(bits):
         plane = load(_slot(base, from_slot + bit, width), width)
@@ -382,7 +382,7 @@ def _decode_limits(port: Any, limits: Any, scratch: int, base: Any, width: Width
     """Writes the planes `word < threshold` of a port from the planes of its value or rank.
 
     The number is split into a high and a low half. It is below a threshold if its high half is
-    below the threshold's, or equal with the low half below: one choice for each threshold.
+    below that of the threshold, or equal and the low half is below: one mux per threshold.
     """
     by_rank = port.method == Method.RANK
     bits = port.rank_bits if by_rank else port.value_bits
@@ -426,8 +426,8 @@ def _read_ports(
     planes: Any,
     width: Width,
 ) -> tuple[int, int]:
-    """Reads a block's words into planes; returns as `run_vectors`."""
-    for word in range((lanes + 63) // 64):  # lanes past the end compute on what is left from before
+    """Reads a block's words into planes. Returns (vector, port) of the first word out of range, or (-1, -1)."""
+    for word in range((lanes + 63) // 64):  # lanes past the end compute on old words
         start = first + word * 64
         there = min(64, lanes - word * 64)
         bad_lane, bad_port = there, -1
@@ -447,7 +447,7 @@ def _read_ports(
 def _hand_out(
     results: Any, bits: Any, planes: Any, first: int, lanes: int, values: Any, out: Any, width: Width
 ) -> None:
-    """Gathers the results' planes into words, lane by lane."""
+    """Gathers the planes of the results into words, lane by lane, and writes them to `out`."""
     for r in range(len(results)):
         for word in range((lanes + 63) // 64):
             for lane in range(64):
@@ -465,7 +465,7 @@ def _hand_out(
 def run_vectors(
     tables: Tables, addresses: Any, strides: Any, scratch: Scratch, begin: int, end: int, out: Any, width: Width
 ) -> tuple[int, int]:
-    """Runs vectors begin to end in blocks of W * 64 and writes their rows of `out`.
+    """Runs vectors begin .. end - 1 in blocks of W * 64 and writes their rows of `out`.
 
     Port p's word of vector v is the int64 at addresses[p] + v * strides[p]. Returns (vector,
     port) of the first word out of range, (vector, number of ports) for the first sum that does
@@ -498,6 +498,6 @@ def run_vectors(
 
 @compiled
 def latch(latches: Any, planes: Any) -> None:
-    """One clock edge, with W = 1: every register takes its next value."""
+    """A clock edge, with W = 1: every register takes its next value."""
     for k in range(len(latches)):
         planes[latches[k].state] = planes[latches[k].slot] ^ np.uint64(latches[k].flip)

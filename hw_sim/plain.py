@@ -1,4 +1,4 @@
-"""Netlists evaluated cell by cell on whole columns of words: nothing to build or compile, for few vectors."""
+"""Evaluates netlists cell by cell on columns of words, without building or compiling anything: for few vectors."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Column: TypeAlias = NDArray[np.int64]
 
 
 def evaluate(netlist: Netlist, words: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(vectors, outputs): what `Simulator` gives, registers taken for wires.
+    """(vectors, outputs): the output words, as by `Simulator`; registers are treated as wires.
 
     words: (vectors, inputs) int64, ports in the netlist's order. Time O(cells * vectors), memory O(live nets *
-    vectors). Raises RowsError for words outside a port's range, InternalError for a sum outside its word's range and
-    for nets of 64 unsigned bits, which no lowering makes.
+    vectors). Raises RowsError for words outside a port's range, InternalError for a sum that does not fit its word
+    and for nets of 64 unsigned bits, which no lowering makes.
     """
     if words.shape[1:] != (len(netlist.inputs),):
         raise RowsError(f"words of shape {words.shape}", do=f"give (vectors, {len(netlist.inputs)})")
@@ -64,7 +64,7 @@ def evaluate_from(netlist: Netlist, net: Net, known: Mapping[Net, Column], vecto
 
 
 def _value(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
-    """What `forestc.netlist.ir.evaluate` says of a cell, for all vectors. A register passes its word on."""
+    """`forestc.netlist.ir.evaluate` of a cell for all vectors; a register passes its word on."""
     match cell:
         case Const(value):
             return np.full(vectors, value, np.int64)
@@ -101,7 +101,7 @@ def _check(netlist: Netlist, net: Net, column: Column) -> None:
         return
     vector, value = int(wrong[0]), int(column[wrong[0]])
     if isinstance(cell, Input):
-        told = f"port {cell.port.name!r} holds {value}, outside {word.low} to {word.high}"
-        raise RowsError(told, where=f"vector {vector}")
+        message = f"port {cell.port.name!r} holds {value}, outside {word.low} to {word.high}"
+        raise RowsError(message, where=f"vector {vector}")
     where = f"netlist {netlist.name}, vector {vector}"
     raise InternalError("a sum does not fit its word", where=where)

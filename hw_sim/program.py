@@ -1,8 +1,8 @@
-"""Turns a netlist into one-bit logic: every word net becomes a tuple of planes.
+"""Turns a netlist into one-bit logic: every word becomes a tuple of planes.
 
-Comparators on an input word are not gates but sources: the kernel ranks the word among all the
-thresholds it meets and writes their planes at once (`Port.less`). A chain of muxes becomes MUX4
-gates, two levels at a time, because moving planes costs the simulator more than the logic.
+Comparators on an input word are sources, not gates: the kernel ranks the word among all thresholds
+on that input and writes all their planes at once (`Port.less`). Two levels of muxes become one MUX4
+gate, because moving planes costs the simulator more than the logic.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from forestc.netlist.ir import (
 )
 from hw_sim.gates import ONE, ZERO, Gates, Literal
 
-Word: TypeAlias = tuple[Literal, ...]  # low plane first; as many as the net has bits
+Word: TypeAlias = tuple[Literal, ...]  # one literal per bit, lowest first
 MAX_PORT_BITS = 64
 
 
 @dataclass
 class Port:
-    """An input word and the planes taken from it, made when first asked for.
+    """An input word and the planes read from it, created on first use.
 
-    less[threshold]: 1 where the word is below the threshold. bits[k]: bit k of the word's distance
-    from its least value, which is bit k of the word itself but for the sign, which is inverted.
+    less[threshold]: 1 where the word is below the threshold. bits[k]: bit k of the word minus its
+    least value, which is bit k of the word itself, except for an inverted sign bit.
     """
 
     name: str
@@ -55,8 +55,8 @@ class Port:
 class Program:
     """One-bit logic with its sources and results.
 
-    results: the words to hand out, in the order asked for. registers: (state, next) literals,
-    highest net first, so that latching them one by one never overwrites a value still to be read.
+    results: the words to return, in the requested order. registers: (state, next) literals,
+    highest net first, so that latching one by one never overwrites a value that is still to be read.
     overflow: 1 where some sum does not fit its word.
     """
 
@@ -70,8 +70,8 @@ class Program:
 def build_program(netlist: Netlist, results: Sequence[Net], clocked: bool) -> Program:
     """The logic that computes the nets in `results`.
 
-    clocked=False takes registers for wires, which is legal because all paths from inputs to
-    outputs pass equally many; clocked=True makes them sources and computes their next values.
+    clocked=False treats registers as wires, which is valid because all paths from inputs to
+    outputs pass the same number; clocked=True makes them sources and computes their next values.
     Raises InternalError for a port or result of more than 64 bits.
     """
     for net, cell in netlist.inputs:
@@ -115,12 +115,12 @@ def value_ranges(netlist: Netlist, clocked: bool) -> list[tuple[int, int]]:
 
 
 def sum_range(cell: Add, ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """The smallest and largest sum that operands in these ranges can have."""
+    """The least and greatest sum of operands in these ranges."""
     return sum(ranges[a][0] for a in cell.operands), sum(ranges[a][1] for a in cell.operands)
 
 
 class _Elaboration:
-    """Makes the planes of the nets that the results need, tree by tree."""
+    """Creates the planes of the nets that the results need, tree by tree."""
 
     def __init__(self, netlist: Netlist, results: Sequence[Net], clocked: bool) -> None:
         self.cells, self.types = netlist.cells, netlist.types
@@ -142,7 +142,7 @@ class _Elaboration:
         self.order = self._order(roots)
         self.readers = Counter(a for net in self.order for a in self._reads(net))
         self.readers.update(roots)
-        self.lone_muxes: set[Net] = set()  # not fused with a mux below, so free to be fused with one above
+        self.lone_muxes: set[Net] = set()  # not fused with a mux below, so a mux above may fuse with them
 
     def program(self) -> Program:
         for net in self.order:
@@ -166,7 +166,7 @@ class _Elaboration:
         return tuple(self.wires[a] for a in reads(self.cells[net]))
 
     def _order(self, roots: Sequence[Net]) -> list[Net]:
-        """The nets the roots need, depth first: a tree's planes are then used soon after they are made."""
+        """The nets that the roots need, depth first, so that a tree's planes are used soon after they are written."""
         order: list[Net] = []
         seen = [False] * len(self.cells)
         stack = [(net, False) for net in reversed(roots)]
@@ -183,7 +183,7 @@ class _Elaboration:
     def _planes(self, net: Net) -> Word:
         net = self.wires[net]
         word = self.words[net]
-        if word is None:  # an input; most are only compared, and need no bits
+        if word is None:  # an input; most are only compared and need no bits
             word = self.words[net] = tuple(self._bit(net, k) for k in range(self.types[net].width))
         return word
 
@@ -219,7 +219,7 @@ class _Elaboration:
                 assert_never(cell)
 
     def _less(self, net: Net, threshold: int) -> Literal:
-        """1 where the word is below a threshold, which may lie one past its greatest value."""
+        """1 where the word is below a threshold, which may be out of the word's range."""
         net = self.wires[net]
         word = self.types[net]
         if threshold <= word.low or threshold > word.high:
@@ -234,7 +234,8 @@ class _Elaboration:
         return port.less[threshold]
 
     def _in_set(self, net: Net, members: Sequence[int]) -> Literal:
-        """Membership changes where a run of members begins or ends: inside, an odd number of such edges is above."""
+        """1 where the word is a member. Membership changes at the edges of each run of consecutive members, so a word
+        is a member if it is below an odd number of edges."""
         inside = set(members)
         edges = [m for m in members if m - 1 not in inside] + [m + 1 for m in members if m + 1 not in inside]
         literals = [self._less(net, edge) for edge in sorted(edges)]
@@ -257,7 +258,7 @@ class _Elaboration:
         return planes[: word.width]
 
     def _mux(self, net: Net, cell: Mux) -> Sequence[Literal]:
-        """Takes the muxes that drive the arms, if nobody else reads them, into MUX4 gates."""
+        """Fuses a mux with the muxes that drive its arms, if nothing else reads them, into MUX4 gates."""
         gates = self.gates
         a, b = self.wires[cell.a], self.wires[cell.b]
         select, first, second = self._planes(cell.select)[0], self._planes(a), self._planes(b)
@@ -276,7 +277,7 @@ class _Elaboration:
         return word
 
     def _inside(self, net: Net, select: Literal) -> tuple[Literal, Word, Word]:
-        """Select and arms of a mux that may be taken in, else the word itself twice."""
+        """The select and arms of a mux that may be fused; otherwise `select` and the word itself twice."""
         cell = self.cells[net]
         if isinstance(cell, Mux) and net in self.lone_muxes and self.readers[net] == 1:
             return self._planes(cell.select)[0], self._planes(cell.a), self._planes(cell.b)

@@ -1,9 +1,9 @@
-"""Puts a program's gates in order and its planes in slots, as tables of numbers for the kernel.
+"""Orders a program's gates and assigns its planes to slots, as tables of numbers for the kernel.
 
-A slot holds one plane of a block of lanes. Sources keep their slots; gates share what is left, the
-slot freed last being taken first, so that the planes in use stay in the nearest cache. Gates run
-in stretches of one op: within a window of gates, whatever is ready and has the op at hand goes
-next. The kernel's branches are then predictable, and a window is small enough for the cache.
+A slot holds one plane of a block of lanes. Sources keep their slots; gates share the others, and
+the slot freed last is reused first, so that the planes in use stay in the nearest cache. Gates run
+in runs of one op: within a window of gates, those that are ready and have the current op go next.
+The kernel's branches are then predictable, and a window is small enough for the cache.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from hw_sim.gates import ONE, ZERO, Gates, Literal, Op, Plane
 from hw_sim.program import Port, Program, Word
 
 WINDOW = 500  # gates; their planes are some 40 KB in blocks of 8 words
-NARROW = 12  # bits; the thresholds of words up to this width are decoded from the word's own bits
-FEW = 8  # so few thresholds of a wider word are compared one by one, more are ranked by bisection
+NARROW = 12  # bits; thresholds on words up to this width are decoded from the word's bits
+FEW = 8  # up to this many thresholds on a wider word are compared one by one, more are ranked by bisection
 
 Unit = list[Plane]  # gates that run together: one gate, or the MUX4 gates of a word
 
 
 class Method(IntEnum):
-    """How a port's planes `word < threshold` are made."""
+    """How a port's planes `word < threshold` are computed."""
 
     COMPARE = 0  # lane by lane
     DECODE = 1  # from the planes of the word
     RANK = 2  # from the planes of the word's rank: the number of thresholds not above it
 
 
-# A port's word is taken as its distance from `low`, the least one; `span` is that of the greatest.
-# It is unpacked into value_bits planes from value_slot on. The planes `word < threshold` lie at
-# limit_slot and on, in the order of limits[limit_from:limit_to]. RANK needs rank_bits planes from
-# rank_slot on. DECODE and RANK decode low_bits of the number by themselves.
-# Words that differ from the least threshold by b << bucket_shift and up have a rank of
-# buckets[bucket_from + b] or up to `window` more; b ends at last_bucket.
+# A port's word is stored minus `low`, its least value; `span` is its greatest value minus `low`.
+# It is unpacked into value_bits planes from value_slot on. The planes `word < threshold` start at
+# limit_slot, in the order of limits[limit_from:limit_to]. RANK needs rank_bits planes from
+# rank_slot on. DECODE and RANK split the number into low_bits low bits and the high ones.
+# A word in bucket b, at least b << bucket_shift above the least threshold, has a rank from
+# buckets[bucket_from + b] to `window` more; the last b is last_bucket.
 PORT = np.dtype(
     [
         ("low", np.int64),
@@ -61,8 +61,8 @@ PORT = np.dtype(
         ("bucket_shift", np.int64),
     ]
 )
-# `ones` are the bits of a result that are 1 in every lane; its bits[bit_from:bit_to] each add the
-# bits in `mask` where the plane in `slot`, inverted if `flip` is -1 and not 0, is 1.
+# `ones` are the bits of a result that are 1 in every lane. Each of bits[bit_from:bit_to] adds the
+# bits in `mask` where the plane in `slot`, inverted if `flip` is -1, is 1.
 RESULT = np.dtype([("ones", np.int64), ("bit_from", np.int64), ("bit_to", np.int64)])
 BIT = np.dtype([("slot", np.int64), ("flip", np.int64), ("mask", np.int64)])
 RUN = np.dtype([("op", np.int64), ("end", np.int64)])
@@ -72,12 +72,12 @@ Records: TypeAlias = NDArray[np.void]
 
 
 class Tables(NamedTuple):
-    """What the kernel reads. A slot is W words of 64 lanes; W is the kernel's business.
+    """The kernel's input. A slot is W words of 64 lanes; the kernel chooses W.
 
-    limits: the ports' sorted thresholds, as distances from the least value. buckets: where the
-    search for a word's rank begins. code is read by runs: an op and where its code ends. scratch:
-    first of the slots where thresholds are decoded. overflow: at most one bit, 1 where a sum does
-    not fit its word.
+    limits: the ports' sorted thresholds minus the least value. buckets: where the search for a
+    word's rank begins. runs: an op and where its part of `code` ends. scratch: the first of the
+    slots where thresholds are decoded. overflow: at most one bit, 1 where a sum does not fit its
+    word.
     """
 
     ports: Records  # of PORT
@@ -128,7 +128,7 @@ class _Ports(NamedTuple):
     records: Records  # of PORT
     limits: NDArray[np.uint64]
     buckets: NDArray[np.uint32]
-    slots: int  # first behind the ports' planes
+    slots: int  # the first slot after the ports' planes
     scratch: int  # slots needed to decode thresholds
 
 
@@ -144,7 +144,7 @@ def _lay_out_ports(ports: Sequence[Port], slot_of: dict[Plane, int]) -> _Ports:
         value_bits = port.word.width if port.bits or (narrow and count) else 0
         rank_bits = count.bit_length() if method == Method.RANK else 0
         decoded = rank_bits or value_bits
-        low_bits = min(decoded, (decoded + 3) // 2)  # the kernel loops over the high ones: rather fewer
+        low_bits = min(decoded, (decoded + 3) // 2)  # the kernel loops over the high bits: keep them fewer
         if count and method != Method.COMPARE:
             scratch = max(scratch, (1 << low_bits) + (1 << (decoded - low_bits)))
         record["low"], record["span"], record["method"] = low, port.word.high - low, method
@@ -169,10 +169,10 @@ def _lay_out_ports(ports: Sequence[Port], slot_of: dict[Plane, int]) -> _Ports:
 
 
 def _bucket(thresholds: Sequence[int]) -> tuple[int, int, list[int]]:
-    """Cuts the thresholds' range into equal buckets, two to eight times as many as thresholds.
+    """Divides the thresholds' range into equal buckets, two to eight times as many as thresholds.
 
-    Returns the buckets' size as a shift, the most thresholds in one, and for each bucket the
-    number of thresholds in those below it, or fewer, so that a whole window follows.
+    Returns the bucket size as a shift, the most thresholds in one bucket (the window), and for each
+    bucket the number of thresholds in the buckets below, reduced so that a whole window follows.
     """
     count, first = len(thresholds), thresholds[0]
     shift = max(0, (thresholds[-1] - first).bit_length() - count.bit_length() - 2)
@@ -192,7 +192,7 @@ def _lay_out_results(results: Sequence[tuple[Word, WordType]], slot_of: dict[Pla
         for k, literal in enumerate(word):
             mask = 1 << k
             if k == 63 or (kind.signed and k == kind.width - 1):
-                mask = -mask  # in two's complement: this bit and all above it
+                mask = -mask  # sign extension: this bit and all above it
             if literal <= ONE:
                 ones |= mask * literal
             else:
@@ -220,7 +220,8 @@ def _live(gates: Gates, kept: Iterable[Plane]) -> bytearray:
 
 
 def _units(gates: Gates, live: bytearray) -> list[Unit]:
-    """The live gates; those of one word with the same selects in one unit. Units read earlier units."""
+    """The live gates, in units that read only earlier units; MUX4 gates of a word with the same selects are one
+    unit."""
     units: dict[tuple[int, ...], Unit] = {}
     for plane, op in enumerate(gates.ops):
         if live[plane] and op != Op.SOURCE:
@@ -244,7 +245,7 @@ def _order(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
 
 
 def _order_window(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
-    """The op with most units ready goes next; units that become ready with that op join in."""
+    """Picks the op with the most ready units and runs them, and all units of that op that become ready meanwhile."""
     number = {plane: k for k, unit in enumerate(units) for plane in unit}
     waiting: list[int] = []
     readers: list[list[int]] = [[] for _ in units]
@@ -277,9 +278,9 @@ def _order_window(gates: Gates, units: Sequence[Unit]) -> list[Plane]:
 def _emit(
     gates: Gates, order: Sequence[Plane], slot_of: dict[Plane, int], slots: int, kept: Iterable[Plane]
 ) -> tuple[list[tuple[int, int]], list[int], int]:
-    """Runs and code of the gates in this order, and the number of slots; adds to slot_of.
+    """The runs and code of the gates in this order, and the number of slots; adds to slot_of.
 
-    Most gates read `to, a, b, ...`. MUX4 gates with the same selects share them: `how many,
+    The code of most gates is `to, a, b, ...`. MUX4 gates with the same selects share them: `count,
     s, t, u`, then for each gate `to, a1, a2, b1, b2`.
     """
     last = {read: time for time, plane in enumerate(order) for read in gates.operands[plane]}

@@ -1,4 +1,4 @@
-"""Runs netlists: `Simulator` in bulk with registers as wires, `Clocked` and `clock_rows` by the clock."""
+"""Runs netlists: `Simulator` in bulk with registers as wires, `Clocked` and `clock_rows` cycle by cycle."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ IntMatrix: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = Mapping[str, NDArray[Any]] | NDArray[Any]
 Ports: TypeAlias = Sequence[tuple[str, WordType]]
 
-BLOCK: Width = (0,) * 16  # the best of 8, 16 and 32 words a slot, while the slots stay near
-BLOCK_OF_MANY: Width = (0,) * 8
-NEAR = 64_000  # slots; with more of them the smaller block wins
+BLOCK: Width = (0,) * 16  # 16 words per slot: faster than 8 or 32 while the slots fit in the cache
+SMALL_BLOCK: Width = (0,) * 8
+MOST_SLOTS = 64_000  # with more slots the smaller block is faster
 ONE_WORD: Width = (0,)
 LINE = 8  # words in a cache line; vectors that straddle lines are slow to load
-PATTERN = WordType(64, False)  # such a word travels as the int64 of the same 64 bits
+PATTERN = WordType(64, False)  # such a word is passed as the int64 with the same 64 bits
 PROGRESS_ROWS = 256
 
 
 class Simulator:
-    """Evaluates a netlist on many vectors at once, each bit of a machine word being one vector's.
+    """Evaluates a netlist on many vectors at once, one vector per bit of a machine word.
 
-    Registers count as wires: since all paths pass equally many, the results are those of the
-    clocked netlist without the delay. Raises InternalError for a port of more than 64 bits.
+    Registers are treated as wires: as all paths pass the same number of them, the results are those
+    of the clocked netlist without the delay. Raises InternalError for a port of more than 64 bits.
     """
 
     def __init__(self, netlist: Netlist) -> None:
@@ -48,15 +48,15 @@ class Simulator:
         self._ports = _ports(netlist)
         self._outputs = len(netlist.outputs)
         self._tables = schedule(build_program(netlist, [net for _, net in netlist.outputs], clocked=False))
-        self._width = BLOCK if self._tables.slots <= NEAR else BLOCK_OF_MANY
+        self._width = BLOCK if self._tables.slots <= MOST_SLOTS else SMALL_BLOCK
 
     def run(self, words: Words) -> IntMatrix:
         """(vectors, outputs): the output ports' words, ports in the netlist's order.
 
-        words: (vectors, inputs), ports in the netlist's order, or each port's (vectors,) by name;
-        int64 ones are not copied. A word of 64 unsigned bits is the int64 of the same bits. Raises
-        RowsError for words that do not fit the ports or lie outside a port's range, InternalError
-        for a sum outside its word's range. Runs in numba's threads.
+        words: (vectors, inputs), ports in the netlist's order, or a (vectors,) array by port name;
+        int64 arrays are not copied. A word of 64 unsigned bits is the int64 with the same bits.
+        Raises RowsError for words that do not match the ports or lie outside a port's range,
+        InternalError for a sum that does not fit its word. Uses as many threads as numba.
         """
         columns, vectors = _columns(self._ports, words)
         out = np.empty((vectors, self._outputs), np.int64)
@@ -70,16 +70,16 @@ class Simulator:
         scratch = _scratch(tasks, self._tables.slots, self._width)
 
         def run(task: int) -> None:
-            own = Scratch(*(part[task] for part in scratch))
+            memory = Scratch(*(part[task] for part in scratch))
             begin, end = (min(blocks * part // tasks * block, vectors) for part in (task, task + 1))
-            faults[task] = run_vectors(self._tables, addresses, strides, own, begin, end, out, self._width)
+            faults[task] = run_vectors(self._tables, addresses, strides, memory, begin, end, out, self._width)
 
         if tasks == 1:
             run(0)
-        else:  # threads: numba's own parallel loops take longer to compile
+        else:  # Python threads: numba's parallel loops take longer to compile
             with ThreadPoolExecutor(tasks) as pool:
-                for done in [pool.submit(run, task) for task in range(tasks)]:
-                    done.result()
+                for future in [pool.submit(run, task) for task in range(tasks)]:
+                    future.result()
         for vector, port in faults.tolist():
             if 0 <= port < len(columns):
                 raise _outside(*self._ports[int(port)], int(columns[port][vector]), f"vector {vector}")
@@ -90,9 +90,9 @@ class Simulator:
 
 
 class Clocked:
-    """A netlist clock by clock, one vector at a time; all registers start at 0.
+    """Runs a netlist cycle by cycle, one vector at a time; all registers start at 0.
 
-    watch: nets whose values `values` is to give besides the outputs. `cycles` counts the clocks.
+    watch: nets whose values `values` returns, besides the outputs. `cycles`: clock cycles so far.
     Raises InternalError for a port or a watched net of more than 64 bits.
     """
 
@@ -110,7 +110,7 @@ class Clocked:
         self._row = np.zeros((1, len(results) + len(self._watch)), np.int64)
 
     def clock(self, inputs: Mapping[str, int]) -> dict[str, int]:
-        """The outputs in one cycle with these inputs, just before the rising edge; then the edge.
+        """The outputs for these inputs just before the rising edge; then applies the edge.
 
         Raises RowsError for a missing or unknown port or a word outside its range.
         """
@@ -128,11 +128,11 @@ class Clocked:
 
     @property
     def watched(self) -> Column:
-        """(watched nets,): their words in the cycle last run, before its edge; overwritten by the next."""
+        """(watched nets,): their words in the last cycle, before its edge; overwritten by the next one."""
         return self._row[0, len(self._outputs) :]
 
     def values(self, nets: Sequence[Net] | None = None) -> dict[Net, int]:
-        """The values of watched nets (all, if None) in the cycle last run, before its rising edge.
+        """The values of watched nets (None: all) in the last cycle, before its rising edge.
 
         Raises KeyError for a net that is not watched.
         """
@@ -143,7 +143,7 @@ class Clocked:
 
 
 class ClockedRun(NamedTuple):
-    """outputs: (vectors, outputs) in port order, without `out_valid`. cycles: clocks until all were out."""
+    """outputs: (vectors, outputs) in port order, without `out_valid`. cycles: clock cycles for all of them."""
 
     outputs: IntMatrix
     cycles: int
@@ -157,15 +157,15 @@ def clock_rows(
     vcd: Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> ClockedRun:
-    """Drives rows into a netlist, one a clock, and collects them `latency` cycles later.
+    """Drives rows into a netlist, one per clock cycle, and collects the results `latency` cycles later.
 
-    words: as for `Simulator.run`. A netlist with one-bit ports `in_valid` and `out_valid` has
-    `in_valid` driven here, so words has no such port. valid_gaps: idle cycles before each row, with
-    garbage on the other inputs. vcd: a file for the waveform of ports, comparators, registers and
-    sums. progress: called now and then, and at the end, with the number of rows collected.
+    words: as for `Simulator.run`, but without `in_valid`, which is driven here if the netlist has
+    `in_valid` and `out_valid`. valid_gaps: idle cycles before each row, with random words on the
+    other inputs. vcd: a file for the waveform of ports, comparators, registers and sums. progress:
+    called every `PROGRESS_ROWS` rows, and at the end, with the number of rows collected.
 
-    Raises RowsError for words that do not fit, CheckError if `out_valid` is 1 in any but the cycles
-    in which a row is due, OSError if the waveform can't be written.
+    Raises RowsError for words that do not match the ports, CheckError if `out_valid` is wrong in some
+    cycle, OSError if the waveform can't be written.
     """
     handshake = _has_handshake(netlist)
     ports = [port for port in _ports(netlist) if not (handshake and port[0] == IN_VALID.name)]
@@ -206,7 +206,7 @@ def _has_handshake(netlist: Netlist) -> bool:
 def _cycles(
     ports: Ports, columns: Sequence[Column], gaps: Sequence[int], latency: int, handshake: bool
 ) -> Iterator[tuple[dict[str, int], bool]]:
-    """What goes in, cycle by cycle, and whether it is a row; at the end, idle cycles to drain."""
+    """The inputs of each cycle, and whether they are a row; at the end, idle cycles to drain the pipeline."""
     random = Random(0)
 
     def cycle(words: Iterable[int], valid: bool) -> tuple[dict[str, int], bool]:
@@ -229,7 +229,7 @@ def _ports(netlist: Netlist) -> list[tuple[str, WordType]]:
 
 
 def _columns(ports: Ports, words: Words) -> tuple[list[Column], int]:
-    """Each port's words in the order of the ports, and how many there are."""
+    """Each port's words, in the order of the ports, and the number of vectors."""
     if isinstance(words, Mapping):
         _check_names(ports, words)
         columns = [_integers(np.asarray(words[name]), word, f"port {name!r}") for name, word in ports]
@@ -239,13 +239,13 @@ def _columns(ports: Ports, words: Words) -> tuple[list[Column], int]:
         return columns, len(columns[0]) if columns else 0
     if words.ndim != 2 or words.shape[1] != len(ports):
         raise RowsError(f"words have shape {words.shape}, should be (vectors, {len(ports)})")
-    if words.dtype == np.int64:  # the common case, without a look at each of many columns
+    if words.dtype == np.int64:  # the common case: no conversion column by column
         return list(words.T), len(words)
     return [_integers(words[:, k], word, f"port {name!r}") for k, (name, word) in enumerate(ports)], len(words)
 
 
 def _integers(words: NDArray[Any], word: WordType, where: str) -> Column:
-    """The words as int64, those of PATTERN type by their bits."""
+    """The words as int64; those of PATTERN type keep their bits."""
     if words.dtype.kind not in "iub":
         raise RowsError(f"words of type {words.dtype}", where=where, do="give integers")
     if word != PATTERN and words.dtype == np.uint64 and words.size and int(words.max()) > word.high:
@@ -280,7 +280,7 @@ def _outside(name: str, word: WordType, value: int, where: str) -> RowsError:
 
 
 def _pattern(value: int) -> int:
-    """The int64 of the same 64 bits."""
+    """The int64 with the same 64 bits."""
     return value - (1 << 64) if value >> 63 > 0 else value
 
 
@@ -295,7 +295,7 @@ def _places(columns: Sequence[Column]) -> tuple[Column, Column]:
 
 
 def _scratch(tasks: int, slots: int, width: Width) -> Scratch:
-    """Scratch memory for so many threads, in rows; slot 0 zeros, slot 1 ones, registers 0."""
+    """Scratch memory, one row per task. Slot 0 holds zeros, slot 1 ones; registers start at 0."""
     words = len(width)
     row = -(-slots * words // LINE) * LINE
     memory = np.zeros(tasks * row + LINE, np.uint64)

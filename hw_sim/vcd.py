@@ -1,7 +1,7 @@
-"""Waveforms as value change dumps, IEEE 1364-2005 clause 18, for any waveform viewer.
+"""Waveforms as value change dumps (VCD, IEEE 1364-2005 clause 18), for any waveform viewer.
 
-A clock cycle is 10 ns: with the rising edge the registers load and the inputs change, half a
-period later the clock falls. Nothing in a file depends on when or where it was written.
+A clock cycle is 10 ns: registers load and inputs change at the rising edge, and the clock falls
+half a period later. Nothing in a file depends on when or where it was written.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from forestc.netlist.ir import (
 
 PERIOD = 10  # ns
 CLOCK = "clk"
-MAX_BITS = 64  # of a signal; the simulator hands out no wider words
-NAMED_MEMBERS = 4  # of a set, in the name of its comparator
+MAX_BITS = 64  # of a signal: the simulator returns no wider words
+NAMED_MEMBERS = 4  # members of a set that its comparator's name shows
 
 
 class Signal(NamedTuple):
-    """A name in the waveform: of `scope` ("" for the ports' own), for a net of so many bits."""
+    """A named net in the waveform. scope: "" for ports. width: bits."""
 
     scope: str
     name: str
@@ -48,13 +48,13 @@ class Signal(NamedTuple):
 
 
 def legal(name: str) -> str:
-    """The name as an identifier: letters, digits and _, beginning with no digit."""
+    """The name as an identifier: letters, digits and _, not beginning with a digit."""
     plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return plain if plain and not plain[0].isdigit() else f"_{plain}"
 
 
 def signals(netlist: Netlist) -> list[Signal]:
-    """Ports, comparators, registers and sums, with names that tell what they are."""
+    """The ports, comparators, registers and sums of a netlist, with unique names."""
     names = _names(netlist)
     found = [Signal("", legal(cell.port.name), net, cell.width) for net, cell in netlist.inputs]
     found += [Signal("", legal(port.name), net, netlist.types[net].width) for port, net in netlist.outputs]
@@ -86,7 +86,7 @@ def signals(netlist: Netlist) -> list[Signal]:
 
 
 def _names(netlist: Netlist) -> list[str]:
-    """A legal name for every net; a register's is that of what it delays, and by how many cycles."""
+    """A legal name for every net; a register is named after the net it delays and the number of cycles."""
     names: list[str] = []
     delays: list[tuple[str, int]] = []  # the name without the delay, and the delay
     for net, (cell, origin) in enumerate(zip(netlist.cells, netlist.origins, strict=True)):
@@ -118,10 +118,10 @@ def _names(netlist: Netlist) -> list[str]:
 
 
 class VcdWriter:
-    """Writes the cycles of a run to a file as they come; a context manager.
+    """Writes the cycles of a run to a file; a context manager.
 
-    `nets` are the nets whose words `cycle` is to be given, in that order. The clock is written if
-    `clock`. Raises OSError if the file can't be written.
+    `nets`: the nets whose words `cycle` takes, in that order. clock: whether to write the clock.
+    Raises OSError if the file can't be written.
     """
 
     def __init__(self, path: Path, top: str, signals: Sequence[Signal], clock: bool) -> None:
@@ -162,7 +162,7 @@ class VcdWriter:
         self._file.write("\n".join(lines) + "\n")
 
     def cycle(self, words: NDArray[np.int64]) -> None:
-        """One cycle's words, in the order of `nets`; negative ones in two's complement."""
+        """Writes a cycle. words: in the order of `nets`; negative ones are written in two's complement."""
         first = self._last is None
         changed = np.arange(len(words)) if self._last is None else np.flatnonzero(words != self._last)
         self._last = words.copy()
@@ -178,7 +178,7 @@ class VcdWriter:
             lines.append("$end")
         if self._clock:
             lines += [f"#{self._cycles * PERIOD + PERIOD // 2}", f"0{self._clock}"]
-        if len(lines) > 1:  # a moment without a change needs no mention
+        if len(lines) > 1:  # skip a time at which nothing changes
             self._file.write("\n".join(lines) + "\n")
         self._cycles += 1
 

@@ -110,7 +110,7 @@ def test_a_damaged_table_of_costs(tmp_path, no_passes, monkeypatch):
     monkeypatch.setattr(fitted_module, "FILE", tmp_path / "fitted.json")
     fitted_module.fitted.cache_clear()
     try:
-        with pytest.raises(ForestcError, match=r"damaged: it has no 'LUT_COSTS'; .*install forestc again"):
+        with pytest.raises(ForestcError, match=r"damaged: it has no 'LUT_COSTS'; .*reinstall forestc"):
             compile_iris(tmp_path / "out")
     finally:
         fitted_module.fitted.cache_clear()

@@ -34,7 +34,7 @@ def test_predicts_what_the_evaluator_says(kind):
     said = forestc.evaluate(design.forest, rows)
     assert np.array_equal(design.predict(rows), said.decision)
     assert design.predict(rows).dtype == said.decision.dtype
-    found = design._said(rows)
+    found = design._evaluated(rows)
     assert np.array_equal(found.leaves, said.leaves) and np.array_equal(found.scores, said.scores)
     assert design.score(X, y) == pytest.approx(model.score(X, y), abs=0.01)
     assert is_classifier(design) == is_classifier(model) and is_regressor(design) == is_regressor(model)

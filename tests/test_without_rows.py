@@ -129,14 +129,14 @@ def test_the_command_line(tmp_path):
     [
         ("name,smallest\n", "line 1; write a CSV file with the columns feature"),
         ("feature,smalest,largest\n", "unknown column or key 'smalest'; .*line 1"),
-        (FOUR + "a,0,1,,\n", "'a' is there twice; .*line 6"),
+        (FOUR + "a,0,1,,\n", "'a' appears twice; .*line 6"),
         (FOUR.replace("c,0,10,,", "c,10,0,,"), "'c': smallest 10 is above largest 0; .*line 4"),
         (FOUR.replace("c,0,10,,", "c,nan,0,,"), "'c': smallest is NaN; .*line 4"),
-        (FOUR.replace("c,0,10,,", "c,zero,0,,"), "'c': smallest is no number .*zero.*line 4"),
+        (FOUR.replace("c,0,10,,", "c,zero,0,,"), "'c': smallest is not a number .*zero.*line 4"),
         (FOUR.replace("c,0,10,,", "c,0,10,-1,"), "'c': step -1; .*line 4"),
         (FOUR.replace("c,0,10,,", "c,0,10,0,"), "'c': step 0; .*line 4"),
         (FOUR.replace("c,0,10,,", "c,0,10,,perhaps"), "'c': missing is 'perhaps'; .*line 4"),
-        (FOUR.replace("c,0,10,,", "c,0,10"), "has 3 fields, and the head 5; .*line 4"),
+        (FOUR.replace("c,0,10,,", "c,0,10"), "has 3 fields, and the header 5; .*line 4"),
         (FOUR.replace("c,0,10,,\n", ""), "holds 3 features, and the model takes 4"),
         ("", "holds no ranges"),
     ],
@@ -161,15 +161,15 @@ def test_names_that_are_unknown_or_left_out(tmp_path):
     with pytest.raises(RowsError, match="'b' has no smallest and largest value"):
         ranges_from({**some, "b": 3}, model)
     (tmp_path / "r.json").write_text('{"age": [0, 1],\n "b": }')
-    with pytest.raises(RowsError, match=r"no readable JSON; .*line 2"):
+    with pytest.raises(RowsError, match=r"not readable JSON; .*line 2"):
         ranges_from(tmp_path / "r.json", model)
     (tmp_path / "r.json").write_text('{"age": [0, 1], "age": [0, 1]}')
-    with pytest.raises(RowsError, match="'age' is there twice"):
+    with pytest.raises(RowsError, match="'age' appears twice"):
         ranges_from(tmp_path / "r.json", model)
     with pytest.raises(RowsError, match="can't be read"):
         ranges_from(tmp_path / "none.json", model)
     boosted = forestc.load(trained("boosting-binary")[0])
-    with pytest.raises(RowsError, match="takes no missing values of it"):
+    with pytest.raises(RowsError, match="takes no missing values here"):
         ranges_from({str(i): {"missing": True} for i in range(30)}, boosted)
     categories = KINDS["xgboost-categories"]()
     forest = forestc.load(categories.source)

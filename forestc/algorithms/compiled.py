@@ -1,4 +1,4 @@
-"""Compiled functions, kept on disk where there is a folder for them."""
+"""Functions compiled by numba, cached on disk where there is a folder to write to, and a thread pool to run them."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import Any
 import numba
 from numba import njit
 
-PIECES = 8  # of work for each thread, so that none waits long for another
+PIECES = 8  # pieces of work per thread, so that no thread waits long for another
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A decorator: the function compiled by numba, with its options. It runs beside other threads."""
+    """A decorator that compiles a function with numba and releases the GIL while it runs. options: numba's own."""
 
     def decorate(function: Callable[..., Any]) -> Any:
         try:
             return njit(cache=True, nogil=True, **options)(function)
-        except RuntimeError:  # there is no folder where compiled code could be kept
+        except RuntimeError:  # no folder to cache compiled code in
             return njit(nogil=True, **options)(function)
 
     return decorate
 
 
 def share_out(count: int, run: Callable[[int, int], None]) -> None:
-    """Calls run(first, last) for stretches that make up 0 .. count - 1, on all cores.
+    """Calls run(first, past) for ranges that together cover 0 .. count - 1, on all cores.
 
-    run: calls a compiled function, and what stretches write does not overlap. Threads rather than numba's own parallel
-    loops, which take twice as long to compile and can't be run by two threads at once.
+    run: calls a compiled function; different ranges must not write to the same place. Python threads are used instead
+    of numba's parallel loops, which take twice as long to compile and can't be entered by two threads at once.
     """
     threads = min(numba.get_num_threads(), count)
     if threads < 2:

@@ -1,13 +1,13 @@
-"""Of all smallest sets of points that stab intervals, one whose points have the fewest binary digits.
+"""Among all smallest sets of points that stab intervals, one whose points have the fewest binary digits.
 
-Ours, on top of Min_IntSet (Nakamura and Sakurada 2022, algorithm 1): that gives the number k of points and one place
-for each, but a smallest set has more freedom than the windows of one solution. Here: first the fewest fraction bits
-with which k points on multiples of 2^-bits are enough (an input needs no more bits than that), then among those sets
-one with the most trailing zero bits in all (a comparator needs not look at them).
+An extension of Min_IntSet (Nakamura and Sakurada 2022, algorithm 1). Min_IntSet gives the number k of points and one
+place for each, but smallest sets with other windows exist too. First, bisection finds the fewest fraction bits with
+which k multiples of 2^-bits stab all intervals: the input needs no more bits than that. Then, among those sets, one
+with the most trailing zero bits in total is chosen: a comparator does not read them.
 
-The second is a shortest path over the points from left to right. What the first j points leave to be done depends
-on the j-th alone, and the further right that is, the more freedom the next one has; so of all ways to place j points
-only those are kept that have more zeros than any other as far right: the Pareto front.
+The second step is a shortest path over the points from left to right. Which intervals the first j points leave
+unstabbed depends on the j-th point alone, and a j-th point further right leaves more freedom for the next. So only
+the Pareto front is kept: placements with more zeros than any other that reaches as far right.
 """
 
 from __future__ import annotations
@@ -20,19 +20,18 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
 
-FEW = 20_000  # intervals that Python goes through in the time that code takes to compile
-DIGITS = 53  # of a whole number that a float64 tells from its neighbours
+FEW = 20_000  # intervals up to which plain Python is faster than compiling the code
+DIGITS = 53  # bits of an integer that a float64 holds exactly
 
 
 def narrow_points(
     low: NDArray[np.float64], high: NDArray[np.float64], plainly: bool = False
 ) -> tuple[NDArray[np.float64], int] | None:
-    """Points, ascending, and their fraction bits (below 0: multiples of a power of two). None where whole numbers of
-    53 bits can't tell the intervals apart.
+    """Points, ascending, and their fraction bits (negative: multiples of a power of two). None where 53-bit integers
+    can't separate the intervals.
 
-    low, high: (p,) intervals (low, high], low < high; ends may be infinite. plainly: in Python, where `FEW`
-    intervals or fewer are to be gone through in all; the same points. Time O(p log p + k * front * 53); the front has a
-    handful of entries.
+    low, high: (p,) intervals (low, high], low < high; ends may be infinite. plainly: run the same code uncompiled,
+    which is faster for `FEW` intervals or fewer. Time O(p log p + k * front * 53); the front has a handful of entries.
     """
     count_points, place_words = (getattr(f, "py_func", f) if plainly else f for f in (_count, _placed))
     order = np.argsort(low)
@@ -41,7 +40,7 @@ def narrow_points(
     ends = np.concatenate([low, high])
     reach = float(np.abs(ends[np.isfinite(ends)]).max(initial=0.0)) or 1.0
     top = math.frexp(reach)[1]  # |ends| < 2^top
-    least, most = -top - 1, DIGITS - top  # enough at most, not at least: the first multiples that are all too far apart
+    least, most = -top - 1, DIGITS - top  # bisection: `most` bits are enough, `least` too few
     if not _enough(low, high, most, top, count, count_points):
         return None
     while most - least > 1:
@@ -55,11 +54,11 @@ def narrow_points(
 
 
 def _scaled(low: Any, high: Any, fraction: int, top: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Whole numbers in the intervals, in units of 2^-fraction: low < n <= high. An open end lies where the last finite
-    one does: no point is drawn to where no interval ends."""
+    """The intervals in units of 2^-fraction, so that they hold the integers low < n <= high. An infinite end is placed
+    one step past the last finite one: no point is drawn to where no interval ends."""
     past = math.ldexp(1.0, max(0, top + fraction) + 1)
     lows, highs = np.floor(np.ldexp(low, fraction)), np.floor(np.ldexp(high, fraction))
-    if fraction < 0:  # scaling down may have lost a number below zero altogether
+    if fraction < 0:  # scaling down may have turned a small negative number into -0.0
         lows, highs = (np.where((n == 0) & (x < 0), -1.0, n) for n, x in ((lows, low), (highs, high)))
     if math.isinf(low[0]) or math.isinf(high.max()):
         ends = np.concatenate([lows, highs])
@@ -77,7 +76,7 @@ def _enough(low: Any, high: Any, fraction: int, top: int, count: int, count_poin
 
 @compiled()
 def _count(low: Any, high: Any) -> Any:
-    """Points that stab intervals given by ascending low (Min_IntSet)."""
+    """How many points stab all intervals, which are sorted by low (Min_IntSet)."""
     points, end = 0, high[0] if len(high) else 0
     for i in range(len(low)):
         if points == 0 or low[i] >= end:
@@ -90,9 +89,9 @@ def _count(low: Any, high: Any) -> Any:
 
 @compiled()
 def _placed(low: Any, high: Any, count: int, width: int) -> Any:
-    """`count` whole numbers with the most trailing zeros that stab intervals given by ascending low."""
+    """The `count` integers with the most trailing zeros that stab all intervals, which are sorted by low."""
     p = len(low)
-    # the least place of each point: from the right, each as far left as it goes
+    # the leftmost place of each point: from the right, each as far left as it can go
     earliest = np.empty(count, dtype=np.int64)
     at, place = count, np.int64(0)
     for i in range(p - 1, -1, -1):
@@ -100,13 +99,13 @@ def _placed(low: Any, high: Any, count: int, width: int) -> Any:
             at -= 1
             place = low[i] + 1
             earliest[at] = place
-    # where the next point must lie if the last one lies at s: before the first end of those that begin at s or later
+    # the next point lies at or before the first end of the intervals that begin at or after the last point
     ends = np.empty(p, dtype=np.int64)
     for i in range(p - 1, -1, -1):
         ends[i] = high[i] if i == p - 1 else min(high[i], ends[i + 1])
     room = 4 * count + 1024
     word, zeros, parent = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    word[0], zeros[0], parent[0] = low[0], 0, -1  # no point yet: all intervals are still to be stabbed
+    word[0], zeros[0], parent[0] = low[0], 0, -1  # no point yet: no interval is stabbed
     begin, end = 0, 1
     choice, gain, origin = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
     for point in range(count):
@@ -128,7 +127,7 @@ def _placed(low: Any, high: Any, count: int, width: int) -> Any:
                 while digits < width and (value >> digits) & 1 == 0:
                     digits += 1
                 zeros_here = zeros[state] + digits
-                # in place by most zeros, then furthest right: there are a handful
+                # insertion sort by zeros, then by how far right: there are a handful
                 at = found
                 while at > 0 and (gain[at - 1] < zeros_here or (gain[at - 1] == zeros_here and choice[at - 1] < value)):
                     choice[at], gain[at], origin[at] = choice[at - 1], gain[at - 1], origin[at - 1]
@@ -136,7 +135,7 @@ def _placed(low: Any, high: Any, count: int, width: int) -> Any:
                 choice[at], gain[at], origin[at] = value, zeros_here, state
                 found += 1
         kept = end
-        for i in range(found):  # what lies further right than all with more zeros
+        for i in range(found):  # the Pareto front: further right than every candidate with more zeros
             if i == 0 or choice[i] > word[kept - 1]:
                 if kept == room:
                     word, zeros, parent = np.append(word, word), np.append(zeros, zeros), np.append(parent, parent)

@@ -1,14 +1,14 @@
-"""Fewest points that stab intervals: which thresholds of a feature can be one.
+"""The fewest points that stab all intervals: which thresholds of a feature can be merged.
 
 An interval (low, high] holds the values a threshold may take without changing a row's path; thresholds whose
 intervals share a point can share a comparator. `stab` is Min_IntSet (Nakamura and Sakurada, "Simplification of
 forest classifiers and regressors by sharing branching conditions", algorithm 1) with the paper's [l, u) turned into
 our (l, u]. `stab_most` allows exceptions (problem 5).
 
-The paper solves problem 5 by a table of O(p c) entries in O(p c^2) time. Here: with points at right ends, the number
-of intervals missed between two neighbouring points is a Monge function of the two, so f(k), the fewest missed with k
-points, is convex in k. A price per point then finds each bend of f, and a shortest path over the right ends, O(p log^2
-p) for one price, gives f there; O(p log^3 p) time and O(p log p) memory in all, whatever c is.
+The paper solves problem 5 with c exceptions by a table of O(p c) entries in O(p c^2) time. Here points lie at right
+ends. The number of intervals missed between two neighbouring points is then a Monge function of the two, so f(k), the
+fewest intervals missed with k points, is convex in k. So a price per point (a Lagrange multiplier) finds each vertex of
+f by a shortest path over the right ends, O(p log^2 p) per price: O(p log^3 p) time and O(p log p) memory for any c.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from forestc.algorithms.compiled import compiled
 class Stabbing:
     """Points, and which of them each interval takes.
 
-    low, high: (k,) each point may lie anywhere in (low, high] and still stab all the intervals that take it
-    and that are not missed. point: (p,) index of the point each interval takes. missed: (p,) whether the point
-    lies outside the interval (the nearest point was taken).
+    low, high: (k,) each point may lie anywhere in (low, high] and still stab every interval that takes it and is not
+    missed. point: (p,) index of the point that each interval takes. missed: (p,) whether that point lies outside the
+    interval, which then takes the nearest one.
     """
 
     low: NDArray[np.float64]
@@ -50,7 +50,7 @@ def stab(low: NDArray[np.float64], high: NDArray[np.float64]) -> Stabbing:
 def stab_most(low: NDArray[np.float64], high: NDArray[np.float64], exceptions: int) -> Stabbing:
     """The fewest points that stab all intervals but at most `exceptions`; a missed interval takes the nearest point.
 
-    At least one point, if there are intervals. Time O(p log^3 p), memory O(p log p).
+    There is at least one point if there are intervals. Time O(p log^3 p), memory O(p log p).
     """
     if exceptions <= 0 or not len(low):
         return stab(low, high)
@@ -60,13 +60,13 @@ def stab_most(low: NDArray[np.float64], high: NDArray[np.float64], exceptions: i
     else:
         chosen = _chosen(_counter(start[order], len(ends) + 1), prefix, len(low), exceptions)
     found = take(low, high, ends[chosen])
-    used = np.unique(found.point)  # a point that every interval found a better one for is none
+    used = np.unique(found.point)  # a point that no interval takes is dropped
     return found if len(used) == len(chosen) else take(low, high, ends[chosen[used]])
 
 
 def _groups(low: Any, high: Any) -> NDArray[np.int64]:
-    """Min_IntSet: one sweep over intervals by ascending low; a new point where the next starts at or past the
-    smallest end so far."""
+    """Min_IntSet: one sweep over intervals by ascending low; a new point begins where the next interval starts at or
+    past the smallest end so far."""
     return np.asarray(_sweep(low, high))
 
 
@@ -87,7 +87,7 @@ def _sweep(low: Any, high: Any) -> Any:
 def _stabbing(
     low: NDArray[np.float64], high: NDArray[np.float64], point: NDArray[np.int64], missed: NDArray[np.bool_], count: int
 ) -> Stabbing:
-    """The freedom each of `count` points has left."""
+    """The windows of `count` points: the intersection of the intervals that take each and are not missed."""
     lows, highs = np.full(count, -np.inf), np.full(count, np.inf)
     np.maximum.at(lows, point[~missed], low[~missed])
     np.minimum.at(highs, point[~missed], high[~missed])
@@ -95,8 +95,10 @@ def _stabbing(
 
 
 def take(low: NDArray[np.float64], high: NDArray[np.float64], points: NDArray[np.float64]) -> Stabbing:
-    """Which of ascending points each interval takes: the first inside, else the nearest outside. Indices into
-    `points`, of which some may go untaken: those have all the freedom there is."""
+    """The point that each interval takes: the first inside, else the nearest outside.
+
+    points: ascending. A point that no interval takes stays, with the window (-inf, inf].
+    """
     after = np.searchsorted(points, low, side="right")  # the first point above low
     inside = after < len(points)
     inside[inside] = points[after[inside]] <= high[inside]
@@ -110,8 +112,8 @@ def take(low: NDArray[np.float64], high: NDArray[np.float64], points: NDArray[np
 def _places(
     low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Right ends (q,) ascending; for each how many intervals end before it (q + 1,); each interval's first right end
-    above its low; and the intervals by ascending end."""
+    """The right ends (q,), ascending; how many intervals end before each (q + 1,); of each interval the index of the
+    first right end above its low; and the order of the intervals by their ends."""
     ends, place = np.unique(high, return_inverse=True)
     order = np.argsort(place, kind="stable")
     prefix = np.searchsorted(place[order], np.arange(len(ends) + 1), side="left")
@@ -119,8 +121,8 @@ def _places(
 
 
 def _counter(values: NDArray[np.int64], limit: int) -> NDArray[np.int32]:
-    """A wavelet matrix (bits, p + 1): for each bit, highest first, how many of the first i values, as they stand at
-    that level, have a 0 there."""
+    """A wavelet matrix (bits, p + 1): for each bit, highest first, how many of the first i values, in that level's
+    order, have a 0 there."""
     bits = max(1, int(limit).bit_length())
     zeros = np.zeros((bits, len(values) + 1), dtype=np.int32)
     level = values
@@ -133,7 +135,7 @@ def _counter(values: NDArray[np.int64], limit: int) -> NDArray[np.int32]:
 
 @compiled()
 def _at_least(zeros: Any, first: int, least: int) -> Any:
-    """How many of the first so many values are >= least."""
+    """How many of the `first` first values are >= least."""
     bits, total = zeros.shape[0], zeros.shape[1] - 1
     begin, length, count = 0, first, 0
     for row in range(bits):
@@ -149,16 +151,19 @@ def _at_least(zeros: Any, first: int, least: int) -> Any:
 
 @compiled()
 def _missed(zeros: Any, prefix: Any, a: int, b: int) -> Any:
-    """Intervals missed between the neighbouring points a < b, indices of right ends (-1 and q: no point there): those
-    that begin at or past point a, so that the first right end above their low comes after it, and end before b."""
+    """How many intervals lie between the neighbouring points a < b: they begin at or after a, so that the first right
+    end above their low comes after it, and end before b. a, b: indices of right ends; -1 and q mean no point."""
     return _at_least(zeros, prefix[b], a + 1)
 
 
 @compiled()
 def _priced(zeros: Any, prefix: Any, price: float, most: bool) -> Any:
-    """The cheapest set of points at so much a point: for each right end and for the end (q) the point before it, on
-    a shortest path with the fewest points among equals, or with the most. Costs are Monge, so the best predecessors
-    ascend, and a queue of candidates with binary search finds them."""
+    """The cheapest set of points if each costs `price` and each missed interval 1.
+
+    Returns for each right end, and for the end q of the path, the point before it on a shortest path; among equally
+    short ones the path with the fewest points, or with the most if `most`. Costs are Monge, so the best predecessors
+    ascend, and a queue of candidates with binary search finds them.
+    """
     q = len(prefix) - 1
     value, count = np.zeros(q + 1), np.zeros(q + 1, dtype=np.int64)
     before = np.full(q + 1, -1, dtype=np.int64)
@@ -167,7 +172,7 @@ def _priced(zeros: Any, prefix: Any, price: float, most: bool) -> Any:
     queue[0], since[0] = -1, 0
 
     def better(a: int, b: int, at: int) -> Any:
-        """Whether candidate b (later) beats a at a place."""
+        """Whether the later candidate b is the better predecessor of `at`."""
         x = _missed(zeros, prefix, a, at) + (0.0 if a < 0 else value[a])
         y = _missed(zeros, prefix, b, at) + value[b]
         if x != y:
@@ -221,13 +226,14 @@ def _misses(zeros: NDArray[np.int32], prefix: NDArray[np.int64], points: list[in
 
 
 def _chosen(zeros: NDArray[np.int32], prefix: NDArray[np.int64], p: int, exceptions: int) -> NDArray[np.int64]:
-    """Indices of the fewest right ends that miss at most so many intervals.
+    """Indices of the fewest right ends with which at most `exceptions` of the p intervals are missed.
 
-    The highest whole price at which the most points miss few enough bounds the answer from above, the fewest points at
-    that price from below; f is a straight line between, and a path of any length between two optimal ones is made of
-    the beginning of the longer and the end of the shorter, where an edge of the shorter encloses one of the longer.
+    Bisection finds the highest integer price at which the longest optimal path misses few enough. That path bounds the
+    number of points from above, the shortest optimal path at the same price from below, and f is linear between them.
+    A path of any length between the two is the beginning of the longer one and the end of the shorter one, joined where
+    an edge of the shorter encloses an edge of the longer.
     """
-    low, high = 1, p + 1  # at price low the most points miss few enough; at high not
+    low, high = 1, p + 1  # at price `low` the longest path misses few enough intervals, at `high` it does not
     while high - low > 1:
         middle = (low + high) // 2
         few = _misses(zeros, prefix, _path(_priced(zeros, prefix, float(middle), True))) <= exceptions

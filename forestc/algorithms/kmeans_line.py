@@ -1,7 +1,7 @@
-"""k-means on a line, solved exactly: the clusters of sorted values are intervals.
+"""Exact one-dimensional k-means: the clusters of sorted values are intervals.
 
-The baseline for threshold sharing (Jinguji, Sato, Nakahara 2018): thresholds of one feature become the centres of
-their clusters, whatever the rows say.
+The baseline for threshold sharing (Jinguji, Sato, Nakahara 2018): each threshold of a feature becomes the centre of
+its cluster, without regard to the rows.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from forestc.algorithms.compiled import compiled
 def kmeans_line(values: NDArray[np.float64], clusters: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Centres (at most `clusters`, ascending) and each value's centre, with the least sum of squared distances.
 
-    values: (n,) finite. Time O(k n log n) by divide and conquer: the best place to begin a cluster moves right as its
-    end does. Memory O(k n).
+    values: (n,) finite. Time O(k n log n) by divide and conquer: the best start of a cluster moves right as its end
+    does. Memory O(k n).
     """
     distinct, place, weight = np.unique(values, return_inverse=True, return_counts=True)
     if len(distinct) <= clusters:
         return distinct, place.astype(np.int64)
-    scale = math.frexp(float(np.abs(distinct).max()))[1]  # nothing overflows
+    scale = math.frexp(float(np.abs(distinct).max()))[1]  # so that squares don't overflow
     scaled = np.ldexp(distinct, -scale)
-    shifted = scaled - scaled.mean()  # sums of squares lose less
+    shifted = scaled - scaled.mean()  # so that sums of squares lose fewer digits
     sums = [np.concatenate([[0.0], np.cumsum(weight * shifted**power)]) for power in range(3)]
     cluster = _clustered(*sums, clusters)
     mass = np.bincount(cluster, weight)
@@ -36,7 +36,7 @@ def kmeans_line(values: NDArray[np.float64], clusters: int) -> tuple[NDArray[np.
 
 @compiled()
 def _spread(mass: Any, first: Any, second: Any, begin: int, end: int) -> Any:
-    """Sum of squared distances from their mean of the values begin .. end - 1."""
+    """The sum of squared distances of the values begin .. end - 1 from their mean, from prefix sums."""
     total = first[end] - first[begin]
     return max(0.0, second[end] - second[begin] - total * total / (mass[end] - mass[begin]))
 
@@ -53,7 +53,7 @@ def _clustered(mass: Any, first: Any, second: Any, clusters: int) -> Any:
     waiting = np.empty((64 + n, 4), dtype=np.int64)
     for k in range(1, clusters):
         better = np.full(n + 1, np.inf)
-        waiting[0] = np.array([k + 1, n, k, n - 1])  # ends from .. to, whose best begin lies in from .. to
+        waiting[0] = np.array([k + 1, n, k, n - 1])  # first and last end, first and last start to try
         depth = 1
         while depth > 0:
             depth -= 1

@@ -1,7 +1,7 @@
-"""The logistic loss of rows, and what it changes by when some of their odds move.
+"""The logistic loss of rows, and how it changes when the scores of some rows change.
 
-The odds of a row are kept as exponentials and their sum, so that a step of one output is one multiplication. The loss
-of many rows is summed as the logarithm of products: one logarithm for `TOGETHER` rows, exact to rounding.
+Each row's exponentials and their sum are kept, so that changing one output takes one multiplication. The loss of many
+rows is summed as the logarithm of products, one logarithm per `TOGETHER` rows, exact up to rounding.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled, share_out
 
-STEEPNESS = 2.0 ** np.arange(-16, 5.01, 0.5)  # log odds a unit of the scores may be worth
-TOGETHER = 8  # rows a logarithm is taken of: the product of so many factors neither overflows nor vanishes
-LARGE = 64.0  # log odds, past which the product might overflow, and each row has its own logarithm
-LEAST = 1e-15  # factor of a sum of exponentials
-CHUNK = 4096  # rows that are summed by themselves, so that a sum is the same on any number of cores
+STEEPNESS = 2.0 ** np.arange(-16, 5.01, 0.5)  # log odds that one unit of the scores may be worth
+TOGETHER = 8  # rows per logarithm: a product of this many factors neither overflows nor underflows
+LARGE = 64.0  # log odds beyond which that product might overflow; each row then takes its own logarithm
+LEAST = 1e-15  # smallest factor of a sum of exponentials
+CHUNK = 4096  # rows summed at a time, so that the sum is the same on any number of cores
 
 
 class Odds(NamedTuple):
-    """Of each row the exponentials of its odds, (rows, outputs), their sum, (rows,), and the class it should get. With
-    one output the other class's exponential is 1, and counts in the sum."""
+    """power: (rows, outputs) exponentials of the log odds. total: (rows,) their sums. label: (rows,) the true classes.
+    With one output the other class's exponential is 1 and is part of the sum."""
 
     power: NDArray[np.float64]
     total: NDArray[np.float64]
@@ -30,7 +30,7 @@ class Odds(NamedTuple):
 
 
 def odds_of(scores: NDArray[np.float64], unit: float, label: NDArray[np.int64]) -> Odds:
-    """scores: (rows, outputs), each worth `unit` log odds."""
+    """scores: (rows, outputs), of which one unit is worth `unit` log odds."""
     odds = Odds(np.empty(scores.shape), np.empty(len(scores)), label)
     share_out(len(scores), lambda first, last: _fill(scores, unit, odds, first, last))
     return odds
@@ -51,14 +51,14 @@ def _fill(scores: Any, unit: float, odds: Any, first: int, last: int) -> None:
 
 @compiled()
 def move(power: Any, total: Any, row: int, output: int, factor: float) -> None:
-    """Multiplies the odds of an output of a row."""
+    """Multiplies the exponential of one output of a row, in place."""
     more = power[row, output] * (factor - 1)
     power[row, output] += more
     total[row] = max(total[row] + more, 1e-300)
 
 
 def loss_of(odds: NDArray[np.float64], label: NDArray[np.int64]) -> float:
-    """The mean logistic loss of log odds (rows, outputs), of class 1 where there is one output, in nats."""
+    """The mean logistic loss in nats. odds: (rows, outputs) log odds; with one output those of class 1."""
     if odds.shape[1] == 1:
         return float(np.logaddexp(0, np.where(label == 1, -odds[:, 0], odds[:, 0])).mean())
     top = odds.max(axis=1, keepdims=True)
@@ -67,14 +67,15 @@ def loss_of(odds: NDArray[np.float64], label: NDArray[np.int64]) -> float:
 
 
 class Slope:
-    """The mean loss of scores by what a unit of them is worth: convex, so few of `STEEPNESS` need be tried."""
+    """The mean loss as a function of what one unit of the scores is worth, an entry of `STEEPNESS`. It is convex, so
+    few entries need be tried."""
 
     def __init__(self, scores: NDArray[np.float64], label: NDArray[np.int64]) -> None:
         self.scores, self.label = scores, label
         self.known: dict[int, float] = {}
 
     def at(self, place: int) -> float:
-        """The loss with STEEPNESS[place]."""
+        """The loss at STEEPNESS[place]."""
         if place not in self.known:
             sums = np.empty(-(-len(self.scores) // CHUNK))
             unit = float(STEEPNESS[place])
@@ -83,7 +84,7 @@ class Slope:
         return self.known[place]
 
     def lowest(self, last: int, guess: int) -> int:
-        """The first place of those up to `last` where the loss is least."""
+        """The first place up to `last` with the lowest loss, searched from `guess`."""
         place = min(max(guess, 0), last)
         while place < last and self.at(place + 1) < self.at(place):
             place += 1
@@ -111,7 +112,7 @@ def _loss(scores: Any, unit: float, label: Any, sums: Any, first: int, last: int
 
 @compiled()
 def change_of(odds: Any, rows: Any, begin: int, end: int, output: int, step: float) -> Any:
-    """What the loss of rows[begin:end] changes by if their log odds of an output grow by `step`."""
+    """The change of the summed loss of rows[begin:end] if their log odds of `output` grow by `step`."""
     growth = np.exp(step)
     wanted = 1 if odds.power.shape[1] == 1 else output
     together = TOGETHER if abs(step) <= LARGE else 1
@@ -123,7 +124,7 @@ def change_of(odds: Any, rows: Any, begin: int, end: int, output: int, step: flo
         for at in range(begin, stop):
             row = rows[at]
             share = power[row, output] / total[row]
-            product *= max((1 - share) + share * growth, LEAST)  # not 1 + share * (growth - 1): that cancels at 1
+            product *= max((1 - share) + share * growth, LEAST)  # 1 + share * (growth - 1) cancels at share 1
             right += label[row] == wanted
         change += np.log(product)
         begin = stop
@@ -132,7 +133,7 @@ def change_of(odds: Any, rows: Any, begin: int, end: int, output: int, step: flo
 
 @compiled()
 def changes_of(odds: Any, rows: Any, begin: int, end: int, output: int, steps: Any) -> Any:
-    """The same for several outputs, from `output` on, that grow by `steps`."""
+    """`change_of` for consecutive outputs from `output` on, which grow by `steps`."""
     factors = np.exp(steps) - 1
     classes = odds.power.shape[1]
     together = TOGETHER if np.abs(steps).max() <= LARGE else 1
@@ -146,9 +147,9 @@ def changes_of(odds: Any, rows: Any, begin: int, end: int, output: int, steps: A
             for k in range(len(steps)):
                 more += odds.power[row, output + k] * factors[k]
             product *= max(1 + more / odds.total[row], LEAST)
-            own = odds.label[row] - (1 if classes == 1 else output)
-            if 0 <= own < len(steps):
-                wanted += steps[own]
+            k = odds.label[row] - (1 if classes == 1 else output)
+            if 0 <= k < len(steps):
+                wanted += steps[k]
         change += np.log(product)
         begin = stop
     return change - wanted

@@ -1,13 +1,13 @@
 """How far each node's threshold may move without changing any given row's path.
 
-For a node reached by some rows, `x < t` splits them alike for every t in (low, high], where low is the largest value
-that went left and high the smallest that went right (Nakamura and Sakurada 2022, section 3, with their `x <= theta`
-turned into our strict form). A max/min reduction over rows: bounds are updated batch by batch, and bounds of
-different rows merge.
+For a node reached by some rows, `x < t` splits them the same way for every t in (low, high], where low is the largest
+value that went left and high the smallest that went right (Nakamura and Sakurada 2022, section 3, with their
+`x <= theta` turned into our strict form). This is a max/min reduction over rows: bounds are updated batch by batch,
+and bounds from different rows merge.
 
-A tree is gone through as in training: the rows of a node lie side by side and are parted by its condition, so that
+A tree is traversed as in training: the rows of a node are contiguous and are partitioned by its condition, so that
 the threshold and the bounds stay in registers and one column of the batch in the cache. Time O(rows * trees *
-depth), all cores. The order that leaves behind, an `Arrangement`, answers whatever else is asked of a node's rows.
+depth), on all cores. The resulting order of the rows, an `Arrangement`, serves other questions about a node's rows.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Columns: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 
 @dataclass(frozen=True)
 class FlatTrees:
-    """Trees laid one after another; children are indices into the whole, -1 at a leaf.
+    """The nodes of all trees, concatenated; children are indices into all nodes, -1 at a leaf.
 
-    A node whose `set_start` is not -1 sends a row left if its value is one of the members[set_start :
-    set_end], or where `cuts` says so, if an odd number of them is not above it; any other node if its value
-    is below the threshold. deepest: conditions on the longest path.
+    A node with `set_start` -1 sends a row left if its value is below the threshold. Any other node compares with
+    members[set_start : set_end]: a row goes left if its value is one of them, or, where `cuts` is set, if an odd number
+    of them is at or below its value. deepest: number of conditions on the longest path.
     """
 
     roots: NDArray[np.int64]
@@ -45,8 +45,8 @@ class FlatTrees:
     deepest: int
 
 
-FEW = 10_000  # rows times trees that Python goes through in the time that the kernel takes to compile
-_FIELDS = {  # of a node, in one cache line: what a visit reads and writes
+FEW = 10_000  # rows times trees up to which plain Python is faster than compiling the kernel
+_FIELDS = {  # what a visit of a node reads and writes, in one cache line
     "threshold": np.float64, "low": np.float64, "high": np.float64, "count": np.int64, "left": np.int32,
     "right": np.int32, "feature": np.int32, "set_start": np.int32, "set_end": np.int32, "missing_left": np.uint8,
     "cuts": np.uint8,
@@ -56,7 +56,7 @@ _NODE = np.dtype([*_FIELDS.items(), ("unused", np.uint8, 10)])
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Rows in the order of the leaves: node n of tree t was reached by the rows index[t, begin[n] : end[n]]."""
+    """Rows sorted by leaf: node n of tree t was reached by the rows index[t, begin[n] : end[n]]."""
 
     index: NDArray[np.int32]
     begin: NDArray[np.int32]
@@ -65,10 +65,8 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class NodeBounds:
-    """low, high: (nodes,) the threshold may lie in (low, high]; count: rows that reached the node, as often as drawn.
-
-    Leaves and nodes of sets keep -inf and inf.
-    """
+    """low, high: (nodes,) the threshold may lie in (low, high]. count: (nodes,) rows that reached the node, each
+    counted as often as it was drawn. Leaves and set nodes keep -inf and inf."""
 
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -76,7 +74,7 @@ class NodeBounds:
 
 
 class BoundsUpdate:
-    """NodeBounds that are narrowed batch by batch: the trees' nodes and their bounds in one array."""
+    """NodeBounds narrowed batch by batch; the nodes and their bounds lie in one array."""
 
     def __init__(self, trees: FlatTrees) -> None:
         self._trees = trees
@@ -90,19 +88,19 @@ class BoundsUpdate:
         return NodeBounds(*(np.ascontiguousarray(self._nodes[name]) for name in ("low", "high", "count")))
 
     def merge(self, other: BoundsUpdate) -> None:
-        """Narrows by what other rows said."""
+        """Narrows the bounds by those found on other rows."""
         mine, theirs = self._nodes, other._nodes
         mine["low"] = np.maximum(mine["low"], theirs["low"])
         mine["high"] = np.minimum(mine["high"], theirs["high"])
         mine["count"] += theirs["count"]
 
     def update(self, columns: Columns, drawn: NDArray[np.uint8] | None = None) -> None:
-        """Takes in some rows. columns: (features, rows), float32 or float64, NaN is missing. drawn: (trees, rows) how
-        often each tree was shown a row; None: all once."""
+        """Narrows the bounds by a batch of rows. columns: (features, rows), float32 or float64, NaN is missing. drawn:
+        (trees, rows) how often each tree's bootstrap sample holds a row; None: each row once."""
         self._pass(columns, drawn, np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
 
     def arrange(self, columns: Columns, drawn: NDArray[np.uint8] | None = None) -> Arrangement:
-        """The same, and how the rows lie then."""
+        """`update`, which also returns the rows of each node."""
         begin, end = np.zeros((2, len(self._nodes)), dtype=np.int32)
         return Arrangement(self._pass(columns, drawn, begin, end), begin, end)
 
@@ -110,12 +108,12 @@ class BoundsUpdate:
         self, columns: Columns, drawn: NDArray[np.uint8] | None, begin: NDArray[np.int32], end: NDArray[np.int32]
     ) -> NDArray[np.int32]:
         trees = self._trees
-        shown = np.zeros((0, 0), dtype=np.uint8) if drawn is None else np.ascontiguousarray(drawn)
-        # one place more than rows: parting writes before it knows the side
+        counts = np.zeros((0, 0), dtype=np.uint8) if drawn is None else np.ascontiguousarray(drawn)
+        # one entry more than rows: partitioning writes a row to both sides before it knows which is right
         index = np.empty((len(trees.roots), columns.shape[1] + 1), dtype=np.int32)
-        whole = (
+        arguments = (
             np.ascontiguousarray(columns),
-            shown,
+            counts,
             trees.roots,
             self._nodes,
             trees.members,
@@ -126,14 +124,14 @@ class BoundsUpdate:
         )
         if columns.shape[1] * len(trees.roots) <= FEW:
             python = getattr(_arrange, "py_func", _arrange)
-            python(*whole[:3], self._nodes.view(np.recarray), *whole[4:], 0, len(trees.roots))
+            python(*arguments[:3], self._nodes.view(np.recarray), *arguments[4:], 0, len(trees.roots))
         else:
-            share_out(len(trees.roots), lambda first, last: _arrange(*whole, first, last))
+            share_out(len(trees.roots), lambda first, last: _arrange(*arguments, first, last))
         return index
 
 
 def reached(columns: Columns, trees: FlatTrees) -> NDArray[np.int64]:
-    """The leaf, an index into the whole, that each row reaches: (trees, rows)."""
+    """The leaf that each row reaches in each tree, as an index into all nodes: (trees, rows)."""
     order = BoundsUpdate(trees).arrange(columns)
     leaves = np.empty((len(trees.roots), columns.shape[1]), dtype=np.int64)
     _spread(trees.roots, trees.left, order.index, order.begin, order.end, leaves)
@@ -165,7 +163,7 @@ def _arrange(
     last: int,
 ) -> None:
     rows = columns.shape[1]
-    all_once, told = drawn.shape[0] == 0, len(begins) > 0
+    all_once, recorded = drawn.shape[0] == 0, len(begins) > 0
     for tree in range(first, last):
         index, spare = indices[tree], np.empty(rows + 1, dtype=np.int32)
         shown = 0
@@ -179,10 +177,10 @@ def _arrange(
             depth -= 1
             at_node, begin, end = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2]
             node = nodes[at_node]
-            if end == begin + 1 and all_once:  # alone: no parting, down to the leaf or the next set
+            if end == begin + 1 and all_once:  # one row: no partitioning, straight down to its leaf or to a set node
                 row = index[begin]
                 while node.left >= 0 and node.set_start < 0:
-                    if told:
+                    if recorded:
                         begins[at_node], ends[at_node] = begin, end
                     node.count += 1
                     value = columns[node.feature, row]
@@ -195,7 +193,7 @@ def _arrange(
                     else:
                         at_node = node.left if node.missing_left else node.right
                     node = nodes[at_node]
-            if told:
+            if recorded:
                 begins[at_node], ends[at_node] = begin, end
             if all_once:
                 node.count += end - begin
@@ -223,7 +221,7 @@ def _arrange(
                     others += not goes_left
             else:
                 lowest, highest = node.low, node.high
-                for at in range(begin, end):  # without branches: which way a row goes can't be foreseen
+                for at in range(begin, end):  # branch-free: the side of a row is unpredictable
                     row = index[at]
                     value = x[row]
                     less, not_less = value < t, value >= t

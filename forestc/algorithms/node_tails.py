@@ -1,9 +1,9 @@
 """How far a node's threshold may move if a few of its rows may change sides (Nakamura and Sakurada 2022, problem 4).
 
-With m rows free to change on either side, low is the (m + 1)-th largest value that went left and high the (m + 1)-th
-smallest that went right. They are found digit by digit, as a radix sort does: each pass over the rows counts, for
-each node and side, the next digit of the values that begin like the one looked for. A pass costs as much as the
-bounds do, memory stays at O(nodes), and counts of different rows merge by adding.
+If m rows of either side may change, low is the (m + 1)-th largest value that went left and high the (m + 1)-th
+smallest that went right. A radix selection finds them digit by digit: each pass over the rows counts, for each node
+and side, the next digit of the values that share the prefix found so far. A pass costs as much as computing the
+bounds, memory stays O(nodes), and the counts of different batches are added.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ DIGITS = 1 << DIGIT
 
 @dataclass
 class Tails:
-    """What is known of the two values of each node: (nodes, 2), side 0 went left, side 1 right.
+    """The radix selection of each node's two values: arrays (nodes, 2), side 0 went left, side 1 right.
 
-    prefix: the digits found so far, of keys that ascend away from the threshold. rank: how many rows with that prefix
-    come before the one looked for; below 0 where a side has no such row.
+    prefix: the digits found so far, of keys that ascend away from the threshold. rank: the rank of the wanted row among
+    those with that prefix; negative where a side has no such row. bits: of a key. found: bits found so far.
     """
 
     prefix: NDArray[np.uint64]
@@ -47,14 +47,14 @@ class Tails:
     def counts(
         self, columns: Columns, trees: FlatTrees, order: Arrangement, drawn: NDArray[np.uint8] | None
     ) -> NDArray[np.int64]:
-        """(nodes, 2, DIGITS): how often each digit comes next in these rows."""
+        """(nodes, 2, DIGITS): how often each digit comes next in the keys of a batch of rows."""
         result = np.zeros((*self.rank.shape, DIGITS), dtype=np.int64)
-        shown = np.zeros((0, 0), dtype=np.uint8) if drawn is None else drawn
+        times = np.zeros((0, 0), dtype=np.uint8) if drawn is None else drawn
         keys, bits, open_bits = _keys(columns, self.bits), self.bits, self.bits - self.found
         nodes = (trees.roots, trees.feature, trees.threshold, trees.left, trees.set_start)
         where = (order.index, order.begin, order.end, self.prefix, self.rank)
-        whole = (columns, keys, shown, *nodes, *where, bits, open_bits, result)
-        share_out(len(trees.roots), lambda first, last: _count(*whole, first, last))
+        arguments = (columns, keys, times, *nodes, *where, bits, open_bits, result)
+        share_out(len(trees.roots), lambda first, last: _count(*arguments, first, last))
         return result
 
     def advance(self, counts: NDArray[np.int64]) -> None:
@@ -69,14 +69,14 @@ class Tails:
         self.found += DIGIT
 
     def bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """low and high of each node once all digits are known."""
+        """low and high of each node, (nodes,) each, once all digits are found."""
         full = np.uint64((1 << self.bits) - 1)
         low, high = (_values(key, self.bits) for key in (full - self.prefix[:, 0], self.prefix[:, 1]))
         return np.where(self.rank[:, 0] < 0, -np.inf, low), np.where(self.rank[:, 1] < 0, np.inf, high)
 
 
 def _keys(columns: Columns, bits: int) -> NDArray[Any]:
-    """Unsigned integers in the order of the floats; 0.0 and -0.0 are one."""
+    """Order-preserving unsigned integers of floats; -0.0 gets the key of 0.0."""
     unsigned: Any = np.uint32 if bits == 32 else np.uint64
     words = (columns + columns.dtype.type(0)).view(unsigned)
     top = unsigned(1 << (bits - 1))

@@ -1,10 +1,10 @@
-"""Which points to give up first: exceptions allotted over all features, where they cost least.
+"""Greedy removal of points: exceptions are spent on all features together, where they cost least.
 
-Ours, beside Min_IntSet_wExc (Nakamura and Sakurada 2022, algorithm 3). That counts missed intervals, each the same and
-each feature by itself. Here a missed interval costs what it does to rows: at its nearest point so many of the node's
-rows change sides, each weighing as much as the node's two sides differ. Points of all features are removed one by
-one, always the one whose intervals lose least by going to its neighbours, so that one sweep gives a solution for
-every number of points. O(log p) recounts an interval: O(p log p log rows) time in practice, O(p + values) memory.
+An alternative to Min_IntSet_wExc (Nakamura and Sakurada 2022, algorithm 3), which counts missed intervals, all with
+the same weight and feature by feature. Here the cost of a missed interval is the number of its node's rows that change
+sides at the nearest point, times the node's weight: how much its two sides differ. Points of all features are removed
+one by one, always the one whose intervals lose least by going to its neighbours, so one sweep gives a solution for
+every number of points. O(log p) recounts per interval: O(p log p log rows) time in practice, O(p + values) memory.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from forestc.algorithms.node_bounds import BoundsUpdate, Columns, FlatTrees, Nod
 
 @dataclass(frozen=True)
 class NodeValues:
-    """Values[start[n] : start[n + 1]], ascending, are those of node n's rows in its feature; split[n] of them lie
-    below its threshold, and a row that changes sides costs weight[n]."""
+    """The values of each node's rows in its feature: values[start[n] : start[n + 1]], ascending. split[n] of them lie
+    below the threshold of node n, and a row that changes sides costs weight[n]."""
 
     start: NDArray[np.int64]
     values: NDArray[Any]
@@ -34,7 +34,8 @@ class NodeValues:
     def of(
         columns: Columns, trees: FlatTrees, weight: NDArray[np.float64], drawn: NDArray[np.uint8] | None = None
     ) -> NodeValues:
-        """columns: (features, rows) of some rows, not too many: all their visits are kept. weight: (nodes,)."""
+        """columns: (features, rows) of a sample of the rows: memory is O(rows * depth * trees). weight: (nodes,).
+        drawn: see `BoundsUpdate.update`."""
         order = BoundsUpdate(trees).arrange(columns, drawn)
         plain = (trees.left >= 0) & (trees.set_start < 0)
         start = np.concatenate([[0], np.cumsum(np.where(plain, order.end - order.begin, 0))]).astype(np.int64)
@@ -46,9 +47,9 @@ class NodeValues:
 
 @dataclass(frozen=True)
 class Removal:
-    """points: (p,) of all features, ascending within each; feature: (p,) whose; nodes, node_point: (m,) the
-    intervals and the point each takes. order: points in the order they are given up, as far as every feature keeps
-    one; cost: what each costs, in rows times weight."""
+    """points: (p,) of all features, ascending within each. feature: (p,) of each point. nodes, node_point: (m,) the
+    nodes and the point each takes. order: points in the order of removal; the last point of a feature is never removed.
+    cost: of each removal, in rows times weight."""
 
     points: NDArray[np.float64]
     feature: NDArray[np.int64]
@@ -58,9 +59,9 @@ class Removal:
     cost: NDArray[np.float64]
 
     def kept(self, count: int) -> NDArray[np.int64]:
-        """Indices of `count` points, or of as few as there must be: one a feature."""
-        gone = self.order[: max(0, len(self.points) - count)]
-        return np.setdiff1d(np.arange(len(self.points)), gone)
+        """Indices of the `count` points that are removed last, at least one per feature."""
+        removed = self.order[: max(0, len(self.points) - count)]
+        return np.setdiff1d(np.arange(len(self.points)), removed)
 
 
 def removal(
@@ -70,7 +71,7 @@ def removal(
     node_point: NDArray[np.int64],
     rows: NodeValues,
 ) -> Removal:
-    """The order in which to give points up; see `Removal`. feature: ascending."""
+    """The order in which to remove points; see `Removal`. feature: ascending."""
     order, cost = _removed(points, feature, nodes, node_point, *_arrays(rows))
     return Removal(points, feature, nodes, node_point, order, cost)
 
@@ -78,8 +79,8 @@ def removal(
 def cheapest(
     points: NDArray[np.float64], nodes: NDArray[np.int64], trees: FlatTrees, bounds: NodeBounds, rows: NodeValues
 ) -> NDArray[np.int64]:
-    """Which of one feature's ascending points each node takes, (m,): one within its bounds if there is one, else the
-    one that changes least of its rows."""
+    """The point that each node takes, (m,) indices: one within its bounds if there is one, else the one that costs
+    least. points: of one feature, ascending."""
     found = _cheapest(points, nodes, trees.threshold, bounds.low, bounds.high, *_arrays(rows))
     return np.asarray(found, dtype=np.int64)
 
@@ -99,14 +100,14 @@ def _collect(
             for at in range(start[node + 1] - start[node]):
                 value = columns[feature[node], index[tree, begin[node] + at]]
                 values[start[node] + at] = value
-                count += value < threshold[node]  # a missing value is never below and sorts last
+                count += value < threshold[node]  # NaN, a missing value, is never below and is sorted last
             values[start[node] : start[node + 1]].sort()
             split[node] = count
 
 
 @compiled()
 def _change(node: int, point: float, start: Any, values: Any, split: Any, weight: Any) -> Any:
-    """What it costs to move a node's threshold to a point."""
+    """The cost of moving a node's threshold to a point."""
     low, high = start[node], start[node + 1]
     while low < high:
         middle = (low + high) // 2
@@ -122,7 +123,7 @@ def _loss(
     point: int, before: Any, after: Any, points: Any, head: Any, link: Any, paid: Any,
     start: Any, values: Any, split: Any, weight: Any,
 ) -> Any:  # fmt: skip
-    """What its intervals lose if a point goes; inf if it is its feature's last."""
+    """The cost of removing a point: its intervals go to its neighbours. inf if it is its feature's last point."""
     left, right = before[point], after[point]
     if left < 0 and right < 0:
         return np.inf
@@ -161,7 +162,7 @@ def _removed(
     ]
     heapq.heapify(heap)
     order, cost = np.empty(p, dtype=np.int64), np.empty(p)
-    gone = 0
+    removed = 0
     while len(heap):
         loss, point, of_version = heapq.heappop(heap)
         if of_version != version[point]:
@@ -182,15 +183,15 @@ def _removed(
             after[left] = right
         if right >= 0:
             before[right] = left
-        order[gone], cost[gone] = point, loss
-        gone += 1
+        order[removed], cost[removed] = point, loss
+        removed += 1
         version[point] = -1
         for near in (left, right):
             if near >= 0:
                 version[near] += 1
                 again = _loss(near, before, after, points, head, link, paid, start, values, split, weight)
                 heapq.heappush(heap, (again, near, version[near]))
-    return order[:gone], cost[:gone]
+    return order[:removed], cost[:removed]
 
 
 @compiled()
@@ -219,8 +220,8 @@ def _cheapest(
 def settled(
     points: NDArray[np.float64], nodes: NDArray[np.int64], trees: FlatTrees, bounds: NodeBounds, rows: NodeValues
 ) -> NDArray[np.float64]:
-    """One feature's points moved to where their intervals lose less, as k-medians does: each in turn to the best of
-    up to 64 right ends of its own intervals; as long as that helps, at most 8 times."""
+    """One feature's points moved to where their intervals cost less, as in k-medians: each moves to the best of up to
+    `CANDIDATES` right ends of its intervals, in at most `ROUNDS` rounds."""
     for _ in range(ROUNDS):
         taken = cheapest(points, nodes, trees, bounds, rows)
         order = np.argsort(taken, kind="stable")

@@ -1,9 +1,10 @@
-"""Splits removed where the loss on rows rises less than what they cost in hardware, leaves fitted anew in between.
+"""Pruning of splits: a split is removed if the loss rises less than its hardware is worth; leaves are refitted.
 
-A subtree becomes one leaf if that raises the logistic loss by less than `price` times what its splits cost: their
-multiplexers, their share of the comparators they read, and with a whole tree its place in the sums. Cheapest first,
-each judged again when its turn comes. Before that the splits that are left are rewired (`split_rewiring`). With a
-rising price the ensemble shrinks step by step, and the leaves that are left make up for the ones that went.
+A subtree becomes one leaf if that raises the logistic loss by less than `price` times the cost of its splits: their
+multiplexers, their share of the comparators they read, and, for a whole tree, its operand in the sums. Subtrees are
+tried in order of loss per cost, and each is evaluated again at its turn. Before that the remaining splits are rewired
+(`split_rewiring`). With a rising price the ensemble shrinks step by step, and the remaining leaves make up for those
+removed.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from forestc.algorithms.logistic import STEEPNESS, Odds, Slope, change_of, chang
 from forestc.algorithms.split_rewiring import DOUBT, rewire, sample_for
 from forestc.algorithms.split_state import Outcomes, Shape, State
 
-MOST_CANDIDATES = 4  # leaves whose value a subtree may take, beside their mean
-ROUNDS = 4  # of pruning and fitting at each price
-LEAST_LOSS = 0.002  # of a row, that steeper odds must save: see `prune`
+MOST_CANDIDATES = 4  # leaves whose values are tried for a subtree, beside the mean of its leaves
+ROUNDS = 4  # rounds of pruning and fitting at each price
+LEAST_LOSS = 0.002  # mean loss per row that is kept above the minimum: see `prune`
 
 
 @dataclass(frozen=True)
 class Splits:
     """The inner nodes of all trees, tree by tree, children before parents.
 
-    tree: of each. first, last: its leaves, numbered from left to right within the tree: first .. last - 1; middle: the
-    first of its right side. size: inner nodes below and with it. condition: number of what it compares. cost: of each
-    condition, in any unit. node: what a node costs beside its comparator; sum: what a tree costs beside its splits;
-    both for an output. outcomes: of the conditions, if splits may choose from a pool of them.
+    tree: the tree of each split. first, last: its leaves are first .. last - 1, numbered from left to right within the
+    tree; middle: the first leaf of its right subtree. size: inner nodes of its subtree, itself included. condition: the
+    index of its condition. cost: of each condition, in any unit. node: cost of a node without its comparator; sum: cost
+    of a tree without its splits; both per output. outcomes: of the conditions, if splits may choose from a pool.
     """
 
     tree: NDArray[np.int64]
@@ -50,9 +51,9 @@ class Splits:
 
 @dataclass(frozen=True)
 class Pruned:
-    """group: of each leaf, all trees' in a row, the first leaf of those that became one with it. value: of every leaf
-    and output. condition: of each split; flipped: whether its sides changed places. splits: how many are left; cost: of
-    what is left. loss: mean, on the rows. unit: log odds that one of the scores is worth."""
+    """A pruned ensemble. group: for each leaf of all trees, the first of the leaves it was merged with. value: of every
+    leaf and output. condition: of each split; flipped: whether its sides are swapped. splits: how many are left; cost:
+    theirs. loss: mean over the rows, in nats. unit: log odds that one unit of the scores is worth."""
 
     group: NDArray[np.int64]
     value: NDArray[np.int64]
@@ -76,16 +77,16 @@ def prune(
     least_loss: float = LEAST_LOSS,
     alike: float = 1.0,
 ) -> Iterator[Pruned]:
-    """The ensemble after each of the prices, which rise; each goes on from the one before.
+    """The ensemble after each price; prices ascend, and each step continues from the one before.
 
-    trees.leaf numbers leaves from left to right. largest: a leaf may hold 0 .. largest. Where the classes of the rows
-    can be told apart the loss could be made as small as one likes by steeper odds, and nothing would be worth keeping:
-    a unit of the scores may be worth no more than what leaves a mean loss `least_loss` above the least there is. alike:
-    how many rows there are for each that chance gave: it and its copies.
+    trees.leaf numbers leaves from left to right. largest: a leaf may hold 0 .. largest. If the rows are separable,
+    steeper odds make the loss as small as one likes, and no split would be worth its cost. So a unit of the scores is
+    worth at most what leaves the mean loss `least_loss` above its minimum. alike: copies per independent row, the row
+    itself and its mixed copies; standard errors grow by its square root.
 
-    Time O(prices * rounds * rows * trees * (sweeps + depth * (depth + columns of the outcomes))); where many rows reach
-    a split some choose its condition, and there are no columns in it, see `rewire`. Linear in the rows, either way.
-    Memory O(rows * (trees + columns)).
+    Time O(prices * rounds * rows * trees * (sweeps + depth * (depth + columns of the outcomes))), without the columns
+    where a sample of a split's rows chooses its condition (see `rewire`); linear in the rows either way. Memory
+    O(rows * (trees + columns)).
     """
     widths = trees.outputs[:, 1] - trees.outputs[:, 0]
     leaves = np.diff(trees.start) // widths
@@ -105,8 +106,8 @@ def prune(
     for price in prices.tolist():
         for _ in range(ROUNDS):
             _grouped(state, slots)
-            now = replace(trees, leaf=state.leaf, value=state.value)
-            value, bias = fit_leaves(now, bias, label, largest, steepest)
+            merged = replace(trees, leaf=state.leaf, value=state.value)
+            value, bias = fit_leaves(merged, bias, label, largest, steepest)
             state.value[:] = _spread(value, state.group, slots, trees.start, widths)
             scores = scores_of(state.leaf, trees.start, state.value, trees.outputs, bias)
             unit = _steepest(scores, label, steepest, least_loss)
@@ -118,7 +119,7 @@ def prune(
                 rewired = rewire(shape, state, outcomes, odds, unit, price, doubt, sample)
                 scores = scores_of(state.leaf, trees.start, state.value, trees.outputs, bias)
                 unit = _steepest(scores, label, steepest, least_loss)
-            removed = _round(shape, state, splits, now, odds_of(scores, unit, label), unit, price)
+            removed = _round(shape, state, splits, merged, odds_of(scores, unit, label), unit, price)
             if not removed and not rewired:
                 break
         used = np.bincount(state.condition[state.alive], minlength=len(splits.cost)) > 0
@@ -137,15 +138,15 @@ def prune(
 def steepest_for(
     trees: Trees, bias: NDArray[np.int64], label: NDArray[np.int64], largest: int, least_loss: float
 ) -> float:
-    """The log odds a unit of the scores may be worth: the most with which the whole ensemble's mean loss, its leaves
-    fitted, is not yet within `least_loss` of the least."""
+    """The most log odds that a unit of the scores may be worth: with the leaves of the unpruned ensemble fitted, the
+    mean loss still lies at least `least_loss` above its minimum."""
     value, moved = fit_leaves(trees, bias, label, largest, 1.0 / largest)
     scores = scores_of(trees.leaf, trees.start, value, trees.outputs, moved)
     return _steepest(scores, label, float(STEEPNESS[-1]), least_loss)
 
 
 def _steepest(scores: NDArray[np.float64], label: NDArray[np.int64], most: float, least_loss: float) -> float:
-    """What a unit of these scores is best taken to be worth: the most, up to `most`, that is worth `least_loss`."""
+    """The largest entry of `STEEPNESS`, up to `most`, where the mean loss is `least_loss` above its minimum."""
     slope = Slope(scores, label)
     lowest = slope.lowest(len(STEEPNESS) - 1, int(np.searchsorted(STEEPNESS, most)))
     place = min(lowest - 1, int(np.searchsorted(STEEPNESS, most, side="right")) - 1)
@@ -155,27 +156,27 @@ def _steepest(scores: NDArray[np.float64], label: NDArray[np.int64], most: float
 
 
 def _grouped(state: State, slots: NDArray[np.int64]) -> None:
-    """The leaf of each row, of those that are one the first."""
-    for tree, own in enumerate(state.leaf):
-        own[:] = state.group[slots[tree] : slots[tree + 1]][own]
+    """Replaces the leaf of each row by the first of its group, in place."""
+    for tree, leaf in enumerate(state.leaf):
+        leaf[:] = state.group[slots[tree] : slots[tree + 1]][leaf]
 
 
 def _spread(value: Any, group: Any, slots: Any, start: Any, widths: Any) -> NDArray[np.int64]:
-    """Leaves that are one hold what their first one holds."""
-    parts = []
+    """The leaf values with which each leaf holds what the first of its group holds."""
+    values = []
     for tree, width in enumerate(widths.tolist()):
-        own = value[start[tree] : start[tree + 1]].reshape(-1, width)
-        parts.append(own[group[slots[tree] : slots[tree + 1]]].ravel())
-    return np.concatenate(parts)
+        leaves = value[start[tree] : start[tree + 1]].reshape(-1, width)
+        values.append(leaves[group[slots[tree] : slots[tree + 1]]].ravel())
+    return np.concatenate(values)
 
 
 def _round(shape: Shape, state: State, splits: Splits, trees: Trees, odds: Odds, unit: float, price: float) -> int:
-    """Removes what is not worth its price, cheapest first, in place. How many splits went."""
+    """Removes splits that are not worth their price, in place, cheapest first. Returns how many were removed."""
     rows = sorted_by_leaf(trees)
     ratio = np.full(len(shape.tree), np.inf)
-    whole = (shape, state, rows, odds, unit, splits.node, splits.sum)
-    share_out(len(ratio), lambda first, last: _ratios(*whole, ratio, first, last))
-    return int(_remove(*whole, price, ratio, np.argsort(ratio, kind="stable")))
+    arguments = (shape, state, rows, odds, unit, splits.node, splits.sum)
+    share_out(len(ratio), lambda first, last: _ratios(*arguments, ratio, first, last))
+    return int(_remove(*arguments, price, ratio, np.argsort(ratio, kind="stable")))
 
 
 @compiled()
@@ -183,7 +184,7 @@ def _ratios(
     shape: Any, state: Any, rows: Any, odds: Any, unit: float, node: float, per_sum: float, ratio: Any, begin: int,
     end: int,
 ) -> None:  # fmt: skip
-    """What the loss rises by if a split goes, for each LUT that this saves."""
+    """The rise of the loss if a split is removed, divided by the cost that this saves."""
     for split in range(begin, end):
         if state.alive[split]:
             change, _ = _best(shape, state, rows, odds, unit, split)
@@ -204,17 +205,17 @@ def _remove(
         change, chosen = _best(shape, state, rows, odds, unit, split)
         if change >= price * _saved(shape, state, node, per_sum, split):
             continue
-        own = shape.tree[split]
-        base, output, width = shape.start[own], shape.outputs[own, 0], shape.outputs[own, 1] - shape.outputs[own, 0]
+        tree = shape.tree[split]
+        base, output, width = shape.start[tree], shape.outputs[tree, 0], shape.outputs[tree, 1] - shape.outputs[tree, 0]
         for slot in range(shape.first[split], shape.last[split]):
             for k in range(width):
                 step = chosen[k] - state.value[base + slot * width + k]
                 if step != 0:
                     factor = np.exp(unit * step)
-                    for at in range(rows.begins[own, slot], rows.begins[own, slot + 1]):
-                        move(odds.power, odds.total, rows.order[own, at], output + k, factor)
+                    for at in range(rows.begins[tree, slot], rows.begins[tree, slot + 1]):
+                        move(odds.power, odds.total, rows.order[tree, at], output + k, factor)
                 state.value[base + slot * width + k] = chosen[k]
-            state.group[shape.slots[own] + slot] = shape.first[split]
+            state.group[shape.slots[tree] + slot] = shape.first[split]
         for inner in range(split - shape.size[split] + 1, split + 1):
             if state.alive[inner]:
                 state.alive[inner] = False
@@ -225,35 +226,35 @@ def _remove(
 
 @compiled()
 def _saved(shape: Any, state: Any, node: float, per_sum: float, split: int) -> Any:
-    """What a subtree's splits cost."""
-    own = shape.tree[split]
-    width = shape.outputs[own, 1] - shape.outputs[own, 0]
+    """The cost of the remaining splits of a subtree."""
+    tree = shape.tree[split]
+    width = shape.outputs[tree, 1] - shape.outputs[tree, 0]
     saved = 0.0
     for inner in range(split - shape.size[split] + 1, split + 1):
         if state.alive[inner]:
             condition = state.condition[inner]
             saved += node * width + shape.cost[condition] / state.uses[condition]
-    if shape.last[split] - shape.first[split] == shape.slots[own + 1] - shape.slots[own]:
+    if shape.last[split] - shape.first[split] == shape.slots[tree + 1] - shape.slots[tree]:
         saved += per_sum * width
     return saved
 
 
 @compiled()
 def _best(shape: Any, state: Any, rows: Any, odds: Any, unit: float, split: int) -> Any:
-    """The least the loss rises by if a subtree becomes one leaf, and what that leaf then holds."""
-    own = shape.tree[split]
-    base, first, last = shape.start[own], shape.first[split], shape.last[split]
-    width = shape.outputs[own, 1] - shape.outputs[own, 0]
+    """The least rise of the loss if a subtree becomes one leaf, and the values of that leaf."""
+    tree = shape.tree[split]
+    base, first, last = shape.start[tree], shape.first[split], shape.last[split]
+    width = shape.outputs[tree, 1] - shape.outputs[tree, 0]
     counts = np.zeros(last - first)
     tried = np.zeros((MOST_CANDIDATES + 1, width), np.int64)
     for slot in range(first, last):
-        here = rows.begins[own, slot + 1] - rows.begins[own, slot]
-        counts[state.group[shape.slots[own] + slot] - first] += here
+        here = rows.begins[tree, slot + 1] - rows.begins[tree, slot]
+        counts[state.group[shape.slots[tree] + slot] - first] += here
     all_rows = counts.sum()
     for k in range(width):
         mean = 0.0
         for slot in range(first, last):
-            mean += (rows.begins[own, slot + 1] - rows.begins[own, slot]) * state.value[base + slot * width + k]
+            mean += (rows.begins[tree, slot + 1] - rows.begins[tree, slot]) * state.value[base + slot * width + k]
         tried[0, k] = int(np.floor(mean / max(all_rows, 1.0) + 0.5))
     best, chosen = np.inf, 0
     for attempt in range(MOST_CANDIDATES + 1):
@@ -268,7 +269,7 @@ def _best(shape: Any, state: Any, rows: Any, odds: Any, unit: float, split: int)
         for earlier in range(attempt):
             known = known or bool(np.all(tried[earlier] == tried[attempt]))
         if not known:
-            change = _rise(shape, state, rows, odds, unit, own, first, last, tried[attempt])
+            change = _rise(shape, state, rows, odds, unit, tree, first, last, tried[attempt])
             if change < best:
                 best, chosen = change, attempt
     return best, tried[chosen]
@@ -276,18 +277,18 @@ def _best(shape: Any, state: Any, rows: Any, odds: Any, unit: float, split: int)
 
 @compiled()
 def _rise(
-    shape: Any, state: Any, rows: Any, odds: Any, unit: float, own: int, first: int, last: int, chosen: Any
+    shape: Any, state: Any, rows: Any, odds: Any, unit: float, tree: int, first: int, last: int, chosen: Any
 ) -> Any:  # fmt: skip
-    """What the loss rises by if the leaves first .. last - 1 hold `chosen`."""
-    base, output, width = shape.start[own], shape.outputs[own, 0], shape.outputs[own, 1] - shape.outputs[own, 0]
+    """The rise of the loss if the leaves first .. last - 1 hold `chosen`."""
+    base, output, width = shape.start[tree], shape.outputs[tree, 0], shape.outputs[tree, 1] - shape.outputs[tree, 0]
     rise = 0.0
     for slot in range(first, last):
         steps = unit * (chosen - state.value[base + slot * width : base + (slot + 1) * width])
         if np.all(steps == 0):
             continue
-        begin, end = rows.begins[own, slot], rows.begins[own, slot + 1]
+        begin, end = rows.begins[tree, slot], rows.begins[tree, slot + 1]
         if width == 1:
-            rise += change_of(odds, rows.order[own], begin, end, output, steps[0])
+            rise += change_of(odds, rows.order[tree], begin, end, output, steps[0])
         else:
-            rise += changes_of(odds, rows.order[own], begin, end, output, steps)
+            rise += changes_of(odds, rows.order[tree], begin, end, output, steps)
     return rise

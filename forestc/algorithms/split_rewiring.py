@@ -1,13 +1,14 @@
-"""Splits rewired: each asks of the rows that reach it what serves them best, the rest of the ensemble as it stands.
+"""Rewiring of splits: each split gets the best condition for the rows that reach it, all other splits fixed.
 
-Tree alternating optimisation (Carreira-Perpinan and Tavallali, NeurIPS 2018, section 3) carried over to a sum of trees
-and to hardware: with the leaves below given, a row's loss depends on a split only by the side it takes, so one weighted
-vote of the rows finds the best of all conditions, exactly. A condition that another split compares already costs no
-further comparator, a new one its price; a condition's opposite is as cheap as itself.
+Tree alternating optimisation (Carreira-Perpinan and Tavallali, NeurIPS 2018, section 3), carried over to sums of trees
+and to hardware. With the subtrees below a split fixed, a row's loss depends only on the side it takes, so one weighted
+vote of the rows finds the best of all conditions exactly. A condition that another split already uses costs no further
+comparator, a new one costs its price; the complement of a condition is free.
 
-The votes are a product, rows by conditions, but thresholds on one feature are nested: rows vote by the code of their
-feature's value, and the votes for the thresholds are sums of those for the codes below. So a row costs as much as there
-are features, not conditions. Where many rows reach a split some of them choose a few conditions, and all decide.
+Voting takes O(rows * conditions) if done directly, but thresholds on one feature are nested: rows vote for the code of
+their feature's value, and the votes for the thresholds are prefix sums over the codes. So the time per row is
+proportional to the columns, not to the conditions. Where many rows reach a split, a sample of them picks a few
+conditions, and all rows decide between these.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from forestc.algorithms.compiled import compiled
 from forestc.algorithms.logistic import move
 from forestc.algorithms.split_state import left_of, right_of
 
-LEAST = 1e-6  # of the loss: a gain that is worth a change
-DOUBT = 1.0  # standard errors of a gain that count against it
-ADDED = 1 << 17  # rows times columns: what is added up to choose conditions for a split that many rows reach
-FEWEST, MOST = 512, 4096  # rows that choose then
-LOOK = 4  # times as many rows, at most, are looked at to find those that choose
-CHOSEN = 8  # conditions that all rows then decide between
+LEAST = 1e-6  # loss that a change must gain
+DOUBT = 1.0  # standard errors that a change must gain beside its price
+ADDED = 1 << 17  # rows times columns that are added up when a sample picks conditions
+FEWEST, MOST = 512, 4096  # bounds of the sample's rows
+LOOK = 4  # the sample is drawn from at most this many times as many rows
+CHOSEN = 8  # conditions that the sample picks and all rows decide between
 
 
 def sample_for(columns: int) -> int:
-    """How many rows choose where there are many, by the number of columns."""
+    """How many rows a sample has, given the number of columns."""
     return min(MOST, max(FEWEST, ADDED // max(1, columns)))
 
 
@@ -37,14 +38,15 @@ def sample_for(columns: int) -> int:
 def rewire(
     shape: Any, state: Any, outcomes: Any, odds: Any, unit: float, price: float, doubt: float, sample: int
 ) -> Any:
-    """Gives each split, from the roots down, the condition of the pool with which loss plus price is least, in place.
-    How many changed. Splits with a condition outside the pool keep it.
+    """Gives each split, from the roots down, the condition of the pool with the least loss plus price, in place.
+    Returns how many splits changed. A split with a condition outside the pool keeps it.
 
-    shape, state, outcomes: see `split_state`. doubt: what a change is taken to raise the loss by, in square roots of
-    the squared changes of its rows. Without it the best of hundreds of conditions is too good on few rows: on digits,
-    in cross-validation, 6 points of accuracy went instead of 2. sample: if more than twice as many rows of a split have
-    a vote, so many, by its weight, choose `CHOSEN` conditions, and all rows decide between those; 0: always all rows.
-    Time O(trees * depth * rows * (depth + columns) + splits * pool); with a sample
+    shape, state, outcomes: see `split_state`. doubt: a change is made only if its gain exceeds this many standard
+    errors, where one is the square root of the sum of squared changes of its rows. Without it the best of hundreds of
+    conditions overfits few rows: on digits, in cross-validation, 6 points of accuracy were lost instead of 2. sample:
+    if more than twice as many rows of a split have a vote, about `sample` of them, drawn by weight, pick `CHOSEN`
+    conditions, and all rows decide between these; 0: all rows always decide. Time
+    O(trees * depth * rows * (depth + columns) + splits * pool); with a sample
     O(trees * depth * rows * (depth + CHOSEN) + splits * (sample * columns + pool)).
     """
     rows, pool = state.leaf.shape[1], outcomes.pool
@@ -52,13 +54,13 @@ def rewire(
     columns = np.unique(outcomes.column[:pool])
     bins = np.empty((outcomes.begins[-1], 2))
     votes, moved, score = np.zeros(pool), np.zeros(pool), np.zeros(pool)
-    whole = np.arange(pool)
-    order, spare = np.empty(rows, np.int64), np.empty(rows, np.int64)  # rows of a tree, those of a split together
+    whole_pool = np.arange(pool)
+    order, spare = np.empty(rows, np.int64), np.empty(rows, np.int64)  # a tree's rows; those of a split are contiguous
     there, rise = np.empty(rows, np.int64), np.empty(rows)
     begins, ends = np.zeros(count, np.int64), np.zeros(count, np.int64)
     span = state.value.max() - state.value.min()
     factors = np.exp(unit * np.arange(-span, span + 1)) - 1
-    ways = _ways(shape, state)
+    children = _children(shape, state)
     for split in range(count - 1, -1, -1):  # children come before their parents
         if split == count - 1 or shape.tree[split + 1] != shape.tree[split]:  # a root
             begins[split], ends[split] = 0, rows
@@ -69,27 +71,27 @@ def rewire(
         now, way = state.condition[split], state.flipped[split]
         best, turned = now, way
         if now < pool and len(reach):
-            candidates, each = whole, 1.0
+            candidates, each = whole_pool, 1.0
             some = reach
             if sample and len(reach) > LOOK * sample:
                 each = len(reach) / (LOOK * sample)
                 some = spare[: LOOK * sample]
                 for k in range(len(some)):
                     some[k] = reach[int((k + 0.5) * each)]
-            _rises(shape, state, outcomes, odds, unit, factors, ways, split, some, there, rise)
+            _rises(shape, state, outcomes, odds, unit, factors, children, split, some, there, rise)
             if sample and (each > 1 or np.count_nonzero(rise[: len(some)]) > 2 * sample):
                 chosen, weighted, squared = _drawn(some, rise[: len(some)], each, sample)
                 gain, square = _add_up(outcomes, columns, bins, now, chosen, weighted, squared, votes, moved)
-                least, _, _ = _best(shape, state, split, price, doubt, whole, gain, square, votes, moved, score)
+                least, _, _ = _best(shape, state, split, price, doubt, whole_pool, gain, square, votes, moved, score)
                 candidates = np.sort(np.argsort(score)[:CHOSEN])
                 candidates = candidates[score[candidates] < least]
                 if len(candidates):
                     if each > 1:
-                        _rises(shape, state, outcomes, odds, unit, factors, ways, split, reach, there, rise)
+                        _rises(shape, state, outcomes, odds, unit, factors, children, split, reach, there, rise)
                     gain, square = _add_up_few(outcomes, candidates, now, reach, rise, votes, moved)
             else:
-                own = rise[: len(some)]
-                gain, square = _add_up(outcomes, columns, bins, now, some, own, own * own, votes, moved)
+                rises = rise[: len(some)]
+                gain, square = _add_up(outcomes, columns, bins, now, some, rises, rises * rises, votes, moved)
             if len(candidates):
                 _, best, turned = _best(
                     shape, state, split, price, doubt, candidates, gain, square, votes, moved, score
@@ -105,23 +107,23 @@ def rewire(
 
 
 @compiled()
-def _ways(shape: Any, state: Any) -> Any:
-    """(splits, 2): where a row goes on that goes right or left: to a split, or to a leaf k, which is -1 - k."""
-    ways = np.empty((len(shape.tree), 2), np.int64)
+def _children(shape: Any, state: Any) -> Any:
+    """(splits, 2): the right and the left child of each split: a split, or leaf k as -1 - k."""
+    children = np.empty((len(shape.tree), 2), np.int64)
     for split in range(len(shape.tree)):
         left, right = left_of(shape, split), right_of(shape, split)
-        ways[split, 1] = left if left >= 0 and state.alive[left] else -1 - shape.first[split]
-        ways[split, 0] = right if right >= 0 and state.alive[right] else -1 - shape.middle[split]
-    return ways
+        children[split, 1] = left if left >= 0 and state.alive[left] else -1 - shape.first[split]
+        children[split, 0] = right if right >= 0 and state.alive[right] else -1 - shape.middle[split]
+    return children
 
 
-# The loops over rows below use plain arrays, and call nothing: a named tuple passed on for each row is several times as
+# The loops over rows below use plain arrays and call no functions: passing a named tuple per row is several times as
 # slow.
 
 
 @compiled()
 def _part(shape: Any, state: Any, split: int, reach: Any, spare: Any, begins: Any, ends: Any) -> None:
-    """Puts the rows of a split that go left before those that go right."""
+    """Partitions the rows of a split, in place: those that go left come first."""
     left, right = left_of(shape, split), right_of(shape, split)
     if left < 0 and right < 0:
         return
@@ -143,16 +145,17 @@ def _part(shape: Any, state: Any, split: int, reach: Any, spare: Any, begins: An
 
 @compiled()
 def _rises(
-    shape: Any, state: Any, outcomes: Any, odds: Any, unit: float, factors: Any, ways: Any, split: int, reach: Any,
+    shape: Any, state: Any, outcomes: Any, odds: Any, unit: float, factors: Any, children: Any, split: int, reach: Any,
     there: Any, rise: Any,
 ) -> None:  # fmt: skip
-    """Of each row the leaf it comes to on the other side, and by how much more its loss is on the left."""
-    own = shape.tree[split]
-    base, output, width = shape.start[own], shape.outputs[own, 0], shape.outputs[own, 1] - shape.outputs[own, 0]
+    """Fills in, for each row, the leaf it reaches on the other side (there), and its loss on the left minus that on
+    the right (rise)."""
+    tree = shape.tree[split]
+    base, output, width = shape.start[tree], shape.outputs[tree, 0], shape.outputs[tree, 1] - shape.outputs[tree, 0]
     middle, span = shape.middle[split], len(factors) // 2
     wanted = 1 if odds.power.shape[1] == 1 else output
-    leaf, code, label, power, total = state.leaf[own], outcomes.code, odds.label, odds.power, odds.total
-    value = state.value[base : shape.start[own + 1]]
+    leaf, code, label, power, total = state.leaf[tree], outcomes.code, odds.label, odds.power, odds.total
+    value = state.value[base : shape.start[tree + 1]]
     low = split - shape.size[split] + 1
     column = outcomes.column[state.condition[low : split + 1]]
     cut = outcomes.cut[state.condition[low : split + 1]]
@@ -160,10 +163,10 @@ def _rises(
     for k in range(len(reach)):
         row = reach[k]
         here = leaf[row]
-        at = ways[split, 0 if here < middle else 1]
+        at = children[split, 0 if here < middle else 1]
         while at >= 0:
-            own_cut = at - low
-            at = ways[at, (1 if code[row, column[own_cut]] < cut[own_cut] else 0) ^ flipped[own_cut]]
+            inner = at - low
+            at = children[at, (1 if code[row, column[inner]] < cut[inner] else 0) ^ flipped[inner]]
         other = -1 - at
         there[k] = other
         more, gained = 0.0, 0
@@ -182,7 +185,8 @@ def _rises(
 
 @compiled()
 def _drawn(some: Any, rise: Any, each: float, sample: int) -> Any:
-    """About so many of the rows, each the likelier the more it changes; what it and its square then stand for."""
+    """A systematic sample of about `sample` rows, drawn in proportion to |rise|: the rows, their rises and squared
+    rises, both weighted by the inverse of the probability of being drawn."""
     mean = np.abs(rise).sum() / sample
     chosen, weighted, squared = np.empty(2 * sample + 1, np.int64), np.empty(2 * sample + 1), np.empty(2 * sample + 1)
     found, passed = 0, 0.5
@@ -204,10 +208,10 @@ def _drawn(some: Any, rise: Any, each: float, sample: int) -> Any:
 def _add_up(
     outcomes: Any, columns: Any, bins: Any, now: int, rows: Any, rise: Any, squared: Any, votes: Any, moved: Any
 ) -> Any:  # fmt: skip
-    """votes: what the loss is with each condition of the pool, more than if all rows went right; moved: the squares of
-    rows that would go another way than now. Of all rows: votes and squares."""
+    """Fills in, for each condition of the pool, the loss minus that with all rows going right (votes), and the summed
+    squares of the rows that would change sides (moved). Returns both sums over all rows."""
     code, begins = outcomes.code, outcomes.begins
-    own, below = outcomes.column[now], outcomes.cut[now]
+    column_now, cut_now = outcomes.column[now], outcomes.cut[now]
     bins[:] = 0.0
     all_gain, all_square, leaving = 0.0, 0.0, 0.0
     for k in range(len(rows)):
@@ -216,7 +220,7 @@ def _add_up(
         row, gain, square = rows[k], rise[k], squared[k]
         all_gain += gain
         all_square += square
-        if code[row, own] < below:
+        if code[row, column_now] < cut_now:
             leaving += square
             square = -square
         for column in columns:
@@ -236,11 +240,11 @@ def _add_up(
 
 @compiled()
 def _add_up_few(outcomes: Any, candidates: Any, now: int, rows: Any, rise: Any, votes: Any, moved: Any) -> Any:
-    """The same for a few conditions and the present one."""
+    """`_add_up` for a few conditions and the present one."""
     count = len(candidates)
     column, cut = outcomes.column[candidates], outcomes.cut[candidates]
-    own, changes = np.zeros(count), np.zeros(count)
-    code, own_column, own_cut = outcomes.code, outcomes.column[now], outcomes.cut[now]
+    gains, changes = np.zeros(count), np.zeros(count)
+    code, column_now, cut_now = outcomes.code, outcomes.column[now], outcomes.cut[now]
     all_gain, all_square, present = 0.0, 0.0, 0.0
     for k in range(len(rows)):
         gain = rise[k]
@@ -249,13 +253,13 @@ def _add_up_few(outcomes: Any, candidates: Any, now: int, rows: Any, rise: Any, 
         row, square = rows[k], gain * gain
         all_gain += gain
         all_square += square
-        side = code[row, own_column] < own_cut
+        side = code[row, column_now] < cut_now
         present += gain if side else 0.0
         for at in range(count):
             holds = code[row, column[at]] < cut[at]
-            own[at] += gain if holds else 0.0
+            gains[at] += gain if holds else 0.0
             changes[at] += square if holds != side else 0.0
-    votes[candidates], moved[candidates] = own, changes
+    votes[candidates], moved[candidates] = gains, changes
     votes[now], moved[now] = present, 0.0
     return all_gain, all_square
 
@@ -265,8 +269,8 @@ def _best(
     shape: Any, state: Any, split: int, price: float, doubt: float, candidates: Any, all_gain: float,
     all_square: float, votes: Any, moved: Any, score: Any,
 ) -> Any:  # fmt: skip
-    """What a change must be below, and the best condition and way, the present ones if none is. score: of each
-    candidate, what loss and price are with it."""
+    """The loss plus price that a change must beat, and the best condition and whether it is flipped: the present ones
+    if no candidate beats them. score: filled in for each candidate, loss plus price plus doubt."""
     now, way = state.condition[split], state.flipped[split]
     worth = (all_gain - votes[now] if way else votes[now]) - LEAST
     worth += price * shape.cost[now] if state.uses[now] == 1 else 0.0
@@ -290,12 +294,12 @@ def _best(
 def _follow(
     shape: Any, state: Any, outcomes: Any, odds: Any, unit: float, factors: Any, split: int, reach: Any, there: Any,
 ) -> None:  # fmt: skip
-    """Rows that go another way than they did come to their other leaf."""
-    own = shape.tree[split]
-    base, output, width = shape.start[own], shape.outputs[own, 0], shape.outputs[own, 1] - shape.outputs[own, 0]
+    """Moves the rows that changed sides to their other leaf and updates their odds, in place."""
+    tree = shape.tree[split]
+    base, output, width = shape.start[tree], shape.outputs[tree, 0], shape.outputs[tree, 1] - shape.outputs[tree, 0]
     span, middle, turned = len(factors) // 2, shape.middle[split], state.flipped[split]
     column, cut = outcomes.column[state.condition[split]], outcomes.cut[state.condition[split]]
-    leaf, value, code, power, total = state.leaf[own], state.value, outcomes.code, odds.power, odds.total
+    leaf, value, code, power, total = state.leaf[tree], state.value, outcomes.code, odds.power, odds.total
     for k in range(len(reach)):
         row = reach[k]
         here = leaf[row]

@@ -1,4 +1,4 @@
-"""What the kernels that prune and rewire splits are given: the trees as they were, and as they are by now."""
+"""The arguments of the kernels that prune and rewire splits: the original trees and their present state."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from forestc.algorithms.compiled import compiled
 
 
 class Shape(NamedTuple):
-    """The trees as they were given. Of splits see `split_pruning.Splits`; slots: (trees + 1,) where a tree's leaves
-    begin among all leaves; start: (trees + 1,) where what they hold begins; outputs: (trees, 2) first output a tree
-    feeds and one past the last."""
+    """The trees as given. tree .. cost: see `split_pruning.Splits`. slots: (trees + 1,) where a tree's leaves begin
+    among all leaves. start: (trees + 1,) where their values begin. outputs: (trees, 2) the first output a tree feeds
+    and one past the last."""
 
     tree: NDArray[np.int64]
     first: NDArray[np.int64]
@@ -27,9 +27,9 @@ class Shape(NamedTuple):
 
 
 class State(NamedTuple):
-    """What changes. leaf: (trees, rows), of leaves that became one the first. value: of every leaf and output. group:
-    of each leaf the first that became one with it. alive, condition, flipped: of each split whether it is still one,
-    what it compares, and whether its rows go the other way. uses: of each condition how many splits have it."""
+    """The present trees. leaf: (trees, rows) the leaf of each row, of merged leaves the first. value: of every leaf and
+    output. group: for each leaf the first of those it was merged with. alive, condition, flipped: whether each split
+    still exists, its condition, and whether its sides are swapped. uses: how many splits use each condition."""
 
     leaf: NDArray[np.int32]
     value: NDArray[np.int64]
@@ -41,11 +41,11 @@ class State(NamedTuple):
 
 
 class Outcomes(NamedTuple):
-    """Which rows go left, by condition: those whose code in the condition's column is below its cut. Thresholds on one
-    feature share a column.
+    """The outcome of each condition on each row: true where the row's code in the condition's column is below its cut.
+    Thresholds on one feature share a column.
 
     code: (rows, columns). column, cut: of each condition. begins: (columns + 1,) where each column's codes begin if
-    those of all columns are put in a row. pool: the first so many conditions are there for any split.
+    those of all columns are concatenated. pool: the first `pool` conditions may be chosen by any split.
     """
 
     code: NDArray[Any]
@@ -57,7 +57,7 @@ class Outcomes(NamedTuple):
 
 @compiled()
 def left_of(shape: Any, split: int) -> Any:
-    """The split on a split's left side, -1 for a leaf."""
+    """The left child of a split, -1 if it is a leaf."""
     if shape.middle[split] - shape.first[split] == 1:
         return -1
     return split - 1 - (shape.size[split - 1] if shape.last[split] - shape.middle[split] > 1 else 0)
@@ -65,5 +65,5 @@ def left_of(shape: Any, split: int) -> Any:
 
 @compiled()
 def right_of(shape: Any, split: int) -> Any:
-    """The split on a split's right side, -1 for a leaf."""
+    """The right child of a split, -1 if it is a leaf."""
     return split - 1 if shape.last[split] - shape.middle[split] > 1 else -1

@@ -11,12 +11,12 @@ from forestc.algorithms.compiled import compiled, share_out
 
 
 class WalkedTrees(NamedTuple):
-    """Trees laid one after another, (nodes,) but for what is said otherwise; children count from a tree's own root.
+    """The nodes of all trees, concatenated, in arrays (nodes,) if not stated otherwise; children count from the root.
 
     roots: (trees,) where each tree begins. left, right: -1 at a leaf. set_start: where a node's members begin in
-    `members`, -1 of a node that compares with its threshold. odd: whether a set's members are cuts, of which an odd
-    number lies at or below a word that goes left; else they are codes.
-    takes_missing, missing_word: (features,) whether a word means missing, and which; NaN always does.
+    `members`, -1 for a node that compares with its threshold. odd: whether the members are cuts, of which an odd number
+    lies at or below a word that goes left; else they are category codes. takes_missing, missing_word: (features,)
+    whether some word means missing, and which; NaN always does.
     """
 
     roots: NDArray[np.int64]
@@ -34,14 +34,14 @@ class WalkedTrees(NamedTuple):
 
 
 def leaves_reached(trees: WalkedTrees, words: NDArray[Any]) -> NDArray[np.int64]:
-    """(rows, trees): the node, counted from the tree's own root.
+    """(rows, trees): the leaf that each row reaches, counted from the tree's root.
 
     words: (rows, features), int64 of a quantised forest, else float64.
     Time O(rows * trees * depth), on all cores.
     """
     leaves = np.empty((len(words), len(trees.roots)), dtype=np.int64)
-    whole = (trees, np.ascontiguousarray(words), leaves)
-    share_out(len(words), lambda first, last: _walk(*whole, first, last))
+    arguments = (trees, np.ascontiguousarray(words), leaves)
+    share_out(len(words), lambda first, last: _walk(*arguments, first, last))
     return leaves
 
 

@@ -1,1 +1,1 @@
-"""What a design takes on a device, before any tool runs: one table of devices, fitted costs, estimates, prices."""
+"""Estimates of a design on a device, before any tool runs: the table of devices, fitted costs, estimates, prices."""

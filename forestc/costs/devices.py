@@ -1,7 +1,7 @@
-"""The devices that designs are made for: one table with what the estimates, the lowering and the tools need to know.
+"""The table of supported devices, with all that estimates, lowering and tools need to know about them.
 
-A family shares its LUTs, carry chains, delays and tools; a device is one size of a family. Costs that were fitted on
-real runs are in `fitted.json` (`forestc.costs.fitted`), under the names of this table.
+The devices of a family have the same LUTs, carry chains, delays and tools. Costs fitted on synthesis and
+place-and-route runs are in `fitted.json` (`forestc.costs.fitted`), under the names of this table.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Delays:
-    """What cells take, in any unit: a two-way gate, a mux; a comparison with a constant, a sum, a comparison of words,
-    each with what every bit adds."""
+    """Delays of cells, in any unit. gate, mux: constant. less, add, compare: (constant, per bit) of a comparison with a
+    constant, a sum, and a comparison of two words."""
 
     gate: float
     mux: float
@@ -23,9 +23,9 @@ class Delays:
     compare: tuple[float, float]
 
 
-# By target: the name that a compiled folder keeps of the delays its registers were placed by. lut6: levels of 6-input
-# LUTs; the others in ns, near the fitted costs of paths. They are no part of a new fit: other delays would move
-# registers in the designs of every user.
+# By the name that a manifest records as `target`: the delays by which its registers were placed. lut6: in levels of
+# 6-input LUTs; the others: in ns, close to the fitted path costs. A new fit does not change them: other delays would
+# move the registers in every user's designs.
 DELAYS: Mapping[str, Delays] = {
     "lut6": Delays(0.4, 0.5, (0.8, 0.05), (1.0, 0.12), (1.0, 0.12)),
     "ecp5": Delays(0.3, 0.8, (0.4, 0.15), (0.2, 0.2), (0.1, 0.25)),
@@ -35,8 +35,8 @@ DEFAULT_TARGET = "lut6"
 
 
 class Slower(NamedTuple):
-    """How many times slower a device is than the one its family was timed on: middle, and the ends found on eight
-    designs placed and routed on both (benchmarks/slower_devices.py)."""
+    """How many times slower a device is than the one its family was timed on: median, least and most of eight designs
+    placed and routed on both (benchmarks/slower_devices.py)."""
 
     middle: float
     least: float
@@ -50,20 +50,19 @@ AS_TIMED = Slower(1.0, 1.0, 1.0)
 class Family:
     """What the devices of a family have in common.
 
-    lut_inputs: of a LUT. target: the key of DELAYS by which registers are placed. synthesis: yosys's commands, the
-    module's name as {top}; a second one is another way to the same, tried where the first ends without a word. The
-    design is flattened, the class decision and all, without pads, so that counts can be compared.
-    chained: cells that go on carry chains where they are wider than two bits. chain_cells: logic cells that a bit of a
-    chain takes for itself. merge_depth: depth in LUTs from which the mapper merges LUTs into larger ones for speed, 0
-    where it does not; merge_inputs: inputs of those.
-    nextpnr: its name of the family, empty where it places nothing; logic_cell: what it calls a cell with a LUT.
-    few_pins: ports are placed as pins, too few for a design's, so its bits are shifted in and out.
-    timed_on: the device whose clock was fitted, empty where none was.
+    lut_inputs: inputs of a LUT. delays: the key of DELAYS by which registers are placed. synthesis: commands for yosys,
+    with {top} for the module's name; a further command is an alternative, tried if the one before crashes. The design
+    is flattened, including the class decision, and gets no pads, so that counts can be compared. chained: cells that
+    become carry chains if wider than two bits. chain_cells: logic cells per bit of a chain. merge_depth: depth in LUTs
+    from which the mapper merges LUTs into larger ones for speed, 0 if it does not; merge_inputs: inputs of those.
+    nextpnr: the suffix of nextpnr's name, empty if it does not support the family; logic_cell: nextpnr's name for a
+    cell with a LUT. few_pins: ports are placed on pins, fewer than a design has, so its bits are shifted in and out.
+    timed_on: the device whose path costs were fitted, empty if there is none.
     """
 
     name: str
     lut_inputs: int
-    target: str
+    delays: str
     synthesis: tuple[str, ...]
     chained: tuple[str, ...] = ()
     chain_cells: float = 0.0
@@ -79,9 +78,9 @@ class Family:
 class Device:
     """A device as `--device` names it.
 
-    cells: its logic cells, each with one LUT; None of those that stand for any size. nextpnr: its options, none where
-    the design is synthesised and not placed. slower: than the device its family was timed on. shown: its place among
-    those that every design is estimated for; 0 where it is not among them.
+    cells: its logic cells with one LUT each; None if it stands for any size. nextpnr: command-line options; empty if
+    designs are synthesised but not placed. slower: compared with the device its family was timed on. shown: its
+    position among the devices that every design is estimated for; 0 if it is not among them.
     """
 
     name: str
@@ -95,7 +94,7 @@ class Device:
 LUT6 = Family(
     "lut6",
     lut_inputs=6,
-    target="lut6",
+    delays="lut6",
     synthesis=(
         "synth -flatten -lut 6 -top {top}",
         "synth -flatten -noabc -top {top}; abc -lut 6; opt_clean",
@@ -104,14 +103,14 @@ LUT6 = Family(
 XCUP = Family(
     "xcup",
     lut_inputs=6,
-    target="lut6",
+    delays="lut6",
     synthesis=("synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {top}",),
     chained=("add", "compare"),
 )
 ECP5 = Family(
     "ecp5",
     lut_inputs=4,
-    target="ecp5",
+    delays="ecp5",
     synthesis=("synth_ecp5 -top {top}",),
     chained=("add", "compare", "less"),
     chain_cells=1.0,
@@ -124,7 +123,7 @@ ECP5 = Family(
 ICE40 = Family(
     "ice40",
     lut_inputs=4,
-    target="ice40",
+    delays="ice40",
     synthesis=("synth_ice40 -top {top}",),
     chained=("add", "compare", "less"),
     chain_cells=1.0,
@@ -150,5 +149,5 @@ DEVICES: Mapping[str, Device] = {
 
 
 def target_of(device: str) -> str:
-    """The target by whose delays registers are placed; the default of what is not in the table, as a vendor's part."""
-    return DEVICES[device].family.target if device in DEVICES else DEFAULT_TARGET
+    """The key of DELAYS by which registers are placed; the default for devices outside the table (vendors' parts)."""
+    return DEVICES[device].family.delays if device in DEVICES else DEFAULT_TARGET

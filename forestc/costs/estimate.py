@@ -1,8 +1,8 @@
-"""What a design will take on a device, told from its netlist before any synthesis.
+"""Estimates of area and clock rate on a device, from the netlist alone.
 
-Flip-flops and latency follow from the netlist. LUTs: the logic between registers and adders is written as one-bit
-functions, equal ones as one, and covered greedily with K-input LUTs; adders and comparisons count by their bits. What
-each of these costs was fitted on real runs, and so was what the cells of the slowest path cost in time.
+Flip-flops and latency are counted. For LUTs, the logic between registers and adders is bit-blasted and covered greedily
+by K-input LUTs, while adders and comparisons count by their bits. The cost of each of these, and the delay of each cell
+on the slowest path, were fitted on synthesis and place-and-route runs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from forestc.costs.devices import DEVICES, Family
 from forestc.costs.fitted import LUT_FEATURES, PATH_FEATURES, fitted
 from forestc.errors import OptionError
+from forestc.netlist.bit_network import BitNetwork
 from forestc.netlist.ir import (
     Add,
     And,
@@ -28,22 +29,22 @@ from forestc.netlist.ir import (
     Register,
     reads,
 )
-from forestc.netlist.one_bit import OneBit
 
 MOST_CELLS = 60_000
-FASTEST_NS = 1.5  # of a design that is wires alone
+FASTEST_NS = 1.5  # shortest clock period: a design of wires only
 
 
 def estimated(device: str) -> bool:
-    """Whether there are estimates of a device: it is in the table, and its family's costs were fitted."""
+    """Whether a device can be estimated: it is in the table, and costs were fitted for its family."""
     return device in DEVICES and DEVICES[device].family.name in fitted().luts
 
 
 def estimate(netlist: Netlist, device: str) -> dict[str, Any]:
-    """lut, ff, latency_cycles, and fmax_mhz (None where nothing is placed) of a design on a device of the table.
+    """lut, ff, latency_cycles and fmax_mhz (None if no device of the family was timed) of a design on a device.
 
-    lut_range, fmax_range: (least, most) between which nine of ten designs lie that were not fitted on. Between
-    registers on all ports, as `synth` tells Fmax. Time is linear in the netlist. Raises OptionError.
+    lut_range, fmax_range: (least, most), which held nine of ten designs that were not in the fit. As in `synth`, Fmax
+    counts the paths between registers, with all ports registered. Time is linear in the netlist. Raises OptionError for
+    a device without estimates.
     """
     if not estimated(device):
         raise OptionError(f"no estimates for {device!r}", do=f"known: {', '.join(filter(estimated, DEVICES))}")
@@ -75,21 +76,21 @@ def estimate(netlist: Netlist, device: str) -> dict[str, Any]:
 
 
 def estimates(netlist: Netlist, device: str | None = None) -> list[dict[str, Any]]:
-    """Of the device, and of those shown of every design; none of a netlist so large that compiling would take far
-    longer."""
+    """Estimates for `device`, if given, and for the devices that are always shown. Empty for more than `MOST_CELLS`
+    cells, where estimating would dominate the time of a compilation."""
     if len(netlist.cells) > MOST_CELLS:
         return []
-    shown = sorted((one for one in DEVICES.values() if one.shown), key=lambda one: one.shown)
-    wanted = dict.fromkeys([device or "", *(one.name for one in shown)])
+    shown = sorted((entry for entry in DEVICES.values() if entry.shown), key=lambda entry: entry.shown)
+    wanted = dict.fromkeys([device or "", *(entry.name for entry in shown)])
     return [estimate(netlist, name) for name in wanted if estimated(name)]
 
 
 def lut_features(netlist: Netlist, family: Family, wanted: Collection[str] = LUT_FEATURES) -> dict[str, float]:
-    """What LUTs and flip-flops are counted from: those wanted of `LUT_FEATURES`, and ff; and levels, of LUTs between
-    registers."""
-    bits = OneBit(netlist, family.chained)
+    """The features that LUTs are estimated from: those of `LUT_FEATURES` in `wanted`; also ff, the flip-flops, and
+    levels, the depth in LUTs between registers."""
+    bits = BitNetwork(netlist, family.chained)
     inputs, depth = family.lut_inputs, family.merge_depth
-    told: dict[str, Callable[[], float]] = {
+    counters: dict[str, Callable[[], float]] = {
         "logic": lambda: bits.covered(inputs),
         "fast": lambda: bits.covered(inputs, fast=True),
         "late": lambda: bits.covered(inputs, fast=True, after=depth) if depth else 0,
@@ -97,17 +98,17 @@ def lut_features(netlist: Netlist, family: Family, wanted: Collection[str] = LUT
         "mux": lambda: bits.gates(3),
         "gate": lambda: bits.gates(2),
     }
-    counted = {name: count() for name, count in told.items() if name in wanted}  # each goes through the whole netlist
+    counted = {name: count() for name, count in counters.items() if name in wanted}  # each is a pass over all bits
     return {**bits.chained_counts(), **counted, "ff": bits.flip_flops(), "levels": bits.levels(inputs)}
 
 
 def path_features(netlist: Netlist, costs: Mapping[str, float], luts: float, levels: float) -> dict[str, float]:
-    """`PATH_FEATURES` of the path between registers that is slowest by these costs (ns each)."""
+    """The `PATH_FEATURES` of the path between registers that is slowest by these costs. costs: ns per feature."""
     fan_out = [0] * len(netlist.cells)
     for cell in netlist.cells:
         for net in reads(cell):
             fan_out[net] += 1
-    own: list[dict[str, float]] = []
+    steps: list[dict[str, float]] = []
     arrival: list[float] = []
     before: list[Net] = []
     worst, end = -1.0, -1
@@ -116,14 +117,14 @@ def path_features(netlist: Netlist, costs: Mapping[str, float], luts: float, lev
         if isinstance(cell, Register) or last < 0:
             if last >= 0 and arrival[last] > worst:
                 worst, end = arrival[last], last
-            own.append({"fan_out": math.log2(1 + fan_out[net])})
-            arrival.append(costs["fan_out"] * own[-1]["fan_out"])
+            steps.append({"fan_out": math.log2(1 + fan_out[net])})
+            arrival.append(costs["fan_out"] * steps[-1]["fan_out"])
             before.append(-1)
             continue
         here = _step(netlist, net)
         if here:
             here["fan_out"] = math.log2(1 + fan_out[net])
-        own.append(here)
+        steps.append(here)
         arrival.append(arrival[last] + sum(costs[name] * amount for name, amount in here.items()))
         before.append(last)
     for port, net in netlist.outputs:
@@ -132,14 +133,14 @@ def path_features(netlist: Netlist, costs: Mapping[str, float], luts: float, lev
     total = dict.fromkeys(PATH_FEATURES, 0.0)
     total |= {"one": 1.0, "size": math.log2(1 + luts), "levels": levels * math.log2(1 + luts)}
     while end >= 0:
-        for name, amount in own[end].items():
+        for name, amount in steps[end].items():
             total[name] += amount
         end = before[end]
     return total
 
 
 def _step(netlist: Netlist, net: Net) -> dict[str, float]:
-    """What a combinational cell adds to a path."""
+    """The features that a combinational cell adds to a path."""
     cell = netlist.cells[net]
     match cell:
         case Less(a) | InSet(a):

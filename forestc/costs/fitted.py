@@ -1,8 +1,8 @@
-"""The costs that benchmarks/estimates.py fitted on real runs, read from `fitted.json` and checked.
+"""The costs that benchmarks/estimates.py fitted on synthesis runs, read from `fitted.json` and checked.
 
-The file holds three objects. LUT_COSTS: of each family, the LUTs that each of `LUT_FEATURES` takes. PATH_COSTS_NS: of
-each device that was timed, the ns that each of `PATH_FEATURES` takes. NINE_OF_TEN: of each of these names, the ends
-between which nine of ten designs lie that were not fitted on, as shares of their estimate. A family without an entry
+The file holds three objects. LUT_COSTS: for each family, the LUTs per unit of each of `LUT_FEATURES`. PATH_COSTS_NS:
+for each device that was timed, the ns per unit of each of `PATH_FEATURES`. NINE_OF_TEN: for each of these names, the
+range of actual to estimated values that holds nine of ten designs that were not in the fit. A family without an entry
 has no estimates yet.
 """
 
@@ -21,9 +21,9 @@ from forestc.errors import ForestcError
 
 FILE = files("forestc.costs") / "fitted.json"
 
-# logic, fast: LUTs that cover the one-bit functions, by two rules; late: those far behind a register; critical: what
-# joined LUTs on the longest paths take; mux, gate: those functions of three and two inputs; pass: results of chains
-# that logic does not take; the others: bits and numbers of what goes on carry chains
+# logic, fast: LUTs of a cover for area and for speed; late: those of the latter beyond the family's merge_depth;
+# critical: merged LUTs without slack; mux, gate: nodes with three and two inputs; pass: comparison results that no
+# logic reads; the others: number and bits of the carry chains (see forestc.netlist.bit_network)
 LUT_FEATURES = (
     "logic",
     "fast",
@@ -39,7 +39,7 @@ LUT_FEATURES = (
     "less",
     "less_bits",
 )
-# of the slowest path: its cells and their bits; levels: of LUTs, each as long as its wires are in a design of that size
+# of the slowest path: its cells and bits; one: the constant; size: log2 of the LUTs; levels: LUT levels times size
 PATH_FEATURES = (
     "one",
     "less_bits",
@@ -66,7 +66,7 @@ class Fitted:
 
 @cache
 def fitted() -> Fitted:
-    """What the installed file holds, read once. Raises ForestcError for a file that is damaged."""
+    """The costs of the installed file, read once. Raises ForestcError if the file is damaged."""
     try:
         text = FILE.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -75,43 +75,43 @@ def fitted() -> Fitted:
 
 
 def parsed(text: str) -> Fitted:
-    """The costs in a text of JSON. Raises ForestcError that names what is wrong."""
+    """The costs in a JSON text. Raises ForestcError that names the first fault."""
     try:
         table = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _damaged(f"it is no JSON ({error})") from None
+        raise _damaged(f"it is not JSON ({error})") from None
     wanted = ("LUT_COSTS", "PATH_COSTS_NS", "NINE_OF_TEN")
-    _has("it", table, wanted)
+    _check_keys("it", table, wanted)
     for key in wanted:
         if not isinstance(table[key], dict):
-            raise _damaged(f"{key} is no object")
+            raise _damaged(f"{key} is not an object")
     luts, paths, ends = (table[key] for key in wanted)
     for costs, known, features in ((luts, FAMILIES, LUT_FEATURES), (paths, DEVICES, PATH_FEATURES)):
-        for name, own in costs.items():
+        for name, values in costs.items():
             if name not in known:
-                raise _damaged(f"it has costs of {name!r}, which is not in the table of devices")
-            _has(name, own, features)
+                raise _damaged(f"it has costs for {name!r}, which is not in the table of devices")
+            _check_keys(name, values, features)
             for feature in features:
-                if not _number(own[feature]) or own[feature] < 0:
-                    raise _damaged(f"{name}: {feature} costs {own[feature]!r}")
-    _has("NINE_OF_TEN", ends, (*luts, *paths))
+                if not _is_number(values[feature]) or values[feature] < 0:
+                    raise _damaged(f"{name}: {feature} costs {values[feature]!r}")
+    _check_keys("NINE_OF_TEN", ends, (*luts, *paths))
     for name, pair in ends.items():
-        if not isinstance(pair, list) or len(pair) != 2 or not all(map(_number, pair)) or not 0 < pair[0] < pair[1]:
-            raise _damaged(f"NINE_OF_TEN: {name} lies between {pair!r}")
+        if not isinstance(pair, list) or len(pair) != 2 or not all(map(_is_number, pair)) or not 0 < pair[0] < pair[1]:
+            raise _damaged(f"NINE_OF_TEN: the range of {name} is {pair!r}")
     return Fitted(luts, paths, {name: (low, high) for name, (low, high) in ends.items()})
 
 
-def _has(what: str, found: Any, names: Sequence[str]) -> None:
-    """Refuses what is not an object with just these names."""
-    there = set(found) if isinstance(found, dict) else set()
+def _check_keys(what: str, found: Any, names: Sequence[str]) -> None:
+    """Raises ForestcError unless `found` is an object with exactly these keys."""
+    keys = set(found) if isinstance(found, dict) else set()
     for name in names:
-        if name not in there:
+        if name not in keys:
             raise _damaged(f"{what} has no {name!r}")
-    if there - set(names):
-        raise _damaged(f"{what} has {min(there - set(names))!r}, which is unknown")
+    if keys - set(names):
+        raise _damaged(f"{what} has the unknown key {min(keys - set(names))!r}")
 
 
-def _number(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -119,5 +119,5 @@ def _damaged(why: str) -> ForestcError:
     return ForestcError(
         f"the table of fitted costs is damaged: {why}",
         where=str(FILE),
-        do="install forestc again, or write the table by benchmarks/estimates.py --write",
+        do="reinstall forestc, or rewrite the table with benchmarks/estimates.py --write",
     )

@@ -1,8 +1,8 @@
-"""What the parts of a forest cost a pass that makes it smaller, by the name of a family of devices.
+"""Prices of the parts of a forest, by device family, for passes that make forests smaller.
 
-The prices of lut6 were set by hand on 6-input LUTs and are the default. The others follow from the costs that were
-fitted for the estimates, and from the family's LUTs and carry chains. They are rough: a pass weighs parts against one
-another by them, long before there is a netlist to count.
+The prices of lut6, the default, were set by hand for 6-input LUTs. The others follow from the costs fitted for the
+estimates, and from the family's LUTs and carry chains. They are rough: passes compare parts by them long before there
+is a netlist to count.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from forestc.costs.fitted import fitted
 from forestc.errors import OptionError
 
 DEFAULT_COST = "lut6"
-SUM_BITS = 3  # of adders, for a tree's leaf of one bit: its share in a tree of adders, of ever wider sums
+SUM_BITS = 3  # adder bits per bit of a tree's leaves: its share of an adder tree, whose sums get wider
 
 
 @dataclass(frozen=True)
 class Prices:
-    """In logic cells, each with one LUT.
+    """Prices in logic cells with one LUT each.
 
-    compared: of a comparison with a constant, by bits from 0 on: few disappear in what reads it. Beyond, each
-    `further_bits` bits, even if begun, take one more. split: of a split's multiplexer, beside its comparison, and
-    tree: of a tree's place in the sums and the decision; both for each bit of a leaf and output.
+    compared: of a comparison with a constant, indexed by its bits; a narrow one is absorbed by the LUT that reads it.
+    Beyond the table, each `further_bits` bits, or part of them, add one. split: of a split's multiplexer, without its
+    comparison. tree: of a tree's operand in the sums and the decision. Both per bit of a leaf and output.
     """
 
     compared: tuple[float, ...]
@@ -32,14 +32,14 @@ class Prices:
     tree: float
 
     def comparison(self, bits: int) -> float:
-        """Of a word of so many bits with a constant."""
+        """The price of comparing a word of `bits` bits with a constant."""
         last = len(self.compared) - 1
         if bits <= last:
             return self.compared[max(0, bits)]
         return self.compared[last] - (last - bits) // self.further_bits
 
 
-# A tree of few inputs is one lookup, whatever its splits; a tree costs that lookup, and its bit in the sums.
+# A tree of few inputs fits in one LUT, however many splits it has: a tree costs that LUT and its bit in the sums.
 _LUT6 = Prices((0.0, 0.05, 0.4, 0.7, 1.0, 1.0, 1.0), 5, split=0.1, tree=3.0)
 
 
@@ -52,10 +52,10 @@ def prices(cost: str) -> Prices:
         raise OptionError(f"unknown cost {cost!r}", do=f"known: {', '.join(known)}")
     family, costs = FAMILIES[cost], fitted().luts[cost]
     return Prices(
-        # written bit by bit, comparisons with constants go into LUTs, also where there are carry chains
+        # comparisons of features with constants are written as logic and go into LUTs, carry chains or not
         compared=_LUT6.compared[: family.lut_inputs + 1],
         further_bits=family.lut_inputs - 1,
-        # a multiplexer, or above leaves of one bit a gate
+        # a multiplexer, or a gate above one-bit leaves
         split=max(_LUT6.split, (costs["mux"] + costs["gate"]) / 2),
         tree=SUM_BITS * max(family.chain_cells, costs["add_bits"]),
     )

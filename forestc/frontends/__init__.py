@@ -1,4 +1,4 @@
-"""Frontends: from a model file or a live object to a Forest. One explicit table of each."""
+"""Frontends: from a model file or a fitted model to a Forest, by two explicit tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _read_text(data: bytes, where: str) -> Forest:
 
 
 def _read_json(data: bytes, where: str) -> Forest:
-    """A Forest from a JSON document of whichever library its keys are those of."""
+    """A Forest from a JSON document; its keys tell the library."""
     document = read_document(data, where)
     if isinstance(document, dict) and "tree_info" in document:
         return lightgbm.read_dump(document, where)
@@ -42,7 +42,7 @@ def _read_json(data: bytes, where: str) -> Forest:
     return xgboost.read_saved(document, where)
 
 
-# Suffix -> reader of a file's bytes.
+# File suffix -> reader of the file's bytes.
 FILES: dict[str, Callable[[bytes, str], Forest]] = {
     ".json": _read_json,
     ".ubj": xgboost.read_ubj,
@@ -56,7 +56,7 @@ FILES: dict[str, Callable[[bytes, str], Forest]] = {
 }
 PICKLES = (".pkl", ".pickle", ".joblib")
 
-# Top-level package of a live object -> reader.
+# Top-level package of a fitted model -> reader.
 OBJECTS: dict[str, Callable[[Any], Forest]] = {
     "xgboost": xgboost.read_live,
     "lightgbm": lightgbm.read_live,
@@ -72,8 +72,8 @@ def load(source: Any, *, trust_pickle: bool = False) -> Forest:
 
     Files: XGBoost `.json` and `.ubj`, LightGBM `.txt`, `.model`, `.lgb` and dumps in `.json`, CatBoost exports in
     `.json`, ONNX `.onnx`, skops `.skops`, forestc `.forest`; pickles (`.pkl`, `.joblib`) only with `trust_pickle`,
-    since opening one runs whatever code it holds. Raises ModelError for what can't be read exactly, OptionError
-    for a file that can't be a model.
+    because opening one runs the code it holds. Raises ModelError for a model that can't be read exactly, OptionError
+    for an unknown file suffix.
     """
     if isinstance(source, Forest):
         return source
@@ -91,7 +91,7 @@ def load_object(model: Any) -> Forest:
         if package in OBJECTS:
             if base is not type(model):
                 raise ModelError(
-                    f"{type(model).__name__} is a class of its own derived from {base.__name__}",
+                    f"{type(model).__name__} is a subclass of {base.__name__}",
                     do=f"pass the {base.__name__} itself: a subclass may predict differently",
                 )
             return OBJECTS[package](model)
@@ -121,7 +121,7 @@ def _load_file(path: Path, trust_pickle: bool) -> Forest:
         if (size := path.stat().st_size) > MAX_BYTES:
             raise ModelError(f"the file has {size} bytes", where=str(path), do=f"at most {MAX_BYTES} are read")
         data = path.read_bytes()
-        with ThreadPoolExecutor(1) as pool:  # hashing lets go of the interpreter, so it costs no time of its own
+        with ThreadPoolExecutor(1) as pool:  # hashing releases the GIL, so it runs alongside
             digest = pool.submit(lambda: hashlib.sha256(data).hexdigest())
             if suffix == ".skops":
                 forest = sklearn.read_skops(path)
@@ -133,5 +133,4 @@ def _load_file(path: Path, trust_pickle: bool) -> Forest:
         raise ModelError(f"can't be read ({error.strerror})", where=str(path)) from None
     if suffix == ".forest":
         return forest
-    told = replace(forest.provenance, model_hash=digest.result())
-    return replace(forest, name=path.stem, provenance=told)
+    return replace(forest, name=path.stem, provenance=replace(forest.provenance, model_hash=digest.result()))

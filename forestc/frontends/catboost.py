@@ -1,9 +1,9 @@
-"""CatBoost: its JSON export without the library, and live models by way of it.
+"""CatBoost: JSON exports, read without the library, and fitted models by way of a JSON export.
 
-What the library does, and this keeps: rows and borders are float32 and a row goes right where `x > border`; NaN goes
-as the feature's treatment says. An oblivious tree asks one question a level, and bit i of a leaf's number is the
-answer to split i. Leaf values are added in float64 tree by tree from 0 up, then the sum is scaled and the bias added.
-(CatBoost itself reads its JSON back with values off by a last place; here they come back exactly.)
+Semantics of the library that are kept: rows and borders are float32, and a row goes right if `x > border`; NaN goes to
+the side of the feature's treatment. An oblivious tree has one condition per level, and bit i of a leaf's number is the
+outcome of split i. Leaf values are summed in float64, tree by tree from tree 0, then scaled, then the bias is added.
+(CatBoost itself loads its JSON with values off by one unit in the last place; here they are exact.)
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from forestc.frontends.shared.exact import next_above
 
 BINARY = {"Logloss", "CrossEntropy", "Focal"}
 MULTI = {"MultiClass", "MultiClassOneVsAll"}
-LABELS = {"MultiLogloss", "MultiCrossEntropy"}  # one yes or no an output
+LABELS = {"MultiLogloss", "MultiCrossEntropy"}  # multilabel: a binary target per output
 EXPONENT = {"Poisson", "Tweedie"}
 UNCERTAINTY = {"RMSEWithUncertainty"}
 # Losses whose predictions are the scores themselves.
@@ -59,13 +59,13 @@ MAX_OUTPUTS = 1 << 16
 
 
 def read_export(document: Any, where: str) -> Forest:
-    """A Forest from a JSON export, parsed: what the estimator of its loss function predicts.
-    Raises ModelError."""
+    """A Forest from a parsed JSON export, with the predictions of the estimator for its loss function. Raises
+    ModelError."""
     return _forest(Document(document, "", where))
 
 
 def read_live(model: Any) -> Forest:
-    """A Forest from a fitted CatBoost model; a plain CatBoost is read as its loss function's estimator.
+    """A Forest from a fitted CatBoost model; a plain `CatBoost` is read as the estimator for its loss function.
     Raises ModelError."""
     import catboost
 
@@ -82,26 +82,26 @@ def read_live(model: Any) -> Forest:
         path = Path(folder) / "model.json"
         try:
             model.save_model(str(path), format="json")
-        except catboost.CatBoostError as error:  # of embeddings, and of infinite borders
+        except catboost.CatBoostError as error:  # for embeddings and infinite borders
             what = f"CatBoost can't write it as JSON ({' '.join(str(error).split())[:160]})"
-            raise ModelError(what, where=where, do="train on finite numbers alone") from None
+            raise ModelError(what, where=where, do="train on finite numbers only") from None
         data = path.read_bytes()
     root = Document(read_document(data, where), "", where)
     forest = _forest(root, kind, trained=True)
-    # A tree that was trained numbers its leaves otherwise than one that came back from JSON.
+    # A trained tree numbers its leaves differently from one loaded from JSON.
     if name == "CatBoostClassifier" and not forest.decides:
-        raise ModelError("a classifier with a loss function of its own", where=where, do="use Logloss or MultiClass")
+        raise ModelError("a classifier with a custom loss function", where=where, do="use Logloss or MultiClass")
     same = _values(forest) == model.get_leaf_values().tobytes()
     return forest if same else _forest(root, kind)
 
 
 def _values(forest: Forest) -> bytes:
-    """All leaves' values in the order of their numbers."""
+    """The values of all leaves, in the order of their numbers."""
     return b"".join(tree.values[np.argsort(tree.ids[tree.left == LEAF])].tobytes() for tree in forest.trees)
 
 
 class _Split(NamedTuple):
-    """A split's column, the t of `x < t` for what goes left, and whether NaN does."""
+    """A split's column, the threshold t for which rows with `x < t` go left, and whether NaN goes left."""
 
     column: int
     strict: float
@@ -110,18 +110,18 @@ class _Split(NamedTuple):
 
 @dataclass(frozen=True)
 class _Numbers:
-    """The numeric features: the splits at all their borders, as `split_index` counts them, and what a document says
-    of each besides (border, float_feature_index); names by column ("": none); width of the rows."""
+    """The numeric features. splits: at all borders, indexed by `split_index`. borders: of each split, (border,
+    float_feature_index) as the document gives them. names: by column ("": none). width: of the rows."""
 
     splits: list[_Split]
-    told: list[tuple[Any, int]]
+    borders: list[tuple[Any, int]]
     names: dict[int, str]
     width: int
 
 
 def _forest(root: Document, predicts: str = "", trained: bool = False) -> Forest:
-    """predicts: the prediction type asked for, "" for that of the loss function's estimator. trained: how the
-    leaves of trees that are not oblivious are numbered."""
+    """predicts: the prediction type, "" for that of the loss function's estimator. trained: the numbering of the
+    leaves of trees that are not oblivious, see `_nested`."""
     numbers = _numbers(root.get("features_info"))
     oblivious = root.has("oblivious_trees")
     docs = root.get("oblivious_trees" if oblivious else "trees").items()
@@ -180,11 +180,11 @@ def _add_splits(found: _Numbers, doc: Document, column: int) -> None:
     if not np.isfinite(borders).all() or (np.diff(borders) <= 0).any():
         raise doc.get("borders").fail("does not ascend or is not finite")
     found.names[column] = doc.get("feature_id").text() if doc.has("feature_id") else ""
-    # without NaN in the training data a value is compared as it is, and NaN is greater than nothing
+    # without NaN in the training data a value is just compared, and NaN is not greater than any border
     missing_left = treatment != "AsTrue" or doc.get("has_nans").value is not True
     index = doc.get("feature_index").integer(0, MAX_COLUMNS - 1)
     found.splits.extend(_Split(column, strict, missing_left) for strict in next_above(borders, 32).tolist())
-    found.told.extend((border, index) for border in doc.get("borders").value)
+    found.borders.extend((border, index) for border in doc.get("borders").value)
 
 
 def _scale_and_bias(root: Document) -> tuple[float, NDArray[np.float64]]:
@@ -200,23 +200,23 @@ def _scale_and_bias(root: Document) -> tuple[float, NDArray[np.float64]]:
     return scale, bias
 
 
-def _split(told: Any, numbers: _Numbers, tree: Document, node: int) -> _Split:
-    """What a split's part of the document says."""
-    told = told if isinstance(told, dict) else {}
-    if (kind := told.get("split_type")) != "FloatFeature":
+def _split(fields: Any, numbers: _Numbers, tree: Document, node: int) -> _Split:
+    """The split of a part of the document."""
+    fields = fields if isinstance(fields, dict) else {}
+    if (kind := fields.get("split_type")) != "FloatFeature":
         what = f"split {node} is on {str(kind)[:40]}: categories, texts and embeddings are not read"
-        raise tree.fail(what, "make numbers of them first")
-    index = told.get("split_index")
+        raise tree.fail(what, "encode them as numbers before training")
+    index = fields.get("split_index")
     if not isinstance(index, int) or not 0 <= index < len(numbers.splits):
         raise tree.fail(f"split {node} has split_index {str(index)[:40]} of {len(numbers.splits)}")
-    if (told.get("border"), told.get("float_feature_index")) != numbers.told[index]:
+    if (fields.get("border"), fields.get("float_feature_index")) != numbers.borders[index]:
         raise tree.fail(f"split {node} has a border or feature that is not the one of its split_index")
     return numbers.splits[index]
 
 
 def _oblivious(doc: Document, outputs: int, numbers: _Numbers) -> Tree:
-    told = doc.get("splits").value
-    splits = [_split(split, numbers, doc, k) for k, split in enumerate(told if isinstance(told, list) else [None])]
+    given = doc.get("splits").value
+    splits = [_split(split, numbers, doc, k) for k, split in enumerate(given if isinstance(given, list) else [None])]
     depth = len(splits)
     if depth > MAX_DEPTH:
         raise doc.fail(f"has {depth} levels", f"CatBoost makes at most {MAX_DEPTH}")
@@ -229,7 +229,7 @@ def _oblivious(doc: Document, outputs: int, numbers: _Numbers) -> Tree:
         if len(weights) != leaves:
             raise doc.fail(f"has {len(weights)} leaf_weights for {leaves} leaves")
         cover = np.concatenate([weights.reshape(1 << level, -1).sum(axis=1) for level in range(depth + 1)])
-    # The last split is the root: then the leaves lie in the order of their numbers.
+    # With the last split as the root, the leaves lie in the order of their numbers.
     level = depth - 1 - np.repeat(np.arange(depth), 1 << np.arange(depth))
     inner, padding = np.arange(leaves - 1), np.zeros(leaves, dtype=np.int64)
     return make_tree(
@@ -247,8 +247,8 @@ def _oblivious(doc: Document, outputs: int, numbers: _Numbers) -> Tree:
 
 
 def _nested(root: Document, outputs: int, numbers: _Numbers, trained: bool) -> Tree:
-    """A tree of nested splits. Its leaves are numbered from left to right; in a model that was `trained`, those
-    right below a node come before all that lie deeper."""
+    """A tree of nested splits. Its leaves are numbered from left to right; in a `trained` model, a node's own leaves
+    come before all deeper ones."""
     splits: list[_Split] = []
     left: list[int] = []
     right: list[int] = []
@@ -258,20 +258,20 @@ def _nested(root: Document, outputs: int, numbers: _Numbers, trained: bool) -> T
     waiting: list[tuple[Any, int, list[int], int]] = [(root.value, LEAF, left, LEAF)]
     leaves = 0
     while waiting:
-        told, parent, side, leaf = waiting.pop()
+        fields, parent, side, leaf = waiting.pop()
         node = len(ids)
         if parent != LEAF:
             side[parent] = node
         left.append(LEAF)
         right.append(LEAF)
-        if not isinstance(told, dict) or told.keys() & {"split", "value"} not in ({"split"}, {"value"}):
-            raise root.fail(f"node {node} has not a split or a value")
-        if "split" in told:
-            splits.append(_split(told["split"], numbers, root, node))
+        if not isinstance(fields, dict) or fields.keys() & {"split", "value"} not in ({"split"}, {"value"}):
+            raise root.fail(f"node {node} does not have either a split or a value")
+        if "split" in fields:
+            splits.append(_split(fields["split"], numbers, root, node))
             ids.append(node)
             weights.append(0)
             numbered = []
-            for child in (told.get("left"), told.get("right")):
+            for child in (fields.get("left"), fields.get("right")):
                 early = trained and isinstance(child, dict) and "value" in child
                 numbered.append((child, leaves if early else LEAF))
                 leaves += early
@@ -281,11 +281,11 @@ def _nested(root: Document, outputs: int, numbers: _Numbers, trained: bool) -> T
         splits.append(_Split(0, 0.0, False))
         ids.append(leaves if leaf == LEAF else leaf)
         leaves += leaf == LEAF
-        found = told["value"] if isinstance(told["value"], list) else [told["value"]]
+        found = fields["value"] if isinstance(fields["value"], list) else [fields["value"]]
         if len(found) != outputs:
             raise root.fail(f"node {node} has {len(found)} values for {outputs} outputs")
         values += found
-        weights.append(told.get("weight", 0))
+        weights.append(fields.get("weight", 0))
     cover = Document(weights, f"{root.path}, weights", root.where).array(np.float64)
     for node in range(len(left) - 1, -1, -1):
         if left[node] != LEAF:
@@ -309,7 +309,7 @@ _SCORES: _Meaning = (Link(), Decision("none"), ())
 
 
 def _meaning(info: Document, loss: str, predicts: str, outputs: int) -> tuple[_Meaning, list[_Meaning]]:
-    """Link, decision and labels; and those of each output, where each is a target of its own."""
+    """Link, decision and labels; and those of each output, if each is a separate target."""
     fine = {1} if loss in BINARY else {2} if loss in UNCERTAINTY else range(1, MAX_OUTPUTS + 1)
     if outputs not in fine:
         raise info.fail(f"loss function {loss} with {outputs} outputs")
@@ -328,14 +328,14 @@ def _meaning(info: Document, loss: str, predicts: str, outputs: int) -> tuple[_M
 
 
 def _class_1(info: Document) -> Decision:
-    """Class 1 where the score exceeds the logit of the model's probability threshold."""
+    """Class 1 if the score exceeds the logit of the model's probability threshold."""
     key = "binclass_probability_threshold"
     probability = 0.5
     if info.has(key):
         try:
             probability = float(info.get(key).value)
         except (TypeError, ValueError, OverflowError):
-            raise info.get(key).fail("is no number") from None
+            raise info.get(key).fail("is not a number") from None
     if not 0 <= probability < 1:
         raise info.get(key).fail(f"is {probability}", "choose at least 0 and less than 1")
     logit = -math.log(1 / probability - 1) if probability else -math.inf
@@ -353,13 +353,13 @@ def _classes(info: Document, count: int) -> tuple[Label, ...]:
     if not all(isinstance(name, accepted) for name in names):
         raise info.fail(f"class_names are not of type {kind}")
     labels = [LABEL_TYPES[kind](name) for name in names] or list(range(count))
-    # Where rows of some classes were absent, the scores are those of the others, which class_to_label tells.
+    # If the training rows lacked some classes, class_to_label lists those that have scores.
     if info.has("class_params") and info.get("class_params").has("class_to_label"):
-        told = info.get("class_params").get("class_to_label")
-        order = told.array(np.float64).tolist()
+        scored = info.get("class_params").get("class_to_label")
+        order = scored.array(np.float64).tolist()
         if len(order) == count and len(names) != count:
             if names and not all(k == int(k) and 0 <= k < len(labels) for k in order):
-                raise told.fail(f"does not fit {len(labels)} class_names")
+                raise scored.fail(f"does not fit {len(labels)} class_names")
             labels = [labels[int(k)] for k in order] if names else [LABEL_TYPES[kind](k) for k in order]
     if info.has("class_params") and info.get("class_params").has("classes_count"):
         known = info.get("class_params").get("classes_count").integer(0, 1 << 16)
@@ -371,20 +371,20 @@ def _classes(info: Document, count: int) -> tuple[Label, ...]:
 
 
 def _loss(info: Document) -> str:
-    """The loss function's name; "" where the model does not tell, which then can only predict scores."""
-    told = info.get("params") if info.has("params") else info
-    if not told.has("loss_function"):
+    """The loss function's name; "" if the model does not name it, which then only predicts scores."""
+    doc = info.get("params") if info.has("params") else info
+    if not doc.has("loss_function"):
         return ""
-    told = told.get("loss_function")
-    if isinstance(told.value, str):  # a sum of models keeps it as text
-        told = Document(read_document(told.value.encode(), told.where), told.path, told.where)
-    loss = told.get("type").text()
+    doc = doc.get("loss_function")
+    if isinstance(doc.value, str):  # a sum of models keeps it as text
+        doc = Document(read_document(doc.value.encode(), doc.where), doc.path, doc.where)
+    loss = doc.get("type").text()
     if loss not in KNOWN:
-        raise told.fail(f"loss function {loss[:60]!r} is not known", "known: " + ", ".join(sorted(KNOWN)))
+        raise doc.fail(f"loss function {loss[:60]!r} is not known", "known: " + ", ".join(sorted(KNOWN)))
     return loss
 
 
 def _version(info: Document) -> str:
-    told = info.get("catboost_version_info").value if info.has("catboost_version_info") else ""
-    match = re.search(r"release (\d+(?:\.\d+){1,3})", str(told)[:1000])
+    text = info.get("catboost_version_info").value if info.has("catboost_version_info") else ""
+    match = re.search(r"release (\d+(?:\.\d+){1,3})", str(text)[:1000])
     return match[1] if match else ""

@@ -1,10 +1,10 @@
-"""treelite models: checkpoints (cuML's and others'), through the treelite package, and live ones.
+"""treelite models: checkpoints (cuML's and others'), read by the treelite package, and models in memory.
 
-What its reference predictor (GTIL) does, and this keeps: rows are read in the thresholds' own float type; sums
-start at 0 in the leaves' type, tree after tree, are divided by how many trees feed an output where the model
-averages, and then get the base score; a category that is negative, too large or not in the list does not match.
-The binary form is read by treelite itself, which a damaged file can crash or send round in circles: so a process of
-its own opens a checkpoint first.
+Semantics of its reference predictor (GTIL) that are kept: rows are read in the float type of the thresholds; leaves are
+summed from 0 in the leaves' type, tree by tree; if the model averages, the sum is divided by the number of trees of the
+output; then the base score is added; a category that is negative, too large or not in the list does not match.
+treelite reads the binary form itself, and a damaged file can make it crash or loop forever, so a separate process opens
+a checkpoint first.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LINKS: dict[str, LinkKind] = {
     "signed_square": "square",
     "hinge": "step",
 }
-_BINARY, _MULTI = 0, 2  # task types that decide
+_BINARY, _MULTI = 0, 2  # task types of classifiers
 _CATEGORICAL = 2  # node type
 _EQ, _LT, _LE, _GT, _GE = 1, 2, 3, 4, 5  # comparisons
 
@@ -65,7 +65,7 @@ def read_bytes(data: bytes, where: str) -> Forest:
     _probe(data, where)
     try:
         model = treelite.Model.deserialize_bytes(data)
-    except Exception as error:  # noqa: BLE001  whatever treelite makes of a damaged file
+    except Exception as error:  # noqa: BLE001  treelite may raise anything for a damaged file
         message = str(error).splitlines()[0][:160] if str(error) else type(error).__name__
         raise ModelError(f"not a readable treelite checkpoint ({message})", where=where) from None
     return _forest(model, where)
@@ -83,7 +83,7 @@ for tree in range(model.num_tree):
 
 
 def _probe(data: bytes, where: str) -> None:
-    """Opens a checkpoint in a process of its own. Raises ModelError if that fails, crashes or does not end."""
+    """Opens a checkpoint in a separate process. Raises ModelError if that fails, crashes or does not end in time."""
     seconds = 30 + len(data) // (1 << 20)
     try:
         done = subprocess.run(
@@ -93,8 +93,8 @@ def _probe(data: bytes, where: str) -> None:
         raise ModelError(f"treelite has not read the checkpoint after {seconds} s", where=where) from None
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
-        said = lines[-1][:160] if lines else f"signal {-done.returncode}"
-        raise ModelError(f"not a readable treelite checkpoint ({said})", where=where)
+        message = lines[-1][:160] if lines else f"signal {-done.returncode}"
+        raise ModelError(f"not a readable treelite checkpoint ({message})", where=where)
 
 
 def read_live(model: Any) -> Forest:
@@ -104,8 +104,8 @@ def read_live(model: Any) -> Forest:
 
 def _forest(model: Any, where: str) -> Forest:
     header = model.get_header_accessor()
-    told = {name: header.get_field(name) for name in ("postprocessor", "sigmoid_alpha", "ratio_c", "task_type")}
-    name = str(told["postprocessor"])
+    fields = {name: header.get_field(name) for name in ("postprocessor", "sigmoid_alpha", "ratio_c", "task_type")}
+    name = str(fields["postprocessor"])
     if name not in LINKS:
         raise ModelError(f"postprocessor {name[:40]!r} is not known", where=where, do="known: " + ", ".join(LINKS))
     columns, count = int(model.num_feature), int(model.num_tree)
@@ -117,7 +117,7 @@ def _forest(model: Any, where: str) -> Forest:
     scores = str(model.output_type)
     feeds = np.stack([np.asarray(header.get_field(key), dtype=np.int64) for key in ("target_id", "class_id")], axis=1)
     if feeds.shape != (count, 2) or not ((feeds >= -1) & (feeds < [len(widths), most])).all():
-        raise ModelError("trees feed targets or classes that there are not", where=where)
+        raise ModelError("trees feed targets or classes that do not exist", where=where)
     outputs = [_outputs(target, cls, widths, starts) for target, cls in feeds.tolist()]
     categories: dict[int, int] = {}
     drafts = [_arrays(model, index, categories) for index in range(count)]
@@ -134,10 +134,11 @@ def _forest(model: Any, where: str) -> Forest:
         raise ModelError("outputs are fed by different numbers of trees and averaged", where=where)
     base = np.asarray(header.get_field("base_scores"), dtype=np.float64).reshape(len(widths), most)
     bias = np.concatenate([base[target, :width] for target, width in enumerate(widths.tolist())])
-    slope = {"sigmoid": float(told["sigmoid_alpha"][0]), "exp2": -1 / float(told["ratio_c"][0])}.get(LINKS[name], 1.0)
+    slopes = {"sigmoid": float(fields["sigmoid_alpha"][0]), "exp2": -1 / float(fields["ratio_c"][0])}
+    slope = slopes.get(LINKS[name], 1.0)
     link = Link(LINKS[name], slope)
     aggregate = Aggregate("sum", scores, False, float(fed[0]) if average else 1.0)  # type: ignore[arg-type]
-    task = int(told["task_type"][0])
+    task = int(fields["task_type"][0])
     decided = [_decision(task, width, link, scores) for width in widths.tolist()]
     parts = [
         Part(start, start + width, aggregate, link, decision, classes)
@@ -171,7 +172,7 @@ def _forest(model: Any, where: str) -> Forest:
 
 
 def _decision(task: int, width: int, link: Link, scores: str) -> tuple[Decision, tuple[Label, ...]]:
-    """What a target's values decide; treelite itself stops at the values."""
+    """The decision of a target; treelite itself computes only values."""
     if task == _BINARY and width == 1:
         dtype, bits = np.dtype(scores), 32 if scores == "float32" else 64
         if link.kind != "sigmoid":
@@ -190,7 +191,7 @@ def _decision(task: int, width: int, link: Link, scores: str) -> tuple[Decision,
 
 
 def _outputs(target: int, cls: int, widths: NDArray[np.int64], starts: NDArray[np.int64]) -> tuple[int, ...]:
-    """Which outputs a tree feeds; -1 stands for all targets, or all classes."""
+    """The outputs that a tree feeds; -1 stands for all targets, or all classes."""
     targets = range(len(widths)) if target < 0 else [target]
     chosen = []
     for t in targets:
@@ -207,7 +208,7 @@ _FIELDS: tuple[str, ...] = (
 
 
 def _arrays(model: Any, index: int, categories: dict[int, int]) -> dict[str, NDArray[Any]]:
-    """A tree's arrays; notes how many codes each categorical column has."""
+    """A tree's arrays. categories: updated with the number of codes of each categorical column."""
     accessor = model.get_tree_accessor(index)
     arrays = {name: np.array(accessor.get_field(name)) for name in _FIELDS}
     for node in np.flatnonzero(arrays["node_type"] == _CATEGORICAL).tolist():
@@ -240,7 +241,7 @@ def _tree(
         raise ModelError("a comparison is not known", where=where)
     limit = arrays["threshold"].astype(np.float64)
     threshold = np.where(np.isin(compare, (_LE, _GT)), next_above(limit, bits), limit)
-    swapped = ~by_category & np.isin(compare, (_GT, _GE))  # x > t is not x < t', with the sides exchanged
+    swapped = ~by_category & np.isin(compare, (_GT, _GE))  # x > t is the complement of x < t': swap the sides
     missing_left = (arrays["default_left"] != 0) ^ swapped
     set_index = np.full(len(left), NO_SET)
     sets: list[Sequence[Member]] = []
@@ -280,7 +281,7 @@ def _values(
     widths: NDArray[np.int64],
     where: str,
 ) -> NDArray[np.float64]:
-    """(leaves, outputs): a leaf's value, or its vector, of which only the classes that a target has count."""
+    """(leaves, outputs): the leaf values, or the leaf vectors without the padding beyond a target's classes."""
     size = int(np.prod(shape))
     if size == 1:
         return np.asarray(arrays["leaf_value"][is_leaf], dtype=np.float64).reshape(-1, 1)

@@ -1,6 +1,6 @@
-"""Builds netlists. Equal cells are one cell: this is where comparators come to be shared.
+"""Builds netlists by hash consing: equal cells become one cell. This is how comparators are shared.
 
-The builder also applies the few rules that hold on any netlist (a mux with equal arms, a
+The builder also applies the few simplifications that hold on any netlist (a mux with equal arms, a
 condition outside the word's range, constants), so that lowering can stay plain.
 """
 
@@ -147,9 +147,9 @@ class NetlistBuilder:
 
     def add(self, operands: Sequence[Net], word: WordType, origin: Origin = NOWHERE) -> Net:
         """The sum of the operands, held in `word`, which must be wide enough for every sum."""
-        known = [cell.value for a in operands if isinstance(cell := self._cells[a], Const)]
-        if len(known) == len(operands):
-            return self.const(sum(known), word)
+        constants = [cell.value for a in operands if isinstance(cell := self._cells[a], Const)]
+        if len(constants) == len(operands):
+            return self.const(sum(constants), word)
         return self._add(Add(tuple(operands), word.width, word.signed), origin)
 
     def compare(self, a: Net, b: Net, origin: Origin = NOWHERE) -> Net:
@@ -164,22 +164,22 @@ class NetlistBuilder:
         return self._add(Compare(a, b), origin)
 
     def register(self, a: Net, origin: Origin = NOWHERE) -> Net:
-        """a, one clock later; a constant stays as it is."""
+        """a, one clock cycle later; a constant gets no register."""
         return a if isinstance(self._cells[a], Const) else self._add(Register(a), origin)
 
     def raw(self, cell: Cell, origin: Origin = NOWHERE) -> Net:
-        """A cell as it is, without the rules: for passes over a netlist that is simplified already."""
+        """A cell without the simplifications: for rewriting a netlist that is already simplified."""
         return self._add(cell, origin)
 
     def output(self, port: Port, net: Net) -> None:
         self._outputs.append((port, net))
 
     def build(self) -> Netlist:
-        """The finished netlist, cells nobody reads removed, verified."""
+        """The finished, verified netlist, without the cells that no output depends on."""
         return self.build_renamed()[0]
 
     def build_renamed(self) -> tuple[Netlist, list[Net]]:
-        """The same, and for each of the builder's nets its number there: -1 where it was removed."""
+        """`build`, and for each of the builder's nets its index in the netlist: -1 if it was removed."""
         live = [False] * len(self._cells)
         live[FALSE] = live[TRUE] = True
         for net, cell in enumerate(self._cells):
@@ -211,7 +211,7 @@ class NetlistBuilder:
 
 
 def rename(cell: Cell, renamed: Sequence[Net] | Mapping[Net, Net]) -> Cell:
-    """The same cell reading renamed nets."""
+    """The same cell with the nets it reads renamed."""
     match cell:
         case Const() | Input():
             return cell

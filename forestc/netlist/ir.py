@@ -123,7 +123,7 @@ class Netlist:
     """Cells with their types and origins, index by index, and the named outputs.
 
     `outputs` are the output ports with their nets, in port order. `latency` is the number of registers on
-    every path from an input to an output, in clock cycles. `title` says for people what it is made of.
+    every path from an input to an output, in clock cycles. `title` describes the model, for readers of the output.
     """
 
     name: str
@@ -177,10 +177,10 @@ def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> Wor
 
 
 def evaluate(cell: Cell, values: tuple[int, ...]) -> int:
-    """The value of a combinational cell on integers, in the order of `reads`.
+    """The value of a combinational cell, given the values it reads, in the order of `reads`.
 
-    This is what a cell means; simulator and backends must equal it. A register and an input
-    have no value of their own here: the caller holds the state and the ports.
+    This defines what a cell means; simulators and backends must equal it. Raises ValueError for a register or
+    an input: the caller holds their state.
     """
     match cell:
         case Const(value):

@@ -1,6 +1,6 @@
-"""Ports as values: what a port carries, of what, and how its words are made.
+"""Ports as values: what a port carries, for which feature or output, and how its words are made.
 
-A netlist's own backends, its simulator and its equality ask the port; none of them takes a name apart.
+Backends, simulator and comparison of netlists use these fields; none of them parses a port's name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PortKind: TypeAlias = Literal["word", "valid", "label", "score"]
 class Port:
     """A port of a netlist.
 
-    name: what designs call it; no two inputs, and no two outputs, have one. kind: what it carries:
+    name: its name in the design, unique among inputs and among outputs. kind: what it carries:
 
     | kind  | an input                                | an output                          |
     |-------|-----------------------------------------|------------------------------------|
@@ -24,7 +24,7 @@ class Port:
     | label |                                         | the class index of target `index`  |
     | score |                                         | score `index`                      |
 
-    title: of a feature, its name in the model. meaning: how its words are made, in a sentence.
+    title: the feature's name in the model. meaning: a sentence on how its words are computed.
     """
 
     name: str
@@ -38,10 +38,10 @@ IN_VALID, OUT_VALID = Port("in_valid", "valid"), Port("out_valid", "valid")
 
 
 def score_port(index: int) -> Port:
-    """The output of a score."""
+    """The output port of a score."""
     return Port(f"score{index}", "score", index)
 
 
 def label_port(index: int, targets: int) -> Port:
-    """The output of a target's class; a single target's has no number in its name."""
+    """The output port of a target's class; its name has a number only if there are several targets."""
     return Port("label" if targets == 1 else f"label{index}", "label", index)

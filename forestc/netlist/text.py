@@ -1,4 +1,4 @@
-"""The netlist's text form: one cell a line, printed and parsed back to the same netlist.
+"""The netlist's text form: one cell per line, which parses back to the same netlist.
 
     netlist "bc" "1 trees, 3 nodes"
     %2 = input "x0" : u8  word 0 "age" "u8: floor(value), saturated to 0..255; 17.0 becomes 17"
@@ -6,8 +6,8 @@
     %4 = mux %3, %0, %1 : u1  @0.7
     output "label" = %4  label 0
 
-Nets 0 and 1 are implied. `u8` and `s8` are word types; `@tree.node` is the origin. The title may be left out; behind a
-port stand its kind and index, title and meaning, none of them where it is word 0 without either.
+Nets 0 and 1 are implied. `u8` and `s8` are word types; `@tree.node` is the origin. The netlist's title is optional. A
+port is followed by its kind and index, then its title and meaning; word 0 without title and meaning is the default.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def print_netlist(netlist: Netlist) -> str:
             continue
         word, origin = netlist.types[net], netlist.origins[net]
         at = f"  @{origin.tree}.{origin.node}" if origin != Origin() else ""
-        told = _port_text(cell.port) if isinstance(cell, Input) else ""
-        lines.append(f"%{net} = {_cell_text(cell)} : {'s' if word.signed else 'u'}{word.width}{at}{told}")
+        port = _port_text(cell.port) if isinstance(cell, Input) else ""
+        lines.append(f"%{net} = {_cell_text(cell)} : {'s' if word.signed else 'u'}{word.width}{at}{port}")
     lines += [f"output {json.dumps(port.name)} = %{net}{_port_text(port)}" for port, net in netlist.outputs]
     return "\n".join(lines) + "\n"
 
@@ -99,11 +99,11 @@ _OUTPUT = re.compile(rf"output (?P<name>{_TEXT}) = %(?P<net>\d+){_PORT}")
 
 
 def parse_netlist(text: str) -> Netlist:
-    """Raises ModelError naming the line for text that `print_netlist` would not write."""
+    """The netlist of a text form. Raises ModelError, naming the line, for text that `print_netlist` would not write."""
     lines = text.splitlines()
     head = _HEAD.fullmatch(lines[0]) if lines else None
     if not head:
-        raise ModelError("not a netlist", where="line 1", do='the first line reads: netlist "name"')
+        raise ModelError("not a netlist", where="line 1", do='begin with: netlist "name"')
     cells: list[Cell] = [Const(0, 1, False), Const(1, 1, False)]
     types = [WordType(1, False), WordType(1, False)]
     origins = [Origin(), Origin()]
@@ -129,7 +129,7 @@ def parse_netlist(text: str) -> Netlist:
     delays = latencies(cells)
     bad = [net for _, net in outputs if net >= len(cells)]
     if bad:
-        raise ModelError(f"output of a net that is not there: %{bad[0]}")
+        raise ModelError(f"output of a net that does not exist: %{bad[0]}")
     latency = max([0, *(delays[net] for _, net in outputs)])
     name, title = _string(head["name"]), _string(head["title"])
     netlist = Netlist(name, tuple(cells), tuple(types), tuple(origins), tuple(outputs), latency, title)

@@ -1,4 +1,4 @@
-"""What every netlist must satisfy. A failure here is a bug in forestc and names the net."""
+"""The rules that every netlist must satisfy. A violation is a bug in forestc; the error names the net."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from forestc.netlist.ir import (
     result_type,
 )
 
-ANY_DELAY = -1  # a constant fits any clock
+ANY_DELAY = -1  # a constant has the same value at every clock
 
 
 def latencies(cells: Sequence[Cell]) -> list[int]:
@@ -126,8 +126,8 @@ def _type_problem(cell: Cell, types: Sequence[WordType]) -> str:
             word = WordType(width, signed)
             if not signed and any(types[a].signed for a in operands):
                 return "unsigned sum of signed operands"
-            # A word narrower than the operands' own could wrap; that it is wide enough for the
-            # values that really occur is the lowering's to know, and the simulators' to check.
+            # A word narrower than an operand could wrap. Whether it is wide enough for the values
+            # that occur is ensured by the lowering and checked by the simulators.
             widest = max(types[a].width + (signed and not types[a].signed) for a in operands)
             return "" if word.width >= widest else f"narrower than an operand ({widest} bits)"
         case _:

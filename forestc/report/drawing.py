@@ -11,10 +11,11 @@ from rich.tree import Tree as Drawing
 from forestc.report.tables import visible
 
 
-def drawn_tree(title: str, told: Mapping[str, Any]) -> Drawing:
-    """A tree of `forestc.inspection.tree_figures`: at each node the condition, and below it first where it holds."""
+def drawn_tree(title: str, root: Mapping[str, Any]) -> Drawing:
+    """A drawing of `forestc.inspection.tree_figures`: each node's condition, and below it first the branch where the
+    condition holds."""
     drawing = Drawing(Text(visible(title)))
-    waiting = [(drawing, told, "")]
+    waiting = [(drawing, root, "")]
     while waiting:
         parent, node, branch = waiting.pop()
         rows = "" if node["cover"] is None else f"   ({node['cover']:,.6g} rows)"

@@ -1,4 +1,4 @@
-"""report.md: what compile did, for people, beside what it wrote."""
+"""report.md: a readable account of a compilation, written to the compiled folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from forestc.record import MADE, leaves_told
 from forestc.report.tables import estimate_tables, filled, pass_tables, synth_tables, visible
 
 LONGEST = 80
-_SPECIAL = re.compile(r"[\\`*_\[\]<>&|~$@:#]")  # what may open or close markup, or make a link of plain text
+_SPECIAL = re.compile(r"[\\`*_\[\]<>&|~$@:#]")  # characters of markup, and of links in plain text
 _WEB = re.compile(r"(www)\.", re.IGNORECASE)
 
 
@@ -26,7 +26,8 @@ def compile_report(
     made: Mapping[str, Any],
     files: Mapping[str, str],
 ) -> str:
-    """Markdown tables. made: the manifest's field. Deterministic: no times in it."""
+    """The text of report.md. made: the manifest's field. files: path to text, of the other files. Deterministic: it
+    holds no times."""
     sizes = [
         ("trees", f"{len(forest.trees)}"),
         ("nodes, before and after the passes", f"{source.n_nodes}, {forest.n_nodes}"),
@@ -79,31 +80,31 @@ def compile_report(
 
 
 def _meaning(step: Step) -> str:
-    """What a step's promise says. One that had no rows also tells of scores."""
+    """The meaning of a step's promise; for a step without rows also the bound on its scores."""
     if "score_bound" not in step.report:
         return _escaped(step.meaning)
     return _escaped(leaves_told(step)) + (", in the ranges" if "ranges" in step.promise else "")
 
 
-def _accuracy(told: Mapping[str, Any]) -> list[str]:
-    """What was measured, with held-out rows beside the given ones, and which rows these are."""
-    given, held_out = told["given"], told["held_out"]
+def _accuracy(figures: Mapping[str, Any]) -> list[str]:
+    """Accuracy and agreement on the given rows, and on held-out rows if there are some, with a note on the rows."""
+    given, held_out = figures["given"], figures["held_out"]
     both = [given] if held_out is None else [given, held_out]
     rows = [
         ("rows", *(f"{on['rows']}" for on in both)),
-        (f"{told['measure']} of the model", *(_share(on["model"]) for on in both)),
-        (f"{told['measure']} of the compiled forest", *(_share(on["compiled"]) for on in both)),
+        (f"{figures['measure']} of the model", *(_share(on["model"]) for on in both)),
+        (f"{figures['measure']} of the compiled forest", *(_share(on["compiled"]) for on in both)),
         ("agreement with the model", *(_share(on["agreement"]) for on in both)),
     ]
     if given["largest_error"] is not None:
         rows.append(("largest error of a score", *(f"{on['largest_error']:.4g}" for on in both)))
-    made_up = told["measured_on"] == MADE
+    made_up = figures["measured_on"] == MADE
     head = ("what", f"on the {'made' if made_up else 'given'} rows", *(["on the rows held out"] if held_out else []))
     if made_up:
         note = [f"Measured on {MADE}.", "`forestc check` measures accuracy and agreement on rows of yours."]
         return [*_table(head, rows), "", *note]
     note = [
-        f"The given rows: measured on {told['measured_on']}. On other rows accuracy and agreement may be lower:",
+        f"The given rows: measured on {figures['measured_on']}. On other rows accuracy and agreement may be lower:",
         "`forestc check` measures them on rows that neither the model nor the passes have seen.",
     ]
     return [*_table(head, rows), "", *note]
@@ -116,13 +117,13 @@ def _made(made: Mapping[str, Any]) -> list[str]:
     named = [("level", _code(f"{level['level']}: {level['passes']}"))] if level else []
     options = [(_code(key), _option(value)) for key, value in made["options"].items() if value not in (None, False, [])]
     sources = [
-        (what, _cell(told.get("file") or told.get("class") or _of_array(told)), told.get("sha256", ""))
-        for what, told in (
+        (what, _cell(source.get("file") or source.get("class") or _of_array(source)), source.get("sha256", ""))
+        for what, source in (
             ("model", made["model"]),
             ("ranges" if made["rows"].get("ranges") else "rows", made["rows"]),
             ("rows held out", made["held_out"]),
         )
-        if told is not None
+        if source is not None
     ]
     return [
         "## how it was made",
@@ -136,12 +137,12 @@ def _made(made: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _of_array(told: Mapping[str, Any]) -> str:
-    if "ranges" in told:
-        return f"ranges of {len(told['ranges'])} features" if told["ranges"] else "none: the model's own thresholds"
-    if "share" in told:
-        return f"{told['share']:g} of the given rows, set aside"
-    return f"array of shape ({', '.join(map(str, told['shape']))})"
+def _of_array(source: Mapping[str, Any]) -> str:
+    if "ranges" in source:
+        return f"ranges of {len(source['ranges'])} features" if source["ranges"] else "none: the model's own thresholds"
+    if "share" in source:
+        return f"{source['share']:g} of the given rows, set aside"
+    return f"array of shape ({', '.join(map(str, source['shape']))})"
 
 
 def _option(value: Any) -> str:
@@ -153,17 +154,17 @@ def _share(value: float | None) -> str:
 
 
 def _cell(text: str) -> str:
-    """A name from a model file: as it is, unless it is very long."""
+    """A name from a model file, escaped, and shortened to `LONGEST` characters."""
     return _escaped(text if len(text) <= LONGEST else text[: LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}")
 
 
 def _escaped(text: str) -> str:
-    """The text so that Markdown shows it as it is, on one line: no markup, no links, no end of a table's cell."""
+    """The text escaped so that Markdown shows it literally, on one line: no markup, no links, no end of a cell."""
     return _WEB.sub(r"\1\\.", _SPECIAL.sub(r"\\\g<0>", visible(text)))
 
 
 def _code(text: str) -> str:
-    """The text as a code span of a table's cell."""
+    """The text as a code span in a table cell."""
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     pad = " " if text[:1] in ("`", " ", "") or text[-1:] in ("`", " ") else ""
     return fence + pad + visible(text).replace("|", "\\|") + pad + fence

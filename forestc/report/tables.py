@@ -1,4 +1,4 @@
-"""Tables for the terminal: what people look at rather than read."""
+"""The tables that the commands print on the terminal."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ T = TypeVar("T")
 def table(
     title: str, head: Sequence[str], rows: Sequence[Sequence[str]], justify: Literal["left", "right"] = "right"
 ) -> Table:
-    """A plain table; every column but the first is aligned right, or as `justify` says. Cell texts are shown as they
-    are, columns that say nothing are left out."""
+    """A plain table. justify: alignment of all columns but the first. Cells are shown literally, without markup; empty
+    columns are dropped."""
     head, rows = filled(head, rows)
     result = Table(title=Text(title), title_justify="left")
     for index, name in enumerate(head):
@@ -30,19 +30,18 @@ def table(
 
 
 def filled(head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[Sequence[str], list[Sequence[str]]]:
-    """Heads and rows without the columns that hold nothing, or only dashes, in every row. The first one stays."""
+    """Heads and rows without the columns that are empty or a dash in every row. The first column stays."""
     kept = [c for c in range(len(head)) if not c or not rows or any(row[c] not in ("", "-") for row in rows)]
     return [head[c] for c in kept], [[row[c] for c in kept] for row in rows]
 
 
 def visible(text: str) -> str:
-    """The text without control characters: names come from model files, and no escape sequence of theirs reaches the
-    terminal."""
+    """The text with control characters replaced, so that no escape sequence from a model file reaches the terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def share(value: float | None) -> str:
-    """A share in percent, or a dash."""
+    """A share in percent, or a dash for None."""
     return "-" if value is None else f"{100 * value:.2f} %"
 
 
@@ -53,9 +52,9 @@ def figures_table(title: str, figures: Mapping[str, Any]) -> Table:
 
 
 def inspect_tables(title: str, figures: Mapping[str, Any]) -> list[Table]:
-    """What `forestc inspect` prints."""
-    apart = ("compiled", "per_feature")
-    tables = [figures_table(title, {key: value for key, value in figures.items() if key not in apart})]
+    """The tables of `forestc inspect`. figures: of `inspect`."""
+    separate = ("compiled", "per_feature")
+    tables = [figures_table(title, {key: value for key, value in figures.items() if key not in separate})]
     if "compiled" in figures:
         tables.append(figures_table("what was written", figures["compiled"]))
 
@@ -64,25 +63,25 @@ def inspect_tables(title: str, figures: Mapping[str, Any]) -> list[Table]:
 
     rows = [
         (
-            told["name"],
-            f"{told['column']}",
-            told["type"],
-            "yes" if told["missing"] else "no",
-            "-" if told["words"] is None else "{:,} to {:,}".format(*told["words"]),
-            f"{told['uses']:,}",
-            f"{told['conditions']:,}",
-            number(told["lowest"]),
-            number(told["highest"]),
+            feature["name"],
+            f"{feature['column']}",
+            feature["type"],
+            "yes" if feature["missing"] else "no",
+            "-" if feature["words"] is None else "{:,} to {:,}".format(*feature["words"]),
+            f"{feature['uses']:,}",
+            f"{feature['conditions']:,}",
+            number(feature["lowest"]),
+            number(feature["highest"]),
         )
-        for told in sorted(figures["per_feature"], key=lambda told: -told["uses"])
-        if told["uses"]
+        for feature in sorted(figures["per_feature"], key=lambda feature: -feature["uses"])
+        if feature["uses"]
     ]
     heads = ("feature", "column", "type", "missing", "words", "nodes", "conditions", "lowest threshold", "highest")
     return [*tables, table("features that are read, the most used first", heads, rows)]
 
 
 def compile_tables(figures: Mapping[str, Any]) -> list[Table]:
-    """What `forestc compile` prints."""
+    """The tables of `forestc compile`. figures: of `compile`."""
     measured = figures["measured"]
     given, held_out, quality = measured["given"], measured["held_out"], measured["measure"]
     both = [given] if held_out is None else [given, held_out]
@@ -115,26 +114,26 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table]:
 
 
 def estimate_tables(estimates: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> list[T]:
-    """What synthesis is expected to find, device by device; none if there are no estimates."""
+    """The estimates, device by device; empty if there are none. made: a table from title, heads, rows."""
 
     def about(value: float | None, ends: Sequence[float] | None, unit: str = "") -> str:
         return "-" if value is None or ends is None else f"{value:,.0f}{unit} ({ends[0]:,.0f} to {ends[1]:,.0f})"
 
     rows = [
         (
-            told["device"],
-            about(told["lut"], told["lut_range"]),
-            f"{told['ff']:,}",
-            about(told["fmax_mhz"], told["fmax_range"], " MHz"),
+            figures["device"],
+            about(figures["lut"], figures["lut_range"]),
+            f"{figures['ff']:,}",
+            about(figures["fmax_mhz"], figures["fmax_range"], " MHz"),
         )
-        for told in estimates
+        for figures in estimates
     ]
-    title = "estimated before synthesis, and between what nine of ten designs lie"
+    title = "estimated before synthesis (the range of nine in ten designs)"
     return [made(title, ("device", "LUTs", "flip-flops", "Fmax"), rows)] if rows else []
 
 
 def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> list[T]:
-    """What each pass did, and what it did to accuracy on the rows held out. made: a table from title, heads, rows."""
+    """The effect of each pass, also on accuracy on held-out rows. made: a table from title, heads, rows."""
 
     def pair(step: Mapping[str, Any], key: str) -> str:
         both = step.get(key)
@@ -175,18 +174,18 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> 
         tables.append(made("splits pruned", ("pass", "splits", "cost, LUTs", "price", "scores"), pruned))
     judged = [(step, step["held_out"]) for step in passes if step.get("held_out")]
     if judged:
-        told = [
-            (step["pass"], f"{on['rows']:,}", on["measure"], _judged(on["before"]), _judged(on["after"]),
+        accuracies = [
+            (step["pass"], f"{on['rows']:,}", on["measure"], _fixed(on["before"]), _fixed(on["after"]),
              "yes" if step.get("chosen_on_held_out") else "no")
             for step, on in judged
         ]  # fmt: skip
         heads = ("pass", "rows", "measure", "before", "after", "chosen on them")
-        tables.append(made("on the rows held out", heads, told))
+        tables.append(made("on the rows held out", heads, accuracies))
     return tables
 
 
 def passes_tables(figures: Sequence[Mapping[str, Any]], levels: Sequence[Mapping[str, str]]) -> list[Table]:
-    """What `forestc passes` prints."""
+    """The tables of `forestc passes`."""
     heads = ("level", "keeps", "passes", "of models that prune-splits refuses, and with --scores")
     return [
         table("passes", ("pass", "promises", "for"), [(f["name"], f["promises"], f["for"]) for f in figures], "left"),
@@ -195,13 +194,15 @@ def passes_tables(figures: Sequence[Mapping[str, Any]], levels: Sequence[Mapping
 
 
 def pass_guide_tables(figures: Mapping[str, Any]) -> list[Table]:
-    """What `forestc passes NAME` prints."""
+    """The tables of `forestc passes NAME`."""
 
     def spelt(value: Any) -> str:
         return value if isinstance(value, str) else json.dumps(value)
 
     about = [("for", figures["for"]), ("promises", figures["promises"])]
-    rows = [(told["name"], told["type"], spelt(told["default"]), told["meaning"]) for told in figures["options"]]
+    rows = [
+        (option["name"], option["type"], spelt(option["default"]), option["meaning"]) for option in figures["options"]
+    ]
     heads = ("option", "type", "default", "meaning")
     name = figures["name"]
     options = [table(f"{name}{{option=value,...}}", heads, rows, "left")] if rows else []
@@ -209,16 +210,15 @@ def pass_guide_tables(figures: Mapping[str, Any]) -> list[Table]:
 
 
 def synth_tables(name: str, figures: Mapping[str, Any], made: Callable[..., T]) -> list[T]:
-    """What `forestc synth` prints. made: a table from title, heads, rows."""
-    told = figures.get("estimate")
+    """The table of `forestc synth`. made: a table from title, heads, rows."""
+    estimate = figures.get("estimate")
 
-    def beside(shown: str, key: str) -> str:
-        """The figure, and what was estimated."""
-        return f"{shown} (estimated {told[key]:,.0f})" if told and told[key] is not None else shown
+    def with_estimate(text: str, key: str) -> str:
+        return f"{text} (estimated {estimate[key]:,.0f})" if estimate and estimate[key] is not None else text
 
     rows = [
-        ("LUTs", beside(f"{figures['lut']:,}", "lut")),
-        ("flip-flops", beside(f"{figures['ff']:,}", "ff")),
+        ("LUTs", with_estimate(f"{figures['lut']:,}", "lut")),
+        ("flip-flops", with_estimate(f"{figures['ff']:,}", "ff")),
         ("carry cells", f"{figures['carry']:,}"),
         ("RAM cells", f"{figures['bram']:,}"),
         ("depth, cells", "-" if figures["depth"] is None else f"{figures['depth']:,}"),
@@ -227,7 +227,7 @@ def synth_tables(name: str, figures: Mapping[str, Any], made: Callable[..., T]) 
     if figures["fmax_mhz"] is not None:
         placed = figures["placed"]
         part = placed["used"] / placed["available"]
-        rows.append(("Fmax, routed, between registers", beside(f"{figures['fmax_mhz']:.1f} MHz", "fmax_mhz")))
+        rows.append(("Fmax, routed, between registers", with_estimate(f"{figures['fmax_mhz']:.1f} MHz", "fmax_mhz")))
         rows.append(("logic cells placed", f"{placed['used']:,} of {placed['available']:,}"))
         filled = round(20 * part)
         rows.append(("of the device", f"{'█' * filled}{'░' * (20 - filled)} {100 * part:.1f} %"))
@@ -236,12 +236,13 @@ def synth_tables(name: str, figures: Mapping[str, Any], made: Callable[..., T]) 
     return [made(f"{name} on {figures['device']}", ("what", "figure"), rows)]
 
 
-def _judged(value: float | None) -> str:
+def _fixed(value: float | None) -> str:
+    """Four decimal places, or a dash for None."""
     return "-" if value is None else f"{value:.4f}"
 
 
 def check_tables(result: CheckResult, regression: bool) -> list[Table]:
-    """What `forestc check` prints."""
+    """The tables of `forestc check`."""
     counts = ", ".join(f"{count:,} {origin}" for origin, count in result.vectors.items())
     rows = [
         (

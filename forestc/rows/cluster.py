@@ -1,7 +1,7 @@
-"""Rows on a Dask cluster: reductions run where the cluster's workers read the files, part by part.
+"""Rows on a Dask cluster: workers read the files and run the reductions part by part.
 
 A part is a row group of a Parquet file, or an Arrow file. The workers must see the same files at the same paths. If a
-worker dies, Dask gives its parts to others.
+worker dies, Dask gives its parts to other workers.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ S = TypeVar("S")
 
 RETRIES = 3
 FAN_IN = 8  # states merged by one task
-WAIT = 10  # seconds for the scheduler, and for its first worker
+WAIT = 10  # seconds to wait for the scheduler, and for its first worker
 
 
 @dataclass(frozen=True)
 class ClusterRows:
-    """Rows whose reductions a Dask client runs. `batches` still reads them here."""
+    """Rows whose reductions a Dask client runs. `batches` still reads them in this process."""
 
     rows: TableRows
     client: Any
@@ -36,7 +36,7 @@ class ClusterRows:
         return self.rows.batches()
 
     def reduce(self, task: Reduction[S]) -> S:
-        """Raises ToolError if the cluster can't, whatever was tried."""
+        """The reduction's state over all rows. Raises ToolError if the cluster fails in spite of retries."""
         shared = self.client.scatter(task, broadcast=True, hash=False)
         parts = self.rows.parts()
         states = [
@@ -48,17 +48,17 @@ class ClusterRows:
                 for at in range(0, len(states), FAN_IN)
             ]
         try:
-            found: S = states[0].result()
+            state: S = states[0].result()
         except ForestcError:
             raise
         except OSError as error:
             raise ToolError(f"a worker can't read the rows ({error})", do="give a path that all workers see") from None
-        except Exception as error:  # noqa: BLE001 - whatever Dask raises when the cluster goes
+        except Exception as error:  # noqa: BLE001 - whatever Dask raises when the cluster fails
             raise ToolError(
                 f"the cluster failed ({type(error).__name__}: {str(error)[:200]})",
                 do="start it again, then compile again",
             ) from None
-        return found
+        return state
 
 
 def _of_part(task: Any, part: TableRows, first: int) -> Any:
@@ -70,7 +70,7 @@ def _of_part(task: Any, part: TableRows, first: int) -> Any:
 
 
 def _merged(task: Any, states: list[Any]) -> Any:
-    merged = task.start()  # a state that is somebody else's result must stay as it is
+    merged = task.start()  # the states are results of other tasks and must not be changed
     for state in states:
         task.merge(merged, state)
     return merged
@@ -78,9 +78,10 @@ def _merged(task: Any, states: list[Any]) -> Any:
 
 @contextmanager
 def on_cluster(rows: Rows, scheduler: str | None) -> Iterator[Rows]:
-    """The rows, reduced on the cluster whose scheduler listens at an address; as they are without one.
+    """The rows, reduced on the cluster of a scheduler's address; unchanged if that is None.
 
-    Raises OptionError for rows that don't lie in such files, MissingExtraError without dask, ToolError for no answer.
+    Raises OptionError for rows that are not in Parquet or Arrow files, MissingExtraError if Dask is not installed,
+    ToolError if no scheduler answers.
     """
     if scheduler is None:
         yield rows
@@ -95,7 +96,7 @@ def on_cluster(rows: Rows, scheduler: str | None) -> Iterator[Rows]:
     try:
         client = distributed.Client(scheduler, timeout="10s", set_as_default=False)
         client.wait_for_workers(1, timeout=WAIT)
-    except Exception as error:  # noqa: BLE001 - whatever Dask raises where no scheduler with workers is
+    except Exception as error:  # noqa: BLE001 - whatever Dask raises without a scheduler or workers
         raise ToolError(
             f"no Dask cluster there ({type(error).__name__}: {str(error)[:200]})",
             where=scheduler,
@@ -108,7 +109,7 @@ def on_cluster(rows: Rows, scheduler: str | None) -> Iterator[Rows]:
 
 
 def _answers(scheduler: str) -> None:
-    """Raises ToolError unless somebody listens there: Dask's own client is loud about it."""
+    """Raises ToolError if nothing listens at the address: Dask's client would print long warnings."""
     place = urlsplit(scheduler if "//" in scheduler else f"tcp://{scheduler}")
     try:
         if place.scheme not in ("tcp", "tls", "ws", "wss", "ucx") or not place.hostname:

@@ -1,11 +1,11 @@
-"""Rows for a model from CSV (gzip too), Parquet, Arrow, NumPy, or arrays in memory.
+"""Rows for a model from CSV (also gzipped), Parquet, Arrow or NumPy files, or from arrays in memory.
 
-Columns are matched to features as `forestc.rows.columns` says. Files are read in batches, again and again, and never
-whole.
+`forestc.rows.columns` matches columns to features. Files are read in batches, once per pass over the rows, and are
+never loaded whole.
 
-A CSV file's missing values are empty fields and the texts that pandas takes for missing (NA, null, nan, None, ...). A
-text that is the name of one of a column's categories is that category there, and never missing; an empty field is
-always missing. So a file of a column with a category called NA has to leave missing values of that column empty.
+Missing values of a CSV file are empty fields and the texts that pandas reads as missing (NA, null, nan, None, ...). A
+text that is the name of one of the column's categories is that category, not missing; an empty field is always missing.
+So in a column with a category called NA, missing values must be empty fields.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ from forestc.rows.labels import (
 BLOCK_BYTES = 8 << 20
 BATCH_ROWS = 16384
 BATCH_VALUES = 1 << 24
-# What a CSV file says of a missing value: what pandas reads as one.
+# The texts of missing values in a CSV file: those that pandas reads as missing.
 _NULLS = "#N/A #NA -1.#IND -1.#QNAN -NaN -nan 1.#IND 1.#QNAN <NA> N/A NA NULL NaN None n/a nan null"
 NULLS = ("", "#N/A N/A", *_NULLS.split())
 
 
 @dataclass(frozen=True)
 class TableRows:
-    """Rows of a file of named or numbered columns.
+    """Rows of a file with named or numbered columns.
 
-    open: starts reading afresh and gives Arrow batches of the wanted columns.
-    wanted: file column of each of the model's columns, None where no condition reads it.
-    truth, targets: the columns that hold labels, and what they are (`forestc.rows.labels`).
-    labels: of the model's columns that take text, the names of their categories.
-    names: as in ArrayRows. nulls: texts that stand for a missing value where they are no category's name.
+    open: opens the file and yields Arrow batches of the wanted columns.
+    wanted: the file's column for each of the model's columns, None if no condition reads it.
+    truth, targets: the columns with labels, and the targets they are for (`forestc.rows.labels`).
+    labels: category names by column of the model, for columns that may hold text.
+    names: as in ArrayRows. nulls: texts that mean a missing value unless they are a category's name.
     """
 
     open: Callable[[], Iterator[pa.RecordBatch]]
@@ -73,7 +73,7 @@ class TableRows:
     nulls: tuple[str, ...] = ()
 
     def batches(self) -> Iterator[Batch]:
-        """Raises RowsError, naming column and row, for what is no number."""
+        """The rows in batches. Raises RowsError, naming the column, for values that are not numbers."""
         start = 0
         for table in self._tables():
             if not table.num_rows:
@@ -97,11 +97,11 @@ class TableRows:
 
     @property
     def divisible(self) -> bool:
-        """Whether the rows lie in parts that others can read."""
+        """Whether the rows lie in parts that other processes can read."""
         return isinstance(self.open, _Files)
 
     def parts(self) -> list[tuple[int, TableRows]]:
-        """The parts, each with the number of its first row. They pickle. Raises RowsError."""
+        """The parts, each with the number of its first row; they can be pickled. Raises RowsError."""
         assert isinstance(self.open, _Files)
         try:
             parts = [(first, replace(self, open=part, where=part.path)) for first, part in self.open.parts()]
@@ -127,7 +127,7 @@ class TableRows:
 
 
 def _labels(forest: Forest) -> dict[int, tuple[str, ...]]:
-    """The names of categories, by column, of the features that have some."""
+    """The category names by column, for features that have some."""
     return {feature.column: feature.labels for feature in forest.features if feature.labels}
 
 
@@ -163,7 +163,7 @@ def _codes(
         raise RowsError(
             f"a field of column {name!r} is empty, and so is the name of one of its categories",
             where=where,
-            do="write Parquet, where a missing value and an empty text are not the same",
+            do="write Parquet, which tells a missing value from an empty text",
         )
     absent = pyarrow.compute.is_in(
         text, value_set=pa.array([null for null in nulls if null not in labels], pa.string())
@@ -177,7 +177,7 @@ def _codes(
 
 
 def _refuse_numbers(text: pa.Array, name: str, where: str, labels: tuple[str, ...]) -> None:
-    """A file of text does not say whether numbers are codes or names that the model does not know."""
+    """Raises RowsError if all unknown texts are numbers: a text file can't tell codes from unknown names."""
     unknown = text.unique().to_pylist()
     if unknown and all(map(is_number, unknown)):
         raise RowsError(
@@ -192,18 +192,19 @@ def _first_line(error: Exception) -> str:
 
 
 def open_rows(path: str | Path, forest: Forest, label: str | Sequence[str] | None = None) -> Rows:
-    """Rows of a file for a model. label: the column that holds the truth (a name, or a position such as -1), or the
-    columns of several targets: a list, or names with commas between them.
+    """Rows of a file for a model. label: the column with the true labels (a name, or a position such as -1), or the
+    columns of several targets: a list, or comma-separated names.
 
-    For NumPy: `.npy` holds the rows, label is a position; `.npz` holds an array X, or X with a suffix
-    (`X_test`), and label names the array of labels. Raises RowsError, OptionError.
+    For NumPy: `.npy` holds the rows, label is a position; `.npz` holds an array X, or X with a suffix (`X_test`), and
+    label names the array of labels. Raises RowsError for a file that can't be read or does not match the model,
+    OptionError for an unknown file type.
     """
     path = Path(path)
     try:
-        there = path.exists()
-    except OSError:  # a name too long to ask about
-        there = False
-    if not there:
+        exists = path.exists()
+    except OSError:  # the name is too long
+        exists = False
+    if not exists:
         raise RowsError("there is no such file", where=str(path), do="check the path")
     name = path.name.lower()
     if name.endswith((".npy", ".npz")):
@@ -223,15 +224,15 @@ def open_rows(path: str | Path, forest: Forest, label: str | Sequence[str] | Non
 
 
 def rows_from(rows: Any, forest: Forest, truth: Any = None) -> Rows:
-    """Rows from what people hold in Python: a path, a 2-D array, or a data frame with the features' names.
+    """Rows from a path, a 2-D array, or a data frame with the features' names.
 
-    truth: labels as the model knows them, one a row, or a column of them for each target; of a path or a data frame the
-    name of their column, or a list of names. Raises RowsError.
+    truth: labels as in the model, one per row, or a column for each target; for a path or a data frame the name of
+    their column, or a list of names. Raises RowsError.
     """
     named = label_columns(truth, rows)
     if isinstance(rows, str | Path):
         if truth is not None and named is None:
-            raise RowsError("the labels of a file are in the file", where=str(rows), do="name their column")
+            raise RowsError("rows in a file take their labels from the file", where=str(rows), do="name their column")
         return open_rows(rows, forest, named)
     if isinstance(rows, ArrayRows | TableRows):
         return rows
@@ -245,7 +246,7 @@ def rows_from(rows: Any, forest: Forest, truth: Any = None) -> Rows:
 
 
 def _without(frame: Any, labels: list[Any], named: Sequence[Any]) -> tuple[Any, list[Any], NDArray[Any]]:
-    """A frame or table without the columns of labels, what its columns are called, and the labels (rows, columns)."""
+    """A frame or table without its label columns, the names of the other columns, and the labels (rows, columns)."""
     where = "the data frame"
     unique_names(labels, where)
     for label in named:
@@ -257,8 +258,8 @@ def _without(frame: Any, labels: list[Any], named: Sequence[Any]) -> tuple[Any, 
     others = [labels[index] for index in kept]
     truth = np.empty((len(frame), len(named)), dtype=object)
     for place, label in enumerate(named):
-        own = frame.column(labels.index(label)).to_pylist() if isinstance(frame, pa.Table) else list(frame[label])
-        truth[:, place] = own
+        table = isinstance(frame, pa.Table)
+        truth[:, place] = frame.column(labels.index(label)).to_pylist() if table else list(frame[label])
     rest = frame.select(kept) if isinstance(frame, pa.Table) else frame.drop(columns=list(named))
     return rest, others, truth
 
@@ -281,13 +282,13 @@ def _numpy_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -
     truth = None
     wanted = () if label is None else tuple(label.split(",")) if isinstance(label, str) else tuple(label)
     try:
-        # mapped, so that a header that promises more than the file holds costs nothing
+        # memory-mapped, so that a header that claims more than the file holds allocates nothing
         loaded = np.load(path, mmap_mode="r" if path.suffix.lower() == ".npy" else None, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             data = loaded
             if wanted:
                 width = data.shape[1] if data.ndim == 2 else 0
-                places = [label_position(one, width, str(path)) for one in wanted]
+                places = [label_position(text, width, str(path)) for text in wanted]
                 truth, data = data[:, places], np.delete(data, places, axis=1)
         else:
             key = "X" + wanted[0][1:] if wanted and f"X{wanted[0][1:]}" in loaded else "X"
@@ -321,7 +322,7 @@ def _csv_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -> 
 
     def opened(types: Mapping[str, pa.DataType] | None = None) -> Any:
         source = pa.input_stream(str(path), compression="gzip" if zipped else None)
-        # a text column keeps what stands for missing in others: it may be a category's name
+        # text columns keep the texts of missing values: they may be names of categories
         wanted = {} if types is None else {"column_types": types, "include_columns": list(types)}
         convert = pyarrow.csv.ConvertOptions(null_values=NULLS, strings_can_be_null=False, **wanted)
         return pyarrow.csv.open_csv(source, read_options=options, convert_options=convert)
@@ -346,13 +347,13 @@ def _csv_rows(path: Path, forest: Forest, label: str | Sequence[str] | None) -> 
 
 
 def _is_header(line: str, forest: Forest, label: str | Sequence[str] | None) -> bool:
-    """Whether a CSV's first line names the columns: it holds a name that is known, or 0, 1, 2, ... as data
-    frames without names are written, or mostly text. Text in a label column alone makes no header, and a
-    name (or a label's position) that could be a value counts only if all features' names are there."""
+    """Whether the first line of a CSV file is a header: it holds a known name, or 0, 1, 2, ... as data frames
+    without names are written, or mostly text. Text in the label column only is not a header, and names that
+    could be values count only if the names of all features appear."""
     cells = [cell.strip() for cell in next(csv.reader([line]), [])]
     names = {feature.name for feature in forest.features if feature.named}
-    told = {label, *label.split(",")} if isinstance(label, str) else set(label or ())
-    if {name for name in told | names if not is_number(name)} & set(cells):
+    label_names = {label, *label.split(",")} if isinstance(label, str) else set(label or ())
+    if {name for name in label_names | names if not is_number(name)} & set(cells):
         return True
     if len(names) > 1 and names <= set(cells):
         return True
@@ -376,7 +377,7 @@ def _dataset_rows(path: Path, form: str, forest: Forest, label: str | Sequence[s
 
 @dataclass(frozen=True)
 class _Files:
-    """Opens a Parquet or Arrow file or folder, or one row group of a Parquet file. Pickles."""
+    """Opens a Parquet or Arrow file or folder, or one row group of a Parquet file. It can be pickled."""
 
     path: str
     form: str
@@ -386,13 +387,15 @@ class _Files:
     def __call__(self) -> Iterator[pa.RecordBatch]:
         options: dict[str, Any] = {"columns": list(self.columns), "batch_size": BATCH_ROWS}
         if self.form == "parquet":
-            # one row group at a time, not read ahead: else memory grows with the file
+            # no read-ahead: one row group at a time, or memory grows with the file
             options["fragment_scan_options"] = pyarrow.dataset.ParquetFragmentScanOptions(pre_buffer=False)
         for fragment in pyarrow.dataset.dataset(self.path, format=self.form).get_fragments():
             try:
                 lacking = [name for name in self.columns if name not in fragment.physical_schema.names]
                 if lacking:
-                    raise RowsError(f"has no column {lacking[0]!r}", where=fragment.path, do="give files of one form")
+                    raise RowsError(
+                        f"has no column {lacking[0]!r}", where=fragment.path, do="give files with the same columns"
+                    )
                 for part in fragment.split_by_row_group() if self.form == "parquet" else [fragment]:
                     if self.group is None or self.group == part.row_groups[0].id:
                         yield from part.to_batches(**options)
@@ -416,7 +419,7 @@ class _Files:
 def _columns(
     names: list[str], forest: Forest, label: str | Sequence[str] | None, where: str, headed: bool
 ) -> tuple[tuple[str | None, ...], tuple[str, ...], tuple[str, ...]]:
-    """The file's column for each of the model's, and those of labels; and the names of TableRows."""
+    """The file's column for each of the model's columns, the label columns, and the names for TableRows."""
     unique_names(names, where)
     truth = () if label is None else find_labels(label, names, headed, where)
     if truth:

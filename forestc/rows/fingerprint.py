@@ -1,4 +1,4 @@
-"""Which rows: file name and hash, so that anyone can tell whether figures were measured on the same ones."""
+"""Identifies rows by file name and hash, so that anyone can tell whether figures were measured on the same rows."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from forestc.rows.files import TableRows
 
 
 def fingerprint(given: Any, opened: Rows) -> dict[str, Any]:
-    """What identifies rows, as JSON.
+    """A JSON object that identifies rows.
 
-    given: the rows as the user gave them. opened: the same, opened by `rows_from`. Of a file its name without the
-    folder, and the SHA-256 of its bytes; of a folder that of the lines `HASH NAME` of its files, sorted. Of arrays and
-    data frames the shape, and the SHA-256 of the float64 values as they were read, row by row, little-endian; with
-    labels also that of the labels: class indices as int64, values as float64. Raises RowsError for a file that can't be
-    read.
+    given: the rows as the user gave them. opened: the same, opened by `rows_from`. For a file: its name without the
+    folder, and the SHA-256 of its bytes. For a folder: the SHA-256 of the lines `HASH NAME` of its files, sorted by
+    name. For arrays and data frames: the shape, and the SHA-256 of the values as read, float64, row by row,
+    little-endian; and that of the labels, if any: class indices as int64, values as float64. Raises RowsError for a
+    file that can't be read.
     """
     path = opened.where if isinstance(opened, TableRows) and not isinstance(given, str | Path) else given
     if isinstance(path, str | Path):
         return {"file": Path(path).name, "sha256": _hash_of(Path(path))}
     assert isinstance(opened, ArrayRows)
-    told = {"shape": list(opened.X.shape), "sha256": _hash_of_array(opened.X)}
-    return told if opened.truth is None else told | {"labels_sha256": _hash_of_array(opened.truth)}
+    figures = {"shape": list(opened.X.shape), "sha256": _hash_of_array(opened.X)}
+    return figures if opened.truth is None else figures | {"labels_sha256": _hash_of_array(opened.truth)}
 
 
 def _hash_of_array(array: Any) -> str:

@@ -1,7 +1,7 @@
-"""Labels beside the rows: which columns hold them, and what they are to a model.
+"""Labels of the rows: which columns hold them, and what they mean for a model.
 
-A model of several targets is judged by a column for each, in the model's order. Of one target with several classes, a
-column for each class may hold zeros and ones instead.
+A model with several targets needs one column per target, in the model's order. For one target with several classes, one
+column per class may hold zeros and ones instead.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from forestc.forest.ir import Forest
 from forestc.rows.columns import some_names
 from forestc.rows.frames import frame_labels
 
-# The classes of each target; () for a value.
+# The classes of each target; () for a regression target.
 Targets: TypeAlias = tuple[tuple[Any, ...], ...]
 
 
 def targets_of(forest: Forest) -> Targets:
-    """What the columns of labels are to a forest."""
+    """The targets of a forest, one per column of labels."""
     if not forest.decides:
         return ((),) * forest.n_scores
     return tuple(part.classes for part in forest.targets)
 
 
 def label_columns(label: Any, rows: Any) -> str | tuple[Any, ...] | None:
-    """The columns of a path or data frame that `label` names: a name (or in a file, names with commas between them), a
-    position, or a list of either; None where `label` holds the labels themselves."""
+    """The columns of a file or data frame that `label` names: a name (for a file also comma-separated names), a
+    position, or a list of these; None if `label` holds the labels themselves."""
     named = None if isinstance(rows, str | Path) else frame_labels(rows)
     if named is None and not isinstance(rows, str | Path):
         return None
@@ -42,14 +42,14 @@ def label_columns(label: Any, rows: Any) -> str | tuple[Any, ...] | None:
         return None
     if named is None:
         return tuple(map(str, label))
-    return tuple(label) if all(isinstance(one, str) and one in named for one in label) else None
+    return tuple(label) if all(isinstance(name, str) and name in named for name in label) else None
 
 
 def find_labels(label: str | Sequence[str], names: Sequence[str], headed: bool, where: str) -> tuple[str, ...]:
-    """The names of a file's label columns. Raises RowsError for one that is not there."""
+    """The names of a file's label columns. Raises RowsError for a column that does not exist."""
     if isinstance(label, str):
         label = (label,) if label in names else tuple(part.strip() for part in label.split(","))
-    found = tuple(_find_label(one, names, headed, where) for one in label)
+    found = tuple(_find_label(name, names, headed, where) for name in label)
     if len(set(found)) < len(found):
         raise RowsError(f"a column of labels is named twice: {', '.join(label)}", where=where)
     return found
@@ -64,7 +64,7 @@ def _find_label(label: str, names: Sequence[str], headed: bool, where: str) -> s
 
 
 def label_position(label: str, columns: int, where: str) -> int:
-    """A column's position, counted from 0, that may be given from the end. Raises RowsError."""
+    """A column's position, counted from 0, from a text that may also count from the end (-1). Raises RowsError."""
     try:
         place = int(label)
     except ValueError:
@@ -79,21 +79,22 @@ def label_position(label: str, columns: int, where: str) -> int:
 
 
 def columns_in(truth: Any, rows: int, where: str) -> list[list[Any]]:
-    """Labels of so many rows, of any kind, as lists, one a column: (rows,) or (rows, columns). Raises RowsError."""
+    """Labels of any type, (rows,) or (rows, columns), as a list per column. Raises RowsError if they do not have one
+    label per row."""
     try:
         table = np.asarray(truth)
     except ValueError as error:  # lists of different lengths
-        raise RowsError(f"the labels are no table ({error})", where=where, do="give one label a row") from None
+        raise RowsError(f"the labels are not a table ({error})", where=where, do="give one label per row") from None
     if table.ndim not in (1, 2) or 0 in table.shape[1:]:
         what = f"a table of shape {table.shape}" if table.ndim else "a single value"
-        raise RowsError(f"the labels are not a list, but {what}", where=where, do="give one label a row")
+        raise RowsError(f"the labels are not a list, but {what}", where=where, do="give one label per row")
     if len(table) != rows:
         raise RowsError(f"{len(table)} labels for {rows} rows", where=where)
     return [column.tolist() for column in (table.T if table.ndim == 2 else [table])]
 
 
 def refuse_number(columns: int, targets: Targets, where: str) -> None:
-    """Raises RowsError where so many columns of labels can't judge these targets."""
+    """Raises RowsError if the number of label columns does not match the targets."""
     if columns != len(targets) and not (len(targets) == 1 and columns == len(targets[0])):
         several = f"{len(targets)} targets" if len(targets) > 1 else f"one target of {len(targets[0]) or 'no'} classes"
         raise RowsError(
@@ -106,14 +107,13 @@ def refuse_number(columns: int, targets: Targets, where: str) -> None:
 
 
 def truth_of(columns: Sequence[Sequence[Any]], targets: Targets, where: str, start: int = 0) -> NDArray[Any]:
-    """Labels, a list a column, as class indices (-1: none of the model's), or as values where there are no classes:
-    (rows,), or (rows, targets) of several targets. start: the number of the first row. Raises RowsError."""
+    """Labels as class indices (-1: not a class of the model), or as values for a regression target: (rows,), or (rows,
+    targets) for several targets. columns: a list of labels per column. start: the number of the first row. Raises
+    RowsError."""
     if len(targets) > 1 and len({bool(classes) for classes in targets}) > 1:
-        raise RowsError(
-            "some targets of the model are classes and others values", where=where, do="leave the labels out"
-        )
+        raise RowsError("some targets of the model are classes and others values", where=where, do="omit the labels")
     if len(columns) == len(targets):
-        found = [_one_target(own, classes, where, start) for own, classes in zip(columns, targets, strict=True)]
+        found = [_one_target(labels, classes, where, start) for labels, classes in zip(columns, targets, strict=True)]
         return found[0] if len(found) == 1 else np.stack(found, axis=1)
     refuse_number(len(columns), targets, where)
     return _one_hot(columns, where, start)
@@ -124,10 +124,10 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
         try:
             values = np.array([float(label) for label in labels])
         except (TypeError, ValueError) as error:
-            raise RowsError(f"a label is no number ({error})", where=f"{where}, from row {start}") from None
+            raise RowsError(f"a label is not a number ({error})", where=f"{where}, from row {start}") from None
         if not np.isfinite(values).all():
             row = start + int(np.flatnonzero(~np.isfinite(values))[0])
-            raise RowsError("a label is missing or infinite", where=f"{where}, row {row}", do="leave that row out")
+            raise RowsError("a label is missing or infinite", where=f"{where}, row {row}", do="remove that row")
         return values
     known: dict[Any, int] = {}
     for index, label in enumerate(classes):
@@ -141,7 +141,7 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
             f"no label is a class of the model: {str(labels[0])[:40]!r}",
             where=f"{where}, row {start}",
             do=f"the model's classes: {', '.join(str(c) for c in classes[:8])}"
-            f"{' and more' * (len(classes) > 8)}; compile with --classes to give them, in that order, the rows' names",
+            f"{' and more' * (len(classes) > 8)}; compile with --classes to rename them, in that order, as in the rows",
         )
     return np.array(found, dtype=np.int64)
 
@@ -150,13 +150,13 @@ def _one_hot(columns: Sequence[Sequence[Any]], where: str, start: int) -> NDArra
     try:
         table = np.array([[float(label) for label in column] for column in columns]).T
     except (TypeError, ValueError) as error:
-        raise RowsError(f"a label is no number ({error})", where=f"{where}, from row {start}") from None
+        raise RowsError(f"a label is not a number ({error})", where=f"{where}, from row {start}") from None
     wrong = np.flatnonzero(~(((table == 0) | (table == 1)).all(axis=1) & (table.sum(axis=1) == 1)))
     if len(wrong):
         raise RowsError(
             "the labels of a row are not a single 1 among zeros",
             where=f"{where}, row {start + int(wrong[0])}",
-            do="one column for each class holds 1 where the row is of that class",
+            do="write a column for each class, with 1 in the rows of that class and 0 in the others",
         )
     return np.asarray(np.argmax(table, axis=1), dtype=np.int64)
 
@@ -169,5 +169,5 @@ def _as_number(label: Any) -> float | None:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number's."""
+    """Whether a text is a number."""
     return _as_number(text) is not None

@@ -1,13 +1,13 @@
-"""Ranges in place of rows: what each feature may be, from a small CSV or JSON file or a mapping in Python.
+"""Ranges in place of rows: the values each feature may take, from a small CSV or JSON file or a Python mapping.
 
     feature,smallest,largest,step,missing        {"age": [0, 120],
     age,0,120,1,no                                "temperature": {"smallest": -40, "largest": 125, "step": 0.5},
     temperature,-40,125,0.5,                      "pressure": {"smallest": 0, "missing": true}}
     pressure,0,,,yes
 
-Every feature of the model has its line. An end that is left out (or infinite) is open. step: values are
-smallest + n * step, so 1 from a whole number on means whole numbers (`whole`: yes says the same); left out: any number.
-missing: yes or no; left out: as the model takes it. Categories have no ends and no step.
+Every feature of the model has a line. An end that is omitted or infinite is open. step: values are smallest + n * step,
+so step 1 from an integer means integers (`whole`: yes means the same); omitted: any number. missing: yes or no;
+omitted: as the model accepts it. Categories have no ends and no step.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from forestc.rows.ranges import Range, Ranges
 
 KEYS = ("smallest", "largest", "step", "whole", "missing")
 YES_OR_NO = {"yes": True, "no": False, "true": True, "false": False}
-FORM = "write a CSV file with the columns feature, smallest, largest, and if need be step, whole and missing; or JSON"
+FORM = "write a CSV file with the columns feature, smallest, largest and optionally step, whole and missing; or JSON"
 PYTHON = "the ranges"
 NOTHING_KNOWN = (
     "no rows and no ranges: number formats come from the model's own thresholds, for every value; ranges with steps "
@@ -42,18 +42,18 @@ NOTHING_KNOWN = (
 
 @dataclass(frozen=True)
 class _Line:
-    """What somebody wrote of one feature, and where."""
+    """The entry of one feature: its fields, and where it was read."""
 
     name: str
-    told: Mapping[str, Any]
+    fields: Mapping[str, Any]
     where: str
 
 
 def ranges_from(given: Any, forest: Forest) -> tuple[Ranges, Forest, tuple[str, ...]]:
-    """The ranges, the forest with the names that they give its columns where it has none of its own, and notes.
+    """The ranges, the forest, whose columns take the ranges' names if it has none of its own, and notes.
 
-    given: a path, a mapping from names to (smallest, largest) or to a mapping of what the file's columns hold, or None:
-    nothing is known. Raises RowsError naming feature and line.
+    given: a path, a mapping from names to (smallest, largest) or to a mapping with the file's columns as keys, or None
+    if nothing is known. Raises RowsError that names feature and line.
     """
     if given is None:
         return Ranges(), forest, (NOTHING_KNOWN,)
@@ -71,12 +71,12 @@ def ranges_from(given: Any, forest: Forest) -> tuple[Ranges, Forest, tuple[str, 
     names = [line.name for line in lines]
     for place, line in enumerate(lines):
         if line.name in names[:place]:
-            raise RowsError(f"the feature {line.name!r} is there twice", where=line.where, do="remove one")
+            raise RowsError(f"the feature {line.name!r} appears twice", where=line.where, do="remove one")
     if len(lines) != forest.columns and not all(feature.named for feature in forest.features):
         raise RowsError(
             f"holds {len(lines)} features, and the model takes {forest.columns}",
             where=where,
-            do="it has no column names: give a range for each column, in their order",
+            do="the model has no column names: give a range for each column, in order",
         )
     _refuse_unknown(forest, lines)
     places = find_columns(forest, names, where)
@@ -85,14 +85,14 @@ def ranges_from(given: Any, forest: Forest) -> tuple[Ranges, Forest, tuple[str, 
         feature.column: _range_of(feature, lines[place])
         for feature, place in zip(forest.features, places.columns, strict=True)
     }
-    notes = f"the model has no column names: the ranges are taken in their order, {some_names(places.names)}"
-    return Ranges(columns), forest, (notes,) * bool(places.names)
+    note = f"the model has no column names: the ranges are taken in their order, {some_names(places.names)}"
+    return Ranges(columns), forest, (note,) * bool(places.names)
 
 
 def ranges_told(given: Any, ranges: Ranges, model: Forest) -> dict[str, Any]:
-    """What identifies the ranges, as JSON, and lets a check read them again: by feature, and the SHA-256 of the file,
-    or of them as JSON."""
-    told = {
+    """A JSON object with the ranges by feature, from which a check reads them again, and the SHA-256 of their file or,
+    without one, of their JSON text."""
+    by_feature = {
         feature.name: ranges.columns[feature.column].as_json()
         for feature in model.features
         if feature.column in ranges.columns
@@ -101,23 +101,22 @@ def ranges_told(given: Any, ranges: Ranges, model: Forest) -> dict[str, Any]:
         return {
             "file": Path(given).name,
             "sha256": hashlib.sha256(Path(given).read_bytes()).hexdigest(),
-            "ranges": told,
+            "ranges": by_feature,
         }
-    return {"sha256": hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest(), "ranges": told}
+    return {"sha256": hashlib.sha256(json.dumps(by_feature, sort_keys=True).encode()).hexdigest(), "ranges": by_feature}
 
 
-def ranges_again(told: Mapping[str, Any], model: Forest) -> Ranges | None:
-    """The ranges that `ranges_told` told of; None of rows."""
-    if "ranges" not in told:
+def ranges_again(record: Mapping[str, Any], model: Forest) -> Ranges | None:
+    """The ranges recorded by `ranges_told`; None for a record of rows."""
+    if "ranges" not in record:
         return None
-    return Ranges(
-        {f.column: Range.from_json(told["ranges"][f.name]) for f in model.features if f.name in told["ranges"]}
-    )
+    ranges = record["ranges"]
+    return Ranges({f.column: Range.from_json(ranges[f.name]) for f in model.features if f.name in ranges})
 
 
 def _refuse_unknown(forest: Forest, lines: Sequence[_Line]) -> None:
-    """Refuses a name that is not the model's, where the model has names. It keeps none of columns that no condition
-    reads: so many others may be there."""
+    """Raises RowsError for a name that is not the model's, if the model has names. It has no names for columns that no
+    condition reads, so as many unknown names are accepted."""
     known = {feature.name for feature in forest.features}
     given = {line.name for line in lines}
     if not all(feature.named for feature in forest.features) or all(name.isdecimal() for name in given):
@@ -127,7 +126,7 @@ def _refuse_unknown(forest: Forest, lines: Sequence[_Line]) -> None:
     left = sorted(known - {spelt.get(name.replace(" ", "_"), name) for name in given})
     if len(known) + len(others) > forest.columns:
 
-        def likeness(line: _Line) -> float:  # to a name that is not there
+        def likeness(line: _Line) -> float:  # to the most similar name without a range
             return max((SequenceMatcher(None, line.name, name).ratio() for name in left), default=0.0)
 
         likely = max(others, key=likeness)
@@ -142,7 +141,7 @@ def _read(path: Path) -> list[_Line]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "no UTF-8"
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise RowsError(f"can't be read ({why})", where=str(path)) from None
     return _json_lines(text, str(path)) if path.suffix.lower() == ".json" else _csv_lines(text, str(path))
 
@@ -152,28 +151,28 @@ def _json_lines(text: str, where: str) -> list[_Line]:
         names = [name for name, _ in found]
         for place, name in enumerate(names):
             if name in names[:place]:
-                raise RowsError(f"{name!r} is there twice", where=where, do="remove one")
+                raise RowsError(f"{name!r} appears twice", where=where, do="remove one")
         return dict(found)
 
     try:
         whole = json.loads(text, object_pairs_hook=pairs)
     except (ValueError, RecursionError) as error:
         place = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise RowsError("is no readable JSON", where=where + place, do='write {"age": [0, 120]}') from None
+        raise RowsError("is not readable JSON", where=where + place, do='write {"age": [0, 120]}') from None
     if not isinstance(whole, dict):
-        raise RowsError("is no JSON object", where=where, do='write {"age": [0, 120]}')
+        raise RowsError("is not a JSON object", where=where, do='write {"age": [0, 120]}')
     return [_Line(name, _mapping(value, name, where), where) for name, value in whole.items()]
 
 
 def _mapping(value: Any, name: str, where: str) -> Mapping[str, Any]:
-    """A pair of ends, or what the file's columns hold, as the latter."""
+    """The fields of a feature, from a mapping or a pair of ends."""
     if isinstance(value, Mapping):
         _refuse_keys(map(str, value), f"{where}, feature {name!r}")
         return value
     ends = list(value) if isinstance(value, list | tuple | np.ndarray) else []
     if len(ends) != 2:
         raise RowsError(
-            f"{name!r} has no smallest and largest value", where=where, do=f'write {{"{name}": [0, 120]}} and the like'
+            f"{name!r} has no smallest and largest value", where=where, do=f'write for example {{"{name}": [0, 120]}}'
         )
     return {"smallest": ends[0], "largest": ends[1]}
 
@@ -183,7 +182,7 @@ def _csv_lines(text: str, where: str) -> list[_Line]:
         reader = csv.reader(text.splitlines(), strict=True)
         rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(map(str.strip, row))]
     except csv.Error as error:
-        raise RowsError(f"is no readable CSV file ({error})", where=where, do=FORM) from None
+        raise RowsError(f"is not a readable CSV file ({error})", where=where, do=FORM) from None
     if not rows:
         return []
     (first, head), body = rows[0], rows[1:]
@@ -191,14 +190,14 @@ def _csv_lines(text: str, where: str) -> list[_Line]:
         raise RowsError("has no column 'feature'", where=f"{where}, line {first}", do=FORM)
     _refuse_keys((key for key in head if key != "feature"), f"{where}, line {first}")
     if len(set(head)) < len(head):
-        raise RowsError("two columns have one name", where=f"{where}, line {first}", do="remove one")
+        raise RowsError("two columns have the same name", where=f"{where}, line {first}", do="remove one")
     lines = []
     for number, row in body:
         at = f"{where}, line {number}"
         if len(row) != len(head):
-            raise RowsError(f"has {len(row)} fields, and the head {len(head)}", where=at, do="write as many")
-        told = dict(zip(head, row, strict=True))
-        lines.append(_Line(told.pop("feature"), told, at))
+            raise RowsError(f"has {len(row)} fields, and the header {len(head)}", where=at, do="write as many")
+        fields = dict(zip(head, row, strict=True))
+        lines.append(_Line(fields.pop("feature"), fields, at))
     return lines
 
 
@@ -209,27 +208,27 @@ def _refuse_keys(keys: Iterable[str], where: str) -> None:
 
 
 def _range_of(feature: Feature, line: _Line) -> Range:
-    """Raises RowsError for what is no range of this feature."""
+    """The range of a feature. Raises RowsError for fields that are not a range of this feature."""
 
     def refuse(what: str, do: str) -> RowsError:
         return RowsError(f"{line.name!r}: {what}", where=line.where, do=do)
 
-    def number(key: str, left_out: float) -> float:
-        value = line.told.get(key)
+    def number(key: str, default: float) -> float:
+        value = line.fields.get(key)
         if value is None or value == "":
-            return left_out
+            return default
         try:
             if isinstance(value, bool | np.bool_):
                 raise TypeError
             found = float(value)
         except (TypeError, ValueError, OverflowError):
-            raise refuse(f"{key} is no number ({str(value)[:40]!r})", "write a number, or leave it out") from None
+            raise refuse(f"{key} is not a number ({str(value)[:40]!r})", "write a number, or omit it") from None
         if math.isnan(found):
-            raise refuse(f"{key} is NaN", "write a number, or leave it out; missing=yes tells of missing values")
+            raise refuse(f"{key} is NaN", "write a number, or omit it; missing=yes allows missing values")
         return found
 
     def yes(key: str) -> bool | None:
-        value = line.told.get(key)
+        value = line.fields.get(key)
         if value is None or value == "":
             return None
         if isinstance(value, bool | np.bool_):
@@ -241,17 +240,17 @@ def _range_of(feature: Feature, line: _Line) -> Range:
     smallest, largest = number("smallest", -math.inf), number("largest", math.inf)
     step, whole, missing = number("step", 0.0), yes("whole"), yes("missing")
     if missing and not feature.missing:
-        raise refuse("missing=yes, and the model takes no missing values of it", "fill them in, and write no")
+        raise refuse("missing=yes, but the model takes no missing values here", "impute them, and write missing=no")
     if isinstance(feature.number, Category):
         if math.isfinite(smallest) or math.isfinite(largest) or step or whole:
-            raise refuse("is a category, and all of its categories are known", "leave smallest, largest and step out")
+            raise refuse("is a category, and all of its categories are known", "omit smallest, largest and step")
         return Range(missing=missing)
     if smallest > largest:
         raise refuse(f"smallest {smallest:g} is above largest {largest:g}", "write the smaller one first")
     if smallest == math.inf or largest == -math.inf:
-        raise refuse("holds no number", "leave an end out that is open")
-    if step < 0 or not math.isfinite(step) or (step == 0.0 and line.told.get("step") not in (None, "")):
-        raise refuse(f"step {step:g}", "write a number above 0, or leave it out")
+        raise refuse("the range holds no number", "omit an end that is open")
+    if step < 0 or not math.isfinite(step) or (step == 0.0 and line.fields.get("step") not in (None, "")):
+        raise refuse(f"step {step:g}", "write a number above 0, or omit it")
     if whole:
         if step not in (0.0, 1.0):
             raise refuse(f"whole numbers with a step of {step:g}", "give one of them")
@@ -260,5 +259,5 @@ def _range_of(feature: Feature, line: _Line) -> Range:
             raise refuse(f"whole numbers from {smallest:g} on", "start with a whole number")
     found = Range(smallest, largest, step, missing)
     if step and math.isfinite(smallest) and math.isfinite(largest) and (largest - smallest) / step > 2.0**53:
-        raise refuse(f"more than 2^53 steps of {step:g}", "leave step out")
+        raise refuse(f"more than 2^53 steps of {step:g}", "omit step")
     return found

@@ -15,10 +15,10 @@ from forestc.toolchain.run import find, run_tool
 STRICT = [
     "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wdouble-promotion", "-Werror",
 ]  # fmt: skip
-# Checks of every pointer that is followed take most of the time to compile, and see nothing here that address does not.
+# Checks of every dereference take most of the compile time and find nothing here that the address sanitizer misses.
 _LEFT_OUT = "-fno-sanitize=null,alignment,object-size,pointer-overflow,nonnull-attribute,returns-nonnull-attribute"
 _PLAIN = ("-fsanitize=undefined,address", "-fno-sanitize-recover=all")
-SANITIZERS = (  # the first that a compiler can link. Checks as calls compile several times faster: of gcc, of clang
+SANITIZERS = (  # the first set that the compiler can link; checks as calls (gcc, clang) compile several times faster
     (*_PLAIN, _LEFT_OUT, "--param", "asan-instrumentation-with-call-threshold=0"),
     (*_PLAIN, _LEFT_OUT, "-mllvm", "-asan-instrumentation-with-call-threshold=0"),
     _PLAIN,
@@ -37,7 +37,7 @@ def cxx_compiler() -> str | None:
 
 @cache
 def sanitizers(compiler: str) -> tuple[str, ...]:
-    """The sanitizer flags this compiler can link; empty where it has none of the run-time libraries."""
+    """The sanitizer flags that this compiler can link; empty if it lacks the run-time libraries."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "probe.c"
         source.write_text("int main(void) { return 0; }\n")
@@ -50,7 +50,7 @@ def sanitizers(compiler: str) -> tuple[str, ...]:
 
 
 def ap_types() -> Path | None:
-    """The folder of the open ap_int and ap_fixed headers inside an installed hls4ml, which is not imported."""
+    """The folder of the open-source ap_int and ap_fixed headers in an installed hls4ml, which is not imported."""
     spec = find_spec("hls4ml")
     places = spec.submodule_search_locations if spec is not None else None
     folders = [Path(place) / "templates" / "vivado" / "ap_types" for place in places or ()]
@@ -58,7 +58,7 @@ def ap_types() -> Path | None:
 
 
 def version(program: str) -> str:
-    """The first line a program says of its version."""
+    """The first line of a program's version output, or its name if it prints none."""
     for flag in ("--version", "-V"):
         try:
             lines = run_tool([program, flag], Path.cwd(), seconds=60).decode("utf-8", "replace").splitlines()

@@ -1,6 +1,7 @@
-"""What compilers made before, kept in the user's folder by the content it was made from.
+"""A cache of compiled programs in the user's folder, keyed by the content they were made from.
 
-The folder is $FORESTC_CACHE, else $XDG_CACHE_HOME/forestc, else ~/.cache/forestc. An empty FORESTC_CACHE keeps nothing.
+The folder is $FORESTC_CACHE, else $XDG_CACHE_HOME/forestc, else ~/.cache/forestc. An empty FORESTC_CACHE turns the
+cache off.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ MOST_BYTES = 512 << 20
 
 
 def kept(made_from: Iterable[str | bytes], target: Path, make: Callable[[], Path]) -> Path:
-    """The file that `make` makes, or a kept copy of it at `target`.
+    """The path of a file: a cached copy, placed at `target`, or else the result of `make`.
 
-    made_from: all that the file depends on: sources, options, versions of tools. A folder that can't be written to
-    keeps nothing, and no error is made of it.
+    made_from: all that the file depends on: sources, options, tool versions. A folder that can't be written to is not
+    an error; the file is then not cached.
     """
     folder = _folder()
     if folder is None:
@@ -28,7 +29,7 @@ def kept(made_from: Iterable[str | bytes], target: Path, make: Callable[[], Path
     place = folder / _key(made_from)
     with suppress(OSError):
         shutil.copy2(place, target)
-        os.utime(place)  # the oldest are removed first
+        os.utime(place)  # the least recently used are removed first
         return target
     made = make()
     with suppress(OSError):
@@ -37,7 +38,7 @@ def kept(made_from: Iterable[str | bytes], target: Path, make: Callable[[], Path
         os.close(handle)
         try:
             shutil.copy2(made, name)
-            Path(name).replace(place)  # whole or not at all, whoever else writes it
+            Path(name).replace(place)  # atomic, so that concurrent writers don't matter
         finally:
             Path(name).unlink(missing_ok=True)
         _make_room(folder)
@@ -48,25 +49,25 @@ def _folder() -> Path | None:
     given = os.environ.get("FORESTC_CACHE")
     if given is not None:
         return Path(given) / "programs" if given else None
-    with suppress(RuntimeError):  # there may be no home
+    with suppress(RuntimeError):  # there may be no home folder
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "forestc" / "programs"
     return None
 
 
 def _key(parts: Iterable[str | bytes]) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
-        found.update(len(data).to_bytes(8, "little") + data)
-    return found.hexdigest()
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()
 
 
 def _make_room(folder: Path) -> None:
-    """Removes the files that were not used for longest until the rest is small enough."""
-    sizes = {path: path.stat() for path in folder.iterdir()}
-    total = sum(told.st_size for told in sizes.values())
-    for path in sorted(sizes, key=lambda path: sizes[path].st_mtime):
+    """Removes the least recently used files until at most `MOST_BYTES` are left."""
+    stats = {path: path.stat() for path in folder.iterdir()}
+    total = sum(stat.st_size for stat in stats.values())
+    for path in sorted(stats, key=lambda path: stats[path].st_mtime):
         if total <= MOST_BYTES:
             break
         path.unlink(missing_ok=True)
-        total -= sizes[path].st_size
+        total -= stats[path].st_size

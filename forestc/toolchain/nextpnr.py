@@ -19,7 +19,7 @@ _TOO_LARGE = re.compile(r"no BELs remaining|[Uu]nable to (place|find)|[Ff]ailed 
 
 @dataclass(frozen=True)
 class Placed:
-    """fmax_mhz: after routing. used, available: logic cells of the device."""
+    """A routed design. fmax_mhz: clock rate after routing. used, available: logic cells of the device."""
 
     fmax_mhz: float
     used: int
@@ -28,7 +28,7 @@ class Placed:
 
 
 def find_nextpnr(family: str, native: bool = False) -> tuple[str, ...] | None:
-    """The command: the PyPI package's nextpnr for a family, else one on the PATH; the other way round if `native`."""
+    """The command for a family: the PyPI package's nextpnr, else one on the PATH; `native` reverses this order."""
     module = f"yowasp_nextpnr_{family}"
     run = f"import sys, {module}; sys.exit({module}.run_nextpnr_{family}(sys.argv[1:]))"
     packaged = (sys.executable, "-c", run) if importlib.util.find_spec(module) else None
@@ -38,10 +38,10 @@ def find_nextpnr(family: str, native: bool = False) -> tuple[str, ...] | None:
 
 
 def need_nextpnr(family: str, native: bool = False) -> tuple[str, ...]:
-    """The command for a family. Raises MissingToolError."""
+    """The command for a family. Raises MissingToolError if there is none."""
     command = find_nextpnr(family, native)
     if command is None:
-        raise MissingToolError(f"there is no nextpnr-{family}", do='pip install "forestc[synth]", or install nextpnr')
+        raise MissingToolError(f"nextpnr-{family} was not found", do='pip install "forestc[synth]", or install nextpnr')
     return command
 
 
@@ -55,28 +55,28 @@ def place(
     seed: int = 1,
     seconds: float = 3600,
 ) -> Placed:
-    """Places and routes what yosys wrote (`synthesise`, netlist=).
+    """Places and routes a netlist that `synthesise` wrote.
 
-    family: nextpnr's name of it. options: which say the device. logic_cell: what its report calls a cell with a LUT.
-    Raises ToolError, also where it does not fit.
+    family: nextpnr's name for it. options: which select the device. logic_cell: the report's name for a cell with a
+    LUT. Raises ToolError, also if the design does not fit.
     """
     command = need_nextpnr(family, native)
     report = netlist.with_suffix(".report.json")
-    wanted = ["--json", netlist.name, "--report", report.name, "--seed", str(seed), "--freq", "500"]
-    wanted += ["--timing-allow-fail", "--quiet"]
+    files = ["--json", netlist.name, "--report", report.name]
+    settings = ["--seed", str(seed), "--freq", "500", "--timing-allow-fail", "--quiet"]
     try:
-        run_tool([*command, *options, *wanted], netlist.parent, seconds=seconds)
+        run_tool([*command, *options, *files, *settings], netlist.parent, seconds=seconds)
     except ToolError as error:
         if not _TOO_LARGE.search(error.where):
             raise
-        raise ToolError("the design does not fit", do="prune it, or take a larger device") from None
+        raise ToolError("the design does not fit", do="prune the model or choose a larger device") from None
     try:
-        told = json.loads(report.read_text())
-        logic = told["utilization"][logic_cell]
-        fmax = min(float(clock["achieved"]) for clock in told["fmax"].values())
+        figures = json.loads(report.read_text())
+        logic = figures["utilization"][logic_cell]
+        fmax = min(float(clock["achieved"]) for clock in figures["fmax"].values())
         return Placed(fmax, int(logic["used"]), int(logic["available"]), _version(command, netlist.parent))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ToolError(f"nextpnr reported no figures ({error})", where=str(report)) from None
+        raise ToolError(f"nextpnr's report can't be read ({error})", where=str(report)) from None
     finally:
         report.unlink(missing_ok=True)
 
@@ -86,6 +86,6 @@ def _version(command: tuple[str, ...], folder: Path) -> str:
     if packaged:
         name = command[-1].split()[2].rstrip(";")
         return f"{name.replace('yowasp_', '').replace('_', '-')} {importlib.metadata.version(name)} (pip)"
-    told = run_tool([*command, "--version"], folder, errors=True).decode("utf-8", "replace")
-    version = re.search(r"Version ([^\s)]+)", told)
+    text = run_tool([*command, "--version"], folder, errors=True).decode("utf-8", "replace")
+    version = re.search(r"Version ([^\s)]+)", text)
     return f"{Path(command[0]).name} {version[1] if version else ''}".rstrip()

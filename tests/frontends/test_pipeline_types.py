@@ -128,7 +128,7 @@ def test_sparse_columns_are_scaled_as_the_library_scales_them(scaler):
 
 def test_quantiles_of_sparse_columns_are_refused():
     first = beside(hot(), sparse_threshold=1.0)
-    with pytest.raises(ModelError, match=r"QuantileTransformer of sparse columns; .*; use sparse_threshold=0"):
+    with pytest.raises(ModelError, match=r"QuantileTransformer on sparse columns; .*; use sparse_threshold=0"):
         differences([first, QuantileTransformer(n_quantiles=9)], RandomForestClassifier(3), abs(X), abs(X))
 
 
@@ -137,7 +137,7 @@ def test_xgboost_takes_zeros_of_sparse_columns_for_missing():
         assert not differences(steps, XGBClassifier(n_estimators=6), new_rows([0, 1]))
     nested = make_pipeline(beside(hot(), sparse_threshold=1.0), "passthrough")
     assert not differences([nested], make_pipeline("passthrough", XGBClassifier(n_estimators=6)), new_rows([0, 1]))
-    with pytest.raises(ModelError, match="XGBoost takes zeros of sparse columns for missing, and they are scaled"):
+    with pytest.raises(ModelError, match="XGBoost reads zeros of sparse columns as missing, and they are scaled"):
         differences([beside(hot(), sparse_threshold=1.0), MaxAbsScaler()], XGBClassifier(n_estimators=2), X)
 
 

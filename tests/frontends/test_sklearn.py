@@ -55,7 +55,7 @@ def test_skops_files_with_unsafe_types_are_refused(tmp_path):
     model = RandomForestClassifier(2).fit(*BINARY(return_X_y=True))
     model.surprise = _Surprise()
     skops.io.dump(model, tmp_path / "m.skops")
-    with pytest.raises(ModelError, match=r"does not call safe: .*_Surprise"):
+    with pytest.raises(ModelError, match=r"does not trust: .*_Surprise"):
         load(tmp_path / "m.skops")
     (tmp_path / "bad.skops").write_bytes(b"PK\x03\x04 not a zip")
     with pytest.raises(ModelError, match="not a readable skops file"):
@@ -92,16 +92,16 @@ class MyForest(RandomForestClassifier):
         (lambda X, y: make_pipeline(Normalizer(), DecisionTreeClassifier()).fit(X, y), "Normalizer can't be folded"),
         (
             lambda X, y: make_pipeline(FunctionTransformer(np.log1p), DecisionTreeClassifier()).fit(X, y),
-            "FunctionTransformer with a function of its own",
+            "FunctionTransformer with a function",
         ),
         (
             lambda X, y: make_pipeline(KBinsDiscretizer(3, encode="onehot"), DecisionTreeClassifier()).fit(X, y),
             "KBinsDiscretizer with encode='onehot'",
         ),
-        (lambda X, y: MyForest(2).fit(X, y), "MyForest is a class of its own"),
+        (lambda X, y: MyForest(2).fit(X, y), "MyForest is a subclass of"),
         (
             lambda X, y: GradientBoostingClassifier(n_estimators=2, init=RandomForestClassifier(2)).fit(X, y),
-            "initial estimator RandomForestClassifier is no sum of trees",
+            "initial estimator RandomForestClassifier is not a sum of trees",
         ),
         (lambda X, y: object(), "objects of type object are not read"),
     ],

@@ -220,7 +220,7 @@ def test_simulator_on_vector_counts_around_blocks(vectors: int) -> None:
 @pytest.mark.parametrize("thresholds", [3, 8, 9, 300])
 def test_simulator_on_forests(near: int, thresholds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both block sizes, and thresholds decoded, compared one by one, and ranked by bisection."""
-    monkeypatch.setattr(hw_sim.simulate, "NEAR", near)
+    monkeypatch.setattr(hw_sim.simulate, "MOST_SLOTS", near)
     random = Random(thresholds)
     inputs = [
         WordType(w, s)

@@ -153,7 +153,7 @@ def test_a_folder_of_different_files_is_told(folder, tmp_path):
     for file in folder.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     pq.write_table(pq.read_table(folder / "part-0.parquet").drop_columns(["x3"]), tmp_path / "part-9.parquet")
-    with pytest.raises(RowsError, match=r"has no column 'x3'; .*part-9.parquet; give files of one form"):
+    with pytest.raises(RowsError, match=r"has no column 'x3'; .*part-9.parquet; give files with the same columns"):
         list(open_rows(tmp_path, forest, "y").batches())
     (tmp_path / "part-1.parquet").write_bytes((folder / "part-1.parquet").read_bytes()[:-200])
     with pytest.raises(RowsError, match=r"can't be read .*part-1.parquet"):

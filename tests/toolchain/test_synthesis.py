@@ -138,7 +138,7 @@ def test_what_can_not_be_synthesised(designs, tmp_path, monkeypatch):
         yosys.synthesise([tmp_path / "bad.v"], "m", LUT6.synthesis)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr(yosys, "find", lambda name: None)
-    with pytest.raises(ToolError, match=r'there is no yosys; pip install "forestc\[synth\]"'):
+    with pytest.raises(ToolError, match=r'yosys was not found; pip install "forestc\[synth\]"'):
         synth(designs[0], "lut6")
 
 

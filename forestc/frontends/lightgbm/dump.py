@@ -19,7 +19,7 @@ from forestc.frontends.lightgbm.text import (
 )
 from forestc.frontends.shared.document import Document
 
-SPLIT = {  # what is kept of a split, besides `decision_type`
+SPLIT = {  # the fields of a split that are read, besides `decision_type`
     "split_index": np.int64,
     "split_feature": np.int64,
     "threshold": np.float64,
@@ -27,15 +27,17 @@ SPLIT = {  # what is kept of a split, besides `decision_type`
 }
 LEAF = {"leaf_index": np.int64, "leaf_value": np.float64, "leaf_count": np.int64}
 MISSING = {"None": 0, "Zero": MISSING_ZERO, "NaN": MISSING_NAN}
-CLIPPED = 1e300  # what a dump says of larger thresholds, which infinite training data makes
+CLIPPED = 1e300  # dumps clip larger thresholds, which infinite training values make, to this
 _INT32 = 1 << 31
 
 
 def parse_dump(root: Document) -> SavedModel:
-    """The model a dump says. Raises ModelError."""
+    """The model of a dump. Raises ModelError."""
     version = root.get("version").text()
     if version not in VERSIONS or not root.has("average_output"):
-        raise root.fail(f"a dump of version {version[:40]!r} does not say its objective", "save the text model instead")
+        raise root.fail(
+            f"a dump of version {version[:40]!r} does not state its objective", "save the text model instead"
+        )
     names = [name.text() for name in root.get("feature_names").items()]
     if root.get("max_feature_idx").integer(-1, _INT32) + 1 != len(names):
         raise root.fail(f"has {len(names)} feature_names, but max_feature_idx {root.get('max_feature_idx').value}")
@@ -82,7 +84,7 @@ def _seen(info: Document) -> tuple[float, float]:
 
 
 def _tree(doc: Document) -> dict[str, Any]:
-    """A tree's splits and leaves in order of their own numbers; `categories` as in SavedModel."""
+    """A tree's splits and leaves, each in the order of their numbers; `categories` as in SavedModel."""
     splits: dict[str, list[Any]] = {key: [] for key in (*SPLIT, "decision_type", "left_child", "right_child")}
     leaves: dict[str, list[Any]] = {key: [] for key in LEAF}
     categories: list[NDArray[np.int64]] = []
@@ -98,7 +100,7 @@ def _tree(doc: Document) -> dict[str, Any]:
         if isinstance(node, dict) and "leaf_const" in node:
             raise doc.fail("has linear models for leaves", "train without linear_tree")
         if not isinstance(node, dict) or "split_index" not in node:
-            if not splits["split_index"] and isinstance(node, dict):  # the only leaf of a tree is not numbered
+            if not splits["split_index"] and isinstance(node, dict):  # a tree's only leaf has no number
                 node = {"leaf_index": 0, "leaf_count": 0, **node}
             for key, found in leaves.items():
                 found.append(read(node, key))
@@ -117,16 +119,16 @@ def _tree(doc: Document) -> dict[str, Any]:
                 raise doc.fail(f"a node's number is {str(number)[:40]!r}")
             splits[side].append(number if inner else ~number)
             waiting.append(child)
-    whole = np.int64
+    integer = np.int64
     return {
-        **_ordered(doc, splits, {**SPLIT, "decision_type": whole, "left_child": whole, "right_child": whole}),
+        **_ordered(doc, splits, {**SPLIT, "decision_type": integer, "left_child": integer, "right_child": integer}),
         **_ordered(doc, leaves, LEAF),
         "categories": categories,
     }
 
 
 def _condition(doc: Document, fields: list[Any], categories: list[NDArray[np.int64]]) -> tuple[int, Any]:
-    """A split's decision_type and threshold as the text form has them."""
+    """A split's decision_type and threshold, encoded as in the text form."""
     decision, threshold, missing, default = fields
     if decision == "==":
         try:
@@ -145,7 +147,7 @@ def _condition(doc: Document, fields: list[Any], categories: list[NDArray[np.int
 
 
 def _ordered(doc: Document, found: dict[str, list[Any]], kinds: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    """The lists as arrays, in order of the first one's numbers."""
+    """The lists as arrays, sorted by the numbers in the first one."""
     place = f"{doc.path}.tree_structure"
     arrays = {key: Document(found[key], f"{place}, {key}", doc.where).array(kind) for key, kind in kinds.items()}
     numbers = next(iter(arrays.values()))

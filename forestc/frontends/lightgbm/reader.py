@@ -1,9 +1,9 @@
-"""LightGBM: text models of versions 2 to 4 and JSON dumps without the library, live Boosters and estimators.
+"""LightGBM: text models of versions 2 to 4 and JSON dumps, read without the library; fitted Boosters and estimators.
 
-What the library does, and this keeps: a row's values of at most 1e-35 (as float32 has it) are 0 before anything
-else; thresholds are float64 and compared with `<=`; NaN goes the split's own way, is 0, or is missing together with
-0, as the split says; a category is the value without its fraction, and goes left if it is in the split's set. Scores
-are summed in float64 tree by tree from 0 up; a random forest divides them by its iterations at the end.
+Semantics of the library that are kept: values of magnitude at most 1e-35 (in float32) are read as 0; thresholds are
+float64 and compared with `<=`; each split says whether NaN takes its default side, is read as 0, or is missing as 0 is;
+a category is the value truncated to an integer, and goes left if it is in the split's set. Scores are summed in
+float64, tree by tree from tree 0; a random forest finally divides them by its iterations.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from forestc.frontends.lightgbm.text import (
 from forestc.frontends.shared.document import Document
 from forestc.frontends.shared.exact import least_float, next_above
 
-# Objective -> link from score to prediction. `xent...` are the names LightGBM 2.0 wrote; the last four say that the
-# objective was the user's own.
+# Objective -> link from score to prediction. LightGBM 2.0 wrote the `xent...` names; the last four stand for a custom
+# objective.
 LINKS: dict[str, LinkKind] = {
     "regression": "identity",
     "regression_l1": "identity",
@@ -61,13 +61,13 @@ LINKS: dict[str, LinkKind] = {
     "na": "identity",
 }
 MULTI = ("multiclass", "multiclassova")
-SIGMOID = ("binary", "multiclassova")  # what has that parameter
-OWN = ("none", "null", "custom", "na")
-SQUARES = ("regression", "regression_l1", "fair", "quantile", "mape")  # what `sqrt` after the name does not leave alone
+SIGMOID = ("binary", "multiclassova")  # objectives with a sigmoid parameter
+CUSTOM = ("none", "null", "custom", "na")
+SQUARES = ("regression", "regression_l1", "fair", "quantile", "mape")  # objectives for which `sqrt` has an effect
 
 ESTIMATORS = ("LGBMModel", "LGBMClassifier", "LGBMRegressor", "LGBMRanker")
 
-# Every value from `ZERO` up to and without `PAST_ZERO` is 0 to the library.
+# The library reads every value in [ZERO, PAST_ZERO) as 0.
 ZERO = -float(np.float32(1e-35))
 PAST_ZERO = float(np.nextafter(-ZERO, np.inf))
 
@@ -78,13 +78,13 @@ def read_text(data: bytes, where: str) -> Forest:
 
 
 def read_dump(document: Any, where: str) -> Forest:
-    """A Forest from what `Booster.dump_model` gives, parsed. Raises ModelError."""
+    """A Forest from a parsed dump of `Booster.dump_model`. Raises ModelError."""
     return _forest(parse_dump(Document(document, "", where)), where)
 
 
 def read_live(model: Any) -> Forest:
-    """A Forest from a Booster or a scikit-learn-style estimator, with the trees up to its best iteration if it
-    knows one, as it predicts. Raises ModelError."""
+    """A Forest from a Booster or a scikit-learn-style estimator, with the trees up to its best iteration, if it has
+    one, as in its predictions. Raises ModelError."""
     name = type(model).__name__
     where = f"LightGBM {name}"
     if name == "Booster":
@@ -94,7 +94,7 @@ def read_live(model: Any) -> Forest:
     if not model.__sklearn_is_fitted__():
         raise ModelError("the estimator is not fitted", where=where, do="call fit first")
     if model.get_params().get("pred_early_stop") not in (None, False, 0, "false"):
-        raise ModelError("the estimator leaves trees out when it is sure", where=where, do="set pred_early_stop=False")
+        raise ModelError("the estimator stops predictions early", where=where, do="set pred_early_stop=False")
     forest = _booster(model.booster_, where)
     if name != "LGBMClassifier" or callable(model.objective_):
         return replace(forest, decision=Decision("none"), classes=())
@@ -103,13 +103,13 @@ def read_live(model: Any) -> Forest:
 
 def _booster(booster: Any, where: str) -> Forest:
     saved = parse_text(booster.model_to_string().encode(), where)
-    # One still in training knows all digits of this parameter, of which the text form keeps six.
+    # A Booster in training has the exact parameter; the text form keeps six digits.
     sigmoid = booster.params.get("sigmoid") if hasattr(booster, "train_set") else None
     return _forest(saved, where, sigmoid)
 
 
 def _classifier(forest: Forest, labels: Sequence[Label], where: str) -> Forest:
-    """The forest with an estimator's labels and its decision: the largest probability, of equals the first."""
+    """The forest with an estimator's labels and decision: the largest probability, the first among equal ones."""
     if not all(isinstance(label, str | int | float | bool) for label in labels):
         raise ModelError(f"class labels of type {type(labels[0]).__name__}", where=where, do="use text or numbers")
     if len(labels) != max(2, forest.n_outputs):
@@ -122,7 +122,7 @@ def _classifier(forest: Forest, labels: Sequence[Label], where: str) -> Forest:
 
 
 def _sigmoid_decision(slope: float) -> Decision:
-    """Class 1 where the float64 sigmoid exceeds 0.5."""
+    """Class 1 if the float64 sigmoid exceeds 0.5."""
 
     def class_1(score: float) -> bool:
         try:
@@ -134,14 +134,14 @@ def _sigmoid_decision(slope: float) -> Decision:
 
 
 def _forest(saved: SavedModel, where: str, sigmoid: float | None = None) -> Forest:
-    """sigmoid: that parameter where it is known better than `saved` says it."""
+    """sigmoid: that parameter if it is known more exactly than in `saved`."""
     name, _, rest = saved.objective.strip().partition(" ")
     if name and name not in LINKS:
         raise ModelError(f"objective {name[:60]!r} is not known", where=where, do="known: " + ", ".join(LINKS))
     link = _link(name or "none", rest.split(), where)
     if sigmoid is not None and name in SIGMOID:
         link = replace(link, slope=float(sigmoid))
-    fine = saved.outputs == 1 or name in (*MULTI, *OWN, "")
+    fine = saved.outputs == 1 or name in (*MULTI, *CUSTOM, "")
     if saved.classes != saved.outputs or not fine:
         raise ModelError(
             f"objective {name or 'none'} with num_class={saved.classes}, num_tree_per_iteration={saved.outputs}",
@@ -149,12 +149,12 @@ def _forest(saved: SavedModel, where: str, sigmoid: float | None = None) -> Fore
         )
     iterations, over = divmod(len(saved.leaves), saved.outputs)
     if over:
-        raise ModelError(f"has {len(saved.leaves)} trees, {saved.outputs} an iteration", where=where)
+        raise ModelError(f"has {len(saved.leaves)} trees, {saved.outputs} per iteration", where=where)
     if saved.average and saved.version in ("", "v2") and link.kind != "identity":
         raise ModelError(
             f"a random forest of version 2 with objective {name}",
             where=where,
-            do="LightGBM before 2.2 and since read it differently: train it again with a newer one",
+            do="LightGBM 2.2 changed its meaning: train it again with a newer version",
         )
     decision = Decision("none")
     if name in MULTI:
@@ -179,7 +179,7 @@ def _forest(saved: SavedModel, where: str, sigmoid: float | None = None) -> Fore
 
 
 def _link(name: str, options: Sequence[str], where: str) -> Link:
-    """The link of an objective as a file says it: the name, then words and `key:value`."""
+    """The link of an objective in a file: its name, then words and `key:value` pairs."""
     slope = 1.0
     for option in options:
         key, _, value = option.partition(":")
@@ -195,10 +195,10 @@ def _link(name: str, options: Sequence[str], where: str) -> Link:
 
 
 def _number(text: str, where: str) -> float:
-    """A parameter as the library reads it: digits, fraction and exponent each by itself, rounded in between."""
+    """A parameter as the library parses it: integer part, fraction and exponent separately, each rounded."""
     match = re.fullmatch(r"(\d{1,9})(?:\.(\d{1,9}))?(?:e([+-]\d{1,2}))?", text)
     if not match:
-        raise ModelError(f"the sigmoid's parameter is no number: {text[:40]!r}", where=where)
+        raise ModelError(f"the sigmoid's parameter is not a number: {text[:40]!r}", where=where)
     whole, fraction, power = match.groups()
     value = float(whole) + (float(fraction) / 10.0 ** len(fraction) if fraction else 0.0)
     scale = 10.0 ** abs(int(power or 0))
@@ -217,14 +217,14 @@ def _trees(saved: SavedModel, where: str) -> tuple[list[Feature], list[Tree]]:
     for split, members in codes.items():
         column = int(feature[split])
         highest[column] = max(highest.get(column, 0), int(members[-1]) if len(members) else 0)
-    for column in np.unique(feature[~categorical]).tolist():  # read as a number as well
+    for column in np.unique(feature[~categorical]).tolist():  # also read as a number
         highest.pop(column, None)
     as_category = {column for column, code in highest.items() if code < MAX_CATEGORIES}
     strict, missing_left, around_zero = _numeric(saved.threshold, decision)
-    # Training data that holds infinity makes thresholds of it: all but missing values go left.
-    endless = saved.threshold == np.inf
-    # A set of cuts says what goes right, so left and right change places; no missing category goes left.
-    by_cuts = (around_zero | endless) & ~categorical
+    # Infinite training values make infinite thresholds: all but missing values go left.
+    infinite = saved.threshold == np.inf
+    # A set of cuts holds for what goes right, so left and right are swapped; missing categories never go left.
+    by_cuts = (around_zero | infinite) & ~categorical
     missing_left = (missing_left ^ by_cuts) & ~categorical
     left, right = np.where(by_cuts, [saved.right, saved.left], [saved.left, saved.right])
     found, first, leaf = [], 0, 0
@@ -237,7 +237,7 @@ def _trees(saved: SavedModel, where: str) -> tuple[list[Feature], list[Tree]]:
             if categorical[split]:
                 chosen = _members(codes[split], int(feature[split]) in as_category)
             else:
-                cuts = [ZERO, PAST_ZERO] * bool(around_zero[split]) + [float(strict[split])] * (not endless[split])
+                cuts = [ZERO, PAST_ZERO] * bool(around_zero[split]) + [float(strict[split])] * (not infinite[split])
                 chosen = tuple(sorted(cuts))
             set_index[split - first] = sets.setdefault(chosen, len(sets))
         found.append(
@@ -258,7 +258,7 @@ def _trees(saved: SavedModel, where: str) -> tuple[list[Feature], list[Tree]]:
         )
         first, leaf = first + splits, leaf + leaves
     labels = _labels(saved, where)
-    named = any(name != f"Column_{column}" for column, name in enumerate(saved.names))  # else LightGBM made them up
+    named = any(name != f"Column_{column}" for column, name in enumerate(saved.names))  # else they are defaults
 
     def make(column: int) -> Feature:
         if column not in as_category:
@@ -271,14 +271,14 @@ def _trees(saved: SavedModel, where: str) -> tuple[list[Feature], list[Tree]]:
 
 
 def _place(saved: SavedModel, split: int, where: str) -> str:
-    """The tree and node of one of all trees' splits."""
+    """The tree and node of a split, given by its index among all splits."""
     starts = np.cumsum(saved.leaves - 1)
     tree = int(np.searchsorted(starts, split, side="right"))
     return f"{where}, tree {tree}, node {split - (int(starts[tree - 1]) if tree else 0)}"
 
 
 def _children(child: NDArray[Any]) -> NDArray[Any]:
-    """Node numbers of a tree's children: the splits first, then the leaves."""
+    """Node numbers of children in a tree that lists its splits first, then its leaves."""
     return np.where(child >= 0, child, len(child) - 1 - child)
 
 
@@ -295,7 +295,8 @@ def _codes(saved: SavedModel, categorical: NDArray[np.bool_], where: str) -> dic
 
 
 def _members(codes: NDArray[np.int64], category: bool) -> tuple[Member, ...]:
-    """A set of codes: as it is on a category; on a number the cuts of the intervals whose whole part is one of them."""
+    """The members of a set of codes: the codes on a category; on a number the cuts of the intervals that truncate to
+    one of them."""
     if category or not len(codes):
         return tuple(codes.tolist())
     gaps = np.flatnonzero(np.diff(codes) > 1)
@@ -307,41 +308,43 @@ def _members(codes: NDArray[np.int64], category: bool) -> tuple[Member, ...]:
 def _numeric(
     threshold: NDArray[np.float64], decision: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """For each split t of `x < t`; where NaN goes; and whether zero goes against t, its own interval to itself."""
+    """For each split: t of `x < t`; whether NaN goes left; whether zero takes the side opposite to `x < t`, so that its
+    interval needs cuts of its own."""
     default_left, zero = decision & DEFAULT_LEFT != 0, decision & MISSING_ZERO != 0
     strict = next_above(threshold, 64)
     among_zeros = (strict > ZERO) & (strict < PAST_ZERO)
     strict = np.where(among_zeros, np.where(threshold >= 0, PAST_ZERO, ZERO), strict)
     against = zero & np.where(default_left, strict <= ZERO, strict >= PAST_ZERO)
-    beside = against & ((strict == ZERO) | (strict == PAST_ZERO))  # zero's interval and the rest are one
+    beside = against & ((strict == ZERO) | (strict == PAST_ZERO))  # one threshold is enough
     strict = np.where(beside, np.where(default_left, PAST_ZERO, ZERO), strict)
     nan_is_zero = decision & (MISSING_ZERO | MISSING_NAN) == 0
     return strict, np.where(nan_is_zero, threshold >= 0, default_left), against & ~beside
 
 
 def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
-    """The texts of each column of text categories.
+    """The category names of each column of text categories.
 
-    The model tells the categories of a data frame's columns in their order, but not of which columns. Where training
-    values leave one choice of columns, that is it. Else they are taken to be those trained on as categories, if there
-    are as many. Where that is wrong, since `categorical_feature` named a column of codes in place of one of them, rows
-    are refused: they hold numbers in the former, if conditions read it. Columns of categories that were not trained on
-    as such (LightGBM takes the codes as numbers), and all where no choice fits, take codes in rows and no texts.
-    Categories that look like numbers could slip through: they need a single choice. Raises ModelError.
+    The model lists the categories of a data frame's columns in order, but not which columns they are. If the training
+    ranges allow only one assignment to columns, that is taken. Otherwise they are assigned to the columns trained as
+    categories, if there are as many. If that is wrong, because `categorical_feature` named a column of codes instead of
+    one of them, rows are refused: they hold numbers in the former, if conditions read it. Columns of categories that
+    were not trained as such (LightGBM reads the codes as numbers), and all columns if no assignment fits, take codes
+    in rows instead of texts. Categories that look like numbers would not be refused: they need a unique assignment.
+    Raises ModelError.
     """
-    told = [] if saved.pandas is None else saved.pandas
-    if not isinstance(told, list) or not all(isinstance(names, list) for names in told):
-        raise ModelError("pandas_categorical is no list of lists", where=where)
-    for names in told:
+    lists = [] if saved.pandas is None else saved.pandas
+    if not isinstance(lists, list) or not all(isinstance(names, list) for names in lists):
+        raise ModelError("pandas_categorical is not a list of lists", where=where)
+    for names in lists:
         if not all(isinstance(name, str) for name in names) and names != list(range(len(names))):
             raise ModelError(
                 f"a column of a data frame has categories that are numbers but not their codes: {names[:5]}",
                 where=where,
-                do="train on codes from 0 up, or on text: rows alone don't say which is meant",
+                do="train on codes from 0 up, or on text: rows don't tell codes from categories",
             )
-    only = _only_place(saved, told)
-    place = only or _likely_place(saved, told)
-    for index, names in enumerate(told):
+    only = _only_place(saved, lists)
+    place = only or _likely_place(saved, lists)
+    for index, names in enumerate(lists):
         if any(map(_like_a_number, names)) and not (only and only[index] in saved.categorical):
             raise ModelError(
                 f"does not say which column of the data frame has the categories {names[:5]}",
@@ -349,7 +352,7 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
                 do="name all category columns in categorical_feature, or train on codes",
             )
     texts = {}
-    for column, names in zip(place, told, strict=False):  # no place, no texts
+    for column, names in zip(place, lists, strict=False):  # without a place there are no texts
         if column in saved.categorical and names and all(isinstance(name, str) for name in names):
             if len(names) > MAX_CATEGORIES:
                 raise ModelError(f"column {column} has {len(names)} categories", where=where, do="encode it first")
@@ -358,43 +361,43 @@ def _labels(saved: SavedModel, where: str) -> dict[int, tuple[str, ...]]:
 
 
 def _fits(saved: SavedModel, column: int, names: Sequence[Any]) -> bool:
-    """Whether a column may have had these categories, as far as its training values say."""
-    low, high = saved.seen[column] or (0.0, 0.0)  # a constant may be any
-    whole = low.is_integer() and high.is_integer()  # neither is an infinite one
+    """Whether a column may have had these categories, judging by the range of its training values."""
+    low, high = saved.seen[column] or (0.0, 0.0)  # a constant column fits any
+    whole = low.is_integer() and high.is_integer()  # False for infinite values
     return high < max(1, len(names)) and (column in saved.categorical or (low >= 0 and whole))
 
 
-def _only_place(saved: SavedModel, told: Sequence[Sequence[Any]]) -> list[int]:
-    """The columns of the lists of categories, where these fit one choice of columns alone, in their order: as far left
-    as they can be is as far right as they can be. Else none."""
+def _only_place(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int]:
+    """The columns of the lists of categories, if only one assignment in order fits: the leftmost assignment is the
+    rightmost one. Else empty."""
     columns = range(len(saved.names))
-    left = _leftmost(saved, columns, told)
-    return left if left == _leftmost(saved, columns[::-1], told[::-1])[::-1] else []
+    left = _leftmost(saved, columns, lists)
+    return left if left == _leftmost(saved, columns[::-1], lists[::-1])[::-1] else []
 
 
-def _likely_place(saved: SavedModel, told: Sequence[Sequence[Any]]) -> list[int]:
-    """The columns trained on as categories, if they may be those of the lists, and rows would show if they were not: a
-    column of codes that no condition reads would not. Else none."""
+def _likely_place(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int]:
+    """The columns trained as categories, if the lists fit them and rows would reveal an error; a column of codes that
+    no condition reads would not reveal it. Else empty."""
     place = list(saved.categorical)
-    if len(told) != len(place) or not all(_fits(saved, *pair) for pair in zip(place, told, strict=True)):
+    if len(lists) != len(place) or not all(_fits(saved, *pair) for pair in zip(place, lists, strict=True)):
         return []
     for unread in set(place) - set(saved.feature.tolist()):
-        if len(told) > 1 and _leftmost(saved, [k for k in range(len(saved.names)) if k != unread], told):
+        if len(lists) > 1 and _leftmost(saved, [k for k in range(len(saved.names)) if k != unread], lists):
             return []
     return place
 
 
-def _leftmost(saved: SavedModel, columns: Sequence[int], told: Sequence[Sequence[Any]]) -> list[int]:
-    """The first of these columns that all the lists fit, in their order; none if they do not fit."""
+def _leftmost(saved: SavedModel, columns: Sequence[int], lists: Sequence[Sequence[Any]]) -> list[int]:
+    """The first of these columns that the lists fit, in order; empty if they do not fit."""
     found: list[int] = []
     for column in columns:
-        if len(found) < len(told) and _fits(saved, column, told[len(found)]):
+        if len(found) < len(lists) and _fits(saved, column, lists[len(found)]):
             found.append(column)
-    return found if len(found) == len(told) else []
+    return found if len(found) == len(lists) else []
 
 
 def _like_a_number(name: Any) -> bool:
-    """Whether a file's reader may take a text for a number or truth value."""
+    """Whether a reader of files may parse a text as a number or boolean."""
     if not isinstance(name, str) or name.lower() in ("true", "false"):
         return isinstance(name, str)
     try:

@@ -1,8 +1,8 @@
-"""LightGBM's text form, read into whole arrays; what the numbers mean is `lightgbm.py`'s to say.
+"""LightGBM's text form, parsed into arrays; `lightgbm.py` interprets them.
 
-The file is a header of `key=value` lines, trees of the same, each ending in an empty line, `end of trees`,
-and then what no prediction depends on. A tree's numbers lie on one line a kind, so a kind is read for all
-trees at once.
+The file is a header of `key=value` lines, then a block of such lines per tree, each block ending in an empty
+line, then `end of trees` and data that predictions do not depend on. Each line of a tree holds all numbers of
+one key, so a key is parsed for all trees at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from forestc.errors import ModelError
 
-VERSIONS = ("", "v2", "v3", "v4")  # LightGBM 2.0 names none
+VERSIONS = ("", "v2", "v3", "v4")  # LightGBM 2.0 writes none
 HEADER = {
     "version",
     "num_class",
@@ -63,10 +63,10 @@ TREE = {
 }
 FLOATS = ("threshold", "leaf_value")
 INTEGERS = ("split_feature", "decision_type", "left_child", "right_child", "internal_count", "leaf_count")
-A_LEAF = {"leaf_value", "leaf_count"}  # the lines with a number a leaf; others have one a split
-COUNTS = {"internal_count", "leaf_count"}  # not needed to predict
+PER_LEAF = {"leaf_value", "leaf_count"}  # the lines with a number per leaf; the others have one per split
+COUNTS = {"internal_count", "leaf_count"}  # not needed for predictions
 
-# Bits of a split's decision_type. Without one of the last two, NaN is 0.
+# Bits of a split's decision_type. Without either of the last two, NaN is read as 0.
 CATEGORICAL, DEFAULT_LEFT, MISSING_ZERO, MISSING_NAN = 1, 2, 4, 8
 
 MAX_TREES = 1 << 20
@@ -77,15 +77,15 @@ _EMPTY_LINES = re.compile(rb"[\r\n]*")
 
 @dataclass(frozen=True, eq=False)
 class SavedModel:
-    """What LightGBM's text and JSON forms both say, in its own terms.
+    """A model as LightGBM's text and JSON forms both give it.
 
-    outputs: trees an iteration. average: whether scores are divided by the iterations. categorical: columns
-    that were trained on as categories. seen: each column's least and largest training value or code, None where it was
-    constant. pandas: the categories of a data frame's columns, or None.
-    Trees lie end to end: tree k has leaves[k] leaves and leaves[k] - 1 splits, both numbered from 0; a child
-    c >= 0 is split c, else leaf ~c. `feature`, `threshold`, `decision`, `left` and `right` have an entry a split,
-    `values` one a leaf, `counts` (training rows, of the splits and of the leaves) likewise or None.
-    categories: for each tree the sets of codes, ascending, that its categorical splits' thresholds number.
+    outputs: trees per iteration. average: whether scores are divided by the iterations. categorical: columns trained as
+    categories. seen: each column's least and largest training value or code, None if it was constant. pandas: the
+    categories of a data frame's columns, or None.
+    Trees are concatenated: tree k has leaves[k] leaves and leaves[k] - 1 splits, both numbered from 0; a child c >= 0
+    is split c, else leaf ~c. `feature`, `threshold`, `decision`, `left` and `right` have an entry per split, `values`
+    one per leaf, `counts` (training rows) is None or such a pair of arrays, per split and per leaf.
+    categories: for each tree the sets of codes, ascending; a categorical split's threshold is an index into them.
     """
 
     version: str
@@ -109,7 +109,7 @@ class SavedModel:
 
 
 def parse_text(data: bytes, where: str) -> SavedModel:
-    """The model a text file's bytes say. Raises ModelError for what is none, is cut short or contradicts itself."""
+    """The model of a text file. Raises ModelError for a file that is not a model, is truncated or inconsistent."""
     if data[:5] not in (b"tree\n", b"tree\r"):
         raise ModelError("not a LightGBM text model", where=where, do="save it with Booster.save_model")
     header, position = _block(data, data.index(b"\n", 0, 7) + 1 if b"\n" in data[:7] else len(data), where, HEADER)
@@ -150,18 +150,18 @@ def parse_text(data: bytes, where: str) -> SavedModel:
 
 
 def _seen(info: str, where: str) -> tuple[float, float] | None:
-    """The least and the largest value: `[low:high]` of numbers, `2:0:1` of codes."""
+    """The least and largest value: from `[low:high]` for numbers, `2:0:1` for codes."""
     if info == "none":
         return None
     try:
         values = [float(value) for value in info.removeprefix("[").removesuffix("]").split(":")]
     except ValueError:
-        raise ModelError(f"holds what is no number: {info[:40]!r}", where=where) from None
+        raise ModelError(f"is not a number: {info[:40]!r}", where=where) from None
     return min(values), max(values)
 
 
 def _block(data: bytes, position: int, where: str, known: set[str]) -> tuple[dict[str, str], int]:
-    """The `key=value` lines up to an empty one, and where the lines after it begin."""
+    """The `key=value` lines up to an empty line, and the position after it."""
     found: dict[str, str] = {}
     while position < len(data):
         end = data.find(b"\n", position)
@@ -171,13 +171,13 @@ def _block(data: bytes, position: int, where: str, known: set[str]) -> tuple[dic
             return found, position
         key, _, value = line.decode("utf-8", "replace").partition("=")
         if key not in known:
-            raise ModelError(f"a line {key[:40]!r} is not known", where=where, do="is it a whole model of LightGBM?")
+            raise ModelError(f"a line {key[:40]!r} is not known", where=where, do="is it a complete LightGBM model?")
         found[key] = value
     raise ModelError("the file ends early", where=where, do="save the model again")
 
 
 def _trees(data: bytes, position: int, sizes: str | None, where: str) -> tuple[list[dict[str, str]], int]:
-    """Each tree's lines, and where the last tree ends."""
+    """The lines of each tree, and the position after the last tree."""
     start, starts = position, []
     trees: list[dict[str, str]] = []
     while data.startswith(b"Tree=", position):
@@ -188,7 +188,7 @@ def _trees(data: bytes, position: int, sizes: str | None, where: str) -> tuple[l
         line = data.find(b"\n", position)
         tree, position = _block(data, line + 1 if line >= 0 else len(data), place, TREE)
         trees.append(tree)
-        position = _EMPTY_LINES.match(data, position).end()  # type: ignore[union-attr]  # it matches nothing as well
+        position = _EMPTY_LINES.match(data, position).end()  # type: ignore[union-attr]  # it matches the empty string too
     if not data.startswith((b"end of trees", b"feature importances:"), position):
         raise ModelError("the file ends early", where=f"{where}, tree {len(trees)}", do="save the model again")
     if sizes is not None and starts != _starts(sizes, where):
@@ -197,11 +197,11 @@ def _trees(data: bytes, position: int, sizes: str | None, where: str) -> tuple[l
 
 
 def _starts(sizes: str, where: str) -> list[int]:
-    """Where trees of these sizes begin."""
+    """The offsets at which trees of these sizes begin."""
     try:
         ends = np.cumsum(np.array([int(size) for size in sizes.split()], dtype=np.int64)).tolist()
     except (ValueError, OverflowError):
-        raise ModelError("tree_sizes holds what is no whole number", where=where) from None
+        raise ModelError("tree_sizes are not integers", where=where) from None
     return [0, *ends[:-1]] if ends else []
 
 
@@ -212,24 +212,24 @@ def _integer(lines: dict[str, str], key: str, low: int, high: int, where: str) -
     try:
         value = int(text)
     except ValueError:
-        raise ModelError(f"{key} is no whole number: {text[:40]!r}", where=where) from None
+        raise ModelError(f"{key} is not an integer: {text[:40]!r}", where=where) from None
     if not low <= value <= high:
         raise ModelError(f"{key} is {value}, outside {low} to {high}", where=where)
     return value
 
 
 def _numbers(trees: list[dict[str, str]], leaves: NDArray[np.int64], where: str) -> dict[str, Any]:
-    """The numbers of each kind of line, all trees' end to end."""
+    """The numbers of each key, of all trees concatenated."""
     for index, tree in enumerate(trees):
         if tree.get("is_linear", "0") != "0":
             place = f"{where}, tree {index}"
             raise ModelError("has linear models for leaves", where=place, do="train without linear_tree")
-    grown = np.flatnonzero(leaves > 1).tolist()  # a tree of one leaf has no splits to tell of
+    grown = np.flatnonzero(leaves > 1).tolist()  # a tree of one leaf has no splits
     with ThreadPoolExecutor(2) as pool, warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)  # what NumPy before 2.3 makes of text that is no number
+        warnings.simplefilter("error", DeprecationWarning)  # NumPy before 2.3 warns of text that is not a number
         jobs: dict[str, Future[Any]] = {}
         for key in (*FLOATS, *INTEGERS):
-            some = range(len(trees)) if key in A_LEAF else grown
+            some = range(len(trees)) if key in PER_LEAF else grown
             if absent := [k for k in some if key not in trees[k]]:
                 if key in COUNTS:
                     continue
@@ -241,7 +241,7 @@ def _numbers(trees: list[dict[str, str]], leaves: NDArray[np.int64], where: str)
 def _column(
     key: str, trees: list[dict[str, str]], some: Sequence[int], leaves: NDArray[np.int64], where: str
 ) -> NDArray[Any]:
-    """The numbers on some trees' lines `key`."""
+    """The numbers on the lines `key` of some trees."""
     read, lines = _floats if key in FLOATS else _integers, [trees[k][key] for k in some]
     try:
         counts, numbers = read(lines)
@@ -250,9 +250,9 @@ def _column(
             try:
                 read([line])
             except (ValueError, DeprecationWarning):
-                raise ModelError(f"{key} holds what is no number", where=f"{where}, tree {k}") from None
+                raise ModelError(f"{key} holds something that is not a number", where=f"{where}, tree {k}") from None
         raise
-    wanted = leaves[list(some)] - (key not in A_LEAF)
+    wanted = leaves[list(some)] - (key not in PER_LEAF)
     if (bad := np.flatnonzero(counts != wanted)).size:
         k = int(bad[0])
         raise ModelError(
@@ -263,8 +263,8 @@ def _column(
 
 
 def _floats(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """How many numbers each line holds, and all of them, correctly rounded; Arrow is ten times faster than NumPy.
-    Raises ValueError, as what Arrow raises is one."""
+    """The count of numbers on each line, and all numbers, correctly rounded; Arrow is ten times as fast as NumPy.
+    Raises ValueError (Arrow's error is a subclass)."""
     if not lines:
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     split = pyarrow.compute.split_pattern(pa.array(lines, type=pa.large_string()), " ")
@@ -272,13 +272,13 @@ def _floats(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64
 
 
 def _integers(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The same of whole numbers; what does not fit becomes the largest one, which is out of range everywhere."""
+    """`_floats` for integers; one that overflows becomes the largest int64, which is out of range everywhere."""
     parts = [np.fromstring(line, dtype=np.int64, sep=" ") for line in lines]
     return np.array([len(part) for part in parts], dtype=np.int64), np.concatenate([np.zeros(0, np.int64), *parts])
 
 
 def _categories(tree: dict[str, str], where: str) -> list[NDArray[np.int64]]:
-    """The sets of codes a tree's categorical splits choose from: bit b of word w is code 32 w + b."""
+    """The sets of codes that a tree's categorical splits refer to: bit b of word w is code 32 w + b."""
     count = _integer(tree, "num_cat", 0, _INT32, where)
     if not count:
         return []
@@ -288,20 +288,20 @@ def _categories(tree: dict[str, str], where: str) -> list[NDArray[np.int64]]:
         _, bounds = _integers([tree["cat_boundaries"]])
         _, words = _integers([tree["cat_threshold"]])
     except (ValueError, DeprecationWarning):
-        raise ModelError("cat_boundaries or cat_threshold holds what is no number", where=where) from None
+        raise ModelError("cat_boundaries or cat_threshold holds something that is not a number", where=where) from None
     if len(bounds) != count + 1 or bounds[0] or bounds[-1] != len(words) or (np.diff(bounds) < 0).any():
-        raise ModelError(f"cat_boundaries do not part {len(words)} words into {count} sets", where=where)
+        raise ModelError(f"cat_boundaries do not divide {len(words)} words into {count} sets", where=where)
     if (words < 0).any() or (words > 0xFFFFFFFF).any():
-        raise ModelError("cat_threshold holds what is no word of 32 bits", where=where)
+        raise ModelError("cat_threshold holds a number that is not a 32-bit word", where=where)
     codes = np.flatnonzero(np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little"))
     edges = np.searchsorted(codes, 32 * bounds).tolist()
     return [codes[a:b] - 32 * start for (a, b), start in zip(pairwise(edges), bounds[:-1].tolist(), strict=True)]
 
 
 def _pandas_categorical(data: bytes, position: int, where: str) -> Any:
-    """The categories the Python package writes last; None where another program saved the model."""
+    """The categories that the Python package writes at the end; None if another program saved the model."""
     tail = data[position:]
-    marked = tail.startswith(b"end of trees")  # from LightGBM 2.2 on, as is the end of the parameters
+    marked = tail.startswith(b"end of trees")  # from LightGBM 2.2 on, like `end of parameters`
     if marked and b"\nparameters:" in tail and b"\nend of parameters" not in tail:
         raise ModelError("the file ends early, in its parameters", where=where, do="save the model again")
     place = tail.rfind(b"\npandas_categorical:")

@@ -1,6 +1,6 @@
 """Attributes, tensors and constants of an ONNX file, read with every length and type checked.
 
-What a file says of a tensor's size is compared with the data it holds before anything is made of it.
+The size that a file declares for a tensor is compared with its data before memory is allocated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from forestc.errors import ModelError
 
 Array: TypeAlias = NDArray[Any]
 
-# TensorProto.DataType -> NumPy type, and the field that holds the numbers where raw_data does not.
+# TensorProto.DataType -> NumPy type, and the field that holds the numbers if raw_data does not.
 TENSOR_TYPES: dict[int, tuple[Any, str]] = {
     1: (np.float32, "float_data"),
     2: (np.uint8, "int32_data"),
@@ -34,7 +34,7 @@ _FLOAT, _INT, _STRING, _TENSOR, _FLOATS, _INTS, _STRINGS = 1, 2, 3, 4, 6, 7, 8
 
 
 def tensor_array(tensor: Any, fail: Callable[[str], ModelError]) -> Array:
-    """The numbers (or text, as objects) of a TensorProto in its own shape and type. Raises what `fail` makes."""
+    """The numbers (or text, as objects) of a TensorProto, in its shape and type. Raises the error that `fail` makes."""
     if tensor.data_location == 1 or len(tensor.external_data):
         raise fail("keeps its data in another file, which is not read: save the model with its data inside")
     if tensor.HasField("segment"):
@@ -60,7 +60,7 @@ def tensor_array(tensor: Any, fail: Callable[[str], ModelError]) -> Array:
             with np.errstate(invalid="ignore", over="ignore"):
                 array = numbers.astype(dtype)
             if wide is np.int64 and (array.astype(np.int64) != numbers).any():
-                raise fail(f"holds numbers that are no {np.dtype(dtype)}")
+                raise fail(f"holds numbers outside {np.dtype(dtype)}")
     if len(array) != math.prod(shape):
         raise fail(f"has the shape {shape} and {len(array)} numbers")
     return array.reshape(shape)
@@ -74,7 +74,8 @@ def _text(data: bytes, fail: Callable[[str], ModelError]) -> str:
 
 
 class Attributes:
-    """A node's attributes by name. Those the operator does not know are refused when this is made."""
+    """A node's attributes by name. The constructor refuses attributes that the operator does not have; methods raise
+    ModelError for an attribute of another type."""
 
     def __init__(self, node: Any, known: Iterable[str], where: str) -> None:
         self.where = where
@@ -84,9 +85,9 @@ class Attributes:
             if attribute.name not in names:
                 raise self.fail(f"attribute {attribute.name[:60]!r} is not known", "known: " + ", ".join(sorted(names)))
             if attribute.name in self.found:
-                raise self.fail(f"attribute {attribute.name!r} is there twice")
+                raise self.fail(f"attribute {attribute.name!r} appears twice")
             if attribute.ref_attr_name:
-                raise self.fail(f"attribute {attribute.name!r} refers to a function's")
+                raise self.fail(f"attribute {attribute.name!r} refers to an attribute of a function")
             self.found[attribute.name] = attribute
 
     def fail(self, what: str, do: str = "") -> ModelError:
@@ -102,24 +103,24 @@ class Attributes:
         return attribute
 
     def ints(self, name: str) -> NDArray[np.int64]:
-        """A list of whole numbers; empty where there is none."""
+        """A list of integers; empty if the attribute is absent."""
         attribute = self._get(name, _INTS, "a list of whole numbers")
         numbers = () if attribute is None else attribute.ints
         return np.fromiter(numbers, np.int64, len(numbers))
 
     def floats(self, name: str) -> NDArray[np.float32]:
-        """A list of float32 numbers; empty where there is none."""
+        """A list of float32 numbers; empty if the attribute is absent."""
         attribute = self._get(name, _FLOATS, "a list of numbers")
         numbers = () if attribute is None else attribute.floats
         return np.fromiter(numbers, np.float32, len(numbers))
 
     def strings(self, name: str) -> Sequence[bytes]:
-        """A list of texts; empty where there is none."""
+        """A list of texts; empty if the attribute is absent."""
         attribute = self._get(name, _STRINGS, "a list of texts")
         return () if attribute is None else attribute.strings
 
     def texts(self, name: str) -> list[str]:
-        """The same, decoded."""
+        """A list of texts, decoded."""
         return [_text(item, lambda what: self.fail(f"attribute {name!r} {what}")) for item in self.strings(name)]
 
     def integer(self, name: str, default: int) -> int:
@@ -135,12 +136,12 @@ class Attributes:
         return default if attribute is None else _text(attribute.s, lambda what: self.fail(f"{name!r} {what}"))
 
     def tensor(self, name: str) -> Array | None:
-        """A tensor; None where there is none."""
+        """A tensor; None if the attribute is absent."""
         attribute = self._get(name, _TENSOR, "a tensor")
         return None if attribute is None else tensor_array(attribute.t, lambda what: self.fail(f"{name!r} {what}"))
 
     def vector(self, name: str, dtype: Any) -> Array:
-        """A tensor of one dimension and the given type; empty where there is none."""
+        """A one-dimensional tensor of the given type; empty if the attribute is absent."""
         array = self.tensor(name)
         if array is None:
             return np.zeros(0, dtype=dtype)

@@ -1,9 +1,9 @@
-"""The columns that reach an ONNX tree operator, and conditions taken back through what made them.
+"""The columns that an ONNX tree operator reads, and the translation of conditions on them to raw columns.
 
-A column is one column of the model's inputs and the steps that changed it: monotone functions in the exact
-arithmetic of onnxruntime (a cast, a scaler), and an imputer's replacements of one value. A condition on the
-changed column becomes a condition on the raw one by bisection on the floats' own order: a monotone function
-of floats may be flat in places, but `f(x) >= c` still holds from one float on.
+A column is a column of the model's inputs and the steps applied to it: monotone functions in the exact arithmetic
+of onnxruntime (a cast, a scaler), and an imputer's replacement of one value. Bisection on the order of the floats
+turns a condition on the resulting column into a condition on the raw one: a monotone function of floats may be
+flat in places, but there is still one float from which on `f(x) >= c` holds.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ Array: TypeAlias = NDArray[Any]
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 Ints: TypeAlias = NDArray[np.int64]
-BLOCK = 1 << 14  # cuts that are sought together: they stay in the processor's cache
+BLOCK = 1 << 14  # cuts bisected together, so that they stay in the processor's cache
 
 
 def bits_of(dtype: Any) -> int:
-    """The floats a column of this type is told apart by: 32 for float32, else 64. Integers come as whole float64s."""
+    """The bits of the floats that hold a column of this type: 32 for float32, else 64; integers are held in float64."""
     return 32 if np.dtype(dtype) == np.float32 else 64
 
 
 @dataclass(frozen=True)
 class Monotone:
-    """A step that never turns round: rising or falling, NaN to NaN.
+    """A monotone step, rising or falling, that maps NaN to NaN.
 
-    function: takes (n,) floats and `numbers`, one of each a column or (n,) of each, and gives (n,) floats. Columns
-    changed by the same node share it, so that they can be folded together.
+    function: takes (n,) floats and the `numbers`, each a scalar or (n,), and returns (n,) floats. The columns of a node
+    share the function, so that they can be folded together.
     """
 
     function: Callable[..., Array]
@@ -47,7 +47,7 @@ class Monotone:
     numbers: tuple[Any, ...] = ()
 
 
-NARROW = Monotone(lambda x: x.astype(np.float32), 64)  # as a first step it is what `Feature.raw` does
+NARROW = Monotone(lambda x: x.astype(np.float32), 64)  # as the first step it is expressed by `Feature.raw`
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ Step: TypeAlias = Monotone | Replace
 
 @dataclass(frozen=True)
 class Column:
-    """Column `index` of the rows, of the input's own type, and what was done to it since.
+    """Column `index` of the rows, in the type of its input, and the steps applied to it.
 
-    whole: whether the input is of integers, which are never missing.
+    whole: whether the input holds integers, which are never missing.
     """
 
     index: int
@@ -80,10 +80,10 @@ class Column:
 
 @dataclass
 class Conditions:
-    """Conditions side by side: condition i holds for x where an odd number of its cuts is <= x, or where `even`
-    says so, an even number. missing: whether it holds for NaN.
+    """An array of conditions: condition i holds for x if an odd number of its cuts is <= x, or, where `even` is set, an
+    even number. missing: whether it holds for NaN.
 
-    cuts (m,): ascending for each condition; condition i has cuts[first[i]:first[i + 1]].
+    cuts (m,): ascending within each condition; condition i has cuts[first[i]:first[i + 1]].
     """
 
     cuts: Floats
@@ -99,12 +99,12 @@ class Conditions:
         return np.diff(self.first)
 
     def holds_at(self, values: Floats) -> Bools:
-        """Whether each condition holds for its own value (n,), none of them NaN."""
+        """Whether condition i holds for values[i], (n,), none of them NaN."""
         reached = np.concatenate([[0], np.cumsum(self.cuts <= np.repeat(values, self.counts))])
         return np.asarray(((reached[self.first[1:]] - reached[self.first[:-1]]) & 1 == 1) != self.even)
 
     def taken(self, chosen: Ints) -> Conditions:
-        """Some of the conditions, in the order asked for."""
+        """The chosen conditions, in that order."""
         counts = self.counts[chosen]
         first = np.concatenate([[0], np.cumsum(counts)])
         places = np.arange(first[-1]) + np.repeat(self.first[chosen] - first[:-1], counts)
@@ -112,7 +112,7 @@ class Conditions:
 
 
 def joined(parts: list[Conditions]) -> Conditions:
-    """Conditions one after the other."""
+    """Arrays of conditions, concatenated."""
     counts = np.concatenate([part.counts for part in parts])
     return Conditions(
         np.concatenate([part.cuts for part in parts]),
@@ -123,10 +123,10 @@ def joined(parts: list[Conditions]) -> Conditions:
 
 
 def raw_features(columns: Mapping[int, Column], names: Mapping[int, str]) -> tuple[list[Feature], dict[int, Column]]:
-    """Features of the raw columns read, ascending, and for each tree column what is left to be folded.
+    """The features of the raw columns that are read, ascending, and the operator's columns with the steps left to fold.
 
-    columns: by number of the tree operator's own column. names: of raw columns that have one.
-    Raw columns that every reader rounds to float32 first are features of float32.
+    columns: by column of the tree operator. names: of raw columns that have one. Raw columns that all readers first
+    round to float32 become float32 features.
     """
     used: dict[int, list[Column]] = {}
     for column in columns.values():
@@ -147,9 +147,9 @@ def raw_features(columns: Mapping[int, Column], names: Mapping[int, str]) -> tup
 
 
 def folded(conditions: Conditions, reads: Ints, columns: Mapping[int, Column]) -> Conditions:
-    """The conditions on raw columns. reads: the tree operator's column that each condition reads.
+    """The conditions, translated to raw columns. reads: the tree operator's column that each condition reads.
 
-    Columns that the same nodes changed are folded together: time O(cuts * steps * 64), whatever their number.
+    Columns changed by the same nodes are folded together: time O(cuts * steps * 64) for any number of columns.
     """
     if not any(column.steps for column in columns.values()):
         return conditions
@@ -160,46 +160,46 @@ def folded(conditions: Conditions, reads: Ints, columns: Mapping[int, Column]) -
     parts, order = [], []
     for index in range(len(kinds)):
         chosen = np.flatnonzero(kind[place] == index)
-        alike = np.flatnonzero(kind == index)
-        steps = [columns[numbers[at]].steps for at in alike.tolist()]
-        parts.append(_through(conditions.taken(chosen), steps, np.searchsorted(alike, place[chosen])))
+        group = np.flatnonzero(kind == index)
+        steps = [columns[numbers[at]].steps for at in group.tolist()]
+        parts.append(_through(conditions.taken(chosen), steps, np.searchsorted(group, place[chosen])))
         order.append(chosen)
     return joined(parts).taken(np.argsort(np.concatenate(order), kind="stable"))
 
 
 def _kind(column: Column) -> tuple[Any, ...]:
-    """What columns that are folded together have in common."""
+    """The key that is equal for columns which are folded together."""
     return tuple(
         (step.function, step.rising) if isinstance(step, Monotone) else (np.isnan(step.value), step.bits)
         for step in column.steps
     )
 
 
-def _through(conditions: Conditions, steps: Sequence[tuple[Step, ...]], own: Ints) -> Conditions:
-    """Conditions on what the steps make as conditions on what they take, from the last step to the first.
+def _through(conditions: Conditions, steps: Sequence[tuple[Step, ...]], column_of: Ints) -> Conditions:
+    """Conditions on the output of the steps as conditions on their input, from the last step to the first.
 
-    steps: of each column, the same in kind. own: each condition's column among these.
+    steps: of each column, of equal kinds. column_of: the column of each condition, an index into steps.
     """
     place = len(steps[0])
     while place:
         last = [column[place - 1] for column in steps]
         if isinstance(last[0], Replace):
-            conditions = _before_replacing(conditions, [step for step in last if isinstance(step, Replace)], own)
+            conditions = _before_replacing(conditions, [step for step in last if isinstance(step, Replace)], column_of)
             place -= 1
             continue
         run = place
         while run and isinstance(steps[0][run - 1], Monotone):
             run -= 1
         group = [[step for step in column[run:place] if isinstance(step, Monotone)] for column in steps]
-        conditions = _before_function(conditions, group, own)
+        conditions = _before_function(conditions, group, column_of)
         place = run
     return _tidy(conditions)
 
 
-def _before_function(conditions: Conditions, group: Sequence[Sequence[Monotone]], own: Ints) -> Conditions:
+def _before_function(conditions: Conditions, group: Sequence[Sequence[Monotone]], column_of: Ints) -> Conditions:
     bits = group[0][0].bits
     rising = sum(not step.rising for step in group[0]) % 2 == 0
-    at = np.repeat(own, conditions.counts)
+    at = np.repeat(column_of, conditions.counts)
     functions = []
     for place, first in enumerate(group[0]):
         given = [np.array([column[place].numbers[k] for column in group])[at] for k in range(len(first.numbers))]
@@ -218,25 +218,25 @@ def _before_function(conditions: Conditions, group: Sequence[Sequence[Monotone]]
     for start in range(0, len(cuts), BLOCK):
         here = slice(start, min(start + BLOCK, len(cuts)))
         cuts[here] = _least_where(partial(reached, here=here), here.stop - start, bits)
-    # A falling function reaches a cut up to a point, not from it on: with an odd number of cuts that turns the
-    # condition round.
+    # A falling function reaches a cut below a point, not from it on: with an odd number of cuts that inverts the
+    # condition.
     odd = conditions.counts % 2 == 1
     even = conditions.even if rising else conditions.even != odd
     return _sorted(Conditions(cuts, conditions.first, even, conditions.missing))
 
 
 def _least_where(holds: Callable[[Ints], Bools], count: int, bits: int) -> Floats:
-    """For each of `count` rising predicates on order keys the least float that satisfies it: -infinity where all
-    do, NaN where none does."""
+    """For each of `count` monotone predicates on order keys the least float that satisfies it: -infinity if all do,
+    NaN if none does."""
     lowest, highest = order_key(np.array([-np.inf, np.inf]), bits).tolist()
     low, high = np.full(count, lowest, dtype=np.int64), np.full(count, highest, dtype=np.int64)
     always, never = holds(low), ~holds(high)
     return np.where(never, np.nan, np.where(always, -np.inf, key_value(least_keys(holds, low, high), bits)))
 
 
-def _before_replacing(conditions: Conditions, steps: Sequence[Replace], own: Ints) -> Conditions:
-    wanted = conditions.holds_at(np.array([step.by for step in steps])[own])
-    values = np.array([step.value for step in steps])[own]
+def _before_replacing(conditions: Conditions, steps: Sequence[Replace], column_of: Ints) -> Conditions:
+    wanted = conditions.holds_at(np.array([step.by for step in steps])[column_of])
+    values = np.array([step.value for step in steps])[column_of]
     if np.isnan(steps[0].value):
         return Conditions(conditions.cuts, conditions.first, conditions.even, wanted)
     changed = np.flatnonzero(conditions.holds_at(values) != wanted)
@@ -251,7 +251,7 @@ def _before_replacing(conditions: Conditions, steps: Sequence[Replace], own: Int
 
 
 def _sorted(conditions: Conditions) -> Conditions:
-    """Each condition's cuts ascending again; cuts that are never reached (NaN) are left out."""
+    """The conditions with their cuts sorted; cuts that are never reached (NaN) are dropped."""
     counts, cuts = conditions.counts, conditions.cuts
     owner = np.repeat(np.arange(len(conditions)), counts)
     if counts.max(initial=0) > 1:
@@ -263,8 +263,8 @@ def _sorted(conditions: Conditions) -> Conditions:
 
 
 def _tidy(conditions: Conditions) -> Conditions:
-    """The same conditions with as few cuts as can be: pairs of equal cuts do nothing, nor does one at -infinity
-    but turn the condition round."""
+    """The same conditions with the fewest cuts: pairs of equal cuts cancel, and a cut at -infinity only inverts the
+    condition."""
     owner = np.repeat(np.arange(len(conditions)), conditions.counts)
     cuts = conditions.cuts + 0.0  # both zeros are one cut
     new = np.ones(len(cuts), dtype=bool)
@@ -280,23 +280,23 @@ def _tidy(conditions: Conditions) -> Conditions:
 
 
 def thresholds(conditions: Conditions) -> tuple[Floats, Bools, Ints]:
-    """Conditions as `x < threshold` where that is all they are: thresholds (n,), whether the condition is the
-    other one (so that its children change places), and the conditions that only a set of cuts can say.
+    """Conditions as `x < threshold` where possible: thresholds (n,), whether the condition is the complement (so that
+    its children are swapped), and the indices of the conditions that need a set of cuts.
 
-    A condition that holds for all numbers or for none is x < -infinity, or the other one.
+    A condition that holds for no number is x < -infinity, one that holds for all its complement.
     """
     conditions = _tidy(conditions)
     counts = conditions.counts
     threshold = np.full(len(conditions), -np.inf)
     single = counts == 1
     threshold[single] = conditions.cuts[conditions.first[:-1][single]]
-    # `x < t` holds where none of its one cuts is reached; never: where none of no cuts is reached, `even` is all
+    # `x < t` is an even condition with one cut; without cuts an even condition always holds, an odd one never
     turned = np.where(counts == 0, conditions.even, np.where(single, ~conditions.even, conditions.even))
     return threshold, turned, np.flatnonzero(counts > 1)
 
 
 def cut_sets(conditions: Conditions, chosen: Ints) -> tuple[Ints, list[tuple[Member, ...]]]:
-    """For every condition the index of its set of cuts, NO_SET but for the chosen, and the distinct sets."""
+    """The index of the set of cuts of each condition, NO_SET for those not chosen, and the distinct sets."""
     conditions = _tidy(conditions)
     index = np.full(len(conditions), NO_SET, dtype=np.int64)
     known: dict[tuple[Member, ...], int] = {}

@@ -1,6 +1,6 @@
-"""The operators around ONNX's trees: those before become part of the conditions, those after of the answer.
+"""Folds the operators around ONNX's trees: those before into the conditions, those after into scores and decision.
 
-Each is folded only where the forest then says exactly what onnxruntime says; else it is refused by name.
+An operator is folded only if the forest then equals onnxruntime exactly; otherwise it is refused by name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from forestc.frontends.onnx.values import FLOATS, ML, Answer, Array, Fold, Node,
 from forestc.frontends.shared.exact import least_float
 
 MAX_STEPS = 50
-# Operators that know columns in other than two dimensions.
+# Operators that accept tables of other than two dimensions.
 ANY_SHAPE = {
     *("Identity", "Cast", "Concat", "Gather", "Split", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "ReduceSum"),
     *("LabelEncoder", "OneHotEncoder"),
@@ -31,7 +31,7 @@ WIDEN = Monotone(lambda x: x.astype(np.float64), 32)
 
 
 def fold(node: Node) -> list[Value]:
-    """What a node that is no tree operator makes."""
+    """The outputs of a node that is not a tree operator. Raises ModelError if it can't be folded."""
     ml = node.proto.domain == ML
     known = _AROUND_ML if ml else _AROUND if node.proto.domain in ("", "ai.onnx") else {}
     if node.opset < 1:
@@ -41,22 +41,22 @@ def fold(node: Node) -> list[Value]:
         operator = f"{node.proto.domain[:40]}.{node.operator[:60]}".lstrip(".")
         raise node.fail(f"operator {operator!r} is not folded into the trees", f"known: {names}")
     subject = next((value for value in node.inputs if value is not None and not isinstance(value, np.ndarray)), None)
-    alone = subject is None and node.operator not in ("Identity", "Constant", "LabelEncoder")
+    constant = subject is None and node.operator not in ("Identity", "Constant", "LabelEncoder")
     tables = [value for value in node.inputs if isinstance(value, Table)]
     if any(table.dims != 2 for table in tables) and node.operator not in ANY_SHAPE:
-        raise node.fail("its input is not of rows and columns", "reshape what the encoders make before")
+        raise node.fail("its input is not a table of rows and columns", "reshape the encoders' outputs before")
     if any(table.dtype.kind in "Ob" for table in tables) and node.operator not in TEXT_OPERATORS:
         raise node.fail(
-            f"operator {node.operator!r} of text is not read", f"known: {', '.join(sorted(TEXT_OPERATORS))}"
+            f"operator {node.operator!r} on text is not read", f"known: {', '.join(sorted(TEXT_OPERATORS))}"
         )
-    made = None if alone else known[node.operator](node, subject)
+    made = None if constant else known[node.operator](node, subject)
     if made is None:
         kind = {Table: "its columns", Scores: "the trees' scores", Answer: "the class"}.get(type(subject), "constants")
         raise node.fail(f"operator {node.operator!r} is not folded into {kind} exactly")
-    several = made if isinstance(made, list) else [made]
-    if any(isinstance(value, Table) and value.depth > MAX_STEPS for value in several):
+    outputs = made if isinstance(made, list) else [made]
+    if any(isinstance(value, Table) and value.depth > MAX_STEPS for value in outputs):
         raise node.fail(f"the columns are changed more than {MAX_STEPS} times before the trees")
-    return several
+    return outputs
 
 
 def _identity(node: Node, subject: Any) -> Value | None:
@@ -135,7 +135,7 @@ def _scaler(node: Node, subject: Any) -> Value | None:
 
 
 def _width(node: Node, table: Table, count: int, what: str) -> int | None:
-    """The table's width, given so many constants: one for all columns, or one each."""
+    """The table's width, given `count` constants: one for all columns, or one per column."""
     if count == 1:
         return table.width
     if table.width not in (None, count):
@@ -160,7 +160,7 @@ def _imputer(node: Node, subject: Any) -> Value | None:
     if not len(by) or np.isnan(by.astype(np.float64)).any():
         raise node.fail("has no imputed values, or NaN among them")
     if subject.dtype == np.int64 and max(abs(value), float(np.abs(by.astype(np.float64)).max())) > 1 << 53:
-        raise node.fail("replaces whole numbers beyond 2^53, which rows do not hold")
+        raise node.fail("replaces integers beyond 2^53, which rows can't hold")
     if (subject.width is None and len(by) > 1) or (subject.width is not None and 1 < len(by) != subject.width):
         raise node.fail(f"has {len(by)} imputed values for {subject.width} columns")
     bits = bits_of(subject.dtype)
@@ -172,7 +172,7 @@ def _normalizer(node: Node, subject: Any) -> Value | None:
 
 
 def _arithmetic(node: Node, subject: Any) -> Value | None:
-    """Add, Sub, Mul or Div of columns or scores and a constant."""
+    """Add, Sub, Mul or Div of columns or scores with a constant."""
     node.attributes()
     if node.opset < 7:
         raise node.fail(f"of opset {node.opset} is not read", "convert the model to opset 7 or later")
@@ -194,7 +194,7 @@ def _arithmetic(node: Node, subject: Any) -> Value | None:
 def _table_arithmetic(node: Node, table: Table, constant: Array, first: bool) -> Table:
     width = _width(node, table, len(constant), "constants")
     if table.width == 1 != len(constant):
-        raise node.fail("makes many columns of one")
+        raise node.fail("broadcasts one column to several")
     functions: dict[str, Callable[[Array, Array], Array]] = {
         "Add": lambda x, c: x + c,
         "Sub": (lambda x, c: c - x) if first else lambda x, c: x - c,
@@ -202,19 +202,19 @@ def _table_arithmetic(node: Node, table: Table, constant: Array, first: bool) ->
         "Div": lambda x, c: x / c,
     }
     function = functions[node.operator]
-    turned = first if node.operator == "Sub" else False
+    negated = first if node.operator == "Sub" else False
 
     def step(index: int) -> Step:
         c = constant[index if len(constant) > 1 else 0]
-        falling = bool(c < 0) if node.operator in ("Mul", "Div") else turned
+        falling = bool(c < 0) if node.operator in ("Mul", "Div") else negated
         return Monotone(function, bits_of(table.dtype), not falling, (c,))
 
     return table.then(step, None, width)
 
 
 def _score_arithmetic(operator: str, scores: Scores, constant: Array, first: bool) -> Scores | None:
-    """Additions become the bias, divisions the divisor, products the link's slope, where nothing came before that
-    would have to be rounded in between."""
+    """Additions become the bias, divisions the divisor, products the link's slope, unless an earlier operation would
+    have to be rounded in between."""
     numbers = constant.tolist()
     one = len(set(numbers)) == 1 and len(numbers) in (1, scores.columns)
     neutral = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}[operator]
@@ -308,7 +308,7 @@ def _arg_max(node: Node, subject: Any) -> Value | None:
 
 
 def two_columns(scores: NDArray[np.float32], link: Link, shown: Shown) -> NDArray[np.float32]:
-    """The two columns (rows, 2) that onnxruntime shows for single scores (rows,) of class 1."""
+    """The two columns (rows, 2) in which onnxruntime shows single scores (rows,) of class 1."""
     one = np.float32(1)
     with np.errstate(over="ignore"):
         s = scores * np.float32(link.slope)

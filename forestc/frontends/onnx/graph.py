@@ -1,6 +1,6 @@
-"""The graph of an ONNX model, walked from its inputs through its one tree operator to its outputs.
+"""Walks the graph of an ONNX model from its inputs through its single tree operator to its outputs.
 
-Nodes are taken in the file's order, and only those that an output needs.
+Nodes that some output needs are visited in the file's order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _INPUTS[TEXT_TENSOR] = np.dtype(object)
 
 @dataclass(frozen=True)
 class Walked:
-    """What a graph comes to: its trees, their columns, and what the outputs show."""
+    """The contents of a graph: its trees, the columns that they read, and the scores and class at the outputs. columns:
+    of the rows; None if unknown. names: of columns that have one."""
 
     ensemble: Ensemble
     table: Table
@@ -38,7 +39,7 @@ class Walked:
 
 
 def walk(graph: Any, opsets: Mapping[str, int], where: str) -> Walked:
-    """The graph of a ModelProto, folded into its one tree operator. Raises ModelError naming the node."""
+    """The graph of a ModelProto, folded into its single tree operator. Raises ModelError naming the node."""
     values: dict[str, Value] = {}
     for tensor in graph.initializer:
         name = tensor.name
@@ -59,7 +60,7 @@ def walk(graph: Any, opsets: Mapping[str, int], where: str) -> Walked:
         for name, value in zip(proto.output, made, strict=False):
             if name:
                 if name in values:
-                    raise node.fail(f"makes {name[:60]!r}, which is there already")
+                    raise node.fail(f"writes {name[:60]!r}, which already exists")
                 values[name] = value
     if trees is None:
         raise ModelError("no output comes from a tree operator", where=where, do=f"known: {', '.join(OPERATORS)}")
@@ -68,8 +69,8 @@ def walk(graph: Any, opsets: Mapping[str, int], where: str) -> Walked:
 
 
 def _inputs(graph: Any, values: dict[str, Value], where: str) -> tuple[int | None, dict[int, str]]:
-    """Puts the inputs among the values, side by side in the rows. Gives the rows' width and the names of columns
-    that are inputs of their own."""
+    """Adds the inputs to the values; they lie side by side in the rows. Returns the width of the rows, None if unknown,
+    and the names of columns that are separate inputs."""
     real = [item for item in graph.input if item.name not in values]
     start: int | None = 0
     names: dict[int, str] = {}
@@ -78,7 +79,7 @@ def _inputs(graph: Any, values: dict[str, Value], where: str) -> tuple[int | Non
             raise ModelError(f"the name of input {item.name!r} is not UTF-8", where=where)
         place = f"{where}, input {item.name[:60]!r}"
         if item.name in values:
-            raise ModelError("is there twice", where=place)
+            raise ModelError("appears twice", where=place)
         kind = item.type.tensor_type
         dtype = _INPUTS.get(kind.elem_type) if item.type.HasField("tensor_type") else None
         if dtype is None:
@@ -118,9 +119,9 @@ def _needed(nodes: Any, outputs: list[str]) -> list[Any]:
 def _trees(node: Node) -> tuple[tuple[Ensemble, Table], list[Value]]:
     table = node.input(0)
     if not isinstance(table, Table):
-        raise node.fail("its input is not made of the model's inputs alone")
+        raise node.fail("its input does not depend on the model's inputs only")
     if table.dims != 2:
-        raise node.fail("its input is not of rows and columns", "reshape what the encoders make before")
+        raise node.fail("its input is not a table of rows and columns", "reshape the encoders' outputs before")
     if table.dtype.kind == "O":
         raise node.fail("its input is text", "encode it")
     if table.dtype.itemsize < 4:
@@ -151,8 +152,7 @@ def _own_scores(ensemble: Ensemble, rounded: bool) -> Scores:
 def _shown(
     ensemble: Ensemble, outputs: list[str], values: Mapping[str, Value], where: str
 ) -> tuple[Scores, Answer | None]:
-    """The scores and the class that the outputs show; where none shows them, what an ArgMax compared or the
-    operator's own."""
+    """The scores and the class at the outputs; without them, the scores that an ArgMax compared or the operator's."""
     scores: Scores | None = None
     answer: Answer | None = None
     for name in outputs:
@@ -176,9 +176,9 @@ def _shown(
         return scores or judged, answer
     if scores is not None and replace(scores, link=judged.link, shown=judged.shown) == judged and judged.link == Link():
         return scores, replace(answer, decision=replace(answer.decision, on="scores"))
-    raise ModelError("an output shows other scores than those the class was decided by", where=where)
+    raise ModelError("an output shows other scores than those that decided the class", where=where)
 
 
 def _whole(scores: Scores) -> Scores:
-    """The scores without what does not matter to an output: its type, and whether it has all columns."""
+    """The scores without what does not matter at an output: their type, and whether all columns are there."""
     return replace(scores, dtype=np.dtype(np.float32), rounded=False, part=False)

@@ -1,6 +1,6 @@
-"""The node arrays of ONNX tree operators: from what a file lists to trees with conditions, whole arrays at a time.
+"""The node arrays of ONNX tree operators, turned into trees with conditions by array operations.
 
-Both forms come out alike: a leaf is a node, a tree's nodes lie together, its root first.
+The result is the same for both forms of operators: leaves are nodes, and a tree's nodes are contiguous, root first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from forestc.frontends.shared.exact import next_above
 
 Array: TypeAlias = NDArray[Any]
 
-LEQ, LT, GTE, GT, EQ, NEQ, MEMBER, IS_LEAF = range(8)  # the first seven are TreeEnsemble's own numbers
+LEQ, LT, GTE, GT, EQ, NEQ, MEMBER, IS_LEAF = range(8)  # the first seven as in TreeEnsemble
 MODES = {
     b"BRANCH_LEQ": LEQ,
     b"BRANCH_LT": LT,
@@ -37,12 +37,12 @@ MAX_TREES = 1 << 17
 
 @dataclass
 class Nodes:
-    """All nodes of all trees, (n,) arrays, and the weights of the leaves, (w,) arrays in the file's order.
+    """The nodes of all trees, (n,) arrays, and the weights of the leaves, (w,) arrays in the file's order.
 
-    start (trees + 1,): where each tree's nodes begin; its root is there. tree: each tree's name in the file.
-    ids: node numbers to report. true, false: children, places in these arrays; LEAF at a leaf. conditions: one
-    for each inner node in order. value: what the file gives a leaf besides its weights. weight_leaf: places; LEAF
-    for a weight of an inner node, which onnxruntime leaves out.
+    start (trees + 1,): where each tree's nodes begin, the root first. tree: each tree's number in the file. ids: node
+    numbers for messages. true, false: children, indices into these arrays; LEAF at a leaf. conditions: of the inner
+    nodes, in order. value: nodes_values at a leaf. weight_leaf: the leaf of each weight; LEAF for a weight of an inner
+    node, which onnxruntime ignores.
     """
 
     start: Ints
@@ -67,9 +67,9 @@ def _bad(attributes: Attributes, tree: Any, node: Any, what: str, do: str = "") 
 
 
 def classic_nodes(attributes: Attributes, votes: str, dtype: Any) -> Nodes:
-    """The nodes of a TreeEnsembleClassifier or -Regressor. votes: what its weights are called: class or target.
+    """The nodes of a TreeEnsembleClassifier or -Regressor. votes: the prefix of its weights: class or target.
 
-    dtype: the type thresholds and weights are compared and added in. Raises ModelError.
+    dtype: the type in which thresholds are compared and weights added. Raises ModelError.
     """
     trees, ids = attributes.ints("nodes_treeids"), attributes.ints("nodes_nodeids")
     n = len(trees)
@@ -136,7 +136,7 @@ _ROOT_FIRST = "list each tree's root before its other nodes: onnxruntime starts 
 
 
 def numbers(attributes: Attributes, name: str, dtype: Any) -> Array:
-    """A list of numbers, or the tensor of the same name and the wanted type that may stand in its place."""
+    """A list of numbers, or the tensor of the given type that may replace it."""
     plain, tensor = attributes.floats(name), attributes.vector(f"{name}_as_tensor", dtype)
     if len(plain) and len(tensor):
         raise attributes.fail(f"has both {name} and {name}_as_tensor")
@@ -153,7 +153,7 @@ def _modes(attributes: Attributes) -> NDArray[np.int8]:
 
 
 class _Places:
-    """Where the nodes of given trees and numbers lie in the file's lists."""
+    """The positions of nodes in the file's lists, by tree and node number."""
 
     def __init__(self, attributes: Attributes, trees: Ints, ids: Ints, begins: Ints) -> None:
         self.attributes, self.trees, self.ids, self.begins = attributes, trees, ids, begins
@@ -167,7 +167,7 @@ class _Places:
                 "list the nodes tree by tree: onnxruntime starts a new tree at each change of nodes_treeids",
             )
         if (bad := np.flatnonzero((names < -MAX_NUMBER) | (names >= MAX_NUMBER) | (names == -1))).size:
-            raise attributes.fail(f"a tree is called {names[bad[0]]}", "number the trees from 0 on")
+            raise attributes.fail(f"a tree has the number {names[bad[0]]}", "number the trees from 0 on")
         if (bad := np.flatnonzero((ids < 0) | (ids >= MAX_NUMBER))).size:
             raise _bad(attributes, trees[bad[0]], ids[bad[0]], "a node's number is outside 0 to 2147483647")
         self.size = np.diff(begins, append=n)
@@ -179,10 +179,10 @@ class _Places:
             self.keys = keys[self.order]
             if (twice := np.flatnonzero(np.diff(self.keys) == 0)).size:
                 node = self.order[twice[0]]
-                raise _bad(attributes, trees[node], ids[node], "is there twice")
+                raise _bad(attributes, trees[node], ids[node], "appears twice")
 
     def find(self, run: Ints, ids: Ints) -> Ints:
-        """The places of nodes of these trees (by their place among the trees); LEAF where there is none."""
+        """The positions of nodes; LEAF for nodes that do not exist. run: the index of each node's tree."""
         inside = (ids >= 0) & (ids < MAX_NUMBER)
         if self.in_order:
             return np.where(inside & (ids < self.size[run]), self.begins[run] + ids, LEAF)
@@ -191,7 +191,7 @@ class _Places:
         return np.where(inside & (self.keys[place] == keys), self.order[place], LEAF)
 
     def children(self, nodes: Ints, ids: Ints, side: str) -> Ints:
-        """The places of the children with these numbers."""
+        """The positions of the children with these numbers. Raises ModelError for a missing child."""
         found = self.find(self.run[nodes], ids)
         if (bad := np.flatnonzero(found == LEAF)).size:
             node = nodes[bad[0]]
@@ -200,7 +200,7 @@ class _Places:
         return found
 
     def votes(self, trees: Ints, ids: Ints) -> Ints:
-        """The places of the nodes that weights are given to."""
+        """The positions of the nodes that have weights. Raises ModelError for a missing node."""
         names = self.trees[self.begins][self.by_name]
         place = np.minimum(np.searchsorted(names, trees), len(names) - 1)
         found = np.where(names[place] == trees, self.find(self.by_name[place], ids), LEAF)
@@ -219,8 +219,8 @@ def _votes(attributes: Attributes, votes: str, places: _Places, dtype: Any) -> t
 
 
 def _chains(mode: NDArray[np.int8], feature: Ints, true: Ints, false: Ints) -> tuple[Ints, Bools]:
-    """Nodes `x == a, else x == b, ...` that share their true child are one node with a set, which is how converters
-    write categories. Gives the node that each one belongs to and which nodes stay; `false` is changed in place."""
+    """Merges chains `x == a, else x == b, ...` with a common true child, as converters write categories, into one node
+    with a set. Returns the head of each node's chain and which nodes stay; `false` is changed in place."""
     n = len(mode)
     inner = true != LEAF
     parents = np.bincount(np.concatenate([true[inner], false[inner]]), minlength=n)
@@ -230,7 +230,7 @@ def _chains(mode: NDArray[np.int8], feature: Ints, true: Ints, false: Ints) -> t
     linked &= parents[after] == 1
     head = np.arange(n)
     head[after[linked]] = equal[linked]
-    for _ in range(n.bit_length()):  # each round doubles how far a node sees
+    for _ in range(n.bit_length()):  # pointer jumping: each round doubles the distance
         before, head = head, head[head]
         if np.array_equal(before, head):
             break
@@ -250,8 +250,8 @@ def _refuse_merged(
     false: Ints,
     votes: tuple[Ints, Ints, Array],
 ) -> None:
-    """onnxruntime makes one node of neighbours `x == a, else x == b` whose true children are leaves that begin with the
-    same weight, whatever else these leaves say. Raises ModelError where they do not say the same."""
+    """Raises ModelError for nodes that onnxruntime merges wrongly: neighbours `x == a, else x == b` whose true children
+    are leaves with the same first weight but otherwise different weights."""
     nodes = np.flatnonzero(equal)
     after = false[nodes]
     nodes = nodes[equal[after] & (feature[after] == feature[nodes]) & (true[after] != true[nodes]) & (value[nodes] > 0)]
@@ -262,13 +262,13 @@ def _refuse_merged(
     begin, end = (np.searchsorted(leaf[order], np.arange(len(equal)), side=side) for side in ("left", "right"))
     for node in nodes.tolist():
         mine, other = (order[begin[child] : end[child]] for child in (true[node], true[false[node]]))
-        alike = not len(mine) or not len(other) or weight[mine[0]] == weight[other[0]]
+        merged = not len(mine) or not len(other) or weight[mine[0]] == weight[other[0]]
         same = np.array_equal(target[mine], target[other]) and np.array_equal(weight[mine], weight[other])
         is_inner = equal[true[node]] or true[true[node]] != LEAF or true[true[false[node]]] != LEAF
-        if alike and not same and not is_inner:
+        if merged and not same and not is_inner:
             raise attributes.fail(
-                "has BRANCH_EQ nodes behind one another whose leaves differ in more than their first weight, which"
-                " onnxruntime takes for one"
+                "has consecutive BRANCH_EQ nodes whose leaves have the same first weight and differ in others, which"
+                " onnxruntime merges into one"
             )
 
 
@@ -276,13 +276,13 @@ Intervals: TypeAlias = tuple[Ints, Floats, Floats]
 
 
 def _exactly(value: Array, dtype: Any) -> tuple[Floats, Floats]:
-    """The ends of the intervals [low, high) that hold one number each; NaN is a high that is never reached."""
-    low = value.astype(np.float64) + 0.0  # both zeros are one number
+    """The ends of the intervals [low, high) that hold one number each; NaN stands for a high that is never reached."""
+    low = value.astype(np.float64) + 0.0  # -0.0 and 0.0 are equal
     return low, np.where(np.isposinf(low), np.nan, next_above(low, bits_of(dtype)))
 
 
 def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, dtype: Any) -> Conditions:
-    """One condition an inner node. equal: for modes EQ, NEQ and MEMBER the node and what is in its set."""
+    """The conditions of inner nodes. equal: for modes EQ, NEQ and MEMBER the node and the intervals of its set."""
     even = (mode == LEQ) | (mode == LT) | (mode == NEQ)
     missing = nan_true | (mode == NEQ)  # NaN differs from every number
     above = (mode == LEQ) | (mode == GT)
@@ -304,9 +304,9 @@ def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, d
 
 
 def modern_nodes(attributes: Attributes, dtype: Any) -> Nodes:
-    """The nodes of a TreeEnsemble, whose leaves are listed apart. dtype: as in `classic_nodes`. Raises ModelError.
+    """The nodes of a TreeEnsemble, whose leaves are listed separately. dtype: as in `classic_nodes`. Raises ModelError.
 
-    Inner nodes keep their own numbers as ids, leaf k is number (inner nodes) + k.
+    Inner nodes keep their numbers as ids; leaf k has the id (number of inner nodes) + k.
     """
     mode = attributes.vector("nodes_modes", np.uint8)
     split = attributes.vector("nodes_splits", dtype)
@@ -339,7 +339,7 @@ def modern_nodes(attributes: Attributes, dtype: Any) -> Nodes:
     tree_of, visited = _reached(attributes, roots, child, leaf, alone)
     for node in np.flatnonzero((mode != MEMBER) & np.isnan(split) & ~np.isin(np.arange(n), roots[alone]))[:1]:
         raise _bad(attributes, tree_of[node], node, "the threshold is not a number (NaN)")
-    # Inner nodes as visited, then every mention of a leaf, then both brought together tree by tree.
+    # Inner nodes in the order visited, then all references to leaves; then both are sorted by tree.
     parent, side = np.nonzero(leaf[visited])
     trees = np.concatenate([tree_of[visited], tree_of[visited[parent]], np.flatnonzero(alone)])
     ids = np.concatenate([visited, n + child[visited[parent], side], n + child[roots[alone], 0]])
@@ -357,13 +357,13 @@ def modern_nodes(attributes: Attributes, dtype: Any) -> Nodes:
     place_of = np.full(n, -1, dtype=np.int64)
     place_of[nodes] = np.arange(len(nodes))
     owner, low, high = _members(attributes, mode, dtype)
-    used = place_of[owner] >= 0  # a root that stands for a leaf decides nothing
+    used = place_of[owner] >= 0  # a root with the same leaf on both sides has no condition
     single = np.flatnonzero((mode[nodes] == EQ) | (mode[nodes] == NEQ))
-    own_low, own_high = _exactly(split[nodes[single]], dtype)
+    single_low, single_high = _exactly(split[nodes[single]], dtype)
     equal = (
         np.concatenate([single, place_of[owner[used]]]),
-        np.concatenate([own_low, low[used]]),
-        np.concatenate([own_high, high[used]]),
+        np.concatenate([single_low, low[used]]),
+        np.concatenate([single_high, high[used]]),
     )
     conditions = _conditions(mode[nodes], split[nodes].astype(np.float64), nan_true[nodes], equal, dtype)
     features = np.zeros(len(trees), dtype=np.int64)
@@ -386,7 +386,8 @@ def modern_nodes(attributes: Attributes, dtype: Any) -> Nodes:
 
 
 def _reached(attributes: Attributes, roots: Ints, child: Ints, leaf: Bools, alone: Bools) -> tuple[Ints, Ints]:
-    """For each inner node its tree, and the inner nodes level by level. Refuses one that two nodes lead to, or none."""
+    """The tree of each inner node, and the inner nodes level by level. Raises ModelError for a node with two parents
+    or none."""
     tree_of = np.full(len(child), -1, dtype=np.int64)
     level, trees = roots[~alone], np.flatnonzero(~alone)
     visited = [level[:0]]
@@ -405,7 +406,7 @@ def _reached(attributes: Attributes, roots: Ints, child: Ints, leaf: Bools, alon
         raise _bad(attributes, tree_of[again[0]], again[0], "is reached twice", _OWN_NODES)
     tree_of[roots[alone]] = np.flatnonzero(alone)
     if (lost := np.flatnonzero(tree_of < 0)).size:
-        raise _bad(attributes, "?", lost[0], "no root leads to it", "leave out what no tree uses")
+        raise _bad(attributes, "?", lost[0], "can't be reached from a root", "remove nodes that no tree uses")
     return tree_of, np.concatenate(visited)
 
 
@@ -413,21 +414,21 @@ _OWN_NODES = "give every tree nodes of its own"
 
 
 def _members(attributes: Attributes, mode: Array, dtype: Any) -> Intervals:
-    """What is in the sets of mode MEMBER: the node and the interval of each of the membership_values, in which NaN
-    ends a node's list.
+    """The sets of mode MEMBER: the node and the interval of each of the membership_values, in which NaN ends a node's
+    list.
 
-    A number is in a set where it equals a member. But onnxruntime keeps sets of 31 numbers or more, or with numbers
-    outside 0 to 30, as integers and rounds what it looks up towards zero.
+    A number is in a set if it equals a member. But onnxruntime stores sets of 31 or more numbers, or with numbers
+    outside 0 to 30, as integers, and truncates the number that it looks up.
     """
     values = attributes.vector("membership_values", dtype)
     nodes = np.flatnonzero(mode == MEMBER)
     is_end = np.isnan(values)
-    group = (np.cumsum(is_end) - is_end)[~is_end]  # how many lists have ended before
+    group = (np.cumsum(is_end) - is_end)[~is_end]  # the index of each value's list
     given = np.unique(group)
     if is_end.sum() > len(nodes) or not np.array_equal(given, np.arange(len(nodes))):
         raise attributes.fail(
             f"membership_values hold {len(given)} lists for {len(nodes)} nodes of mode BRANCH_MEMBER",
-            "one list a node, none empty, each ended by NaN",
+            "give one non-empty list per node, each ended by NaN",
         )
     number = values[~is_end].astype(np.float64) + 0.0
     long = np.bincount(group, minlength=len(nodes)) >= 31
@@ -441,16 +442,16 @@ def _members(attributes: Attributes, mode: Array, dtype: Any) -> Intervals:
     if bad.any():
         raise _bad(
             attributes, "?", nodes[group[bad]][0], f"its set has {number[bad][0]} among more than numbers of 0 to 30",
-            "onnxruntime takes such sets of whole numbers of 32 bits only",
+            "onnxruntime takes only 32-bit integers in such sets",
         )  # fmt: skip
     bits = bits_of(dtype)
-    # the floats that round to k: from k to below k + 1, or from above k - 1 to k; beyond 2^24 k alone
+    # the floats that truncate to k: from k to below k + 1, or from above k - 1 to k; beyond 2^24 only k
     after = np.maximum(np.where(number >= 0, number + 1, number), low)
     low = np.where(whole, np.where(number > 0, low, np.minimum(next_above(number - 1, bits), low)), low)
     return nodes[group], low, np.where(whole, np.where(number >= 0, np.maximum(after, high), high), high)
 
 
 def slices(nodes: Nodes) -> Iterator[tuple[int, int, int]]:
-    """Each tree's name and where its nodes begin and end."""
+    """The number of each tree, and the range of its nodes."""
     bounds = nodes.start.tolist()
     yield from zip(nodes.tree.tolist(), bounds[:-1], bounds[1:], strict=True)

@@ -1,7 +1,7 @@
-"""ONNX models with tree ensembles: `.onnx` files and live ModelProto objects, as onnxruntime evaluates them.
+"""ONNX models with tree ensembles: `.onnx` files and ModelProto objects, as onnxruntime evaluates them.
 
-Read are the tree operators of ai.onnx.ml (`onnx_trees`), by a converter or by hand, whatever the names; and around
-them what can be folded in exactly (`onnx_folds`). Rows are the model's inputs side by side.
+The tree operators of ai.onnx.ml (`onnx_trees`) are read, and the operators around them that can be folded in exactly
+(`onnx_folds`). A row holds the model's inputs side by side.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from forestc.frontends.onnx.text import Text, text_features
 from forestc.frontends.onnx.trees import make_trees
 from forestc.frontends.onnx.values import ML
 
-NEWEST_ML = 5  # of the operators' versions that are known
+NEWEST_ML = 5  # latest known version of ai.onnx.ml
 
 
 def read_bytes(data: bytes, where: str) -> Forest:
@@ -42,7 +42,7 @@ def read_live(model: Any) -> Forest:
     if not isinstance(model, ModelProto):
         raise ModelError("is not a ModelProto", where=where, do="pass the whole model")
     try:
-        model.SerializeToString()  # which refuses what protobuf could not hold
+        model.SerializeToString()  # raises for values that protobuf can't hold
     except (EncodeError, ValueError) as error:
         raise ModelError(f"can't be read ({_line(error)})", where=where) from None
     return _forest(model, where)
@@ -52,7 +52,7 @@ def _library() -> tuple[Any, Any, Any]:
     try:
         import onnx
 
-        errors: Any = import_module("google.protobuf.message")  # has no types
+        errors: Any = import_module("google.protobuf.message")  # it is untyped
     except ImportError:
         raise MissingExtraError("onnx", "onnx") from None
     return onnx.ModelProto, errors.EncodeError, errors.DecodeError
@@ -86,7 +86,7 @@ def _forest(model: Any, where: str) -> Forest:
 
 
 def _opsets(model: Any, where: str) -> dict[str, int]:
-    """The version of each domain of operators; that of ai.onnx.ml must be one that is known."""
+    """The version of each operator domain. Raises ModelError for an unknown version of ai.onnx.ml."""
     opsets: dict[str, int] = {}
     for item in model.opset_import:
         domain = "" if item.domain == "ai.onnx" else item.domain
@@ -101,7 +101,7 @@ def _opsets(model: Any, where: str) -> dict[str, int]:
 
 
 def _rows(walked: Walked, where: str) -> tuple[list[Feature], list[Any], int]:
-    """The features, the trees over them, and the width of the rows."""
+    """The features, the trees over them, and the number of columns of the rows."""
     nodes, table = walked.ensemble.nodes, walked.table
     read = np.unique(nodes.feature[nodes.true != LEAF]).tolist()
     if read and (read[0] < 0 or (table.width is not None and read[-1] >= table.width)):
@@ -116,7 +116,7 @@ def _rows(walked: Walked, where: str) -> tuple[list[Feature], list[Any], int]:
         raise ModelError(f"a condition reads column {read[-1]}", where=where, do=f"at most {MAX_COLUMNS} are read")
     columns = {index: table.column(index) for index in read}
     width = walked.columns
-    if width is None:  # a single input that does not say: as wide as what the trees read is known to be
+    if width is None:  # a single input without a width: at least as wide as the columns that the trees read
         last = -1 if table.width is None else table.column(table.width - 1).index
         width = 1 + max([last, *(column.index for column in columns.values())])
     texts = {key: column for key, column in columns.items() if isinstance(column, Text)}

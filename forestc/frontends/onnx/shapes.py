@@ -1,4 +1,4 @@
-"""ONNX operators that choose, join and reshape columns, before the trees and behind them."""
+"""ONNX operators that select, concatenate and reshape columns, before and after the trees."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from forestc.frontends.onnx.text import Text, summed
 from forestc.frontends.onnx.values import Answer, Node, Scores, Table, Value
 
 MAX_IMAGES = 1 << 22
-EXACT_SUM = 1 << 24  # up to which float32 adds whole numbers exactly
+EXACT_SUM = 1 << 24  # up to here float32 adds integers exactly
 
 
 def _columns_axis(node: Node, table: Table, axis: int) -> None:
-    """Refuses any axis but that of a table's columns: the last, where what comes before it is rows alone."""
+    """Raises ModelError for an axis other than that of the columns: the last one, with only the rows before it."""
     if table.dims == 1 or axis not in (table.dims - 1, -1) or (table.dims == 3 and table.width != table.inner):
         raise node.fail("works across the rows, not the columns")
 
@@ -30,16 +30,16 @@ def concat(node: Node, subject: Any) -> Value | None:
     if len(tables) != len(node.inputs) or not tables:
         return None
     if len({table.dtype for table in tables}) != 1:
-        raise node.fail("puts columns of several types side by side")
+        raise node.fail("concatenates columns of several types")
     if len({table.dims for table in tables}) != 1:
-        raise node.fail("puts columns of several dimensions side by side", "reshape what the encoders make before")
+        raise node.fail("concatenates tables of several dimensions", "reshape the encoders' outputs before")
     for table in tables:
         _columns_axis(node, table, axis)
     widths = [table.width for table in tables]
     if None in widths[:-1]:
-        raise node.fail("does not know how many columns it puts side by side", "give every input's shape")
+        raise node.fail("concatenates an unknown number of columns", "give every input's shape")
     if sum(width or 0 for width in widths) > MAX_COLUMNS:
-        raise node.fail(f"puts more than {MAX_COLUMNS} columns side by side")
+        raise node.fail(f"concatenates more than {MAX_COLUMNS} columns")
     ends = np.cumsum([width or 0 for width in widths]).tolist()
 
     def column(index: int) -> Column | Text:
@@ -57,7 +57,7 @@ def concat(node: Node, subject: Any) -> Value | None:
 
 
 def chosen(node: Node, subject: Any) -> Value | None:
-    """ArrayFeatureExtractor and Gather: some columns, or the labels of classes told by number."""
+    """ArrayFeatureExtractor and Gather: a selection of columns, or class labels looked up by class index."""
     axis = -1
     if node.operator == "Gather":
         axis = node.attributes("axis").integer("axis", 0)
@@ -82,7 +82,7 @@ def chosen(node: Node, subject: Any) -> Value | None:
         return replace(subject, part=True)
     lost = 0
     if node.operator == "Gather":
-        lost = 1 - node.constant(1, "list of columns").ndim  # a single number takes the dimension away
+        lost = 1 - node.constant(1, "list of columns").ndim  # a scalar index removes the dimension
         if lost < 0:
             raise node.fail("its list of columns has several dimensions")
     return _some(subject, wanted, subject.dims - lost)
@@ -95,14 +95,14 @@ def _some(table: Table, wanted: list[int], dims: int) -> Table:
 
 
 def split(node: Node, subject: Any) -> list[Value] | None:
-    """Runs of columns, one an output."""
+    """Split: a range of columns for each output."""
     attributes = node.attributes("axis", "split", "num_outputs")
     if not isinstance(subject, Table) or node.input(0) is not subject:
         return None
     _columns_axis(node, subject, attributes.integer("axis", 0))
     count = len(node.proto.output)
     if subject.width is None:
-        raise node.fail("does not know how many columns it takes apart", "give every input's shape")
+        raise node.fail("splits an unknown number of columns", "give every input's shape")
     sizes = node.whole(1, "split") if node.input(1) is not None else attributes.ints("split").tolist()
     if not sizes:
         if attributes.integer("num_outputs", count) != count:
@@ -117,7 +117,7 @@ def split(node: Node, subject: Any) -> list[Value] | None:
 
 
 def slice_(node: Node, subject: Any) -> Value | None:
-    """Some of the scores' columns, which converters show one by one."""
+    """Slice: some columns of the scores; converters output them one by one."""
     node.attributes()
     if not isinstance(subject, Scores) or node.whole(3, "axes") not in ([1], [-1]):
         return None
@@ -125,8 +125,8 @@ def slice_(node: Node, subject: Any) -> Value | None:
 
 
 def reshape(node: Node, subject: Any) -> Value | None:
-    """Reshape, Flatten, Squeeze and Unsqueeze where rows stay rows and columns columns, or a single column loses its
-    dimension or gets it back."""
+    """Reshape, Flatten, Squeeze and Unsqueeze that keep rows and columns, or that remove or add the dimension of a
+    single column."""
     node.attributes("allowzero", "axis", "axes")
     if isinstance(subject, Table):
         return _TABLE_SHAPES[node.operator](node, subject)
@@ -145,9 +145,9 @@ def reshape(node: Node, subject: Any) -> Value | None:
 
 
 def _axes(node: Node) -> list[int]:
-    """The axes of a Squeeze, Unsqueeze or ReduceSum: an attribute, later an input."""
-    told: list[int] = node.attributes("axes", "keepdims", "noop_with_empty_axes").ints("axes").tolist()
-    return told or (node.whole(1, "axes") if node.input(1) is not None else [])
+    """The axes of a Squeeze, Unsqueeze or ReduceSum: an attribute, in later versions an input."""
+    axes: list[int] = node.attributes("axes", "keepdims", "noop_with_empty_axes").ints("axes").tolist()
+    return axes or (node.whole(1, "axes") if node.input(1) is not None else [])
 
 
 def _reshaped(node: Node, table: Table) -> Table | None:
@@ -186,7 +186,7 @@ _TABLE_SHAPES: dict[str, Callable[[Node, Table], Table | None]] = {
 
 
 def reduce_sum(node: Node, subject: Any) -> Value | None:
-    """The sum of columns that an encoder made of one column of text: how converters write rare categories."""
+    """ReduceSum of columns encoded from one column of text, as converters write infrequent categories."""
     attributes = node.attributes("axes", "keepdims", "noop_with_empty_axes")
     axes = _axes(node)
     if not isinstance(subject, Table) or not subject.text or subject.width is None or len(axes) != 1:
@@ -197,12 +197,12 @@ def reduce_sum(node: Node, subject: Any) -> Value | None:
         parts.append(subject.texts(index))
         images += len(parts[-1].images)
         if images > MAX_IMAGES:
-            raise node.fail(f"adds columns of more than {MAX_IMAGES} texts together")
+            raise node.fail(f"adds columns with more than {MAX_IMAGES} texts in total")
     if len({part.index for part in parts}) > 1:
-        raise node.fail("adds what was made of several columns of text")
+        raise node.fail("adds columns encoded from several columns of text")
     numbers = [[*part.images.values(), part.other] for part in parts]
     if not all(float(value or 0).is_integer() for values in numbers for value in values):
-        raise node.fail("adds numbers that are not whole")
+        raise node.fail("adds numbers that are not integers")
     if sum(max(abs(float(value or 0)) for value in values) for values in numbers) > EXACT_SUM:
         raise node.fail(f"adds numbers up to more than {EXACT_SUM}")
     total = summed(parts)

@@ -1,8 +1,8 @@
-"""Columns of text that reach an ONNX tree operator as numbers, and conditions taken back to the texts.
+"""Columns of text that are encoded before an ONNX tree operator, and the translation of conditions to texts.
 
-A graph names some texts (an encoder's categories, an imputer's fill) and treats all others alike, so what it makes of a
-column is a short table. The raw column becomes a category whose labels are these names, and a condition the set of
-codes for which it holds.
+A graph names some texts (an encoder's categories, an imputer's fill value) and treats all others the same way, so the
+encoding of a column is a short table. The raw column becomes a category whose labels are these names, and a condition
+becomes the set of codes for which it holds.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from forestc.forest.numbers import FLOAT64, MAX_CATEGORIES, Category
 from forestc.frontends.onnx.columns import Bools, Conditions, Ints, Replace, Step
 
 Image: TypeAlias = str | float
-# A missing value has no spelling of its own in a tensor of texts. onnxruntime writes out what it is given in Python:
-# NaN, None or pandas' NA; converters write the one that a model was trained on among the categories.
+# A tensor of texts has no missing values. onnxruntime converts the Python value to text: NaN, None or pandas' NA;
+# converters list the one that the model was trained on among the categories.
 SPELLINGS = ("nan", "None", "<NA>")
 
 
 @dataclass(frozen=True)
 class Text:
-    """What a graph makes of the column of text `index` of the rows.
+    """The encoding of column `index` of the rows, a column of text.
 
-    names: the texts it knows, in the order of its lists. images: what becomes of some texts, all of them among the
-    names; numbers are exact in float64. other: what becomes of every other text; None: it stays what it is.
+    names: the texts that the graph names, in the order of its lists. images: the images of some of the names; numbers
+    are exact in float64. other: the image of every other text; None: it stays unchanged.
     """
 
     index: int
@@ -40,13 +40,13 @@ class Text:
     other: Image | None = None
 
     def image(self, text: str) -> Image:
-        """What becomes of one text."""
+        """The image of a text."""
         found = self.images.get(text, self.other)
         return text if found is None else found
 
     def looked_up(self, table: Mapping[Any, Image], default: Image, names: tuple[str, ...] = ()) -> Text:
-        """The column after its values are looked up; default: what others become. names: those of the whole list
-        where the table holds some only, or where the column is text no more."""
+        """The column after a lookup of its values. default: the image of others. names: of the whole list if the table
+        holds only some of it, or if the column is no longer text."""
         images = {text: table.get(value, default) for text, value in self.images.items()}
         if self.other is not None:
             return Text(self.index, self.names, images, table.get(self.other, default))
@@ -55,14 +55,14 @@ class Text:
         return Text(self.index, tuple(dict.fromkeys([*self.names, *known])) if self.names else known, images, default)
 
     def changed(self, function: Callable[[NDArray[np.float64]], NDArray[Any]]) -> Text:
-        """The column, whose images are numbers, after a function of (n,) float64."""
+        """The column after a function of (n,) float64; its images are numbers."""
         values = np.array([*self.images.values(), self.other], dtype=np.float64)
         with np.errstate(all="ignore"):
             *images, other = np.asarray(function(values)).astype(np.float64).tolist()
         return replace(self, images=dict(zip(self.images, images, strict=True)), other=other)
 
     def then(self, step: Step) -> Text:
-        """The column after a step as numbers take it."""
+        """The column after a numeric step."""
 
         def replaced(values: NDArray[np.float64], how: Replace) -> NDArray[np.float64]:
             return np.where(np.isnan(values) if np.isnan(how.value) else values == how.value, how.by, values)
@@ -74,9 +74,9 @@ class Text:
 
 
 def together(parts: Sequence[Text | Image], function: Callable[..., Image | None]) -> Text:
-    """A function of several columns made of one column of text, and of constants: text by text.
+    """A function of constants and of several columns encoded from one column of text, applied text by text.
 
-    function: takes an image of each part, None for a text that stays what it is; of the same.
+    function: takes the image of each part and returns an image; None stands for an unchanged text.
     """
     texts = [part for part in parts if isinstance(part, Text)]
 
@@ -92,7 +92,7 @@ def together(parts: Sequence[Text | Image], function: Callable[..., Image | None
 
 
 def summed(parts: Sequence[Text]) -> Text:
-    """The sum of columns of whole numbers made of one column of text."""
+    """The sum of columns of integers encoded from one column of text."""
     other = sum(_number(part.other) for part in parts)
     images: dict[str, Image] = {}
     for part in parts:
@@ -106,14 +106,14 @@ def _number(image: Image | None) -> float:
 
 
 def all_names(texts: Sequence[Text]) -> tuple[str, ...]:
-    """The names that any of them knows. The columns of an encoder share one list, which is looked at once."""
+    """The names that any of the columns knows. An encoder's columns share one list, which is read once."""
     lists = {id(text.names): text.names for text in texts}
     return tuple(dict.fromkeys(name for names in lists.values() for name in names))
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The names that the trees' columns know of one raw column, by code, and how a missing value is spelled there."""
+    """The codes of the names of one raw column, and the text that stands for a missing value there (None: two do)."""
 
     codes: Mapping[str, int]
     spelling: str | None
@@ -128,10 +128,10 @@ class Vocabulary:
 def text_features(
     columns: Mapping[int, Text], names: Mapping[int, str], where: str
 ) -> tuple[list[Feature], Mapping[int, Vocabulary]]:
-    """Features of the raw columns of text that are read, and their vocabularies by raw column.
+    """The features of the raw columns of text that are read, and their vocabularies by raw column.
 
-    columns: by number of the tree operator's own column. names: of raw columns that have one. A missing value is
-    refused where the graph knows two spellings of it. Raises ModelError for a column with too many names.
+    columns: by column of the tree operator. names: of raw columns that have one. A feature takes no missing values if
+    the graph knows two spellings of them. Raises ModelError for a column with too many names.
     """
     readers: dict[int, list[Text]] = {}
     for _, column in sorted(columns.items()):
@@ -158,8 +158,8 @@ def text_features(
 
 @dataclass(frozen=True)
 class CodeSet:
-    """A condition on a raw column of text: whether it is the other one (so that its children change places), the codes
-    of the set, and whether a missing value is in it."""
+    """A condition on a raw column of text. turned: whether it is the complement of the set (so that its children are
+    swapped). members: the codes of the set. missing: whether it holds missing values."""
 
     turned: bool
     members: tuple[Member, ...]
@@ -169,7 +169,7 @@ class CodeSet:
 def code_sets(
     conditions: Conditions, reads: Ints, texts: Mapping[int, Text], known: Mapping[int, Vocabulary]
 ) -> dict[int, CodeSet]:
-    """The conditions that read text, by number, as sets that unknown texts are never in.
+    """The conditions that read text, by index, as sets that never hold unknown texts.
 
     reads: the tree operator's column that each condition reads.
     """

@@ -1,4 +1,4 @@
-"""ONNX's operators on text: encoders, and what converters write for imputers of text."""
+"""ONNX's operators on text: encoders, and the operators that converters write for imputers of text."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from forestc.frontends.onnx.attributes import Attributes
 from forestc.frontends.onnx.text import Image, Text, together
 from forestc.frontends.onnx.values import Answer, Array, Node, Table, Value
 
-# Operators that take columns of text, or of truth values made of them.
+# Operators that take columns of text, or booleans computed from text.
 TEXT_OPERATORS = {
     *("Identity", "Cast", "Concat", "Gather", "ArrayFeatureExtractor", "Split", "Reshape", "Flatten", "Squeeze"),
     *("Unsqueeze", "LabelEncoder", "OneHotEncoder", "Equal", "Where"),
 }
-MAX_WHOLE = 1 << 53  # whole numbers up to here are exact in float64
+MAX_WHOLE = 1 << 53  # integers up to here are exact in float64
 _KINDS = {"int64s": np.int64, "strings": object, "floats": np.float32}
 _DEFAULTS: dict[Any, tuple[str, Image]] = {
     np.dtype(object): ("default_string", "_Unused"),
@@ -31,20 +31,20 @@ _DEFAULTS: dict[Any, tuple[str, Image]] = {
 
 
 def one_hot(node: Node, subject: Any) -> Value | None:
-    """OneHotEncoder of text, or of whole numbers made of it. onnxruntime refuses rows of unknown texts where `zeros` is
-    0; here they are all zeros then too."""
+    """OneHotEncoder of text, or of integers encoded from text. onnxruntime refuses unknown texts if `zeros` is 0; here
+    they are encoded as zeros then too."""
     attributes = node.attributes("cats_strings", "cats_int64s", "zeros")
     if not isinstance(subject, Table) or subject.dims > 2:
         return None
     if not subject.text:
-        raise node.fail("a OneHotEncoder of numbers is not read", "train on the numbers as they are")
+        raise node.fail("a OneHotEncoder of numbers is not read", "train on the numbers themselves")
     texts, whole = attributes.texts("cats_strings"), attributes.ints("cats_int64s").tolist()
     of_text = subject.dtype == object
     if not (of_text or subject.dtype == np.int64):
         raise node.fail(f"its input is {subject.dtype}", "text and int64 are read")
     cats: list[Any] = texts if of_text else whole
     if not cats or (texts and whole):
-        raise node.fail(f"needs {'cats_strings' if of_text else 'cats_int64s'}, and no others, for its input")
+        raise node.fail(f"needs {'cats_strings' if of_text else 'cats_int64s'} only, for its input")
     if len(set(cats)) < len(cats):
         raise node.fail(f"names a category twice: {_twice(cats)!r}")
     count = len(cats)
@@ -64,7 +64,7 @@ def _twice(items: list[Any]) -> Any:
 
 
 def label_encoder(node: Node, subject: Any) -> Value | None:
-    """LabelEncoder of text, of whole numbers made of it, of constants, and of the classes behind the trees."""
+    """LabelEncoder of text, of integers encoded from text, of constants, and of the decided class."""
     if isinstance(subject, Answer):
         return _other_labels(node, subject)
     given = node.input(0)
@@ -75,13 +75,13 @@ def label_encoder(node: Node, subject: Any) -> Value | None:
     if not isinstance(given, Table):
         return None
     if not given.text:
-        raise node.fail("a LabelEncoder of numbers is not read", "train on the numbers as they are")
+        raise node.fail("a LabelEncoder of numbers is not read", "train on the numbers themselves")
     table, default, made = _mapping(node, given.dtype)
     return given.made(lambda index: given.texts(index).looked_up(table, default), made, given.width)
 
 
 def _mapping(node: Node, dtype: np.dtype[Any]) -> tuple[dict[Any, Image], Image, np.dtype[Any]]:
-    """A LabelEncoder's table, default and type of values, for input of the given type."""
+    """A LabelEncoder's table, default and value type, for input of the given type."""
     first = node.opset < 2
     kinds = [] if first else [*_KINDS, *(["tensor"] if node.opset >= 4 else [])]
     attributes = node.attributes(
@@ -97,23 +97,23 @@ def _mapping(node: Node, dtype: np.dtype[Any]) -> tuple[dict[Any, Image], Image,
     if len(keys) != len(values) or not len(keys):
         raise node.fail(f"has {len(keys)} keys and {len(values)} values")
     if keys.dtype != dtype or keys.dtype.kind == "f":
-        shown = {"O": "text"}.get(dtype.kind, str(dtype))
-        raise node.fail(f"its keys are {'text' if keys.dtype == object else keys.dtype}, and its input {shown}")
+        given = {"O": "text"}.get(dtype.kind, str(dtype))
+        raise node.fail(f"its keys are {'text' if keys.dtype == object else keys.dtype}, and its input {given}")
     table: dict[Any, Image] = dict(zip(keys.tolist(), values.tolist(), strict=True))
     if len(table) < len(keys):
         raise node.fail(f"has a key twice: {_twice(keys.tolist())!r}")
     default = _default(attributes, values.dtype)
     if values.dtype.kind in "iu" and max(abs(int(value)) for value in [*table.values(), default]) > MAX_WHOLE:
-        raise node.fail("makes whole numbers beyond 2^53, which rows do not hold")
+        raise node.fail("makes integers beyond 2^53, which rows can't hold")
     return table, default, values.dtype
 
 
 def _listed(node: Node, attributes: Attributes, side: str) -> Array:
-    told = [kind for kind in (*_KINDS, "tensor") if attributes.has(f"{side}_{kind}")]
-    if len(told) != 1:
-        raise node.fail(f"has {len(told) or 'no'} lists of {side}")
-    name = f"{side}_{told[0]}"
-    if told[0] == "tensor":
+    kinds = [kind for kind in (*_KINDS, "tensor") if attributes.has(f"{side}_{kind}")]
+    if len(kinds) != 1:
+        raise node.fail(f"has {len(kinds) or 'no'} lists of {side}")
+    name = f"{side}_{kinds[0]}"
+    if kinds[0] == "tensor":
         tensor = attributes.tensor(name)
         if tensor is None or tensor.ndim != 1 or tensor.dtype.kind not in "Oiuf":
             raise node.fail(f"{name} is not a list of texts or numbers")
@@ -123,7 +123,7 @@ def _listed(node: Node, attributes: Attributes, side: str) -> Array:
         "strings": attributes.texts,
         "floats": attributes.floats,
     }
-    return np.array(read[told[0]](name), dtype=_KINDS[told[0]])
+    return np.array(read[kinds[0]](name), dtype=_KINDS[kinds[0]])
 
 
 def _default(attributes: Attributes, dtype: np.dtype[Any]) -> Image:
@@ -134,7 +134,7 @@ def _default(attributes: Attributes, dtype: np.dtype[Any]) -> Image:
         found: Image = tensor.ravel().tolist()[0]
         return found
     if dtype not in _DEFAULTS:
-        raise attributes.fail(f"has values of {dtype} and no default_tensor", "write the default out")
+        raise attributes.fail(f"has values of {dtype} and no default_tensor", "give a default_tensor")
     name, default = _DEFAULTS[dtype]
     if isinstance(default, str):
         return attributes.text(name, default)
@@ -142,7 +142,7 @@ def _default(attributes: Attributes, dtype: np.dtype[Any]) -> Image:
 
 
 def _other_labels(node: Node, answer: Answer) -> Answer:
-    """The classes by other names."""
+    """The decided class with its labels replaced."""
     names = [f"{side}_{kind}" for side in ("keys", "values") for kind in _KINDS]
     attributes = node.attributes(*names, *(name for name, _ in _DEFAULTS.values()))
     keys: list[Label] = [*attributes.ints("keys_int64s").tolist(), *attributes.texts("keys_strings")]
@@ -154,7 +154,7 @@ def _other_labels(node: Node, answer: Answer) -> Answer:
 
 
 def cast_text(table: Table, dtype: np.dtype[Any]) -> Table | None:
-    """Truth values made of text as numbers, and such numbers as truth values."""
+    """Casts between booleans and numbers computed from text."""
     if table.dtype == object or dtype.kind not in "biuf":
         return None
 
@@ -165,7 +165,7 @@ def cast_text(table: Table, dtype: np.dtype[Any]) -> Table | None:
 
 
 def equal(node: Node, subject: Any) -> Value | None:
-    """Text, or whole numbers made of it, compared with a constant."""
+    """Equal of text, or of integers encoded from text, and a constant."""
     node.attributes()
     constant = node.input(1) if node.input(0) is subject else node.input(0)
     if not isinstance(subject, Table) or not subject.text or not isinstance(constant, np.ndarray):
@@ -181,7 +181,7 @@ def equal(node: Node, subject: Any) -> Value | None:
 
 
 def where(node: Node, subject: Any) -> Value | None:
-    """One of two texts or numbers, by truth values made of the same column of text."""
+    """Where: one of two texts or numbers, by booleans computed from the same column of text."""
     node.attributes()
     parts = [node.input(index) for index in range(3)]
     condition = parts[0]
@@ -198,20 +198,20 @@ def where(node: Node, subject: Any) -> Value | None:
         return None
     constants = {k: _broadcast(node, part, condition) for k, part in enumerate(parts) if isinstance(part, np.ndarray)}
 
-    @cache  # the parts may be made of one another
+    @cache  # the parts may depend on one another
     def column(index: int) -> Text:
         held: list[Text | Image] = []
         for k, part in enumerate(parts):
             held.append(part.texts(index) if isinstance(part, Table) else constants[k][index % len(constants[k])])
         if len({part.index for part in held if isinstance(part, Text)}) > 1:
-            raise node.fail("chooses by one column of text among values of another")
+            raise node.fail("chooses by one column of text between values of another")
         return together(held, lambda truth, yes, no: yes if truth else no)
 
     return replace(condition, depth=max(table.depth for table in tables)).made(column, dtype, condition.width)
 
 
 def _broadcast(node: Node, constant: Array, table: Table) -> list[Any]:
-    """A constant's values: one for all of a table's columns, or one each."""
+    """A constant's values: one for all columns of a table, or one per column."""
     plain = constant.ndim < 2 or (constant.ndim == 2 and len(constant) == 1)
     if not plain or constant.size not in (1, table.width):
         raise node.fail(f"its constant has the shape {list(constant.shape)} for {table.width} columns")

@@ -1,9 +1,9 @@
 """ONNX's tree operators: TreeEnsembleClassifier, TreeEnsembleRegressor (ai.onnx.ml 1 to 4) and TreeEnsemble (5).
 
-What onnxruntime does, and this keeps: values and thresholds are compared in the input's type (integers in
-float32); a missing value goes where the node says, and NaN differs from every number; weights are added in
-that type, tree after tree in the file's order (as it does on one thread), base values come last; a
-classifier decides on the sums, before the post-transform.
+Semantics of onnxruntime that are kept: values and thresholds are compared in the input's type (integers in
+float32); each node says where a missing value goes, and NaN differs from every number; weights are added in
+the same type, tree by tree in the file's order (as on one thread), then the base values; a classifier decides
+on the sums, before the post-transform.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MODERN = [
     *("leaf_targetids", "leaf_weights", "n_targets", "aggregate_function", "post_transform"),
 ]
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
-# As onnxruntime numbers them: the standard's 1 is softmax and its 2 the logistic function.
+# In onnxruntime's numbering; in the ONNX standard 1 is softmax and 2 the logistic function.
 TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
 LINKS = {
     "NONE": Link(),
@@ -50,13 +50,13 @@ LINKS = {
 MAX_VALUES = 1 << 26
 
 # How a classifier shows its scores: all of them; or a single score s in two columns, (1 - s, s), (-s, s) or the
-# logistic function of the latter; or in columns of which only the second is known to be what the link makes of s.
+# logistic function of the latter; or in two columns of which only the second is known: the link applied to s.
 Shown: TypeAlias = Literal["all", "complement", "opposite", "logistic", "second"]
 
 
 @dataclass(frozen=True)
 class Ensemble:
-    """What a tree operator says, before its columns are traced to the model's inputs.
+    """A tree operator, before its columns are traced to the model's inputs.
 
     bias: (outputs,), added last. classes: empty for a regression. shown: see `Shown`.
     """
@@ -72,22 +72,22 @@ class Ensemble:
 
 
 def read_operator(name: str, node: Any, version: int, dtype: Any, where: str) -> Ensemble:
-    """One of `OPERATORS` of the given version of ai.onnx.ml, over an input of the given type. Raises ModelError."""
+    """Reads one of `OPERATORS`. version: of ai.onnx.ml. dtype: of the operator's input. Raises ModelError."""
     if name == "TreeEnsemble":
         if version < 5:
             raise ModelError(f"is not an operator of ai.onnx.ml {version}", where=where, do="import version 5")
         return _modern(Attributes(node, _MODERN, where), dtype)
     if version >= 5:
         raise ModelError(f"is no longer an operator of ai.onnx.ml {version}", where=where, do="import version 3")
-    own = "class" if name == "TreeEnsembleClassifier" else "target"
-    known = [*_CLASSIC, *(f"{own}_{vote}" for vote in _VOTES)]
-    known += ["classlabels_int64s", "classlabels_strings"] if own == "class" else ["n_targets", "aggregate_function"]
+    votes = "class" if name == "TreeEnsembleClassifier" else "target"
+    known = [*_CLASSIC, *(f"{votes}_{field}" for field in _VOTES)]
+    known += ["classlabels_int64s", "classlabels_strings"] if votes == "class" else ["n_targets", "aggregate_function"]
     if version >= 3:
-        known += [*_CLASSIC_3, f"{own}_weights_as_tensor"]
+        known += [*_CLASSIC_3, f"{votes}_weights_as_tensor"]
     attributes = Attributes(node, known, where)
     # integers are compared with float32 thresholds, in float32
     dtype = np.float64 if np.dtype(dtype) == np.float64 else np.float32
-    if own == "class":
+    if votes == "class":
         return _classifier(attributes, dtype)
     return _regressor(attributes, dtype)
 
@@ -129,7 +129,7 @@ def _modern(attributes: Attributes, dtype: Any) -> Ensemble:
 
 def _refuse_wide_probit(attributes: Attributes, transform: str, dtype: Any) -> None:
     if transform == "PROBIT" and _precision(dtype) == "float64":
-        raise attributes.fail("PROBIT over doubles, which onnxruntime takes of scores in float32")
+        raise attributes.fail("PROBIT over doubles, which onnxruntime computes in float32")
 
 
 def _regressor(attributes: Attributes, dtype: Any) -> Ensemble:
@@ -155,14 +155,14 @@ def _regression(
     _refuse_wide_probit(attributes, transform, dtype)
     _check_votes(attributes, nodes, targets)
     always = _always_voted(nodes, targets)
-    # onnxruntime shows 0 for a target that none of a row's leaves votes for, whatever its base value.
+    # onnxruntime outputs 0 for a target without a weight in any of a row's leaves, whatever its base value.
     needed = np.ones(targets, dtype=bool) if aggregate in ("MIN", "MAX") else np.append(base, np.zeros(targets)) != 0
     if targets > 1 and (bad := np.flatnonzero(needed[:targets] & ~always)).size:
         raise attributes.fail(
             f"target {bad[0]} has no weight on some rows, where onnxruntime shows 0",
             "give every leaf a weight for every target",
         )
-    # With one target onnxruntime takes no notice of any transform but PROBIT.
+    # With one target onnxruntime ignores every transform except PROBIT.
     link = LINKS[transform] if targets > 1 or transform == "PROBIT" else Link()
     kind: Literal["sum", "min", "max"] = "min" if aggregate == "MIN" else "max" if aggregate == "MAX" else "sum"
     divisor = float(len(nodes.tree)) if aggregate == "AVERAGE" else 1.0
@@ -190,14 +190,14 @@ def _classifier(attributes: Attributes, dtype: Any) -> Ensemble:
         return _binary(attributes, nodes, labels, transform, base, summed)
     if len(base) not in (0, count):
         raise attributes.fail(f"has {len(base)} base values for {count} classes")
-    # Without base values a class that none of a row's leaves votes for can't win, whatever the others' scores.
-    # That shows where they are all negative or zero; never where they can't be.
+    # Without base values a class without a weight in any of a row's leaves can't win, whatever the other scores.
+    # This matters only if all other scores can be negative or zero.
     always = _always_voted(nodes, count)
     if not len(base) and not always.all() and not _some_positive(nodes):
         raise attributes.fail(
             f"class {labels[int(np.flatnonzero(~always)[0])]!r} has no weight on some rows, where onnxruntime "
-            "leaves it out of the decision",
-            "give every leaf a weight for every class, or the operator base_values",
+            "omits it from the decision",
+            "give every leaf a weight for every class, or give base_values",
         )
     bias = base if len(base) else np.zeros(count)
     return Ensemble(nodes, count, summed, bias, LINKS[transform], Decision("argmax"), labels, "all")
@@ -211,13 +211,12 @@ def _binary(
     base: NDArray[np.float64],
     summed: Aggregate,
 ) -> Ensemble:
-    """Two classes, of which onnxruntime makes much: which of them the weights are for decides what is shown and
-    compared with what.
+    """Two classes, a special case in onnxruntime: its output and decision depend on the classes that have weights.
 
-    Weights for class 0 alone, as converters write them: they are class 1's score s, shown as (1 - s, s) and decided
-    by s > 0.5 where no weight is negative, else (-s, s) and s > 0; or both after the logistic function. The forest
-    then has this one score, and its value is what the second column shows. Otherwise there are two scores and class
-    1's decides.
+    Weights for class 0 only, as converters write them: they make up class 1's score s. If no weight is negative, it is
+    shown as (1 - s, s) and decided by s > 0.5, else as (-s, s) and decided by s > 0; LOGISTIC shows the logistic
+    function of (-s, s). The forest then has this one score, and its value is the second column. Otherwise there are
+    two scores, and that of class 1 decides.
     """
     voted = set(np.unique(nodes.weight_target).tolist())
     always = _always_voted(nodes, 2)
@@ -227,13 +226,13 @@ def _binary(
     if voted == {0}:
         if len(base) > 1:
             raise attributes.fail(
-                "has two base values but weights for class 0 alone, and onnxruntime then shows no second score",
+                "has two base values but weights for class 0 only, and onnxruntime then shows no second score",
                 "give it one base value",
             )
         if transform == "PROBIT":
-            raise attributes.fail("PROBIT of a single score, of which onnxruntime leaves the second column unset")
+            raise attributes.fail("PROBIT of a single score, for which onnxruntime does not set the second column")
         if not always[0] and base.any():
-            raise attributes.fail("a row may reach no weight, where onnxruntime leaves the base value out")
+            raise attributes.fail("a row may reach no weight, where onnxruntime does not add the base value")
         shown: Shown = "logistic" if transform == "LOGISTIC" else "complement" if positive else "opposite"
         link = LINKS["LOGISTIC" if transform == "LOGISTIC" else "NONE"]
         bias = base if len(base) else np.zeros(1)
@@ -241,7 +240,7 @@ def _binary(
     if len(base) > 1:
         raise attributes.fail(
             "has two base values and weights for class 1, whose sum onnxruntime then replaces",
-            "leave base_values out",
+            "remove base_values",
         )
     if not always[1]:
         raise attributes.fail(
@@ -249,17 +248,17 @@ def _binary(
             "give every leaf a weight for class 1",
         )
     bias = np.zeros(2)
-    if 0 in voted and len(base):  # onnxruntime adds the only base value to class 0, and to nothing without votes for it
+    if 0 in voted and len(base):  # onnxruntime adds the only base value to class 0, if class 0 has weights
         if not always[0] and base.any():
-            raise attributes.fail(f"class {labels[0]!r} has no weight on some rows, where its base value is left out")
+            raise attributes.fail(f"class {labels[0]!r} has no weight on some rows, where its base value is not added")
         bias[0] = base[0]
     if len(voted) == 2 and isinstance(labels[0], int):
-        labels = (0, 1)  # what onnxruntime answers here, whatever the labels are
+        labels = (0, 1)  # onnxruntime outputs these here, whatever the labels are
     return Ensemble(nodes, 2, summed, bias, LINKS[transform], decision, labels, "all")
 
 
 def _check_votes(attributes: Attributes, nodes: Nodes, outputs: int) -> None:
-    """Every vote is for an output there is, and no leaf votes twice for one."""
+    """Raises ModelError for a weight of an output that does not exist, and for two weights of a leaf for one output."""
     target, leaf = nodes.weight_target, nodes.weight_leaf
     if (bad := np.flatnonzero((target < 0) | (target >= outputs))).size:
         raise attributes.fail(f"a weight is for output {target[bad[0]]} of {outputs}")
@@ -275,19 +274,19 @@ def _check_votes(attributes: Attributes, nodes: Nodes, outputs: int) -> None:
         raise ModelError(
             f"has two weights for output {output}",
             where=f"{attributes.where}, tree {tree}, node {nodes.ids[node]}",
-            do="add them up: onnxruntime adds or drops the second one, as the number of outputs has it",
+            do="write their sum: onnxruntime adds or drops the second one, depending on the number of outputs",
         )
 
 
 def _votes_by_tree(nodes: Nodes, outputs: int) -> tuple[Array, Array]:
-    """How many leaves of each tree vote for each output, as sorted keys tree * outputs + output and counts."""
+    """How many leaves of each tree have a weight for each output: sorted keys tree * outputs + output, and counts."""
     real = nodes.weight_leaf != LEAF
     tree = np.searchsorted(nodes.start, nodes.weight_leaf[real], side="right") - 1
     return np.unique(tree * outputs + nodes.weight_target[real], return_counts=True)
 
 
 def _always_voted(nodes: Nodes, outputs: int) -> NDArray[np.bool_]:
-    """Which outputs every row gets a vote for: some tree's leaves all vote for it."""
+    """The outputs for which every row reaches a weight, because all leaves of some tree have one."""
     keys, counts = _votes_by_tree(nodes, outputs)
     leaves = np.add.reduceat(nodes.true == LEAF, nodes.start[:-1], dtype=np.int64)
     found = np.zeros(outputs, dtype=bool)
@@ -296,7 +295,7 @@ def _always_voted(nodes: Nodes, outputs: int) -> NDArray[np.bool_]:
 
 
 def _some_positive(nodes: Nodes) -> bool:
-    """Whether no weight is negative and every row gets a positive one."""
+    """Whether no weight is negative and every row reaches a positive one."""
     if (nodes.weight < 0).any():
         return False
     real = (nodes.weight_leaf != LEAF) & (nodes.weight > 0)
@@ -312,18 +311,18 @@ def make_trees(
     known: Mapping[int, Vocabulary],
     where: str,
 ) -> list[Tree]:
-    """The operator's trees on the raw columns: `feature` holds numbers of these. columns, texts: by the operator's own
-    column, those made of numbers and of text. known: by raw column of text. Raises ModelError naming tree and node.
-    """
+    """The operator's trees over the raw columns, whose indices `feature` holds. columns, texts: the numeric and the
+    encoded text columns, by column of the operator. known: by raw column of text. Raises ModelError naming tree and
+    node."""
     nodes = ensemble.nodes
     inner = nodes.inner
     reads = nodes.feature[inner]
     of_text = code_sets(nodes.conditions, reads, texts, known)
-    columns = columns | {key: Column(text.index, 64) for key, text in texts.items()}  # which nothing is folded into
+    columns = columns | {key: Column(text.index, 64) for key, text in texts.items()}  # nothing left to fold
     conditions = folded(nodes.conditions, reads, columns)
     below, turned, by_set = thresholds(conditions)
-    for node, told in of_text.items():
-        turned[node] = told.turned
+    for node, code_set in of_text.items():
+        turned[node] = code_set.turned
     n = len(nodes.true)
     feature, threshold = np.full(n, LEAF, dtype=np.int64), np.zeros(n)
     threshold[inner] = below
@@ -342,19 +341,19 @@ def make_trees(
     set_index = np.full(n, NO_SET, dtype=np.int64)
     set_index[inner], sets = cut_sets(conditions, np.setdiff1d(by_set, list(of_text)))
     places: dict[tuple[Member, ...], int] = {}
-    for node, told in of_text.items():
-        set_index[inner[node]] = len(sets) + places.setdefault(told.members, len(places))
-        missing_left[inner[node]] = told.missing
+    for node, code_set in of_text.items():
+        set_index[inner[node]] = len(sets) + places.setdefault(code_set.members, len(places))
+        missing_left[inner[node]] = code_set.missing
     sets += places
     values_of = _values(ensemble, where)
     trees = []
     for index, (name, start, stop) in enumerate(slices(nodes)):
         here = slice(start, stop)
         outputs, values = values_of(index)
-        chosen, own_sets = set_index[here], ()
+        chosen, tree_sets = set_index[here], ()
         if sets and (chosen != NO_SET).any():
             used, chosen = np.unique(chosen, return_inverse=True)
-            own_sets = tuple(sets[k] for k in used.tolist() if k != NO_SET)
+            tree_sets = tuple(sets[k] for k in used.tolist() if k != NO_SET)
             chosen = chosen - (used[0] == NO_SET)
         trees.append(
             make_tree(
@@ -367,7 +366,7 @@ def make_trees(
                 outputs=outputs,
                 missing_left=missing_left[here],
                 set_index=chosen,
-                sets=own_sets,
+                sets=tree_sets,
                 ids=nodes.ids[here],
             )
         )
@@ -375,10 +374,10 @@ def make_trees(
 
 
 def _values(ensemble: Ensemble, where: str) -> Callable[[int], tuple[tuple[int, ...], NDArray[np.float64]]]:
-    """For a tree by its place: the outputs it feeds and its leaves' values (leaves, outputs).
+    """A function from the index of a tree to the outputs it feeds and its leaf values (leaves, outputs).
 
-    What a leaf says nothing of is 0 to a sum. A minimum has the largest weight of all there: some tree always says
-    something (`_regression` sees to it), and its weight is not larger.
+    Without a weight a leaf's value is 0 in a sum. In a minimum it is the largest of all weights, which never decides:
+    some tree always has a weight (`_regression` ensures it), and that is not larger. Likewise for a maximum.
     """
     nodes, is_leaf = ensemble.nodes, ensemble.nodes.true == LEAF
     real = nodes.weight_leaf != LEAF
@@ -413,7 +412,7 @@ def _values(ensemble: Ensemble, where: str) -> Callable[[int], tuple[tuple[int, 
         outputs = np.unique(target[here]) if bounds[index] < bounds[index + 1] else np.zeros(1, dtype=np.int64)
         size += int(leaves[index]) * len(outputs)
         if size > MAX_VALUES:
-            raise ModelError(f"its leaves have more than {MAX_VALUES} values together", where=where)
+            raise ModelError(f"its leaves have more than {MAX_VALUES} values in total", where=where)
         values = np.tile(fill[outputs], (leaves[index], 1))
         values[rank[leaf[here]] - before[index], np.searchsorted(outputs, target[here])] = weight[here]
         return tuple(outputs.tolist()), values

@@ -1,4 +1,4 @@
-"""What the nodes of an ONNX graph hand to one another while it is folded, and a node with the values it reads."""
+"""The values that pass between the nodes of an ONNX graph while it is folded, and a node with its input values."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 @dataclass(frozen=True)
 class Table:
-    """Columns on their way to the trees. width: None where the file does not say. column: the i-th one. depth: how
-    many nodes made it; `MAX_STEPS` is for Python's stack. text: whether all columns are made of the inputs' text.
+    """Columns before the trees. width: None if unknown. column: returns the i-th column. depth: how many nodes computed
+    it in turn, at most `MAX_STEPS` because columns are built recursively. text: whether all columns come from text.
 
-    dims: 2 for rows and columns; 1 for a single column without its dimension; 3 for what an encoder makes of columns
-    of text, (rows, width / inner, inner), which are counted as if they lay side by side.
+    dims: 2 for rows and columns; 1 for a single column without its dimension; 3 for encoded columns of text, (rows,
+    width / inner, inner), whose columns are counted as if they lay side by side.
     """
 
     dtype: np.dtype[Any]
@@ -39,7 +39,7 @@ class Table:
     inner: int = 0
 
     def then(self, step: Callable[[int], Step | None], dtype: Any = None, width: int | None = None) -> Table:
-        """The table with a step after each column (None: as it is)."""
+        """The table with a step applied to each column (None: unchanged)."""
 
         def column(index: int) -> Column | Text:
             added = step(index)
@@ -48,11 +48,11 @@ class Table:
         return self.made(column, self.dtype if dtype is None else dtype, width or self.width)
 
     def made(self, column: Callable[[int], Column | Text], dtype: Any, width: int | None) -> Table:
-        """What one node makes of the table, in the same dimensions."""
+        """The output of a node with the same dimensions."""
         return replace(self, dtype=np.dtype(dtype), width=width, column=column, depth=self.depth + 1)
 
     def shaped(self, dims: int, inner: int = 0) -> Table:
-        """The same columns in other dimensions. inner: only of three."""
+        """The same columns in other dimensions. inner: only for three."""
         return replace(self, dims=dims, inner=inner if dims == 3 else 0)
 
     def texts(self, index: int) -> Text:
@@ -62,10 +62,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Scores:
-    """What the trees add up to, and what was done to it since: `Ensemble`'s fields of the same names.
+    """The scores of the trees after the operators applied to them; fields as in `Ensemble`.
 
-    dtype: of the tensor. rounded: whether the operator rounded its sums to float32, which the forest does not. part:
-    whether these are only some of the columns.
+    dtype: of the tensor. rounded: whether the operator rounded its sums to float32, which the forest does not do. part:
+    whether only some of the columns are there.
     """
 
     dtype: np.dtype[Any]
@@ -84,13 +84,13 @@ class Scores:
 
     @property
     def open(self) -> bool:
-        """Whether these are the forest's own numbers in its own type, so that more can be done to them."""
+        """Whether these are the forest's scores in its type, so that further operators can be folded."""
         return not self.rounded and not self.part and self.dtype == np.dtype(self.aggregate.precision)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The class that was decided for. judged: the scores that an ArgMax compared."""
+    """The decided class. judged: the scores that an ArgMax compared."""
 
     classes: tuple[Label, ...]
     decision: Decision
@@ -102,7 +102,7 @@ Fold: TypeAlias = "Callable[[Node, Any], Value | list[Value] | None]"
 
 
 class Node:
-    """One node with the values it reads."""
+    """A node with the values of its inputs. Methods raise ModelError for inputs of another kind."""
 
     def __init__(self, node: Any, where: str, values: Mapping[str, Value], opsets: Mapping[str, int]) -> None:
         self.proto = node
@@ -112,7 +112,7 @@ class Node:
         self.inputs: list[Value | None] = []
         for name in node.input:
             if name and name not in values:
-                raise self.fail(f"reads {name[:60]!r}, which nothing before it makes")
+                raise self.fail(f"reads {name[:60]!r}, which no node before it writes")
             self.inputs.append(values[name] if name else None)
 
     def fail(self, what: str, do: str = "") -> ModelError:
@@ -131,13 +131,13 @@ class Node:
         return value
 
     def whole(self, index: int, what: str) -> list[int]:
-        """A constant list of whole numbers."""
+        """A constant list of integers."""
         value = self.constant(index, what)
         if value.dtype.kind not in "iu":
-            raise self.fail(f"its {what} is not of whole numbers")
+            raise self.fail(f"its {what} does not hold integers")
         return [int(item) for item in value.ravel().tolist()]
 
     def axis(self, attributes: Attributes, name: str = "axis", default: int = 0) -> None:
-        """Refuses any axis but that of the columns."""
+        """Raises ModelError for an axis other than that of the columns."""
         if attributes.integer(name, default) not in (1, -1):
             raise self.fail("works across the rows, not the columns")

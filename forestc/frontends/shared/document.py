@@ -1,4 +1,4 @@
-"""A parsed JSON or UBJSON document that knows where we are in it, so that errors can say so."""
+"""Parsed JSON or UBJSON documents that know the path of each part, so that errors can name it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from forestc.errors import ModelError
 
 
 def read_document(data: bytes, where: str) -> Any:
-    """Parsed JSON. Raises ModelError for what is none, and for nesting past Python's own bound."""
+    """Parsed JSON. Raises ModelError for invalid JSON, and for nesting beyond Python's recursion limit."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -21,7 +21,7 @@ def read_document(data: bytes, where: str) -> Any:
 
 
 class Document:
-    """A parsed document with the path to where we are, so that errors can say it."""
+    """A part of a parsed document and its path, which errors name. Its methods raise ModelError."""
 
     def __init__(self, value: Any, path: str, where: str) -> None:
         self.value = value
@@ -53,7 +53,7 @@ class Document:
         try:
             value = int(self.value)
         except (TypeError, ValueError, OverflowError):
-            raise self.fail(f"is no whole number: {str(self.value)[:40]!r}") from None
+            raise self.fail(f"is not an integer: {str(self.value)[:40]!r}") from None
         if not low <= value <= high:
             raise self.fail(f"is {value}, outside {low} to {high}")
         return value

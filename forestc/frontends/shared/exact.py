@@ -1,4 +1,4 @@
-"""What several frontends need to keep a library's comparisons exactly."""
+"""Functions shared by frontends to preserve a library's comparisons exactly."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from forestc.forest.conditions import Member, complement, toggled
 from forestc.forest.ir import Label
 from forestc.forest.numbers import key_value, order_key
 
-SCORE_WINDOW = 64  # scores to either side of a threshold that are asked one by one
+SCORE_WINDOW = 64  # scores on either side of a threshold that are tested one by one
 
 
 def next_above(thresholds: NDArray[Any], bits: int) -> NDArray[np.float64]:
-    """Thresholds t' with `x < t'` exactly where `x <= t`, for every finite float x of 32 or 64 bits: the float
-    of that type above the largest one that does not exceed t."""
+    """Thresholds t' such that `x < t'` if and only if `x <= t`, for every finite float x of 32 or 64 bits: the float
+    next above the largest one that does not exceed t."""
     if bits == 64:
         return np.asarray(np.nextafter(thresholds, np.inf), dtype=np.float64)
     with np.errstate(over="ignore"):
@@ -31,7 +31,7 @@ def next_above(thresholds: NDArray[Any], bits: int) -> NDArray[np.float64]:
 
 
 def labels_of(labels: Any) -> tuple[Label, ...]:
-    """Class labels as Python's own text, numbers or truth values. Raises ModelError for others."""
+    """Class labels as Python str, int, float or bool. Raises ModelError for other types."""
     found = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
     if not all(isinstance(label, str | int | float | bool) for label in found):
         raise ModelError(f"class labels of type {type(found[0]).__name__}", do="use text or numbers as labels")
@@ -41,8 +41,8 @@ def labels_of(labels: Any) -> tuple[Label, ...]:
 def least_keys(
     holds: Callable[[NDArray[np.int64]], NDArray[np.bool_]], low: NDArray[np.int64], high: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """For each of n rising predicates on the floats' order keys the least key between `low` and `high` (n,), both left
-    out, for which it holds; `high` where it holds for none. Time: as many calls as the widest span has bits."""
+    """Bisection: for each of n monotone predicates on order keys of floats, the least key strictly between `low` and
+    `high` (n,) for which it holds; `high` if there is none. Time: as many calls as the widest span has bits."""
     while (unsettled := low + 1 < high).any():
         middle = (low & high) + ((low ^ high) >> 1)  # the mean, without overflow
         up = holds(middle)
@@ -52,8 +52,8 @@ def least_keys(
 
 
 def least_float(holds: Callable[[float], bool], bits: int) -> float:
-    """The least float of so many bits for which a monotone predicate holds, found by bisection on the floats'
-    own order; infinity where it holds for no finite one, -infinity where for all."""
+    """The least float of 32 or 64 bits for which a monotone predicate holds, by bisection on the floats' order;
+    infinity if it holds for no finite float, -infinity if for all."""
     if holds(-np.inf):
         return -np.inf
     low, high = (order_key(np.array([end]), bits) for end in (-np.inf, np.inf))
@@ -65,36 +65,36 @@ def least_float(holds: Callable[[float], bool], bits: int) -> float:
 
 
 def least_score(holds: Callable[[NDArray[np.float64]], NDArray[np.bool_]], where: str) -> float:
-    """The least float64 score for which a library's own test on scores (n,) holds; -infinity where it holds for all,
-    infinity where for none. The scores around it are asked one by one: library functions may go down by a last place
-    where they should go up. Raises ModelError where the test does not hold from one score on."""
+    """The least float64 score for which a library's test on scores (n,) holds; -infinity if it holds for all, infinity
+    if for none. The scores around it are tested one by one: a library function may decrease by a unit in the last place
+    where it should be monotone. Raises ModelError if the test is not monotone there."""
     least = least_float(lambda score: bool(holds(np.array([score]))[0]), 64)
     if np.isfinite(least):
         near = key_value(order_key(np.array([least]), 64) + np.arange(-SCORE_WINDOW, SCORE_WINDOW), 64)
         if not np.array_equal(holds(near), near >= least):
             raise ModelError(
-                "near its threshold the decision does not change once", where=where, do="change the threshold a little"
+                "the decision is not monotone near its threshold", where=where, do="change the threshold a little"
             )
     return least
 
 
 def where_equal(values: NDArray[np.float64], inverted: bool = False, bits: int = 64) -> tuple[Member, ...]:
-    """The cuts of the set of these floats (of so many bits); inverted: of all other floats."""
+    """The cuts of the set of these floats of 32 or 64 bits; inverted: of all other floats."""
     points = np.unique(values)
-    cuts = toggled([*points.tolist(), *next_above(points, bits).tolist()])  # neighbours are one interval
+    cuts = toggled([*points.tolist(), *next_above(points, bits).tolist()])  # adjacent floats make one interval
     return complement(cuts) if inverted else cuts
 
 
 def logf(x: float) -> float:
-    """The logarithm of a float32 above 0, as the C library's `logf` rounds it: libraries call that, and it is off the
-    nearest float32 here and there. Where Python shows no C library, the nearest float32."""
+    """The logarithm of a positive float32 as the C library's `logf` rounds it: libraries call that, and it is not
+    always the nearest float32. Without access to a C library, the nearest float32."""
     function = _c_logf()
     return float(np.float32(math.log(x))) if function is None else float(function(x))
 
 
 @cache
 def _c_logf() -> Callable[[float], float] | None:
-    for name in (None, "ucrtbase"):  # the interpreter's own C library; Windows names it
+    for name in (None, "ucrtbase"):  # the interpreter's C library; on Windows by name
         try:
             function = ctypes.CDLL(name).logf
         except (OSError, TypeError, AttributeError):

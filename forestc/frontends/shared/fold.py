@@ -1,10 +1,10 @@
-"""Folds per-column steps before a forest into its conditions, so that raw float64 rows go in.
+"""Folds per-column preprocessing steps into the conditions of a forest, which then takes raw float64 rows.
 
-A step's column is a monotone function of one raw column, with exceptions: single points (what an imputer
-replaces, the categories an encoder knows) and NaN. `f(x) < t` then is `x < c` for the least float64 c whose
-image is not below t, found by bisection on the floats' own order. Around c the function is asked float by
-float: library functions such as log1p may go down by a last place where they should go up, and then the
-condition becomes a set of cuts that says exactly where.
+The output column of a step is a monotone function of one raw column, with exceptions: single points (values
+that an imputer replaces, categories that an encoder knows) and NaN. `f(x) < t` is then `x < c` for the least
+float64 c whose image is not below t, found by bisection on the order of the floats. Around c the function is
+evaluated at every float: library functions such as log1p may decrease by a unit in the last place where they
+should be monotone, and then the condition becomes a set of cuts that is still exact.
 """
 
 from __future__ import annotations
@@ -34,26 +34,25 @@ from forestc.forest.numbers import FLOAT64, Category, key_value, order_key, roun
 from forestc.frontends.shared.exact import least_keys
 
 Function: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-WINDOW = 256  # floats to either side of a cut that are asked one by one
+WINDOW = 256  # floats on either side of a cut that are tested one by one
 MOST_WINDOW = 1 << 16
-AT_ONCE = 1 << 19  # floats asked at a time, to bound memory
+AT_ONCE = 1 << 19  # floats tested at a time, to bound memory
 
 
 def identity(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The column as it is."""
+    """The unchanged column."""
     return x
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column that the forest sees, as a function of the raw column `source` (-1: a constant).
+    """A column that the forest reads, as a function of the raw column `source` (-1: a constant).
 
-    function: non-decreasing on finite floats, (n,) to (n,). points: raw value -> image, where it differs. missing:
-    the image of NaN (NaN stays missing); None where the step refuses NaN. texts: for a column of text, the known
-    names in order and each one's image; any other text has function's image. fills: for a column of text that no step
-    has made numbers yet, raw text (None: a missing value) -> the text that an imputer puts in its place. dtype, sparse:
-    how the step before gives the column to the next one, which computes in that type; its values are held in float64
-    all the same.
+    function: non-decreasing on finite floats, (n,) to (n,). points: raw value -> image, where it differs from the
+    function's. missing: the image of NaN (NaN stays missing); None if the step refuses NaN. texts: for a column of
+    text, the known names in order, each with its image; any other text has function's image. fills: for a column of
+    text that is not yet encoded, raw text (None: a missing value) -> the text that an imputer puts in its place.
+    dtype, sparse: the type and layout in which the next step receives the column; here its values are float64.
     """
 
     source: int
@@ -68,8 +67,8 @@ class Column:
     def then(
         self, function: Function, missing: float | None = np.nan, points: dict[float, float] | None = None
     ) -> Column:
-        """The column after one more step. missing, points: the new step's images of NaN and of single values;
-        points need a step before that leaves values alone, so that they are raw values."""
+        """The column after one more step. missing, points: the step's images of NaN and of single values. points need a
+        column that no step has changed, so that they are raw values."""
         before = self.function
         exceptions = points or {}
 
@@ -91,7 +90,7 @@ class Column:
             result = np.array(function(y), dtype=np.float64)
             for value, new in exceptions.items():
                 result[y == value] = new
-            absent = np.isnan(y)  # only a constant gives NaN: an encoder's unknown value
+            absent = np.isnan(y)  # only a constant yields NaN: an encoder's value for unknown categories
             if absent.any():
                 result[absent] = np.nan if missing is None else missing
             return result
@@ -117,16 +116,16 @@ def _kept(image: float | None) -> float:
 
 
 def constant(column: Column) -> bool:
-    """Whether all numbers but the single points have one image."""
+    """Whether all numbers, except the single points, have the same image."""
     ends = column.function(np.array([-1e300, 0.0, 1e300]))
     return bool(np.all(ends == ends[0]) or np.isnan(ends).all())
 
 
 def fold(forest: Forest, columns: Sequence[Column], width: int, names: Sequence[str] | None, where: str) -> Forest:
-    """The forest over raw rows of `width` columns. columns: one for each column the forest reads now.
+    """The forest over raw rows of `width` columns. columns: one for each column of the given forest's rows.
 
-    Raises ModelError where a condition can't be kept exactly. Time O(conditions * 64 calls of the functions
-    together + conditions * window).
+    Raises ModelError if a condition can't be kept exactly. Time O(conditions * (64 + window)) evaluations of the
+    functions, in vectorised calls.
     """
     if len(columns) != forest.columns:
         raise ModelError(f"the steps make {len(columns)} columns, the model takes {forest.columns}", where=where)
@@ -137,12 +136,12 @@ def fold(forest: Forest, columns: Sequence[Column], width: int, names: Sequence[
     for source in sources:
         readers = [(f, c) for f, c in zip(forest.features, images, strict=True) if c.source == source]
         feature = _raw_feature(source, readers, names, where)
-        # a step that refuses NaN refuses it in columns that no tree reads too
+        # a step that refuses NaN also refuses it in columns that no tree reads
         refused = any(column.source == source and column.missing is None for column in columns)
         features.append(replace(feature, missing=feature.missing and not refused))
     conditions = [each for index, image in enumerate(images) for each in _rewritten(forest, index, image, where)]
     moved = np.array([*(place.get(image.source, 0) for image in images), LEAF], dtype=np.int32)
-    if not features and forest.features:  # only constants are read: any column will do
+    if not features and forest.features:  # only constants are read: any column serves
         features = [Feature("x0", FLOAT64, 0, raw=FLOAT64, named=False)]
     threshold = np.array([c.test.threshold if isinstance(c.test, Below) else 0.0 for c in conditions])
     sets = {place: members_of(c.test) for place, c in enumerate(conditions) if not isinstance(c.test, Below)}
@@ -160,9 +159,9 @@ def fold(forest: Forest, columns: Sequence[Column], width: int, names: Sequence[
 
 
 def _with_one_vocabulary(images: list[Column], where: str) -> list[Column]:
-    """Where several read one column of text, all with the names that any of them knows."""
+    """The columns; all that read the same raw column of text know the same names, those that any of them knows."""
     if any(image.fills for image in images):
-        raise ModelError("text is filled in, and no encoder takes it", where=where, do="encode it after the imputer")
+        raise ModelError("text is imputed but not encoded", where=where, do="encode it after the imputer")
     known: dict[int, dict[str, None]] = {}
     for image in images:
         if image.texts is not None:
@@ -179,7 +178,7 @@ def _with_one_vocabulary(images: list[Column], where: str) -> list[Column]:
 def _raw_feature(
     source: int, readers: list[tuple[Feature, Column]], names: Sequence[str] | None, where: str
 ) -> Feature:
-    """The raw column as the folded forest reads it."""
+    """The feature of a raw column in the folded forest."""
     missing = all(c.missing is not None and (c.missing == c.missing or f.missing) for f, c in readers)
     name = f"x{source}" if names is None else str(names[source])
     texts = {tuple(c.texts) if c.texts is not None else None for _, c in readers}
@@ -197,11 +196,11 @@ def _raw_feature(
 
 
 def _rewritten(forest: Forest, index: int, image: Column, where: str) -> list[Condition]:
-    """Each distinct condition on a feature, in the order of the forest's table, on its raw column."""
+    """The distinct conditions on a feature, in the order of the forest's table, as conditions on its raw column."""
     feature = forest.features[index]
     place = f"{where}, feature {feature.name!r}"
     try:
-        return list(_on_raw(feature, image, [forest.conditions[own] for own in forest.conditions.of(index)], place))
+        return list(_on_raw(feature, image, [forest.conditions[c] for c in forest.conditions.of(index)], place))
     except ModelError as error:
         raise ModelError(error.what, where=error.where or place, do=error.do) from None
 
@@ -211,14 +210,14 @@ def _goes_left(feature: Feature, condition: Condition, images: NDArray[np.float6
     rounded = round_to(images, feature.raw)
     absent = np.isnan(rounded)
     if absent.any() and not feature.missing:
-        raise ModelError("a step makes missing values that the model refuses", do="fill them in before")
+        raise ModelError("a step makes missing values that the model refuses", do="impute them after that step")
     if isinstance(feature.number, Category):
         rounded = to_words(rounded, feature.number, False).astype(np.float64)
     return condition.sends_left(rounded, absent)
 
 
 def _on_raw(feature: Feature, image: Column, conditions: Sequence[Condition], where: str) -> Iterator[Condition]:
-    """The conditions, in their order, as conditions on the raw column."""
+    """The conditions, in order, as conditions on the raw column."""
     if image.texts is not None:
         known = np.array([*image.texts.values(), *image.function(np.zeros(1))])
         for condition in conditions:
@@ -233,7 +232,7 @@ def _on_raw(feature: Feature, image: Column, conditions: Sequence[Condition], wh
             holds = bool(_goes_left(feature, condition, everywhere)[0])
             yield _with_points(feature, image, condition, [-np.inf] if holds else [])
     elif isinstance(feature.number, Category):
-        raise ModelError("a category is made by a step that is no encoder", where=where)
+        raise ModelError("a category is made by a step that is not an encoder", where=where)
     else:
         wanted = [condition.test.cuts for condition in conditions if not isinstance(condition.test, OneOf)]
         flat = np.array([cut for cuts in wanted for cut in cuts if cut != -np.inf], dtype=np.float64)
@@ -250,21 +249,21 @@ def _missing_left(feature: Feature, image: Column, condition: Condition) -> bool
 
 
 def _with_points(feature: Feature, image: Column, condition: Condition, cuts: Sequence[Member]) -> Condition:
-    """The condition of these cuts on the raw column, in any order, with the single points put right."""
+    """The condition with these cuts on the raw column, in any order, corrected at the single points."""
     moved = toggled(cuts)
-    turned: list[Member] = []
+    corrections: list[Member] = []
     for value, new in image.points.items():
         wanted = bool(_goes_left(feature, condition, np.array([new]))[0])
         if bool(within(np.array([value]), moved)[0]) != wanted:
-            turned += [value, float(np.nextafter(value, np.inf))]
-    test = asked_of_cuts((*moved, *turned))
+            corrections += [value, float(np.nextafter(value, np.inf))]
+    test = asked_of_cuts((*moved, *corrections))
     return replace(condition, test=test, missing_left=_missing_left(feature, image, condition))
 
 
 def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], where: str) -> list[list[float]]:
-    """For each cut the raw values at which `image >= cut` changes, ascending: one where the function is monotone.
+    """For each cut the raw values at which `image >= cut` changes, ascending: a single one if the function is monotone.
 
-    Bisection over all cuts at once, then the floats around each are asked one by one.
+    Bisection for all cuts together, then a test of the floats around each.
     """
     if not len(cuts):
         return []
@@ -288,10 +287,10 @@ def _flips(
     highest: int,
     where: str,
 ) -> list[list[float]]:
-    """Where reaching a cut changes in the floats around `high` (n,): a window to either side, wider for those
-    whose outer half is not yet plain."""
+    """The floats around `high` (n,) at which `reaches` changes, in a window on either side, which is widened for
+    those that still change in its outer half."""
     if window > MOST_WINDOW:
-        raise ModelError("the steps before the model do not grow with the column", where=where)
+        raise ModelError("the steps before the model are not monotone in the column", where=where)
     share = max(1, AT_ONCE // window)
     if len(cuts) > share:
         starts = range(0, len(cuts), share)
@@ -300,11 +299,11 @@ def _flips(
     steps = np.arange(-window, window)
     keys = high[:, np.newaxis] + steps
     inside = (keys >= lowest) & (keys <= highest)
-    asked = reaches(keys.ravel(), np.repeat(cuts, len(steps))).reshape(keys.shape)
-    asked = np.where(inside, asked, steps >= 0)
-    odd = asked != (steps >= 0)
+    reached = reaches(keys.ravel(), np.repeat(cuts, len(steps))).reshape(keys.shape)
+    reached = np.where(inside, reached, steps >= 0)
+    odd = reached != (steps >= 0)
     wider = odd[:, : window // 2].any(axis=1) | odd[:, -window // 2 :].any(axis=1)
-    flips = np.diff(asked, axis=1, prepend=False)
+    flips = np.diff(reached, axis=1, prepend=False)
     found = [key_value(keys[row][flips[row]], 64).tolist() for row in range(len(cuts))]
     if wider.any():
         again = _flips(reaches, high[wider], cuts[wider], window * 4, lowest, highest, where)

@@ -1,8 +1,8 @@
 """HistGradientBoosting: float64 rows, missing values, categories.
 
-What the library does, and this keeps: thresholds are float64 and compared with `<=`; scores start from the
-baseline and are summed in float64. Categories go through an ordinal encoder first; a category it does not know
-goes where a missing value goes.
+Semantics of the library that are kept: thresholds are float64 and compared with `<=`; scores start at the
+baseline and are summed in float64. Categories first pass an ordinal encoder; an unknown category takes the side
+of a missing value.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def read_hist(model: Any, where: str) -> Forest:
 
 
 def _columns(model: Any, columns: int, where: str) -> tuple[NDArray[np.int64], dict[int, NDArray[Any]]]:
-    """For each column the trees see its column in the rows, and the known categories of the rows' columns."""
+    """The rows' column for each column of the trees, and the known categories by column of the rows."""
     preprocessor = getattr(model, "_preprocessor", None)
     if preprocessor is None:
         if getattr(model, "is_categorical_", None) is not None:
@@ -112,7 +112,7 @@ def _tree(
         codes = [code for code in range(len(categories[column])) if int(words[code // 32]) >> (code % 32) & 1]
         set_index[node] = len(sets)
         sets.append(_members(categories[column], codes, bool(missing_left[node])))
-    # A split on missing values alone has an infinite threshold, and even infinity is not above it.
+    # A split on missing values only has an infinite threshold, which `x <= t` satisfies even for infinity.
     everything = ~is_leaf & (set_index == NO_SET) & np.isposinf(nodes["num_threshold"])
     if everything.any():
         set_index[everything] = len(sets)
@@ -133,7 +133,7 @@ def _tree(
 
 
 def _members(known: NDArray[Any], codes: list[int], unknown_left: bool) -> Sequence[Member]:
-    """The set that goes left: of text its codes, of numbers cuts around the values themselves."""
+    """The set that goes left: for text its codes, for numbers cuts around the values."""
     if known.dtype.kind not in "iufb":
         return [*codes, len(known)] if unknown_left else list(codes)
     goes_left = np.isin(np.arange(len(known)), codes)

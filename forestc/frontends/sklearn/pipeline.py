@@ -1,7 +1,7 @@
-"""scikit-learn pipelines: steps that change each column by itself are folded into the forest's conditions.
+"""scikit-learn pipelines: steps that change each column separately are folded into the forest's conditions.
 
-Scalers and other monotone steps are asked themselves, column by column, so their arithmetic is the library's own.
-Rows are float64: what lists, CSV files and data frames give.
+Scalers and other monotone steps are folded by calling the fitted steps column by column, so the arithmetic is the
+library's. Rows are float64, as lists, CSV files and data frames give them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from forestc.frontends.shared.fold import Column, constant, fold, identity
 from forestc.frontends.sklearn.meta import chosen_note
 from forestc.frontends.sklearn.trees import width_of
 
-# Class of a monotone step -> its fitted attributes that hold a value a column, and the axis the columns lie on.
+# Class of a monotone step -> its fitted attributes that hold values per column, and the axis of the columns.
 MONOTONE: dict[str, dict[str, int]] = {
     "StandardScaler": {"mean_": 0, "scale_": 0, "var_": 0},
     "MinMaxScaler": {"scale_": 0, "min_": 0, "data_min_": 0, "data_max_": 0},
@@ -36,7 +36,7 @@ CONTAINERS = {"ColumnTransformer", "FeatureUnion", "Pipeline"}
 
 
 def read_pipeline(model: Any, where: str) -> Forest:
-    """A Pipeline whose last step is a model that is read, and whose other steps can be folded."""
+    """A Pipeline whose last step is a known model and whose other steps can be folded."""
     from forestc.frontends import load_object
 
     steps: list[Any] = []
@@ -52,18 +52,18 @@ def read_pipeline(model: Any, where: str) -> Forest:
     forest = load_object(last)
     forest = replace(forest, provenance=replace(forest.provenance, notes=(*notes, *forest.provenance.notes)))
     fitted = [step for _, step in steps if hasattr(step, "n_features_in_")]
-    first = (fitted or [last])[0]  # what comes before it leaves the rows as they are
+    first = (fitted or [last])[0]  # steps before it do not change the rows
     width, names = width_of(first), getattr(first, "feature_names_in_", None)
     columns = [Column(source) for source in range(width)]
     for name, step in steps:
         columns = _stepped(step, columns, f"{where}, step {name!r}")
-    columns = _shown(last, columns, where)
+    columns = _received(last, columns, where)
     return fold(forest, columns, width, None if names is None else list(map(str, names)), where)
 
 
-def _shown(last: Any, columns: list[Column], where: str) -> list[Column]:
-    """The columns as the model takes them. Of a sparse matrix XGBoost takes a zero that is not held for a missing
-    value, and LightGBM takes no small value for zero."""
+def _received(last: Any, columns: list[Column], where: str) -> list[Column]:
+    """The columns as the model reads them. In a sparse matrix XGBoost reads a zero that is not stored as a missing
+    value, and LightGBM does not read small values as zero."""
     plain = all(column.dtype == np.float64 and not column.sparse for column in columns)
     sparse = any(column.sparse for column in columns)
     library, members = (
@@ -72,29 +72,27 @@ def _shown(last: Any, columns: list[Column], where: str) -> list[Column]:
     )
     dense = "use sparse_output=False and sparse_threshold=0"
     if not plain and any(type(member).__name__ == "Pipeline" for member in members):
-        raise ModelError("pipelines within a model, of sparse columns or those of another type", where=where, do=dense)
+        raise ModelError("pipelines within a model, on columns that are sparse or not float64", where=where, do=dense)
     if not sparse:
         return columns
     if any(_library(member) in ("xgboost", "lightgbm") for member in members):
-        raise ModelError("a model with members of XGBoost or LightGBM, of sparse columns", where=where, do=dense)
-    if library == "sklearn":  # whose trees take no NaN in a sparse matrix
+        raise ModelError("a model with members of XGBoost or LightGBM, on sparse columns", where=where, do=dense)
+    if library == "sklearn":  # its trees accept no NaN in a sparse matrix
         return [_refusing_missing(column) for column in columns]
     if library == "lightgbm":
-        told = last.get_params()
-        by_zero = told.get("zero_as_missing", False) and told.get("use_missing", True)
-        return columns if by_zero else [column.then(_kept_small) for column in columns]
+        params = last.get_params()
+        zero_as_missing = params.get("zero_as_missing", False) and params.get("use_missing", True)
+        return columns if zero_as_missing else [column.then(_kept_small) for column in columns]
     if library != "xgboost":
         return columns
     if not all(column.function is identity or constant(column) for column in columns):
-        raise ModelError(
-            "XGBoost takes zeros of sparse columns for missing, and they are scaled", where=where, do=dense
-        )
+        raise ModelError("XGBoost reads zeros of sparse columns as missing, and they are scaled", where=where, do=dense)
     return [column.then(identity, np.nan, {0.0: np.nan}) for column in columns]
 
 
 def _kept_small(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of the values that LightGBM takes for 0 in an array, its threshold below 0 itself is told from 0 in a sparse
-    matrix: it is as the float below."""
+    """In a sparse matrix LightGBM distinguishes from 0 one of the values that it reads as 0 in an array: the lower
+    threshold itself. It is mapped to the float below."""
     return np.where(x == ZERO, np.nextafter(ZERO, -np.inf), x)
 
 
@@ -109,15 +107,15 @@ def _stepped(step: Any, columns: list[Column], where: str) -> list[Column]:
         return columns
     wanted = getattr(step, "n_features_in_", len(columns))
     if wanted != len(columns):
-        raise ModelError(f"takes {wanted} columns, {len(columns)} come in", where=where)
+        raise ModelError(f"takes {wanted} columns, but gets {len(columns)}", where=where)
     if not type(step).__module__.startswith("sklearn."):
-        raise ModelError(f"{kind} is no step that can be folded", where=where, do="transform the rows before")
+        raise ModelError(f"{kind} can't be folded into a forest", where=where, do="transform the rows before")
     if kind not in CONTAINERS and not _takes_missing(step):
         columns = [_refusing_missing(column) for column in columns]
     if hasattr(step, "get_support"):
         kept = np.asarray(step.get_support(), dtype=bool)
         return _joined(step, [column for column, keep in zip(columns, kept, strict=True) if keep])
-    if kind not in CONTAINERS and kind != "FunctionTransformer":  # a step takes its columns as one array
+    if kind not in CONTAINERS and kind != "FunctionTransformer":  # a step receives its columns as one array
         columns = _promoted(columns)
     if kind in MONOTONE:
         return [_monotone(step, kind, j, column, where) for j, column in enumerate(columns)]
@@ -131,19 +129,20 @@ def _takes_missing(step: Any) -> bool:
     from sklearn.utils import get_tags
 
     tags = get_tags(step)
-    # None as an imputer's marker is what forestc's rows hold of a missing text
+    # an imputer with the marker None takes the missing texts of forestc's rows
     return bool(tags.no_validation or tags.input_tags.allow_nan or getattr(step, "missing_values", np.nan) is None)
 
 
 def _promoted(columns: list[Column]) -> list[Column]:
-    """Columns side by side in one array: all of the type that holds each one's values, sparse if one of them is."""
+    """Columns combined in one array: all get the common NumPy type, and are sparse if one of them is."""
     dtype = np.result_type(*(column.dtype for column in columns)) if columns else np.dtype(np.float64)
     sparse = any(column.sparse for column in columns)
     return [replace(column, dtype=dtype, sparse=sparse) for column in columns]
 
 
 def _joined(step: Any, columns: list[Column]) -> list[Column]:
-    """What a step that joins or chooses columns gives: an array, or a data frame, where each column keeps its type."""
+    """The output of a step that concatenates or selects columns: an array, or a data frame, where columns keep their
+    types."""
     from sklearn.utils._set_output import _get_output_config
 
     framed = _get_output_config("transform", step)["dense"] != "default"
@@ -151,37 +150,37 @@ def _joined(step: Any, columns: list[Column]) -> list[Column]:
 
 
 def _refusing_missing(column: Column) -> Column:
-    """The column before something that refuses NaN."""
-    none_left = column.missing is None or column.missing == column.missing or None in column.fills
-    return column if none_left else replace(column, missing=None)
+    """The column before a step that refuses NaN."""
+    no_nan = column.missing is None or column.missing == column.missing or None in column.fills
+    return column if no_nan else replace(column, missing=None)
 
 
 def _monotone(step: Any, kind: str, j: int, column: Column, where: str) -> Column:
-    """Column j after a monotone step: the step itself, cut down to that column."""
+    """Column j after a monotone step: a copy of the step restricted to that column."""
     if kind == "KBinsDiscretizer" and step.encode != "ordinal":
         raise ModelError(f"KBinsDiscretizer with encode={step.encode!r}", where=where, do="use encode='ordinal'")
     if kind == "QuantileTransformer" and column.sparse:
-        raise ModelError("QuantileTransformer of sparse columns", where=where, do="use sparse_threshold=0")
+        raise ModelError("QuantileTransformer on sparse columns", where=where, do="use sparse_threshold=0")
     alone = _only(step, MONOTONE[kind], j)
-    if kind == "PowerTransformer" and step.standardize:  # two steps, so that one may overflow before the other
+    if kind == "PowerTransformer" and step.standardize:  # two steps, as the first may overflow before the second
         alone.standardize = False
         scaler = _only(step._scaler, MONOTONE["StandardScaler"], j)
-        return _asked(scaler, _asked(alone, column, step.method == "box-cox"))
+        return _transformed(scaler, _transformed(alone, column, step.method == "box-cox"))
     positive = kind == "PowerTransformer" and step.method == "box-cox"
-    return _asked(alone, column, positive)
+    return _transformed(alone, column, positive)
 
 
-def _asked(alone: Any, column: Column, positive: bool = False) -> Column:
-    """The column after a fitted step of one column. It is given what it gets in the pipeline: the column's own type,
-    sparse or not. The step refuses rows with infinities (which floats near the end of the range become on the way)
-    and, if positive, with numbers up to 0: for those any monotone answer will do."""
+def _transformed(alone: Any, column: Column, positive: bool = False) -> Column:
+    """The column after a fitted step for one column, called with the type and layout that it gets in the pipeline. The
+    step refuses rows with infinities (floats near the ends of the range may overflow in a conversion) and, if positive,
+    with numbers up to 0: their images need only be monotone."""
     takes = np.dtype(getattr(alone, "dtype", None) or column.dtype)  # KBinsDiscretizer rounds rows first
 
     def given(x: NDArray[np.float64]) -> Any:
         from scipy.sparse import csr_matrix
 
-        told = x.reshape(-1, 1).astype(column.dtype)
-        found = alone.transform(csr_matrix(told) if column.sparse else told)
+        rows = x.reshape(-1, 1).astype(column.dtype)
+        found = alone.transform(csr_matrix(rows) if column.sparse else rows)
         return found.toarray() if column.sparse else found
 
     def function(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -197,7 +196,7 @@ def _asked(alone: Any, column: Column, positive: bool = False) -> Column:
 
 
 def _only(step: Any, attributes: dict[str, int], j: int) -> Any:
-    """The fitted step for column j alone."""
+    """A copy of the fitted step for column j only."""
     alone = copy.copy(step)
     alone.__dict__ = dict(step.__dict__)
     for name, axis in attributes.items():
@@ -221,14 +220,14 @@ def _imputed(step: Any, columns: list[Column], where: str) -> list[Column]:
     dtype = columns[0].dtype if columns else np.dtype(np.float64)
     values: list[float] = []
     if marked:
-        here = np.array([marker]).astype(dtype)  # the library compares in the columns' type
-        values = here[here == marker].astype(np.float64).tolist()
+        cast = np.array([marker]).astype(dtype)  # the library compares in the columns' type
+        values = cast[cast == marker].astype(np.float64).tolist()
     for column, fill in zip(columns, statistics.tolist(), strict=True):
         if isinstance(fill, str):
             filled.append(_filled_text(column, marker, fill, where))
             continue
         if isinstance(fill, float) and np.isnan(fill) and not getattr(step, "keep_empty_features", False):
-            continue  # a column that was all missing is dropped
+            continue  # a column without any value is dropped
         if fill == fill:
             fill = float(np.array(fill, dtype=getattr(step, "_fill_dtype", np.float64)).astype(dtype))
         points = dict.fromkeys(values, float(fill))
@@ -237,7 +236,7 @@ def _imputed(step: Any, columns: list[Column], where: str) -> list[Column]:
         for j in step.indicator_.features_:
             missing = 0.0 if marked or isinstance(marker, str) else 1.0
             if columns[int(j)].fills:
-                raise ModelError("indicators of text that was filled in before", where=where, do="use one imputer")
+                raise ModelError("indicators of text that was imputed before", where=where, do="use one imputer")
             if isinstance(statistics.tolist()[int(j)], str):
                 texts = {marker: 1.0} if isinstance(marker, str) else {}
                 filled.append(replace(columns[int(j)], function=_zero, missing=missing, texts=texts))
@@ -247,7 +246,7 @@ def _imputed(step: Any, columns: list[Column], where: str) -> list[Column]:
 
 
 def _filled_text(column: Column, marker: Any, fill: str, where: str) -> Column:
-    """A column of text after an imputer, whose marker of missing values may be a text itself."""
+    """A column of text after an imputer, whose marker of missing values may be a text."""
     if column != Column(column.source, missing=column.missing, fills=column.fills, dtype=column.dtype):
         raise ModelError(f"SimpleImputer fills text into a column that was changed before ({fill[:20]!r})", where=where)
     seen = marker if isinstance(marker, str) else None
@@ -269,7 +268,7 @@ def _encoded(step: Any, columns: list[Column], where: str) -> list[Column]:
         )
     dtype = _number_type(step, where)
 
-    def held(value: float) -> float:  # in the encoder's own type, which a small integer may be too small for
+    def held(value: float) -> float:  # in the encoder's type, which may be too narrow
         return float(np.full(1, value, dtype=dtype)[0])
 
     unknown = held(step.unknown_value) if step.handle_unknown == "use_encoded_value" else np.nan
@@ -282,7 +281,7 @@ def _encoded(step: Any, columns: list[Column], where: str) -> list[Column]:
 
 
 def _number_type(step: Any, where: str) -> np.dtype[Any]:
-    """The type of an encoder's columns."""
+    """The type of an encoder's output columns. Raises ModelError for one that float64 does not hold."""
     dtype: np.dtype[Any] = np.dtype(step.dtype)
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise ModelError(f"{type(step).__name__} with dtype={dtype}", where=where, do="use float64")
@@ -290,7 +289,7 @@ def _number_type(step: Any, where: str) -> np.dtype[Any]:
 
 
 def _one_hot(step: Any, columns: list[Column], where: str) -> list[Column]:
-    """OneHotEncoder: a column of zeros and ones for each category that is not dropped."""
+    """OneHotEncoder: an indicator column for each category that is not dropped."""
     if getattr(step, "_infrequent_enabled", False):
         raise ModelError(
             "OneHotEncoder groups infrequent categories", where=where, do="use neither min_frequency nor max_categories"
@@ -308,9 +307,9 @@ def _one_hot(step: Any, columns: list[Column], where: str) -> list[Column]:
 def _by_category(
     column: Column, categories: list[Any], images: list[float], unknown: float, missing: float | None, where: str
 ) -> Column:
-    """A column whose known categories become images; any other value becomes unknown. missing: what a missing
-    value becomes where it is a known category; None for its image."""
-    # A missing value that was seen in training is a category of its own, the last.
+    """A column whose known categories become images; any other value becomes unknown. missing: the image of a missing
+    value if it is a known category; None: that of its category."""
+    # A missing value that was seen in training is a separate category, the last.
     absent = [image for value, image in zip(categories, images, strict=True) if value is None or value != value]
     known = [(v, i) for v, i in zip(categories, images, strict=True) if v is not None and v == v]
     of_missing = unknown if not absent else absent[-1] if missing is None else missing
@@ -320,7 +319,7 @@ def _by_category(
         names = {str(value): image for value, image in known}
         if None in column.fills and absent:
             raise ModelError(
-                "an imputer fills in some missing texts, and the encoder knows others",
+                "an imputer replaces some missing texts, and the encoder knows others",
                 where=where,
                 do="train on rows whose missing texts are all None, or all NaN",
             )
@@ -330,7 +329,7 @@ def _by_category(
         refused = column.missing is None
         return Column(column.source, lambda x: np.full(len(x), unknown), {}, None if refused else of_missing, names)
     if column.fills:
-        raise ModelError("text is filled in, and the encoder knows no text", where=where)
+        raise ModelError("text is imputed, but the encoder knows no text", where=where)
     try:
         points = {float(value): image for value, image in known}
     except (TypeError, ValueError):
@@ -373,7 +372,7 @@ def _nested(step: Any, columns: list[Column], where: str) -> list[Column]:
 def _unchanged(step: Any, columns: list[Column], where: str) -> list[Column]:
     """FunctionTransformer without a function."""
     if step.func is not None:
-        raise ModelError("FunctionTransformer with a function of its own", where=where, do="transform the rows before")
+        raise ModelError("FunctionTransformer with a function", where=where, do="transform the rows before")
     return columns
 
 

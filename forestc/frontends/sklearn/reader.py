@@ -1,4 +1,4 @@
-"""scikit-learn models: live, from skops files, from trusted pickles. One table of readers."""
+"""scikit-learn models: fitted estimators, skops files and trusted pickles, by one table of readers."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ READERS: dict[str, Callable[[Any, str], Forest]] = {
     "Pipeline": pipeline.read_pipeline,
 }
 
-# What skops holds back and forestc trusts. Trees and predictors: because scikit-learn follows their node numbers
-# unchecked when it predicts; here nothing predicts, the arrays are read after their length is checked, and the
-# builder bounds every number in them. The others are data, or functions that nothing here calls.
+# Types that skops does not trust and forestc does. Trees and predictors: scikit-learn follows their node numbers
+# unchecked when it predicts; forestc does not predict with them, reads the arrays after checking their length, and the
+# builder bounds every number in them. The others are data, or functions that forestc never calls.
 TRUSTED = frozenset(
     {
         "sklearn.tree._tree.Tree",
@@ -54,12 +54,12 @@ TRUSTED = frozenset(
             f"sklearn.feature_selection._univariate_selection.{name}"
             for name in ("f_classif", "f_regression", "chi2", "r_regression")
         ),
-        # of these, attributes are read and numbers looked up
+        # only attributes of these are read
         *(
             f"sklearn.calibration.{name}"
             for name in ("_CalibratedClassifier", "_SigmoidCalibration", "_TemperatureScaling")
         ),
-        # what a search holds beside its best estimator
+        # objects that a search holds besides its best estimator
         *(f"sklearn.model_selection._search_successive_halving.{name}" for name in meta.SEARCHES),
         *(f"sklearn.metrics._scorer.{name}" for name in ("_PassthroughScorer", "_Scorer", "_CurveScorer")),
         *(f"sklearn.utils._metadata_requests.{name}" for name in ("MetadataRequest", "MethodMetadataRequest")),
@@ -92,7 +92,7 @@ TRUSTED = frozenset(
 
 
 def read_skops(path: Path) -> Forest:
-    """A Forest from a skops file, as far as skops calls its types safe. Raises ModelError."""
+    """A Forest from a skops file whose types are all trusted, by skops or here. Raises ModelError."""
     try:
         import skops.io
     except ImportError:
@@ -103,20 +103,20 @@ def read_skops(path: Path) -> Forest:
         untrusted = [name for name in held if str(name) not in TRUSTED]
         if untrusted:
             raise ModelError(
-                f"the file holds types skops does not call safe: {', '.join(map(str, untrusted[:5]))}",
+                f"the file holds types that skops does not trust: {', '.join(map(str, untrusted[:5]))}",
                 where=str(path),
                 do="save only the scikit-learn estimator",
             )
         model = skops.io.load(path, trusted=[str(name) for name in held])
     except ForestcError:
         raise
-    except Exception as error:  # noqa: BLE001  a damaged file fails anywhere inside skops and zipfile
+    except Exception as error:  # noqa: BLE001  a damaged file can fail anywhere in skops and zipfile
         raise ModelError(f"not a readable skops file ({_short(error)})", where=str(path)) from None
     return read_live(model, where=str(path))
 
 
 def _refuse_bomb(path: Path) -> None:
-    """A zip may promise a thousand times its own size; a model does not."""
+    """Raises ModelError for a zip bomb: a model does not unpack to hundreds of times its size."""
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
@@ -127,14 +127,14 @@ def _refuse_bomb(path: Path) -> None:
 
 
 def read_pickle(path: Path) -> Any:
-    """The object in a pickle or joblib file. The caller has been told to trust it: this runs its code."""
+    """The object in a pickle or joblib file. This runs the file's code, so the user must have asked for it."""
     try:
         import joblib
     except ImportError:
         raise MissingExtraError("joblib", "sklearn") from None
     try:
         return joblib.load(path)
-    except Exception as error:  # noqa: BLE001  a damaged pickle can fail in any way at all
+    except Exception as error:  # noqa: BLE001  a damaged pickle can raise anything
         raise ModelError(f"not a readable pickle ({_short(error)})", where=str(path)) from None
 
 
@@ -155,7 +155,7 @@ def read_live(model: Any, where: str = "") -> Forest:
     except ForestcError:
         raise
     except Exception as error:  # noqa: BLE001
-        # skops restores whatever attributes a file names, so any of them may be missing or odd
+        # skops restores the attributes that a file names, so any of them may be missing or invalid
         raise ModelError(f"the estimator is damaged ({_short(error)})", where=where) from None
 
 

@@ -1,8 +1,8 @@
-"""scikit-learn's own tree ensembles: trees, forests, gradient boosting, AdaBoost, bagging, isolation forests.
+"""scikit-learn's tree ensembles: trees, forests, gradient boosting, AdaBoost, bagging, isolation forests.
 
-What the library does, and this keeps: rows become float32, thresholds are float64 and compared with
-`<=`; scores are summed in float64 tree after tree; forests average class probabilities, boosting
-adds learning_rate times the leaf to the initial score.
+Semantics of the library that are kept: rows are converted to float32, thresholds are float64 and
+compared with `<=`; scores are summed in float64, tree by tree; forests average class probabilities,
+boosting adds learning_rate times the leaf to the initial score.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def finished(
     parts: Sequence[Part] = (),
     combine: Combine | None = None,
 ) -> Forest:
-    """A Forest over float32 columns from trees whose `feature` holds columns."""
+    """A Forest over float32 columns. trees: their `feature` holds columns of the rows."""
     columns = width_of(model)
     names = getattr(model, "feature_names_in_", None)
 
@@ -81,7 +81,7 @@ def finished(
 
 
 def width_of(model: Any) -> int:
-    """How many columns a fitted model or step takes. Raises ModelError for no sensible number."""
+    """The number of columns that a fitted model or step takes. Raises ModelError for a number out of range."""
     width = int(model.n_features_in_)
     if not 0 <= width <= MAX_COLUMNS:
         raise ModelError(f"{width} columns", do=f"rows of at most {MAX_COLUMNS} columns are read")
@@ -89,7 +89,7 @@ def width_of(model: Any) -> int:
 
 
 def sklearn_version() -> str:
-    """The installed version."""
+    """The version of the installed scikit-learn."""
     import sklearn
 
     return str(sklearn.__version__)
@@ -107,18 +107,18 @@ def read_tree(
 ) -> Tree:
     """One `sklearn.tree._tree.Tree`.
 
-    values: (nodes, outputs), what each leaf says; default the tree's own values, (nodes, 1, outputs). columns:
-    where the tree was shown some of the columns only, which.
+    values: (nodes, outputs), of which those of leaves are used; default: tree.value, (nodes, 1, outputs). columns: the
+    columns on which the tree was trained, if not all.
     """
     if not 0 <= tree.node_count <= tree.capacity:
         raise ModelError(f"{tree.node_count} nodes in an array of {tree.capacity}", where=where)
     left = np.asarray(tree.children_left)
     is_leaf = left == LEAF
     if values is None:
-        own = np.asarray(tree.value, dtype=np.float64)
-        if own.ndim != 3 or own.shape[1:] != (1, len(outputs)):
-            raise ModelError(f"leaf values have shape {own.shape}, not (nodes, 1, {len(outputs)})", where=where)
-        values = own[:, 0, :]
+        value = np.asarray(tree.value, dtype=np.float64)
+        if value.ndim != 3 or value.shape[1:] != (1, len(outputs)):
+            raise ModelError(f"leaf values have shape {value.shape}, not (nodes, 1, {len(outputs)})", where=where)
+        values = value[:, 0, :]
     feature = np.where(is_leaf, LEAF, tree.feature)
     if columns is not None:
         if (bad := ~is_leaf & ((feature < 0) | (feature >= len(columns)))).any():
@@ -140,7 +140,7 @@ def read_tree(
 
 
 def read_forest(model: Any, where: str) -> Forest:
-    """Single trees, random forests and extra trees, of one target or several."""
+    """Single trees, random forests and extra trees, with one or several targets."""
     estimators = [model] if type(model).__name__ in TREES else list(model.estimators_)
     aggregate = Aggregate(divisor=float(len(estimators)))
     targets = int(getattr(model, "n_outputs_", 1))
@@ -174,25 +174,26 @@ def read_forest(model: Any, where: str) -> Forest:
 
 
 def _draw(model: Any, estimator: Any) -> Draw | None:
-    """The bootstrap sample of one of a forest's trees, where its seed tells it: none without bootstrap, where the
-    library drew by weights, and in models of releases that did not keep the number of rows."""
+    """The bootstrap sample of a forest's tree, if its seed determines it: None without bootstrap, for samples drawn by
+    weight, and for models of releases that did not store the number of rows."""
     if not getattr(model, "bootstrap", False) or getattr(model, "_sample_weight", None) is not None:
         return None
-    told = estimator.random_state, getattr(model, "_n_samples_bootstrap", None), getattr(model, "_n_samples", None)
-    numbers = [int(number) for number in told if isinstance(number, int | np.integer)]
-    return Draw(*numbers) if len(numbers) == len(told) else None
+    stored = estimator.random_state, getattr(model, "_n_samples_bootstrap", None), getattr(model, "_n_samples", None)
+    numbers = [int(number) for number in stored if isinstance(number, int | np.integer)]
+    return Draw(*numbers) if len(numbers) == len(stored) else None
 
 
 def _flat(tree: Any, widths: list[int]) -> NDArray[np.float64]:
-    """(nodes, targets, most classes) of a tree as (nodes, all classes of all targets side by side)."""
+    """A tree's values, (nodes, targets, most classes), as (nodes, classes of all targets). widths: classes per
+    target."""
     value = np.asarray(tree.value, dtype=np.float64)
     if value.ndim != 3 or value.shape[1:] != (len(widths), max(widths)):
         raise ModelError(f"leaf values have shape {value.shape}, not (nodes, {len(widths)}, {max(widths)})")
     return np.concatenate([value[:, target, :width] for target, width in enumerate(widths)], axis=1)
 
 
-def _own(tree: Any, where: str) -> NDArray[np.float64]:
-    """(nodes, classes) of a tree of one target; (nodes, 1) of a regression's."""
+def _values(tree: Any, where: str) -> NDArray[np.float64]:
+    """The values of a tree with one target: (nodes, classes), or (nodes, 1) for a regression."""
     value = np.asarray(tree.value, dtype=np.float64)
     if value.ndim != 3 or value.shape[1] != 1:
         raise ModelError(f"leaf values have shape {value.shape}, not those of one target", where=where)
@@ -200,19 +201,20 @@ def _own(tree: Any, where: str) -> NDArray[np.float64]:
 
 
 def read_boosting(model: Any, where: str) -> Forest:
-    """GradientBoostingClassifier and -Regressor. The initial estimator may be zero, a constant or a tree."""
+    """GradientBoostingClassifier and -Regressor. The initial estimator may be zero, a constant, a tree or, for a
+    regression, a sum of trees."""
     stages = model.estimators_
     outputs = int(stages.shape[1])
     rate = float(model.learning_rate)
     trees, bias = _initial(model, where, outputs)
     for stage, row in enumerate(stages):
         for k, estimator in enumerate(row):
-            own = rate * _own(estimator.tree_, where)
-            trees.append(read_tree(estimator.tree_, f"{where}, stage {stage}, output {k}", (k,), own, missing=False))
+            values = rate * _values(estimator.tree_, where)
+            trees.append(read_tree(estimator.tree_, f"{where}, stage {stage}, output {k}", (k,), values, missing=False))
     classes = labels_of(model.classes_) if hasattr(model, "classes_") else ()
     link, decision = Link(), Decision("none")
     if classes and outputs == 1:
-        # probability = expit(score), of exponential loss expit(2 * score); class 1 from score 0 on
+        # probability = expit(score), with exponential loss expit(2 * score); class 1 if score >= 0
         link, decision = Link("sigmoid", 1.0 if model.loss == "log_loss" else 2.0), Decision("threshold", 0.0)
     elif classes:
         link, decision = Link("softmax"), Decision("argmax")
@@ -222,11 +224,11 @@ def read_boosting(model: Any, where: str) -> Forest:
 
 
 def _initial(model: Any, where: str, outputs: int) -> tuple[list[Tree], NDArray[np.float64]]:
-    """What boosting starts from: trees (none or one) and a bias (outputs,)."""
+    """The initial estimator of boosting: trees and a bias (outputs,)."""
     init: Any = getattr(model, "init_", None)
     kind = type(init).__name__
     if kind == "DummyClassifier" and init.strategy == "stratified":
-        raise ModelError("the initial estimator guesses at random (strategy='stratified')", where=where)
+        raise ModelError("the initial estimator predicts at random (strategy='stratified')", where=where)
     if init == "zero" or kind in ("DummyClassifier", "DummyRegressor"):
         start = model._raw_predict_init(np.zeros((1, width_of(model)), dtype=np.float32))
         return [], np.asarray(start, dtype=np.float64)[0]
@@ -234,20 +236,20 @@ def _initial(model: Any, where: str, outputs: int) -> tuple[list[Tree], NDArray[
         return _initial_sum(init, where, outputs, hasattr(model, "classes_"))
     from sklearn.ensemble._gb import _init_raw_predictions
 
-    # The library's own formula, asked for every node of the tree instead of for rows.
-    own = _own(init.tree_, where)
-    answers = SimpleNamespace(predict_proba=lambda _: own, predict=lambda _: own[:, 0])
-    raw = np.asarray(_init_raw_predictions(None, answers, model._loss, hasattr(model, "classes_")), dtype=np.float64)
+    # The library's formula, evaluated for every node of the tree instead of for rows.
+    values = _values(init.tree_, where)
+    nodes = SimpleNamespace(predict_proba=lambda _: values, predict=lambda _: values[:, 0])
+    raw = np.asarray(_init_raw_predictions(None, nodes, model._loss, hasattr(model, "classes_")), dtype=np.float64)
     return [read_tree(init.tree_, f"{where}, init", range(outputs), raw, missing=False)], np.zeros(outputs)
 
 
 def _initial_sum(init: Any, where: str, outputs: int, classifier: bool) -> tuple[list[Tree], NDArray[np.float64]]:
-    """Trees and bias of an initial regressor that is a sum or mean of trees over the same float32 columns. Its leaves
-    are divided one by one, so scores may differ from the library's in the last places."""
+    """The trees and bias of an initial regressor that is a sum or mean of trees over the same float32 columns. A mean
+    is divided leaf by leaf, so scores may differ from the library's in the last digits."""
     from forestc.frontends import load_object
 
     refused = ModelError(
-        f"the initial estimator {type(init).__name__} is no sum of trees that boosting could go on from",
+        f"the initial estimator {type(init).__name__} is not a sum of trees that boosting can start from",
         where=where,
         do="train with init=None, init='zero', a single tree, or for regression a forest",
     )
@@ -272,7 +274,7 @@ def _initial_sum(init: Any, where: str, outputs: int, classifier: bool) -> tuple
 
 
 def read_adaboost(model: Any, where: str) -> Forest:
-    """AdaBoostClassifier (SAMME: a weighted vote of the trees) and AdaBoostRegressor (R2: a weighted median)."""
+    """AdaBoostClassifier (SAMME, a weighted vote of the trees) and AdaBoostRegressor (R2, a weighted median)."""
     estimators = list(model.estimators_)
     weights = np.asarray(model.estimator_weights_, dtype=np.float64)[: len(estimators)]
     for index, estimator in enumerate(estimators):
@@ -287,18 +289,18 @@ def read_adaboost(model: Any, where: str) -> Forest:
     n = len(classes)
     trees = []
     for index, (estimator, weight) in enumerate(zip(estimators, weights, strict=True)):
-        own = _own(estimator.tree_, where)
-        said = labels_of(estimator.classes_)
-        chosen = np.array([classes.index(label) for label in said])[np.argmax(own, axis=1)]
+        labels = labels_of(estimator.classes_)
+        best = np.argmax(_values(estimator.tree_, where), axis=1)
+        chosen = np.array([classes.index(label) for label in labels])[best]
         votes = np.where(chosen[:, np.newaxis] == np.arange(n), weight, -1 / max(1, n - 1) * weight)
-        if n == 2:  # the library takes the first column from the second: twice the second
+        if n == 2:  # the library subtracts the first column from the second: twice the second
             votes = 2 * votes[:, 1:]
         trees.append(read_tree(estimator.tree_, f"{where}, tree {index}", range(votes.shape[1]), votes, missing=False))
     aggregate = Aggregate(divisor=float(model.estimator_weights_.sum()))
     if n == 1:
         trees = [changed_tree(tree, values=np.zeros_like(tree.values)) for tree in trees]  # its score is 0
         return finished(model, where, trees, n_outputs=1, missing=False, decision=Decision("argmax"), classes=classes)
-    # probabilities are a softmax of scores / (classes - 1); of two classes, of (-score, score) / 2
+    # probabilities are the softmax of scores / (classes - 1); for two classes, of (-score, score) / 2
     return finished(
         model,
         where,
@@ -313,7 +315,7 @@ def read_adaboost(model: Any, where: str) -> Forest:
 
 
 def read_bagging(model: Any, where: str) -> Forest:
-    """BaggingClassifier and BaggingRegressor of single trees, of some columns each where trained so."""
+    """BaggingClassifier and BaggingRegressor of single trees, each perhaps on a subset of the columns."""
     estimators = list(model.estimators_)
     classes = labels_of(model.classes_) if hasattr(model, "classes_") else ()
     n = len(classes) or (int(np.asarray(estimators[0].tree_.value).shape[1]) if estimators else 1)
@@ -322,10 +324,10 @@ def read_bagging(model: Any, where: str) -> Forest:
         place = f"{where}, estimator {index}"
         if type(estimator).__name__ not in TREES:
             raise ModelError(f"is a {type(estimator).__name__}", where=place, do="bag single trees")
-        values = own = _own(estimator.tree_, place) if classes else _flat(estimator.tree_, [1] * n)
-        if classes:  # an estimator that never saw a class has no column for it
-            values = np.zeros((len(own), n))
-            values[:, np.asarray(estimator.classes_, dtype=np.int64)] = own
+        values = seen = _values(estimator.tree_, place) if classes else _flat(estimator.tree_, [1] * n)
+        if classes:  # an estimator has no column for a class that it never saw
+            values = np.zeros((len(seen), n))
+            values[:, np.asarray(estimator.classes_, dtype=np.int64)] = seen
         trees.append(read_tree(estimator.tree_, place, range(n), values, columns=np.asarray(chosen, dtype=np.int64)))
     return finished(
         model,
@@ -346,22 +348,22 @@ def read_isolation(model: Any, where: str) -> Forest:
 
     trees = []
     for index, (estimator, chosen) in enumerate(zip(model.estimators_, model.estimators_features_, strict=True)):
-        own = np.asarray(model._decision_path_lengths[index] + model._average_path_length_per_tree[index] - 1.0)
+        lengths = np.asarray(model._decision_path_lengths[index] + model._average_path_length_per_tree[index] - 1.0)
         place = f"{where}, tree {index}"
         columns = np.asarray(chosen, dtype=np.int64)
-        trees.append(read_tree(estimator.tree_, place, (0,), own[:, np.newaxis], columns=columns))
+        trees.append(read_tree(estimator.tree_, place, (0,), lengths[:, np.newaxis], columns=columns))
     expected = float(_average_path_length([model._max_samples])[0]) * len(trees)
     offset = float(model.offset_)
     bias = 0.0
-    if expected == 0.0:  # one sample a tree: the library takes 1 for every row's score
+    if expected == 0.0:  # one sample per tree: the library's score is 1 for every row
         trees = [read_tree(e.tree_, where, (0,), np.zeros((e.tree_.node_count, 1))) for e in model.estimators_]
         expected, bias = 1.0, 1.0
 
     def inlier(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.asarray(-(2.0**-scores) - offset >= 0)
 
-    # The offset is a percentile of the training rows' own values, so that many rows lie on it, and NumPy's power of an
-    # array, which the library takes, is not always that of a single number: the array's is asked.
+    # The offset is a percentile of the training rows' values, so rows may lie exactly on it. NumPy's power of an array,
+    # which the library uses, may differ from that of a scalar: so the array's power is tested.
     least = least_score(inlier, where)
     return finished(
         model,

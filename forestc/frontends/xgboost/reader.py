@@ -1,9 +1,9 @@
-"""XGBoost 1.7 to 3.x: `.json` and `.ubj` files without the library, live Boosters and estimators.
+"""XGBoost 1.7 to 3.x: `.json` and `.ubj` files, read without the library; fitted Boosters and estimators.
 
-What the library does, and this keeps: rows and thresholds are float32 and compared with `<`; a
-missing value goes where the node says; a category in the node's set goes right, any other left; margins are
-summed in float32, from the base score up, tree after tree. Live objects are saved to UBJSON in memory and
-read like a file: one path for all.
+Semantics of the library that are kept: rows and thresholds are float32 and compared with `<`; each node says
+where a missing value goes; a category in the node's set goes right, any other left; margins are summed in
+float32, from the base score, tree by tree. Fitted models are saved to UBJSON in memory and read like a file, so
+that there is one code path.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from forestc.frontends.shared.exact import labels_of, logf
 from forestc.frontends.xgboost.trees import marked_missing, read_tree
 from forestc.frontends.xgboost.ubjson import parse_ubjson
 
-# Objective -> link from margin to prediction. The link also says how base_score, which files keep
-# as a prediction, becomes a margin.
+# Objective -> link from margin to prediction. The inverse link turns base_score, which files store as
+# a prediction, into a margin.
 LINKS: dict[str, LinkKind] = {
     "binary:logistic": "sigmoid",
     "reg:logistic": "sigmoid",
@@ -62,11 +62,11 @@ LINKS: dict[str, LinkKind] = {
     "reg:tweedie": "exp",
 }
 
-# The smallest float32 margin whose float32 sigmoid exceeds 0.5, which is what the library's class 1
-# means: 1.5 * 2^-24 and one step, found by bisection over the margins of XGBoost 1.7 to 3.2.
+# The smallest float32 margin whose float32 sigmoid exceeds 0.5, from which on the library predicts
+# class 1: 1.5 * 2^-24 and one step, found by bisection over the margins of XGBoost 1.7 to 3.2.
 CLASS_1_MARGIN = float.fromhex("0x1.800002p-24")
 
-CLIPS_BASE_SCORE = (3, 2)  # from this version on, 0 and 1 are taken as probabilities and clipped
+CLIPS_BASE_SCORE = (3, 2)  # from this version on, the probabilities 0 and 1 are accepted and clipped
 
 SORTS_QUANTILES = (3, 4)  # from this version on, several quantiles are predicted in ascending order
 
@@ -88,8 +88,8 @@ def read_ubj(data: bytes, where: str) -> Forest:
 def read_live(model: Any) -> Forest:
     """A Forest from a Booster or a scikit-learn-style estimator, trained with or without early stopping.
 
-    An estimator predicts with the trees up to its best iteration if it knows one, and so does the
-    Forest; a Booster with all of its trees. Raises ModelError.
+    An estimator predicts with the trees up to its best iteration, if it has one, and so does the
+    Forest; a Booster predicts with all of its trees. Raises ModelError.
     """
     where = f"XGBoost {type(model).__name__}"
     if not hasattr(model, "get_booster"):
@@ -111,7 +111,7 @@ def read_live(model: Any) -> Forest:
 
 
 def _labelled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
-    """A classifier's forest with its labels; class 1 is what exceeds 0.5, whatever the objective predicts."""
+    """A classifier's forest with its labels; class 1 is decided if the prediction exceeds 0.5, for any objective."""
     if forest.classes:
         return changed(forest, classes=labels)
     least = {
@@ -125,7 +125,7 @@ def _labelled(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
 
 
 def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
-    """A Forest from a parsed document. estimator: whether it is to predict as an estimator does. Raises ModelError."""
+    """A Forest from a parsed document. estimator: whether it predicts as an estimator does. Raises ModelError."""
     root = Document(document, "", where)
     learner = root.get("learner")
     objective = learner.get("objective").get("name").text()
@@ -144,13 +144,13 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
     bias = _base_margin(params.get("base_score"), link, outputs, version)
     if objective == "reg:quantileerror" and version >= SORTS_QUANTILES and outputs > 1:
         link = "sorted"
-    told = learner.get("attributes").value if learner.has("attributes") else {}
-    saved_by_estimator = isinstance(told, Mapping) and "scikit_learn" in told
+    attributes = learner.get("attributes").value if learner.has("attributes") else {}
+    saved_by_estimator = isinstance(attributes, Mapping) and "scikit_learn" in attributes
     estimator |= saved_by_estimator
     model, weights, past_base = _booster(learner.get("gradient_booster"))
     best = None
-    if saved_by_estimator and "best_iteration" in told:
-        # saved by an estimator, which predicts with its best iteration; a Booster predicts with all
+    if saved_by_estimator and "best_iteration" in attributes:
+        # an estimator predicts up to its best iteration, a Booster with all trees
         best = learner.get("attributes").get("best_iteration").integer(0, MAX_TREES)
     docs, feeds = _kept_trees(model, outputs, best)
     if weights is not None and len(weights) < len(docs):
@@ -161,7 +161,7 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
         for index, (doc, fed) in enumerate(zip(docs, feeds, strict=True))
     ]
     if weights is not None:
-        # What inplace_predict does, which estimators use, rounds on the way past the base score.
+        # Estimators use inplace_predict, which adds and subtracts the base score and so rounds the leaves.
         start = np.asarray(bias, dtype=np.float32) if estimator and past_base else None
         pairs = zip(drafts, weights, strict=False)
         drafts = [draft.weighted(np.float32(weight), start) for draft, weight in pairs]
@@ -179,8 +179,8 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
     features, placed = read_features(trees, columns, feature, where)
     aggregate = Aggregate("sum", "float32")
     decision, known = _decision(objective, outputs)
-    yes_no = objective == "binary:logistic" and outputs > 1
-    parts = [Part(k, k + 1, aggregate, Link(link), decision, known) for k in range(outputs)] if yes_no else []
+    multilabel = objective == "binary:logistic" and outputs > 1
+    parts = [Part(k, k + 1, aggregate, Link(link), decision, known) for k in range(outputs)] if multilabel else []
     forest = make_forest(
         where=where,
         name="forest",
@@ -190,14 +190,14 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
         n_outputs=outputs,
         bias=bias,
         aggregate=aggregate,
-        link=Link() if yes_no else Link(link),
-        decision=Decision("none") if yes_no else decision,
-        classes=() if yes_no else known,
+        link=Link() if multilabel else Link(link),
+        decision=Decision("none") if multilabel else decision,
+        classes=() if multilabel else known,
         provenance=Provenance("xgboost", ".".join(map(str, version))),
         parts=parts,
         combine=Combine(),
     )
-    if saved_by_estimator and _is_classifier(told["scikit_learn"]) and not forest.parts and not forest.classes:
+    if saved_by_estimator and _is_classifier(attributes["scikit_learn"]) and not forest.parts and not forest.classes:
         return _labelled(forest, (0, 1), where)
     return forest
 
@@ -205,7 +205,7 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
 def _kept_trees(
     model: Document, outputs: int, best_iteration: int | None
 ) -> tuple[list[Document], list[tuple[int, ...]]]:
-    """The trees that predict, up to the best iteration where one counts, and the outputs that each feeds."""
+    """The trees used for predictions, up to the best iteration if given, and the outputs that each feeds."""
     groups = model.get("tree_info").array(np.int64)
     docs = model.get("trees").items()
     vector = bool(docs) and docs[0].get("tree_param").get("size_leaf_vector").integer(0, MAX_CLASSES) > 1
@@ -220,17 +220,17 @@ def _kept_trees(
     return docs, [tuple(range(outputs)) if vector else (group,) for group in groups.tolist()]
 
 
-def _is_classifier(told: Any) -> bool:
-    """Whether a saved estimator's note of itself says that it is a classifier."""
+def _is_classifier(metadata: Any) -> bool:
+    """Whether a saved estimator's metadata, a JSON text, is that of a classifier."""
     try:
-        return bool(json.loads(told)["_estimator_type"] == "classifier")
+        return bool(json.loads(metadata)["_estimator_type"] == "classifier")
     except (TypeError, ValueError, KeyError, RecursionError):
         return False
 
 
 def _booster(booster: Document) -> tuple[Document, NDArray[np.float32] | None, bool]:
-    """The trees' document, dart's weights of the trees, and whether estimators add such trees past the base score:
-    they did while dart was a booster of its own; in 3.4 it is gbtree with weights."""
+    """The document of the trees, dart's tree weights, and whether estimators add and subtract the base score at such
+    trees: they did while dart was a separate booster; in 3.4 it is gbtree with weights."""
     kind = booster.get("name").text() if booster.has("name") else "gbtree"
     if kind == "gbtree":
         model = booster.get("model")
@@ -245,7 +245,7 @@ def _decision(objective: str, outputs: int) -> tuple[Decision, tuple[Label, ...]
     if objective == "binary:logistic":
         return Decision("threshold", CLASS_1_MARGIN), (0, 1)
     if objective.startswith("multi:"):
-        # softmax compares margins; softprob gives probabilities, which the user compares
+        # softmax compares margins; softprob outputs probabilities, which the user compares
         on = "scores" if objective == "multi:softmax" else "values"
         return Decision("argmax", 0, on), tuple(range(outputs))  # type: ignore[arg-type]
     return Decision("none"), ()
@@ -258,7 +258,7 @@ def _base_margin(doc: Document, link: LinkKind, outputs: int, version: tuple[int
     try:
         scores = [np.float32(part) for part in parts]
     except ValueError:
-        raise doc.fail(f"is no number: {text[:60]!r}") from None
+        raise doc.fail(f"is not a number: {text[:60]!r}") from None
     if len(scores) == 1:
         scores *= outputs
     if len(scores) != outputs or not np.isfinite(scores).all():
@@ -267,8 +267,8 @@ def _base_margin(doc: Document, link: LinkKind, outputs: int, version: tuple[int
         if version >= CLIPS_BASE_SCORE and all(0 <= score <= 1 for score in scores):
             scores = [min(max(score, np.float32(1e-6)), np.float32(1) - np.float32(1e-6)) for score in scores]
         if not all(0 < score < 1 for score in scores):
-            raise doc.fail(f"is no probability: {text[:60]!r}")
-        # -logf(1/p - 1) with float32 steps in between, as the library computes it
+            raise doc.fail(f"is not a probability: {text[:60]!r}")
+        # -logf(1/p - 1) with float32 intermediates, as the library computes it
         odds = [np.float32(1) / score - np.float32(1) for score in scores]
         return [-logf(float(x)) if x > 0 else math.inf for x in odds]
     if link == "exp":
@@ -279,7 +279,7 @@ def _base_margin(doc: Document, link: LinkKind, outputs: int, version: tuple[int
 
 
 def _feature_names(learner: Document, columns: int) -> list[str]:
-    """The columns' names; empty where the model has none."""
+    """The columns' names; empty if the model has none."""
     if not learner.has("feature_names"):
         return []
     names = [item.text() for item in learner.get("feature_names").items()]
@@ -289,10 +289,10 @@ def _feature_names(learner: Document, columns: int) -> list[str]:
 
 
 def _category_names(model: Document, categories: dict[int, int], columns: int) -> dict[int, tuple[str, ...]]:
-    """From XGBoost 3.1 on a model knows its data frame's categories: their names, column by column.
+    """The category names by column, which models store from XGBoost 3.1 on if trained on a data frame.
 
-    Raises ModelError for categories that are numbers other than their codes: the library takes them for codes
-    in an array and recodes them in a data frame, so rows alone don't say which is meant.
+    Raises ModelError for categories that are numbers other than their codes: the library reads them as codes in an
+    array and recodes them in a data frame, so rows are ambiguous.
     """
     if not model.has("cats") or not model.get("cats").get("enc").value:
         return {}
@@ -313,9 +313,9 @@ def _category_names(model: Document, categories: dict[int, int], columns: int) -
         offsets = known.get("offsets").array(np.int64)
         ordered = len(offsets) >= 2 and offsets[0] == 0 and offsets[-1] == len(values) and (np.diff(offsets) >= 0).all()
         if not ordered or not ((values >= -128) & (values < 256)).all():
-            raise known.fail("is no list of names")
-        # XGBoost 3.2 counts characters where it means bytes, so names beyond ASCII come out shifted: such a
-        # column takes codes only.
+            raise known.fail("is not a list of names")
+        # XGBoost 3.2 counts characters instead of bytes, so names beyond ASCII come out shifted: such a column
+        # takes codes only.
         if (values < 0).any() or (values > 127).any():
             continue
         raw = bytes(values.astype(np.uint8))

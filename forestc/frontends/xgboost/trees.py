@@ -1,4 +1,4 @@
-"""One tree of an XGBoost model: arrays of a document to a Tree."""
+"""Trees of XGBoost models: from the arrays of a document to a Tree."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _DELETED = 0x7FFFFFFF
 
 @dataclass(frozen=True)
 class Draft:
-    """A tree whose categories wait for how many codes their columns have in all trees.
+    """A tree before its category sets are made, which need the number of codes of each column over all trees.
 
-    right_codes: node -> the category codes that go right there; all others go left.
+    right_codes: node -> the category codes that go right; all others go left.
     """
 
     where: str
@@ -39,12 +39,12 @@ class Draft:
     right_codes: Mapping[int, NDArray[np.int64]]
 
     def weighted(self, weight: np.float32, base: NDArray[np.float32] | None) -> Draft:
-        """The tree with leaves as dart adds them: times the tree's weight, in float32; with the outputs'
-        `base` scores as inplace_predict does, which gets there by (base + leaf - base)."""
+        """The tree with the leaves that dart adds: times the tree's weight, in float32. base: the outputs' base
+        scores, with which inplace_predict computes (base + leaf) - base."""
         leaves = self.values
         if base is not None:
-            own = base[list(self.outputs)]
-            leaves = (own + leaves) - own
+            start = base[list(self.outputs)]
+            leaves = (start + leaves) - start
         return replace(self, values=leaves * weight)
 
     def tree(self, categories: Mapping[int, int]) -> Tree:
@@ -81,7 +81,7 @@ class Draft:
 
 
 def read_tree(doc: Document, index: int, outputs: tuple[int, ...], columns: int, categories: dict[int, int]) -> Draft:
-    """The tree of a document; notes in `categories` how many codes each categorical column has."""
+    """The tree of a document. categories: updated with the number of codes of each categorical column."""
     size = doc.get("tree_param").get("size_leaf_vector").integer(0, 1 << 16)
     if size > 1 and size != len(outputs):
         raise doc.fail(f"has leaves of {size} values for {len(outputs)} outputs")
@@ -102,12 +102,12 @@ def read_tree(doc: Document, index: int, outputs: tuple[int, ...], columns: int,
         if len(array) != n:
             raise doc.fail(f"has {len(array)} {key} for {n} nodes")
     right, columns_of = arrays["right_children"], arrays["split_indices"]
-    # Pruned nodes stay in the arrays, marked by this feature and reached by nobody.
+    # Pruned nodes stay in the arrays, unreachable and marked by this feature.
     kept = columns_of != _DELETED
     if n and not kept[0]:
         raise doc.fail("the root is deleted")
     is_leaf = left == LEAF
-    if n and size > 1:  # newer files keep a vector leaf's place among the leaves where its right child would be
+    if n and size > 1:  # newer files store a vector leaf's index in place of its right child
         values = _vectors(doc, is_leaf & kept, right, size)
         right = np.where(is_leaf, LEAF, right)
     else:
@@ -119,7 +119,7 @@ def read_tree(doc: Document, index: int, outputs: tuple[int, ...], columns: int,
     by_category = _right_codes(doc, n, columns_of, columns, categories)
     ids = np.arange(n, dtype=np.int32)
     if not kept.all():
-        number = np.where(kept, np.cumsum(kept) - 1, n)  # of a deleted node: out of range, refused by the builder
+        number = np.where(kept, np.cumsum(kept) - 1, n)  # deleted nodes: out of range, refused by the builder
         left = np.where(is_leaf, LEAF, number[left])[kept]
         right = np.where(right == LEAF, LEAF, number[right])[kept]
         by_category = {int(number[node]): codes for node, codes in by_category.items() if kept[node]}
@@ -145,8 +145,8 @@ def read_tree(doc: Document, index: int, outputs: tuple[int, ...], columns: int,
 
 
 def _vectors(doc: Document, leaves: NDArray[np.bool_], right: NDArray[Any], size: int) -> NDArray[np.float32]:
-    """Vector leaves: (leaves, size). From 3.2 on in leaf_weights, at the place right_children says; before in
-    base_weights, at the node's own."""
+    """Vector leaves: (leaves, size). From 3.2 on in leaf_weights, indexed by right_children; before in base_weights,
+    indexed by node."""
     key, places = ("leaf_weights", right) if doc.has("leaf_weights") else ("base_weights", np.arange(len(right)))
     weights = doc.get(key).array(np.float32)
     if len(weights) % size:
@@ -161,7 +161,7 @@ def _vectors(doc: Document, leaves: NDArray[np.bool_], right: NDArray[Any], size
 def _right_codes(
     doc: Document, n: int, columns_of: NDArray[Any], columns: int, categories: dict[int, int]
 ) -> dict[int, NDArray[np.int64]]:
-    """Node -> the codes that go right, of the nodes that split on categories."""
+    """For each node that splits on categories, the codes that go right."""
     if not doc.has("split_type") or not (kinds := doc.get("split_type").array(np.int64)).any():
         return {}
     codes = doc.get("categories").array(np.int64)
@@ -169,7 +169,7 @@ def _right_codes(
     if not len(nodes) == len(starts) == len(sizes) or len(kinds) != n:
         raise doc.fail("has categories of different lengths")
     if not np.array_equal(np.sort(nodes), np.flatnonzero(kinds == 1)) or not np.isin(kinds, (0, 1)).all():
-        raise doc.fail("has categories for other nodes than those that split on them")
+        raise doc.fail("has categories for nodes other than those that split on them")
     if ((starts < 0) | (sizes < 0) | (starts + sizes > len(codes))).any():
         raise doc.fail(f"a set of categories is outside the {len(codes)} categories")
     if len(codes) and not (codes.min() >= 0 and codes.max() < MAX_CATEGORIES):
@@ -186,10 +186,10 @@ def _right_codes(
 
 
 def marked_missing(forest: Forest, marker: float) -> Forest:
-    """The forest of an estimator that takes `marker` for missing, beside NaN: the marker goes where a missing
-    value goes."""
+    """The forest of an estimator that reads `marker`, besides NaN, as a missing value: it takes the side of a missing
+    value at every node."""
     value = float(np.float32(marker))
-    beside = float(np.nextafter(np.float32(value), np.float32(np.inf)))
+    above = float(np.nextafter(np.float32(value), np.float32(np.inf)))
     trees = []
     for tree in forest.trees:
         sets, set_index, threshold = list(tree.sets), np.array(tree.set_index), np.array(tree.threshold)
@@ -204,8 +204,8 @@ def marked_missing(forest: Forest, marker: float) -> Forest:
                 members = sorted((old | {code}) if goes else (old - {code}))
             elif (value < threshold[node]) == goes:
                 continue
-            else:  # x < t without the marker, or with it: the cuts that come twice cancel out
-                cuts = [-np.inf, float(threshold[node]), value, *[beside] * (beside > value)]
+            else:  # x < t without the marker, or with it: cuts that appear twice cancel
+                cuts = [-np.inf, float(threshold[node]), value, *[above] * (above > value)]
                 members = sorted(cut for cut in cuts if cuts.count(cut) == 1)
                 threshold[node] = 0.0
             set_index[node] = len(sets)

@@ -1,7 +1,6 @@
-"""Reads Universal Binary JSON (draft 12), the binary form XGBoost saves models in.
+"""Reads Universal Binary JSON (draft 12), the binary format in which XGBoost saves models.
 
-Nothing is allocated on the file's word alone: every count is compared with the bytes that are left
-before memory is taken, and nesting is bounded.
+Every count is compared with the remaining bytes before memory is allocated, and nesting is bounded.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _NO_MARKER = b""
 
 
 def parse_ubjson(data: bytes, where: str) -> Any:
-    """Dicts, lists, strings, numbers; typed arrays of numbers come as NumPy arrays.
+    """Dicts, lists, strings, numbers and, for typed arrays of numbers, NumPy arrays.
 
     Raises ModelError with the byte offset for anything malformed, truncated or too deep.
     """
@@ -129,7 +128,7 @@ class _Reader:
             form, size = _NUMBERS[kind]
             if count > (len(self.data) - self.at) // size:
                 raise self.fail(f"{count} numbers promised, {len(self.data) - self.at} bytes left")
-            # no copy, and big-endian, until somebody asks for it
+            # a big-endian view of the data, not a copy
             found = np.frombuffer(self.data, dtype=np.dtype(form), count=count, offset=self.at)
             self.at += count * size
             return found
@@ -164,6 +163,6 @@ class _Reader:
         result[key] = self.value(kind or self.marker(), depth)
 
     def bound(self, kind: bytes, count: int) -> None:
-        # Constants take no bytes of their own, so a count of them is bounded by nothing else.
+        # Typed constants take no bytes, so the remaining bytes would not bound their count.
         if kind in _CONSTANTS or count > len(self.data) - self.at:
             raise self.fail(f"{count} values promised, {len(self.data) - self.at} bytes left")

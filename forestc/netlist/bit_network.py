@@ -1,4 +1,4 @@
-"""A netlist as functions of one bit, equal ones as one, and how many LUTs cover them."""
+"""A netlist bit-blasted into ANDs, XORs and muxes of single bits, structurally hashed, and its cover by LUTs."""
 
 from __future__ import annotations
 
@@ -29,26 +29,27 @@ Cover: TypeAlias = tuple[list[frozenset[int]], list[int], list[int]]
 
 
 def _length(word: list[int]) -> int:
-    """Without the zeros above."""
+    """The length of a word without its leading constant zeros."""
     return max((place + 1 for place, edge in enumerate(word) if edge), default=0)
 
 
 @dataclass
-class OneBit:
-    """A netlist as functions of one bit.
+class BitNetwork:
+    """A netlist as a network of one-bit functions.
 
-    An edge is 2 * node + 1 if inverted; node 0 is the constant 0. A node is its fan-in edges: none for what comes
-    out of a port, register, adder or comparison (`feeds` has what goes in), two for an AND or XOR, three for a MUX.
+    An edge is 2 * node, plus 1 if inverted; node 0 is the constant 0. A node is the tuple of its fan-in edges: two for
+    an AND or XOR, three for a MUX, none for a leaf: a bit of a port, register, adder or comparison. `feeds` holds the
+    edges that a leaf depends on. chained: the kinds of cells that are built as carry chains.
     """
 
     netlist: Netlist
     chained: tuple[str, ...]
     nodes: list[tuple[int, ...]] = field(default_factory=lambda: [_LEAF])
     known: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    feeds: dict[int, tuple[int, ...]] = field(default_factory=dict)  # of a leaf: the edges behind it
+    feeds: dict[int, tuple[int, ...]] = field(default_factory=dict)  # leaf to the edges it depends on
     registers: list[int] = field(default_factory=list)
-    chains: list[tuple[str, list[int]]] = field(default_factory=list)  # kind, its results
-    terms: dict[Net, list[tuple[list[int], bool]]] = field(default_factory=dict)  # of sums that go into one sum alone
+    chains: list[tuple[str, list[int]]] = field(default_factory=list)  # kind and result edges
+    terms: dict[Net, list[tuple[list[int], bool]]] = field(default_factory=dict)  # of sums read by one other sum only
     covers: dict[tuple[int, bool], Cover] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -70,11 +71,11 @@ class OneBit:
         return 2 * len(self.nodes) - 2
 
     def node(self, key: tuple[Any, ...], edges: tuple[int, ...]) -> int:
-        made = self.known.get(key)
-        if made is None:
+        edge = self.known.get(key)
+        if edge is None:
             self.nodes.append(edges)
-            made = self.known[key] = 2 * len(self.nodes) - 2
-        return made
+            edge = self.known[key] = 2 * len(self.nodes) - 2
+        return edge
 
     def and_(self, a: int, b: int) -> int:
         if a > b:
@@ -89,7 +90,7 @@ class OneBit:
         return self.and_(a ^ 1, b ^ 1) ^ 1
 
     def mux(self, select: int, a: int, b: int) -> int:
-        """a if select, else b."""
+        """a if select is 1, else b."""
         if select & 1:
             select, a, b = select ^ 1, b, a
         if a == b or select == 0:
@@ -147,9 +148,9 @@ class OneBit:
         return self.mux(a, b ^ 1, b)
 
     def chain(self, kind: str, bits: int, *feeds: int) -> list[int]:
-        made = [self.leaf(*feeds) for _ in range(bits)]
-        self.chains.append((kind, made))
-        return made
+        results = [self.leaf(*feeds) for _ in range(bits)]
+        self.chains.append((kind, results))
+        return results
 
     def less(self, word: list[int], threshold: int, signed: bool, chained: bool) -> int:
         zeros = (threshold & -threshold).bit_length() - 1 if threshold else 0
@@ -162,7 +163,7 @@ class OneBit:
         return self.compare(word, [pattern >> place & 1 for place in range(len(word))], signed)
 
     def compare(self, a: list[int], b: list[int], signed: bool) -> int:
-        """1 if a < b, from the lowest bit up."""
+        """1 if a < b, computed from the lowest bit up."""
         constant = all(edge < 2 for edge in b)
         if "compare" in self.chained and len(a) > 2 and not constant:
             return self.chain("compare", len(a), *a, *b)[-1]
@@ -183,7 +184,8 @@ class OneBit:
         return result
 
     def add(self, net: Net, operands: tuple[Net, ...], words: list[list[int]]) -> list[int]:
-        """As yosys does it: sums of sums become one, full adders make two words of three, a carry chain adds two."""
+        """A sum as yosys builds it: nested sums are merged, full adders reduce three words to two (a carry-save tree),
+        and a carry chain adds the last two."""
         width = self.netlist.types[net].width
         terms = [
             term
@@ -205,13 +207,13 @@ class OneBit:
             queue.append([0, *carries[:-1]])
         if not queue:
             return [0] * width
-        return self.two(*queue) if len(queue) == 2 else queue[0]
+        return self.add_two(*queue) if len(queue) == 2 else queue[0]
 
     def majority(self, a: int, b: int, c: int) -> int:
         return self.mux(self.xor(a, b), c, a)
 
-    def two(self, a: list[int], b: list[int]) -> list[int]:
-        """The sum of two words: wires where only one of them has bits, below and above."""
+    def add_two(self, a: list[int], b: list[int]) -> list[int]:
+        """The sum of two words; the bits below the first place where both have one are wires."""
         meet = [place for place, (x, y) in enumerate(zip(a, b, strict=True)) if x and y]
         if not meet:
             return [x | y for x, y in zip(a, b, strict=True)]
@@ -220,8 +222,8 @@ class OneBit:
         longest = max(place for place, pair in enumerate(zip(a, b, strict=True)) if any(pair)) + 1
         if "add" in self.chained and min(_length(a), _length(b)) - first > 2:
             bits = min(len(a), longest + 1) - first
-            made = self.chain("add", bits, *a[first:], *b[first:])
-            return below + made + [0] * (len(a) - first - bits)
+            results = self.chain("add", bits, *a[first:], *b[first:])
+            return below + results + [0] * (len(a) - first - bits)
         carry, total = 0, list(below)
         for x, y in zip(a[first:], b[first:], strict=True):
             total.append(self.xor(self.xor(x, y), carry))
@@ -229,14 +231,15 @@ class OneBit:
         return total
 
     def chained_counts(self) -> dict[str, float]:
-        """What is on chains, up to the highest result that is used."""
+        """The number of carry chains and of their bits by kind, each chain up to its highest used result. pass:
+        comparison results that a register or an output reads directly."""
         counts = dict.fromkeys(CHAIN_COUNTS, 0.0)
-        told = {edge >> 1 for kind, made in self.chains if kind != "add" for edge in made[-1:]}
+        comparisons = {edge >> 1 for kind, results in self.chains if kind != "add" for edge in results[-1:]}
         alive = [register >> 1 for register in self.registers if self.alive[register >> 1]]
         ends = {edge >> 1 for register in alive for edge in self.feeds[register]}
-        counts["pass"] = len(told & (ends | {edge >> 1 for edge in self.outputs}))
-        for kind, made in self.chains:
-            used = max((place + 1 for place, edge in enumerate(made) if self.alive[edge >> 1]), default=0)
+        counts["pass"] = len(comparisons & (ends | {edge >> 1 for edge in self.outputs}))
+        for kind, results in self.chains:
+            used = max((place + 1 for place, edge in enumerate(results) if self.alive[edge >> 1]), default=0)
             counts[kind] += used > 0
             counts[f"{kind}_bits"] += used
         return counts
@@ -256,32 +259,32 @@ class OneBit:
         return sum(self.alive[edge >> 1] for edge in self.registers)
 
     def covered(self, inputs: int, fast: bool = False, after: int = 0) -> int:
-        """LUTs of so many inputs that cover all. after: those alone that so many LUTs lie before."""
+        """The number of LUTs with `inputs` inputs that cover the network. after: count only LUTs at a greater depth."""
         leaves, level, wanted = self._cover(inputs, fast)
         return sum(level[node] > after for node in self._required(leaves, level, wanted))
 
     def critical(self, inputs: int, single: int) -> int:
-        """LUTs of up to so many inputs that none of the longest paths could take a level later, in LUTs of `single`
-        inputs: one for up to so many, twice as much for each further input."""
+        """The size of the LUTs without slack in a cover by LUTs of up to `inputs` inputs, counted in LUTs of `single`
+        inputs: one for a LUT of up to `single` inputs, doubled for each further input."""
         leaves, level, wanted = self._cover(inputs, fast=True)
         latest = self._required(leaves, level, wanted)
         return sum(1 << max(0, len(leaves[node]) - single) for node, last in latest.items() if last == level[node])
 
     def levels(self, inputs: int) -> int:
-        """The most LUTs of so many inputs one after another, between registers or chains."""
+        """The depth of the network, between registers or chains, in LUTs with `inputs` inputs."""
         _, level, wanted = self._cover(inputs, fast=True)
         return max((level[node] for node in wanted), default=0)
 
     def _cover(self, inputs: int, fast: bool) -> Cover:
-        """`_covered_anew`, once for each kind of LUT."""
+        """`_greedy_cover`, cached."""
         if (inputs, fast) not in self.covers:
-            self.covers[inputs, fast] = self._covered_anew(inputs, fast)
+            self.covers[inputs, fast] = self._greedy_cover(inputs, fast)
         return self.covers[inputs, fast]
 
-    def _covered_anew(self, inputs: int, fast: bool) -> Cover:
-        """Of each node what a LUT with it at its root reads, and how many LUTs lie on the way to it; and the nodes
-        where LUTs must end. A LUT grows greedily over what feeds it: first over what feeds nothing else, or if `fast`
-        over what comes last, as synthesis does for speed."""
+    def _greedy_cover(self, inputs: int, fast: bool) -> Cover:
+        """For each node the nodes that a LUT rooted there reads, and its depth in LUTs; and the nodes that must be the
+        root of a LUT. A LUT absorbs its fan-in greedily: first nodes with no other reader, or, if `fast`, the deepest
+        ones, as synthesis for speed does."""
         uses = [0] * len(self.nodes)
         wanted = [edge >> 1 for edge in self.outputs]
         for node, edges in enumerate(self.nodes):
@@ -313,10 +316,10 @@ class OneBit:
         return leaves, level, [node for node in wanted if self.nodes[node]]
 
     def _required(self, leaves: list[frozenset[int]], level: list[int], wanted: list[int]) -> dict[int, int]:
-        """The nodes that are a LUT's root, each with the level it may have at most."""
+        """The roots of the LUTs that are needed, each with its latest level that keeps the depth."""
         deepest = max((level[node] for node in wanted), default=0)
         latest = dict.fromkeys(wanted, deepest)
-        for node in range(len(self.nodes) - 1, -1, -1):  # nodes come after what feeds them
+        for node in range(len(self.nodes) - 1, -1, -1):  # a node comes after its fan-in
             if node in latest:
                 for below in leaves[node]:
                     if self.nodes[below]:
@@ -324,12 +327,13 @@ class OneBit:
         return latest
 
     def gates(self, inputs: int) -> int:
-        """Nodes with so many inputs."""
+        """The number of nodes with `inputs` fan-in edges."""
         return sum(len(edges) == inputs for node, edges in enumerate(self.nodes) if self.alive[node])
 
 
 def of_a_feature(netlist: Netlist, net: Net) -> bool:
-    """Whether a net is a feature's word, perhaps later: its comparators are logic, those of sums carry chains."""
+    """Whether a net is a feature's word, perhaps registered. Its comparators become logic, those of sums carry
+    chains."""
     cell = netlist.cells[net]
     while isinstance(cell, Register):
         cell = netlist.cells[cell.a]
