@@ -40,12 +40,12 @@ LEVELS: tuple[Level, ...] = (
     Level("every path of the given rows", PATHS, PATHS),
     Level(
         "every decision of the given rows",
-        "simplify,share-thresholds,quantize,prune-splits{keep=decisions,leaf_bits=1},simplify",
+        "simplify,share-thresholds,quantize,prune-splits{keep=decisions,leaf_bits=auto},simplify",
         PATHS,
     ),
     Level(
         "accuracy on held-out rows, within the tolerance",
-        "simplify,share-thresholds,quantize,prune-splits{tolerance=TOLERANCE,leaf_bits=1},simplify",
+        "simplify,share-thresholds,quantize,prune-splits{keep=accuracy-or-decisions,tolerance=TOLERANCE,leaf_bits=auto},simplify",
         "simplify,share-thresholds,share-thresholds{tolerance=TOLERANCE},quantize{tolerance=TOLERANCE},simplify",
     ),
 )

@@ -41,6 +41,7 @@ from forestc.rows.ranges import have_rows
 
 MOST_OUTCOMES = 1 << 28  # rows times features that are compared: past it there are fewer copies, then fewer rows
 PRICES = np.geomspace(0.02, 34, 18)  # of a LUT, in units of the loss of one row
+EITHER = "accuracy-or-decisions"
 GIVE_UP = 4  # prices in a row that cost too much
 
 
@@ -51,10 +52,11 @@ class PruneSplits:
     Promises: approximate: judged on rows held out, and refused past the tolerance; exact where nothing found stays
     within it, and all splits stay. With keep=decisions exact-on-data.
 
-    keep: accuracy (on rows held out, within the tolerance) or decisions (of all rows, exact-on-data).
+    keep: accuracy (on rows held out, within the tolerance), decisions (of all rows, exact-on-data), or
+    accuracy-or-decisions: decisions where nothing found keeps the accuracy.
     tolerance: the accuracy that may be lost on rows held out against the model, a standard error counted as lost.
     price: auto (the highest that keep allows), or how much loss a LUT is worth, in units of one row's.
-    leaf_bits: same (as many as leaves have), or a number of bits.
+    leaf_bits: same (as many as leaves have), a number of bits, or auto: 1, and where nothing is found so, same.
     rewire: whether splits may compare what other splits of the forest compare.
     copies: of each row with values mixed.
     mix: share of a copy's values that comes from other rows of its class.
@@ -74,14 +76,14 @@ class PruneSplits:
     name: ClassVar[str] = "prune-splits"
 
     def __post_init__(self) -> None:
-        if self.keep not in ("accuracy", "decisions"):
-            raise OptionError(f"prune-splits: keep={self.keep}", do="use accuracy or decisions")
+        if self.keep not in ("accuracy", "decisions", EITHER):
+            raise OptionError(f"prune-splits: keep={self.keep}", do=f"use accuracy, decisions or {EITHER}")
         if not _number(self.tolerance) or not 0 <= self.tolerance <= 1:
             raise OptionError(f"prune-splits: tolerance={self.tolerance}", do="use a share from 0 to 1")
         if self.price != "auto" and (not _number(self.price) or not 0 < float(self.price) < 1e6):
             raise OptionError(f"prune-splits: price={self.price}", do="use auto or a number above 0, such as 0.1")
-        if self.leaf_bits != "same" and not (_whole(self.leaf_bits) and 1 <= int(self.leaf_bits) <= 16):
-            raise OptionError(f"prune-splits: leaf_bits={self.leaf_bits}", do="use same or 1 to 16")
+        if self.leaf_bits not in ("same", "auto") and not (_whole(self.leaf_bits) and 1 <= int(self.leaf_bits) <= 16):
+            raise OptionError(f"prune-splits: leaf_bits={self.leaf_bits}", do="use same, auto or 1 to 16")
         if not isinstance(self.rewire, bool):
             raise OptionError(f"prune-splits: rewire={self.rewire}", do="use true or false")
         if not _whole(self.copies) or not 0 <= self.copies <= 100:
@@ -102,7 +104,7 @@ class PruneSplits:
                 "prune-splits needs rows: they say which splits are needed",
                 do="give --rows, or remove it from the passes",
             )
-        if self.keep == "accuracy" and judge is None:
+        if self.keep != "decisions" and judge is None:
             raise OptionError("prune-splits needs rows held out", do="give --held-out FILE or 0.2, or keep=decisions")
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
@@ -112,6 +114,15 @@ class PruneSplits:
             raise ModelError("prune-splits works on integer forests", do="put quantize before it")
         self.refuse(forest, rows, judge)
         assert rows is not None
+        for keep in ("accuracy", "decisions") if self.keep == EITHER else (self.keep,):
+            for bits in (1, "same") if self.leaf_bits == "auto" else (self.leaf_bits,):
+                result = replace(self, keep=keep, leaf_bits=bits)._pruned(forest, rows, judge)
+                if result.report["price"] is not None:
+                    return result
+        return result  # nothing was found
+
+    def _pruned(self, forest: Forest, rows: Rows, judge: Judge | None) -> PassResult:
+        """The same in one way; the forest as it is where nothing found keeps what is to be kept."""
         ensemble = _Ensemble(forest, self, rows)
         if self.keep == "decisions":
             best, tried = self._keeping_decisions(forest, ensemble, rows)

@@ -14,7 +14,9 @@ from forestc import load
 from forestc.algorithms.logistic import loss_of
 from forestc.errors import CheckError, ModelError, OptionError
 from forestc.passes import passes_from
+from forestc.passes.judge import Judge
 from forestc.passes.pipeline import run_passes
+from forestc.passes.promises import Exact, KeepsDecisions
 from forestc.passes.prune_splits import PruneSplits, _Ensemble, _leaves_in_order
 from forestc.passes.quantize.quantize import Quantize
 from forestc.rows.batches import ArrayRows, FitAndHeldOut
@@ -184,3 +186,21 @@ def test_leaves_of_many_bits():
     assert steps[1].change == 0  # where no ensemble keeps all decisions the forest stays as it is
     assert steps[1].report["scores"] == ("as they were" if steps[1].report["price"] is None else "log odds")
     assert forest.scale is not None and 0 < forest.scale < 1
+
+
+def test_what_nothing_found_keeps_is_kept_in_another_way():
+    """With no accuracy to lose decisions are kept; leaves of one bit are tried first, then of as many as before."""
+    model, X, _ = trained("forest-text-labels")
+    forest = run_passes(load(model), passes_from("quantize"), ArrayRows(X[::3]))[0]
+    rows, judge = ArrayRows(X[::3]), Judge(forest, ArrayRows(np.random.default_rng(0).uniform(0, 8, (500, 4))))
+
+    def pruned(**options):
+        return PruneSplits(copies=1, **options).run(forest, rows, judge)
+
+    one, same, auto = (pruned(keep="decisions", leaf_bits=bits) for bits in (1, "same", "auto"))
+    assert auto.report == (same if one.report["price"] is None else one).report
+    accurate, either = (pruned(keep=keep, tolerance=0) for keep in ("accuracy", "accuracy-or-decisions"))
+    assert accurate.promises == (Exact(),) and accurate.report["price"] is None
+    assert either.promises == (KeepsDecisions(),) and either.report == same.report
+    with pytest.raises(OptionError, match="needs rows held out"):
+        PruneSplits(keep="accuracy-or-decisions").run(forest, rows)

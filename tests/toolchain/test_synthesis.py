@@ -28,10 +28,11 @@ def designs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("synth")
     return {
         latency: forestc.compile(
-            model, X, folder / f"out{latency}", label=y, latency=latency, targets=["verilog"], name="m"
+            model, X, folder / f"out{latency}", label=y, latency=latency, targets=["verilog"], name="m",
+            passes="simplify,quantize,simplify",
         ).design
         for latency in (0, 2)
-    }
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
