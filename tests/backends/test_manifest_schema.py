@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import forestc
 from forestc.backends.manifest import FORMAT, schema
-from forestc.record import _FLAGS
+from forestc.options import CompileOptions
 
 VALIDATOR = jsonschema.Draft202012Validator(schema())
 STREAM = forestc.StreamOptions(tdata_bits=64, user_bits=4, registers=True, align=16)
@@ -86,7 +86,7 @@ def test_it_describes_every_field_and_lets_no_other_in():
 
 def test_it_knows_the_options_of_compile():
     made = schema()["properties"]["made"]["properties"]["options"]
-    assert set(made["properties"]) == set(_FLAGS) == set(made["required"])
+    assert set(made["properties"]) == set(CompileOptions.of(None).told()) == set(made["required"])
 
 
 @pytest.mark.parametrize(
