@@ -134,6 +134,14 @@ def _value(default: Any) -> str:
 
 # The Python API
 
+# The keywords of `compile`, by the stage that takes them.
+OPTIONS = {
+    "forestc.options.RowOptions": "Of the rows",
+    "forestc.options.PassOptions": "Of the passes",
+    "forestc.options.HardwareOptions": "Of what is written",
+    "forestc.backends.c.COptions": "Of the C header, as c_inputs, c_quantiser and c_values",
+}
+
 
 def api_page() -> str:
     """An entry for each public name, filled in by autodoc."""
@@ -151,6 +159,9 @@ def api_page() -> str:
             directive = "autofunction" if title == "Functions" else "autoclass"
             members = "" if title == "Functions" or issubclass(thing, Exception) else _members(thing)
             parts.append(f"```{{eval-rst}}\n.. {directive}:: forestc.{name}\n{members}```")
+        if title == "Functions":
+            parts.append("## Options of compile\n\nThe keywords of `forestc.compile` are the fields of these classes.")
+            parts += [f"### {what}\n\n```{{eval-rst}}\n.. autoclass:: {name}\n```" for name, what in OPTIONS.items()]
     return "\n\n".join(parts) + "\n"
 
 
