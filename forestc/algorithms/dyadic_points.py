@@ -54,8 +54,8 @@ def narrow_points(
 
 
 def _scaled(low: Any, high: Any, fraction: int, top: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The intervals in units of 2^-fraction, so that they hold the integers low < n <= high. An infinite end is placed
-    one step past the last finite one: no point is drawn to where no interval ends."""
+    """The intervals in units of 2^-fraction, so that they hold the integers low < n <= high. An infinite end is moved
+    to the outermost finite one: no point is drawn to where no interval ends."""
     past = math.ldexp(1.0, max(0, top + fraction) + 1)
     lows, highs = np.floor(np.ldexp(low, fraction)), np.floor(np.ldexp(high, fraction))
     if fraction < 0:  # scaling down may have turned a small negative number into -0.0

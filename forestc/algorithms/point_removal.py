@@ -59,7 +59,7 @@ class Removal:
     cost: NDArray[np.float64]
 
     def kept(self, count: int) -> NDArray[np.int64]:
-        """Indices of the `count` points that are removed last, at least one per feature."""
+        """Indices of the `count` points that are removed last or never, at least one per feature."""
         removed = self.order[: max(0, len(self.points) - count)]
         return np.setdiff1d(np.arange(len(self.points)), removed)
 

@@ -146,7 +146,7 @@ def steepest_for(
 
 
 def _steepest(scores: NDArray[np.float64], label: NDArray[np.int64], most: float, least_loss: float) -> float:
-    """The largest entry of `STEEPNESS`, up to `most`, where the mean loss is `least_loss` above its minimum."""
+    """The largest entry of `STEEPNESS`, up to `most`, where the mean loss lies `least_loss` above its minimum."""
     slope = Slope(scores, label)
     lowest = slope.lowest(len(STEEPNESS) - 1, int(np.searchsorted(STEEPNESS, most)))
     place = min(lowest - 1, int(np.searchsorted(STEEPNESS, most, side="right")) - 1)

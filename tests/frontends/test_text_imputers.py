@@ -122,5 +122,5 @@ def test_missing_texts_of_two_kinds_are_refused():
         ColumnTransformer([("texts", make_pipeline(imputer(), OneHotEncoder(**HOT)), [2, 3])]),
         RandomForestClassifier(3, random_state=0),
     )
-    with pytest.raises(ModelError, match="fills in some missing texts, and the encoder knows others"):
+    with pytest.raises(ModelError, match="replaces some missing texts, and the encoder knows others"):
         load(model.fit(X, np.arange(len(X)) % 2))

@@ -335,14 +335,14 @@ def modern_nodes(attributes: Attributes, dtype: Any) -> Nodes:
         raise _bad(attributes, "?", node, f"its {('true', 'false')[side]} child is {kind}")
     for node in np.flatnonzero(mode > MEMBER)[:1]:
         raise _bad(attributes, "?", node, f"mode {mode[node]} is not known", "known: 0 to 6")
-    alone = leaf[roots].all(axis=1) & (child[roots, 0] == child[roots, 1])
-    tree_of, visited = _reached(attributes, roots, child, leaf, alone)
-    for node in np.flatnonzero((mode != MEMBER) & np.isnan(split) & ~np.isin(np.arange(n), roots[alone]))[:1]:
+    one_leaf = leaf[roots].all(axis=1) & (child[roots, 0] == child[roots, 1])
+    tree_of, visited = _reached(attributes, roots, child, leaf, one_leaf)
+    for node in np.flatnonzero((mode != MEMBER) & np.isnan(split) & ~np.isin(np.arange(n), roots[one_leaf]))[:1]:
         raise _bad(attributes, tree_of[node], node, "the threshold is not a number (NaN)")
     # Inner nodes in the order visited, then all references to leaves; then both are sorted by tree.
     parent, side = np.nonzero(leaf[visited])
-    trees = np.concatenate([tree_of[visited], tree_of[visited[parent]], np.flatnonzero(alone)])
-    ids = np.concatenate([visited, n + child[visited[parent], side], n + child[roots[alone], 0]])
+    trees = np.concatenate([tree_of[visited], tree_of[visited[parent]], np.flatnonzero(one_leaf)])
+    ids = np.concatenate([visited, n + child[visited[parent], side], n + child[roots[one_leaf], 0]])
     order = np.argsort(trees, kind="stable")
     place = np.argsort(order, kind="stable")
     children = np.full((len(trees), 2), LEAF, dtype=np.int64)
@@ -385,11 +385,11 @@ def modern_nodes(attributes: Attributes, dtype: Any) -> Nodes:
     )
 
 
-def _reached(attributes: Attributes, roots: Ints, child: Ints, leaf: Bools, alone: Bools) -> tuple[Ints, Ints]:
+def _reached(attributes: Attributes, roots: Ints, child: Ints, leaf: Bools, one_leaf: Bools) -> tuple[Ints, Ints]:
     """The tree of each inner node, and the inner nodes level by level. Raises ModelError for a node with two parents
     or none."""
     tree_of = np.full(len(child), -1, dtype=np.int64)
-    level, trees = roots[~alone], np.flatnonzero(~alone)
+    level, trees = roots[~one_leaf], np.flatnonzero(~one_leaf)
     visited = [level[:0]]
     while len(level):
         if len(visited) > MAX_DEPTH:
@@ -402,9 +402,9 @@ def _reached(attributes: Attributes, roots: Ints, child: Ints, leaf: Bools, alon
         visited.append(level)
         inner, side = np.nonzero(~leaf[level])
         level, trees = child[level[inner], side], trees[inner]
-    if (again := roots[alone & (tree_of[roots] >= 0)]).size:
+    if (again := roots[one_leaf & (tree_of[roots] >= 0)]).size:
         raise _bad(attributes, tree_of[again[0]], again[0], "is reached twice", _OWN_NODES)
-    tree_of[roots[alone]] = np.flatnonzero(alone)
+    tree_of[roots[one_leaf]] = np.flatnonzero(one_leaf)
     if (lost := np.flatnonzero(tree_of < 0)).size:
         raise _bad(attributes, "?", lost[0], "can't be reached from a root", "remove nodes that no tree uses")
     return tree_of, np.concatenate(visited)

@@ -161,26 +161,26 @@ def _monotone(step: Any, kind: str, j: int, column: Column, where: str) -> Colum
         raise ModelError(f"KBinsDiscretizer with encode={step.encode!r}", where=where, do="use encode='ordinal'")
     if kind == "QuantileTransformer" and column.sparse:
         raise ModelError("QuantileTransformer on sparse columns", where=where, do="use sparse_threshold=0")
-    alone = _only(step, MONOTONE[kind], j)
+    single = _only(step, MONOTONE[kind], j)
     if kind == "PowerTransformer" and step.standardize:  # two steps, as the first may overflow before the second
-        alone.standardize = False
+        single.standardize = False
         scaler = _only(step._scaler, MONOTONE["StandardScaler"], j)
-        return _transformed(scaler, _transformed(alone, column, step.method == "box-cox"))
+        return _transformed(scaler, _transformed(single, column, step.method == "box-cox"))
     positive = kind == "PowerTransformer" and step.method == "box-cox"
-    return _transformed(alone, column, positive)
+    return _transformed(single, column, positive)
 
 
-def _transformed(alone: Any, column: Column, positive: bool = False) -> Column:
+def _transformed(single: Any, column: Column, positive: bool = False) -> Column:
     """The column after a fitted step for one column, called with the type and layout that it gets in the pipeline. The
     step refuses rows with infinities (floats near the ends of the range may overflow in a conversion) and, if positive,
     with numbers up to 0: their images need only be monotone."""
-    takes = np.dtype(getattr(alone, "dtype", None) or column.dtype)  # KBinsDiscretizer rounds rows first
+    takes = np.dtype(getattr(single, "dtype", None) or column.dtype)  # KBinsDiscretizer rounds rows first
 
     def given(x: NDArray[np.float64]) -> Any:
         from scipy.sparse import csr_matrix
 
         rows = x.reshape(-1, 1).astype(column.dtype)
-        found = alone.transform(csr_matrix(rows) if column.sparse else rows)
+        found = single.transform(csr_matrix(rows) if column.sparse else rows)
         return found.toarray() if column.sparse else found
 
     def function(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -197,18 +197,18 @@ def _transformed(alone: Any, column: Column, positive: bool = False) -> Column:
 
 def _only(step: Any, attributes: dict[str, int], j: int) -> Any:
     """A copy of the fitted step for column j only."""
-    alone = copy.copy(step)
-    alone.__dict__ = dict(step.__dict__)
+    single = copy.copy(step)
+    single.__dict__ = dict(step.__dict__)
     for name, axis in attributes.items():
         value = getattr(step, name, None)
         if isinstance(value, np.ndarray):
-            setattr(alone, name, np.take(value, [j], axis=axis))
-    alone.n_features_in_ = 1
-    alone.__dict__.pop("feature_names_in_", None)
-    alone.__dict__.pop("_sklearn_output_config", None)
-    if hasattr(alone, "copy"):
-        alone.copy = True
-    return alone
+            setattr(single, name, np.take(value, [j], axis=axis))
+    single.n_features_in_ = 1
+    single.__dict__.pop("feature_names_in_", None)
+    single.__dict__.pop("_sklearn_output_config", None)
+    if hasattr(single, "copy"):
+        single.copy = True
+    return single
 
 
 def _imputed(step: Any, columns: list[Column], where: str) -> list[Column]:

@@ -282,9 +282,9 @@ def read_adaboost(model: Any, where: str) -> Forest:
             raise ModelError(f"estimator {index} is a {type(estimator).__name__}", where=where, do="boost single trees")
     if not hasattr(model, "classes_"):
         trees = [read_tree(e.tree_, f"{where}, tree {i}", (i,), missing=False) for i, e in enumerate(estimators)]
-        alone = [Part(i, i + 1, Aggregate(), Link(), Decision("none")) for i in range(len(trees))]
+        votes = [Part(i, i + 1, Aggregate(), Link(), Decision("none")) for i in range(len(trees))]
         combine = Combine("median", tuple(weights.tolist()))
-        return finished(model, where, trees, n_outputs=len(trees), missing=False, parts=alone, combine=combine)
+        return finished(model, where, trees, n_outputs=len(trees), missing=False, parts=votes, combine=combine)
     classes = labels_of(model.classes_)
     n = len(classes)
     trees = []
