@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from forestc.backends import verilog
+
 NAMES = ["tree", "hist-categories", "stream-lanes"]
 
 
@@ -31,9 +33,9 @@ def test_the_same_twice_and_a_planted_change_is_found(corpus, tmp_path, capsys, 
     assert corpus.main([*common, "--out", f"{tmp_path}/b.json", "--against", f"{tmp_path}/a.json"]) == 0
     assert json.loads((tmp_path / "b.json").read_text()) == hashes
 
-    original = corpus.compiler.verilog.emit
-    planted = lambda forest, netlist: {k: v.replace("<", "<=", 1) for k, v in original(forest, netlist).items()}  # noqa: E731
-    monkeypatch.setattr(corpus.compiler.verilog, "emit", planted)
+    original = verilog.emit
+    planted = lambda netlist: {k: v.replace("<", "<=", 1) for k, v in original(netlist).items()}  # noqa: E731
+    monkeypatch.setattr(verilog, "emit", planted)
     common = ["--only", "tree"]
     assert corpus.main([*common, "--out", f"{tmp_path}/c.json", "--against", f"{tmp_path}/a.json"]) == 1
     shown = capsys.readouterr().out
