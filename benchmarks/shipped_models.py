@@ -2,7 +2,7 @@
 
 LUTs are the estimate for an UltraScale+ before synthesis, latency 0. flash: bytes of the function that takes words to a
 class, with its constants, by `arm-none-eabi-gcc -mcpu=cortex-m4 -Os`. The test rows choose nothing; -O3 sets a fifth of
-the training rows aside. About a minute.
+the training rows aside. A minute or two.
 """
 
 from __future__ import annotations
