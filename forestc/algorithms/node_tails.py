@@ -9,7 +9,7 @@ bounds, memory stays O(nodes), and the counts of different batches are added.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,11 +50,10 @@ class Tails:
         """(nodes, 2, DIGITS): how often each digit comes next in the keys of a batch of rows."""
         result = np.zeros((*self.rank.shape, DIGITS), dtype=np.int64)
         times = np.zeros((0, 0), dtype=np.uint8) if drawn is None else drawn
-        keys, bits, open_bits = _keys(columns, self.bits), self.bits, self.bits - self.found
-        nodes = (trees.roots, trees.feature, trees.threshold, trees.left, trees.set_start)
-        where = (order.index, order.begin, order.end, self.prefix, self.rank)
-        arguments = (columns, keys, times, *nodes, *where, bits, open_bits, result)
-        share_out(len(trees.roots), lambda first, last: _count(*arguments, first, last))
+        batch = _Batch(columns, _keys(columns, self.bits), times, order.index, order.begin, order.end)
+        nodes = _Nodes(trees.roots, trees.feature, trees.threshold, trees.left, trees.set_start)
+        wanted = _Wanted(self.prefix, self.rank, self.bits, self.bits - self.found)
+        share_out(len(trees.roots), lambda first, last: _count(batch, nodes, wanted, result, first, last))
         return result
 
     def advance(self, counts: NDArray[np.int64]) -> None:
@@ -90,44 +89,59 @@ def _values(keys: NDArray[np.uint64], bits: int) -> NDArray[np.float64]:
     return np.where(keys & top, keys ^ top, ~keys).astype(unsigned).view(floating).astype(np.float64)
 
 
+class _Batch(NamedTuple):
+    """A batch of rows. columns, keys: (features, rows) floats and their keys. drawn: (trees, rows) how often each tree
+    drew a row, or empty. index, begin, end: the `Arrangement`."""
+
+    columns: Any
+    keys: Any
+    drawn: Any
+    index: Any
+    begin: Any
+    end: Any
+
+
+class _Nodes(NamedTuple):
+    """The arrays of `FlatTrees` that counting reads."""
+
+    roots: Any
+    feature: Any
+    threshold: Any
+    left: Any
+    set_start: Any
+
+
+class _Wanted(NamedTuple):
+    """What `Tails` looks for. open_bits: bits of a key that are not found yet."""
+
+    prefix: Any
+    rank: Any
+    bits: int
+    open_bits: int
+
+
 @compiled()
-def _count(
-    columns: Any,
-    keys: Any,
-    drawn: Any,
-    roots: Any,
-    feature: Any,
-    threshold: Any,
-    left: Any,
-    set_start: Any,
-    index: Any,
-    begin: Any,
-    end: Any,
-    prefix: Any,
-    rank: Any,
-    bits: int,
-    open_bits: int,
-    counts: Any,
-    first: int,
-    past: int,
-) -> None:
-    shift = np.uint64(open_bits - DIGIT)
-    full = ~np.uint64(0) >> np.uint64(64 - bits)
+def _count(batch: _Batch, nodes: _Nodes, wanted: _Wanted, counts: Any, first: int, past: int) -> None:
+    """Adds to counts (nodes, 2, DIGITS) the next digits of the keys at the nodes of trees first .. past - 1."""
+    drawn, index, rank, open_bits = batch.drawn, batch.index, wanted.rank, np.uint64(wanted.open_bits)
+    shift = open_bits - np.uint64(DIGIT)
+    full = ~np.uint64(0) >> np.uint64(64 - wanted.bits)
     for tree in range(first, past):
-        last = roots[tree + 1] if tree + 1 < len(roots) else len(left)
-        for node in range(roots[tree], last):
-            if left[node] < 0 or set_start[node] >= 0:
+        last = nodes.roots[tree + 1] if tree + 1 < len(nodes.roots) else len(nodes.left)
+        for node in range(nodes.roots[tree], last):
+            if nodes.left[node] < 0 or nodes.set_start[node] >= 0:
                 continue
-            x, key = columns[feature[node]], keys[feature[node]]
-            for at in range(begin[node], end[node]):
+            x, key = batch.columns[nodes.feature[node]], batch.keys[nodes.feature[node]]
+            threshold, prefix = nodes.threshold[node], wanted.prefix[node]
+            for at in range(batch.begin[node], batch.end[node]):
                 row = index[tree, at]
                 if np.isnan(x[row]):
                     continue
-                side = 0 if x[row] < threshold[node] else 1
+                side = 0 if x[row] < threshold else 1
                 if rank[node, side] < 0:
                     continue
                 word = full - np.uint64(key[row]) if side == 0 else np.uint64(key[row])
-                if open_bits < 64 and word >> np.uint64(open_bits) != prefix[node, side]:
+                if open_bits < 64 and word >> open_bits != prefix[side]:
                     continue
                 digit = (word >> shift) & np.uint64(DIGITS - 1)
                 counts[node, side, digit] += 1 if drawn.shape[0] == 0 else drawn[tree, row]
