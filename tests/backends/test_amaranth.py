@@ -201,7 +201,7 @@ def test_shipped_models_are_proved_equal(name, trees, latency):
 @pytest.mark.parametrize("latency", [0, 3])
 def test_means_of_several_classes_are_proved_equal(latency):
     forest = random_forest(0, True, "means")
-    prove_component(forest, lowered(forest, latency, "both"))
+    prove_component(lowered(forest, latency, "both"))
 
 
 def all_kinds(random: Random, latency: int) -> Netlist:
