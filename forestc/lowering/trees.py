@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from forestc.costs.devices import DEFAULT_TARGET, DELAYS
+from forestc.costs.devices import DEFAULT_FAMILY, DELAYS
 from forestc.errors import ModelError, OptionError
 from forestc.forest.conditions import INFINITY, Below, OneOf, Span, Within
 from forestc.forest.ir import LEAF, Decision, Forest, Part
@@ -32,21 +32,21 @@ Sum: TypeAlias = tuple[Net, int, int]  # a net without its offset, its smallest 
 
 @dataclass(frozen=True)
 class LoweringOptions:
-    """latency: clock cycles from input to output; 0 is combinational. outputs: what the ports carry;
-    auto is the label for classification and the score for regression. target: whose delays say where registers go:
-    a key of `forestc.costs.devices.DELAYS`."""
+    """latency: clock cycles from input to output; 0 is combinational. outputs: what the ports carry; auto is the label
+    for classification and the scores for regression. family: a key of `forestc.costs.devices.DELAYS`; registers are
+    placed by the delays of these devices."""
 
     latency: int = 0
     outputs: Outputs = "auto"
-    target: str = DEFAULT_TARGET
+    family: str = DEFAULT_FAMILY
 
     def __post_init__(self) -> None:
         if not isinstance(self.latency, int) or not 0 <= self.latency <= 1000:
             raise OptionError(f"latency {self.latency}", do="use 0 (combinational) to 1000 cycles")
         if self.outputs not in ("auto", "label", "scores", "both"):
             raise OptionError(f"outputs {self.outputs!r}", do="use auto, label, scores or both")
-        if self.target not in DELAYS:
-            raise OptionError(f"unknown target {self.target!r}", do=f"known: {', '.join(DELAYS)}")
+        if self.family not in DELAYS:
+            raise OptionError(f"unknown delay family {self.family!r}", do=f"known: {', '.join(DELAYS)}")
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def lower_with_witness(forest: Forest, options: LoweringOptions | None = None) -
     netlist, witness = unregistered(forest, options)
     if not options.latency:
         return netlist, witness
-    netlist, renamed = pipelined(netlist, options.latency, DELAYS[options.target])
+    netlist, renamed = pipelined(netlist, options.latency, DELAYS[options.family])
     # -1 stays -1: a net that was removed is not there to be renamed
     return netlist, witness.renamed([*renamed, -1])
 
