@@ -83,7 +83,7 @@ class Plan:
             return ()
         lost = f"{last['lost_in_all']:.4f} of the {last['measure']} is lost on {last['rows']} held-out rows"
         error = f"with a standard error of {last['standard_error']:.4f}; the tolerance is {self.tolerance:g}"
-        found = "no smaller forest was within it, so this one keeps the decisions of the given rows"
+        found = "no forest smaller than the one that keeps the given rows was within it"
         return (f"-O{JUDGED_LEVEL}: {lost}, {error}: {found}",)
 
 

@@ -80,7 +80,10 @@ def test_what_is_not_a_tree_is_refused_by_name(change, message):
         ({"values": [[1.0, 2.0]] * 3}, "leaf values have shape (3, 2); 1 outputs a leaf; tree 0"),
         ({"values": [[1.0]]}, "leaf row 1 of 1; tree 0, node 3"),
         ({"outputs": [4]}, "outputs (4,) of 1; tree 0"),
-        ({"missing_left": [True, False, False, False, False]}, "the feature is never missing; tree 0, node 0, feature 'f0'"),
+        (
+            {"missing_left": [True, False, False, False, False]},
+            "the feature is never missing; tree 0, node 0, feature 'f0'",
+        ),
         ({"set_index": [3, -1, -1, -1, -1]}, "set 3 of 0"),
         ({"set_index": [0, -1, -1, -1, -1], "sets": [[np.nan]]}, "a set holds what is not a number"),
     ],

@@ -138,7 +138,7 @@ def test_the_last_level_sets_rows_aside_and_says_what_it_could_not_keep(tmp_path
         clone(model).fit(X[::3], y[::3]), X[::3], tmp_path / "b", label=y[::3],
         held_out=np.random.default_rng(0).uniform(0, 8, (500, 4)), level=3, tolerance=0, name="m", targets="c",
     )  # fmt: skip
-    assert "no smaller forest was within it, so this one keeps" in few.figures["notes"][-1]
+    assert "no forest smaller than the one that keeps the given rows was within it" in few.figures["notes"][-1]
     assert few.figures["passes"][3]["guarantee"] == "exact-on-data"
 
 
