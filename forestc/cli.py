@@ -1,7 +1,7 @@
 """The command line: thin, no logic of its own.
 
-Exit status: 0; 1 for the user's input; 2 for usage; 3 for a failed check; 4 for a failing outside tool; 128 and the
-signal's number if a signal ends the program: 130 for Ctrl-C.
+Exit status: 0 for success; 1 for invalid input; 2 for wrong usage; 3 for a failed check; 4 for a failing outside
+tool; 128 plus the signal's number if a signal ends the program, such as 130 for Ctrl-C.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from forestc.errors import ForestcError
 from forestc.failures import Failure, interrupted, one_line
 from forestc.version import __version__
 
-# Typer brings click along under changing names; what it raises for wrong usage is the same class anywhere.
+# Typer contains click under varying names; this finds the class that it raises for wrong usage under any of them.
 _UsageProblem: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 app = typer.Typer(
@@ -42,17 +42,17 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a folder that fores
 RowsFile = Annotated[Path, typer.Option("--rows", metavar="FILE", help="CSV (gzip too), Parquet, Arrow or NumPy")]
 Label = Annotated[
     str | None,
-    typer.Option("--label", metavar="COL", help="the column that holds the truth; of several targets: y1,y2"),
+    typer.Option("--label", metavar="COL", help="column of the true labels; several prediction targets: y1,y2"),
 ]
 Json = Annotated[
-    bool, typer.Option("--json", help="print one JSON object and nothing else; errors too, on standard error")
+    bool, typer.Option("--json", help="print one JSON object and nothing else; errors as JSON on standard error")
 ]
-Trust = Annotated[bool, typer.Option("--trust-pickle", help="open pickles: they run code")]
+Trust = Annotated[bool, typer.Option("--trust-pickle", help="allow opening pickles, which runs code in them")]
 
 
 @contextmanager
 def _progress(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """A function that says what is going on; nothing is shown where nobody looks."""
+    """Yields a function that shows progress; it does nothing if quiet or if standard error is no terminal."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield lambda _: None
@@ -60,7 +60,7 @@ def _progress(quiet: bool) -> Iterator[Callable[[str], None]]:
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
-        yield lambda text: bar.update(task, description=text)
+        yield lambda stage: bar.update(task, description=stage)
 
 
 def _show(json_wanted: bool, figures: Any, tables: Callable[[], list[Any]]) -> None:
@@ -74,13 +74,15 @@ def _show(json_wanted: bool, figures: Any, tables: Callable[[], list[Any]]) -> N
 
 @app.command()
 def inspect(
-    model: Annotated[Path, typer.Argument(metavar="MODEL|DIR", help="a model file, or a folder forestc compile wrote")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL|DIR", help="a model file, or a folder that forestc compile wrote")
+    ],
     tree: Annotated[int | None, typer.Option("--tree", min=0, metavar="N", help="draw tree N, counted from 0")] = None,
-    depth: Annotated[int, typer.Option("--depth", min=1, help="with --tree: levels drawn")] = 6,
+    depth: Annotated[int, typer.Option("--depth", min=1, help="with --tree: number of levels to draw")] = 6,
     json_: Json = False,
     trust_pickle: Trust = False,
 ) -> None:
-    """What is in a model, or in a compiled folder."""
+    """Shows what a model or a compiled folder contains."""
     from forestc.inspection import inspect as run_inspection
     from forestc.inspection import tree_figures
     from forestc.report.drawing import drawn_tree
@@ -101,7 +103,7 @@ def inspect(
 
 @app.command("print")
 def print_(model: Model, json_: Json = False, trust_pickle: Trust = False) -> None:
-    """The text form of a model."""
+    """Prints the text form of a model."""
     from forestc.forest.text import print_forest
     from forestc.frontends import load
 
@@ -118,7 +120,7 @@ def compile_(
         typer.Option(
             "--rows",
             metavar="FILE",
-            help="CSV (gzip too), Parquet, Arrow or NumPy; left out: formats from the model's own thresholds, exact",
+            help="CSV (gzip too), Parquet, Arrow or NumPy; without it formats come from the thresholds, exact",
         ),
     ] = None,
     ranges: Annotated[
@@ -126,81 +128,118 @@ def compile_(
         typer.Option(
             "--ranges",
             metavar="FILE",
-            help="in place of rows: CSV (feature,smallest,largest,step,missing) or JSON; exact in these ranges",
+            help="instead of --rows: CSV (feature,smallest,largest,step,missing) or JSON; exact in these ranges",
         ),
     ] = None,
     label: Label = None,
     classes: Annotated[
         str | None,
         typer.Option(
-            "--classes", metavar="NAMES", help="the labels' names of the model's classes, in its order: a,b,c"
+            "--classes", metavar="NAMES", help="names of the model's classes as in the labels, in its order: a,b,c"
         ),
     ] = None,
     held_out: Annotated[
         str | None,
-        typer.Option("--held-out", metavar="FILE", help="rows to judge passes on, or a share to set aside (0.2)"),
+        typer.Option(
+            "--held-out",
+            metavar="FILE",
+            help="rows on which passes are judged, or the share of rows to set aside (0.2)",
+        ),
     ] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option("--scheduler", metavar="ADDRESS", help="of a Dask cluster, where passes observe the rows"),
+        typer.Option(
+            "--scheduler", metavar="ADDRESS", help="address of a Dask cluster, on which passes go through the rows"
+        ),
     ] = None,
-    target: Annotated[str, typer.Option("--target", help="a list of: verilog, c, hls, amaranth")] = "verilog,c",
+    target: Annotated[
+        str, typer.Option("--target", help="output languages, a list of: verilog, c, hls, amaranth")
+    ] = "verilog,c",
     level: Annotated[
-        str | None, typer.Option("-O", "--level", metavar="LEVEL", help="0 to 3, exact to small; 1; see forestc passes")
+        str | None,
+        typer.Option(
+            "-O", "--level", metavar="LEVEL", help="0 (exact) to 3 (smallest); default: 1; see forestc passes"
+        ),
     ] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option("--tolerance", metavar="T", help="with -O3: accuracy that may be lost on held-out rows; 0.01"),
+        typer.Option(
+            "--tolerance", metavar="T", help="with -O3: accuracy that may be lost on held-out rows; default: 0.01"
+        ),
     ] = None,
     passes: Annotated[
-        str | None, typer.Option("-p", "--passes", help="such as simplify,quantize{leaf_bits=4}; none: the least")
+        str | None,
+        typer.Option(
+            "-p",
+            "--passes",
+            help="passes to run instead of a level's: simplify,quantize{leaf_bits=4}; none: only what is needed",
+        ),
     ] = None,
     scores: Annotated[
         float | None,
         typer.Option(
-            "--scores", metavar="E", help="keep probabilities within E on the rows, values within E of their range"
+            "--scores",
+            metavar="E",
+            help="largest error of probabilities on the rows; of other values as a share of their range",
         ),
     ] = None,
-    latency: Annotated[int, typer.Option("--latency", help="clock cycles; 0: combinational")] = 0,
-    outputs: Annotated[str, typer.Option("--outputs", help="auto, label, scores or both")] = "auto",
+    latency: Annotated[int, typer.Option("--latency", help="clock cycles from input to output; 0: combinational")] = 0,
+    outputs: Annotated[
+        str, typer.Option("--outputs", help="what the hardware returns: auto, label, scores or both")
+    ] = "auto",
     c_inputs: Annotated[
         str,
-        typer.Option("--c-inputs", help="words: quantised integers; struct: the same as members; float: raw rows"),
+        typer.Option("--c-inputs", help="words: an array of integers; struct: integers as members; float: raw rows"),
     ] = "words",
     c_quantiser: Annotated[
-        str, typer.Option("--c-quantiser", help="raw rows to words in C: auto, none, or of float or double")
+        str, typer.Option("--c-quantiser", help="C function from raw rows to words: auto, none, float or double")
     ] = "auto",
     c_values: Annotated[
-        str, typer.Option("--c-values", help="probabilities and values in C: q15, q31 (fixed point), float or none")
+        str,
+        typer.Option("--c-values", help="type of probabilities and values in C: q15, q31 (fixed point), float or none"),
     ] = "q31",
     stream: Annotated[
-        bool, typer.Option("--stream", help="an AXI4-Stream wrapper and its cocotb test bench as well")
+        bool, typer.Option("--stream", help="also write an AXI4-Stream wrapper and its cocotb test bench")
     ] = False,
     tdata: Annotated[
-        int | None, typer.Option("--tdata", metavar="N", help="with --stream: bits of a beat; default: a whole row")
+        int | None,
+        typer.Option("--tdata", metavar="N", help="with --stream: bits of tdata; default: a whole row in one beat"),
     ] = None,
-    tuser: Annotated[int | None, typer.Option("--tuser", metavar="N", help="with --stream: bits of tuser (1)")] = None,
-    axi_lite: Annotated[bool, typer.Option("--axi-lite", help="with --stream: a block of registers")] = False,
+    tuser: Annotated[
+        int | None, typer.Option("--tuser", metavar="N", help="with --stream: bits of tuser; default: 1")
+    ] = None,
+    axi_lite: Annotated[
+        bool, typer.Option("--axi-lite", help="with --stream: add a block of AXI4-Lite registers")
+    ] = False,
     align: Annotated[
         int | None,
-        typer.Option("--align", metavar="N", help="with --stream: words in lanes of at least 8, 16, 32 or 64 bits"),
+        typer.Option(
+            "--align", metavar="N", help="with --stream: place words in lanes of at least 8, 16, 32 or 64 bits"
+        ),
     ] = None,
     device: Annotated[
-        str | None, typer.Option("--device", help="synthesise for it, place and route as well; see forestc synth")
+        str | None, typer.Option("--device", help="also synthesise, place and route for this device; see forestc synth")
     ] = None,
     clock: Annotated[
         float | None,
         typer.Option(
-            "--clock", min=1, metavar="MHZ", help="with --device: for the constraints, and to find the latency"
+            "--clock",
+            min=1,
+            metavar="MHZ",
+            help="with --device: the wanted clock; chooses the latency and sets the constraints",
         ),
     ] = None,
-    native: Annotated[bool, typer.Option("--native", help="with --device: tools on the PATH first")] = False,
-    try_: Annotated[bool, typer.Option("--try", help="with --device: even if its estimate is too large")] = False,
-    name: Annotated[str | None, typer.Option("--name", help="of the module and header; default: the file's")] = None,
+    native: Annotated[bool, typer.Option("--native", help="with --device: prefer tools on the PATH")] = False,
+    try_: Annotated[
+        bool, typer.Option("--try", help="with --device: even if the estimate says it does not fit")
+    ] = False,
+    name: Annotated[
+        str | None, typer.Option("--name", help="name of the module and the header; default: the model file's")
+    ] = None,
     json_: Json = False,
     trust_pickle: Trust = False,
 ) -> None:
-    """A model to Verilog, C and HLS C++ that say the same."""
+    """Compiles a model to equivalent Verilog, C and HLS C++."""
     from forestc.backends.axi_stream import StreamOptions
     from forestc.compiler import compile as compile_model
     from forestc.errors import OptionError
@@ -208,7 +247,7 @@ def compile_(
 
     given = [option for option in (tdata, tuser, align) if option is not None]
     if not stream and (given or axi_lite):
-        raise OptionError("--tdata, --tuser, --align and --axi-lite are for a stream", do="add --stream")
+        raise OptionError("--tdata, --tuser, --align and --axi-lite need --stream", do="add --stream")
     wrapper = StreamOptions(tdata or 0, 1 if tuser is None else tuser, axi_lite, align or 0) if stream else None
     with _progress(json_) as say:
         done = compile_model(
@@ -239,7 +278,7 @@ def compile_(
             name=name,
             progress=say,
         )
-    notes = [Text(f"note: {note}") for note in done.figures["notes"]]  # names are no markup
+    notes = [Text(f"note: {note}") for note in done.figures["notes"]]  # Text, as names are not markup
     _show(json_, done.figures, lambda: [*compile_tables(done.figures), *notes])
 
 
@@ -251,24 +290,25 @@ def check(
         typer.Option(
             "--rows",
             metavar="FILE",
-            help="CSV (gzip too), Parquet, Arrow, NumPy; not needed with --prove, or if compiled without",
+            help="CSV (gzip too), Parquet, Arrow or NumPy; not needed with --prove, or if compiled without rows",
         ),
     ] = None,
     label: Label = None,
     engines: Annotated[
         str | None,
         typer.Option(
-            "--engines", help="a list of: netlist, icarus, verilator, c, words, hls, amaranth; default: one a file"
+            "--engines",
+            help="a list of: netlist, icarus, verilator, c, words, hls, amaranth; default: one for each file",
         ),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="all engines, on all vectors; slow")] = False,
-    random: Annotated[int, typer.Option("--random", min=0, help="random vectors beside the rows")] = 10_000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="of the random vectors")] = 0,
-    prove: Annotated[bool, typer.Option("--prove", help="prove it for every input, too")] = False,
-    native: Annotated[bool, typer.Option("--native", help="prove with a yosys on the PATH")] = False,
+    every: Annotated[bool, typer.Option("--all", help="run all engines on all vectors (slow)")] = False,
+    random: Annotated[int, typer.Option("--random", min=0, help="number of random vectors beside the rows")] = 10_000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="seed of the random vectors")] = 0,
+    prove: Annotated[bool, typer.Option("--prove", help="also prove equality for every input")] = False,
+    native: Annotated[bool, typer.Option("--native", help="prove with the yosys on the PATH")] = False,
     json_: Json = False,
 ) -> None:
-    """Does what was written still say what the model says?"""
+    """Checks that the files in a folder compute what the quantised model computes."""
     from forestc.checks.run import check as run_check
     from forestc.design import open_design
     from forestc.report.tables import check_tables
@@ -297,11 +337,11 @@ def check(
 def simulate(
     folder: Folder,
     rows: RowsFile,
-    vcd: Annotated[Path | None, typer.Option("--vcd", metavar="FILE", help="a waveform for GTKWave")] = None,
+    vcd: Annotated[Path | None, typer.Option("--vcd", metavar="FILE", help="write a waveform, for GTKWave")] = None,
     label: Label = None,
     json_: Json = False,
 ) -> None:
-    """Clock by clock through the pipeline."""
+    """Simulates the pipeline clock by clock."""
     from forestc.checks.simulation import simulate as run_simulation
     from forestc.design import open_design
     from forestc.errors import CheckError
@@ -333,12 +373,12 @@ def synth(
     device: Annotated[
         str, typer.Option("--device", help="lut6, xcup, ice40-hx8k, ecp5-25k, ecp5-85k, vivado:PART, ...")
     ],
-    native: Annotated[bool, typer.Option("--native", help="tools on the PATH before those from pip")] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="of place and route")] = 1,
-    try_: Annotated[bool, typer.Option("--try", help="though the estimate says it is too large")] = False,
+    native: Annotated[bool, typer.Option("--native", help="prefer tools on the PATH to those from pip")] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="seed of place and route")] = 1,
+    try_: Annotated[bool, typer.Option("--try", help="even if the estimate says it does not fit")] = False,
     json_: Json = False,
 ) -> None:
-    """LUTs, flip-flops, depth and Fmax on a device."""
+    """Synthesises for a device: LUTs, flip-flops, depth and Fmax."""
     from forestc.design import open_design
     from forestc.report.tables import synth_tables, table
     from forestc.synthesis import synth as run_synth
@@ -351,10 +391,10 @@ def synth(
 
 @app.command()
 def passes(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="one pass, with its options")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="show one pass and its options")] = None,
     json_: Json = False,
 ) -> None:
-    """Passes: what they promise, what they are for, their options; and the levels, which are lists of passes."""
+    """Lists the passes and the levels, or explains one pass."""
     from forestc.passes import PASSES
     from forestc.passes.guide import pass_guide
     from forestc.passes.levels import levels_guide
@@ -386,7 +426,7 @@ def _options(
 
 
 class _Interrupted(BaseException):
-    """A signal has come. No Exception, so that nothing on its way takes it for an error and goes on."""
+    """A signal arrived. A BaseException, so that no handler of errors catches it."""
 
     def __init__(self, number: int) -> None:
         self.status = 128 + number
@@ -398,28 +438,29 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Signals become an exception, so that files are taken back and outside tools ended; ignored ones stay ignored."""
+    """Turns signals into an exception, so that temporary files are removed and outside tools ended. Ignored
+    signals stay ignored."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    heard = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
-    for number in heard:
+    handled = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
+    for number in handled:
         signal.signal(number, _interrupt)
     try:
         yield
     finally:
-        for number in heard:
+        for number in handled:
             signal.signal(number, before[number])
 
 
 def _usage(error: Exception) -> Failure:
-    """What typer says of wrong usage, and whose help tells more."""
-    said = one_line(str(error.format_message())).rstrip(".")  # type: ignore[attr-defined]
+    """Wrong usage as a Failure, from typer's error."""
+    message = one_line(str(error.format_message())).rstrip(".")  # type: ignore[attr-defined]
     context = getattr(error, "ctx", None)
     command = "forestc" if context is None else context.command_path
-    return Failure("UsageError", said, do=f"see {command} --help", status=2)
+    return Failure("UsageError", message, do=f"see {command} --help", status=2)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The program. An error is one line on standard error, with --json an object; the exit status says whose it is."""
+    """Runs the program. An error is one line on standard error (with --json an object), and sets the exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
     failure = None
@@ -438,7 +479,7 @@ def main(arguments: list[str] | None = None) -> None:
             sys.stderr.write(f"{error.format_message()}\n")  # type: ignore[attr-defined]
             sys.exit(failure.status)
     except BrokenPipeError:
-        # the reader of our output went away, as `head` does
+        # the reader of standard output closed it, as `head` does
         sys.stderr.close()
     except (OSError, MemoryError, RecursionError) as error:
         if debug:

@@ -1,4 +1,4 @@
-"""compile: a model and its rows to a folder of Verilog, C and HLS C++ that say the same."""
+"""compile: turns a model and its rows into a folder of equivalent Verilog, C and HLS C++."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from forestc.options import CompileKeywords, CompileOptions
 from forestc.passes.base import Pass
 from forestc.passes.levels import SET_ASIDE, Plan, plan
 from forestc.passes.pipeline import Step, run_passes
-from forestc.record import accuracy_told, command_line, leaves_told, model_told, synthesis_told, versions
+from forestc.record import accuracy_record, command_line, leaves_note, model_record, synthesis_record, versions
 from forestc.report.markdown import compile_report
 from forestc.rows.batches import Rows
 from forestc.rows.cluster import on_cluster
@@ -58,19 +58,19 @@ class Compiled:
         return f"<Compiled {self.design!r}, agreement {self.agreement.agreement:.4f} on {self.agreement.rows:,} rows>"
 
     def _repr_html_(self) -> str:
-        told = {key: value for key, value in self.figures.items() if isinstance(value, int | float | str)}
-        told |= {f"accuracy, {key}": value for key, value in self.figures["accuracy"].items()}
-        return html_figures(f"compiled: {self.figures['name']}", told) + self.design._repr_html_()
+        shown = {key: value for key, value in self.figures.items() if isinstance(value, int | float | str)}
+        shown |= {f"accuracy, {key}": value for key, value in self.figures["accuracy"].items()}
+        return html_figures(f"compiled: {self.figures['name']}", shown) + self.design._repr_html_()
 
 
 @dataclass(frozen=True)
 class _Read:
-    """The model and its rows as they were read. rows: ranges where those stand in place of rows. told: of the rows, for
-    the manifest. notes: what users should know of how they were read."""
+    """The model and its rows as read. rows: the rows, or the ranges given instead. record: how the manifest describes
+    them. notes: what users should know about how they were read."""
 
     source: Forest
     rows: Rows
-    told: Mapping[str, Any]
+    record: Mapping[str, Any]
     notes: tuple[str, ...]
 
     @property
@@ -81,7 +81,7 @@ class _Read:
 
 @dataclass(frozen=True)
 class _Passed:
-    """What the passes made of the model. rows: those given, or made about the thresholds where none were."""
+    """The result of the passes. rows: the rows given, or rows generated around the thresholds if there were none."""
 
     forest: Forest
     steps: tuple[Step, ...]
@@ -101,9 +101,10 @@ def quantize(
     level: int | str | None = None,
     tolerance: float | None = None,
 ) -> Forest:
-    """The integer forest of a model: by the passes of a level, or those named.
+    """Runs the passes of a level, or those named, and returns the integer forest.
 
-    model: whatever `load` takes. truth: the rows' labels. The rest as for `compile`. Raises ForestcError.
+    model: anything `load` takes. truth: the rows' labels. The other arguments are those of `compile`. Raises
+    ForestcError.
     """
     wanted = CompileOptions.of(
         rows, ranges=ranges, label=truth, held_out=held_out, level=level, tolerance=tolerance, passes=passes
@@ -121,21 +122,22 @@ def compile(
     progress: Callable[[str], None] = lambda _: None,
     **options: Unpack[CompileKeywords],
 ) -> Compiled:
-    """Writes a folder with the targets, their manifest and a report, all or nothing.
+    """Writes a folder with the targets, their manifest and a report. If it fails, nothing is written.
 
-    model: a path or a fitted model. rows: a path, a 2-D array or a data frame: what the input formats and leaf bits are
-    chosen on, and what is reported. None: formats come from the model's own thresholds, and from `ranges`, and are
-    exact for every input in them. progress: called with what is going on. options, of which none is needed:
+    model: a path or a fitted model. rows: a path, a 2-D array or a data frame; input formats and leaf bits are chosen
+    on these rows, and accuracy is reported on them. None: formats come from the model's own thresholds and from
+    `ranges`, and are exact for every input in the ranges. progress: called with the name of each stage. All other
+    options may be left out:
 
-    Of the rows (`forestc.options.RowOptions`): label, classes, held_out, ranges, scheduler.
-    Of the passes (`PassOptions`): level, tolerance, passes, scores.
-    Of what is written (`HardwareOptions`): targets, latency, outputs, stream, device, clock_mhz, native, try_anyway.
-    Of the C header (`forestc.backends.c.COptions`): c_inputs, c_quantiser, c_values.
-    name: of the module and the header. trust_pickle: pickles are opened, which runs code.
+    Rows (`forestc.options.RowOptions`): label, classes, held_out, ranges, scheduler.
+    Passes (`PassOptions`): level, tolerance, passes, scores.
+    Hardware (`HardwareOptions`): targets, latency, outputs, stream, device, clock_mhz, native, try_anyway.
+    C header (`forestc.backends.c.COptions`): c_inputs, c_quantiser, c_values.
+    name: of the module and the header. trust_pickle: allows opening pickles, which runs code in them.
 
-    With a device the design is synthesised for it, placed and routed as well, as `synth` does: `figures["synthesis"]`.
-    A model without column names takes those of the rows, in their order: `figures["notes"]` says so, and what else is
-    to be known of how the model was read. Raises ForestcError.
+    With a device the design is also synthesised, placed and routed for it, as `synth` does: see
+    `figures["synthesis"]`. A model without column names takes those of the rows, in their order; `figures["notes"]`
+    holds this and other remarks on how the model was read. Raises ForestcError.
     """
     wanted, folder, clock = CompileOptions.of(rows, **options), Path(out), _Clock(progress)
     check_writable(folder)
@@ -146,14 +148,14 @@ def compile(
     with clock.measure("lower"):
         netlist, lowering = _lower(passed.forest, wanted)
     with clock.measure("emit"):
-        artifacts, told = _emit(passed, netlist, wanted, lowering)
+        artifacts, content = _emit(passed, netlist, wanted, lowering)
     with clock.measure("check"):
         agreed = agreement(read.source, passed.forest, passed.rows)
-        held_told, held_agreed = _on_held_out(read, passed, wanted)
+        held_out, held_agreed = _on_held_out(read, passed, wanted)
         simulate_some(passed.forest, netlist, passed.rows)
     shared = share_of(wanted.held_out) is not None
-    measured = accuracy_told(passed.forest, agreed, held_agreed, shared, read.unseen)
-    level, notes = passed.plan.told(), list(passed.notes)
+    measured = accuracy_record(passed.forest, agreed, held_agreed, shared, read.unseen)
+    level, notes = passed.plan.as_dict(), list(passed.notes)
     figures = Figures.of(
         folder, wanted, read.source, passed.forest, netlist, passed.steps, agreed,
         notes=notes, level=level, measured=measured,
@@ -163,21 +165,21 @@ def compile(
             figures = replace(figures, estimate=estimates(netlist, wanted.hardware.device))
     made: dict[str, Any] = {
         "command": command_line(model, wanted),
-        "options": wanted.told(),
+        "options": wanted.as_dict(),
         "level": level,
         "versions": versions(read.source),
-        "model": model_told(model, read.source),
-        "rows": {**read.told, "rows": agreed.rows},
-        "held_out": held_told,
+        "model": model_record(model, read.source),
+        "rows": {**read.record, "rows": agreed.rows},
+        "held_out": held_out,
         "accuracy": measured,
     }
     files = {one.path: one.text for one in artifacts}
     files |= {MODEL: print_forest(read.source), QUANTISED: print_forest(passed.forest)}
 
     def write(figures: Figures, made: Mapping[str, Any]) -> Design:
-        report = compile_report(read.source, passed.forest, netlist, passed.steps, figures.told(), made, files)
+        report = compile_report(read.source, passed.forest, netlist, passed.steps, figures.as_dict(), made, files)
         whole = {**files, REPORT: report}
-        write_folder(folder, {**whole, MANIFEST: json.dumps(sealed({**told, "made": made}, whole), indent=1) + "\n"})
+        write_folder(folder, {**whole, MANIFEST: json.dumps(sealed({**content, "made": made}, whole), indent=1) + "\n"})
         return open_design(folder)
 
     with clock.measure("write"):
@@ -185,26 +187,29 @@ def compile(
     if wanted.hardware.device is not None:
         found = synth(
             design, wanted.hardware.device, native=wanted.hardware.native, try_anyway=True, progress=progress
-        )  # it was held against the estimate before anything was written
+        )  # _lower has compared it with the estimate already
         figures = replace(figures, synthesis=found)
-        design = write(figures, {**made, "synthesis": synthesis_told(found)})
+        design = write(figures, {**made, "synthesis": synthesis_record(found)})
         clock.seconds |= found["seconds"]
-    return Compiled(design, passed.steps, agreed, replace(figures, seconds=clock.seconds).told())
+    return Compiled(design, passed.steps, agreed, replace(figures, seconds=clock.seconds).as_dict())
 
 
 def _read(model: Any, wanted: CompileOptions, progress: Callable[[str], None]) -> _Read:
-    """The model and its rows. Raises ForestcError, also for what would be refused after the passes."""
+    """Reads the model and its rows. Raises ForestcError, also for what the backends would refuse after the passes."""
     rows = wanted.rows
     source = load(model, trust_pickle=wanted.trust_pickle)
     source = name_classes(replace(source, name=wanted.name or source.name), rows.classes)
-    opened, source, said = rows_for_model(rows.rows, source, rows.label, rows.ranges)
-    told = ranges_told(rows.ranges, opened, source) if isinstance(opened, Ranges) else fingerprint(rows.rows, opened)
-    notes = (*source.provenance.notes, *said, *[SET_ASIDE] * wanted.sets_aside)
+    opened, source, row_notes = rows_for_model(rows.rows, source, rows.label, rows.ranges)
+    if isinstance(opened, Ranges):
+        record = ranges_told(rows.ranges, opened, source)
+    else:
+        record = fingerprint(rows.rows, opened)
+    notes = (*source.provenance.notes, *row_notes, *[SET_ASIDE] * wanted.sets_aside)
     for note in notes:
         progress(note)
     if "c" in wanted.hardware.targets and wanted.c.raw:
         c_types.float_inputs(source)
-    return _Read(source, opened, told, notes)
+    return _Read(source, opened, record, notes)
 
 
 def _run_passes(read: _Read, wanted: CompileOptions, progress: Callable[[str], None]) -> _Passed:
@@ -213,19 +218,19 @@ def _run_passes(read: _Read, wanted: CompileOptions, progress: Callable[[str], N
         fit, judged_on = split_rows(placed, wanted.held_out, source, wanted.rows.label)
         planned = _plan(wanted, source, fit, judged_on)
         forest, steps = run_passes(source, planned.passes, fit, judged_on, progress)
-    leaves = [leaves_told(step) for step in steps if "score_bound" in step.report]
+    leaves = [leaves_note(step) for step in steps if "score_bound" in step.report]
     notes = (*read.notes, *planned.notes, *leaves, *planned.shortfall(steps))
     rows = made_rows(source, read.rows, (forest,)) if isinstance(read.rows, Ranges) else read.rows
     return _Passed(forest, tuple(steps), planned, rows, notes)
 
 
 def _plan(wanted: CompileOptions, source: Forest, fit: Rows, held_out: Rows | None) -> Plan:
-    asked = wanted.passes
-    return plan(asked.named, asked.level, source, fit, held_out, tolerance=asked.tolerance, scores=asked.scores)
+    options = wanted.passes
+    return plan(options.named, options.level, source, fit, held_out, tolerance=options.tolerance, scores=options.scores)
 
 
 def _lower(forest: Forest, wanted: CompileOptions) -> tuple[Netlist, LoweringOptions]:
-    """The netlist, and the options with the latency that a wanted clock needs. Raises OptionError where the device is
+    """The netlist, and the options with the latency that the wanted clock needs. Raises OptionError if the device is
     too small."""
     hardware, lowering = wanted.hardware, wanted.hardware.lowering
     if hardware.clock_mhz is not None and hardware.device is not None and hardware.has_estimate:
@@ -239,7 +244,7 @@ def _lower(forest: Forest, wanted: CompileOptions) -> tuple[Netlist, LoweringOpt
 def _emit(
     passed: _Passed, netlist: Netlist, wanted: CompileOptions, lowering: LoweringOptions
 ) -> tuple[tuple[Artifact, ...], dict[str, Any]]:
-    """What the backends write, and the manifest without how it was made."""
+    """The files of the backends, and the manifest without the record of how they were made."""
     forest, options = passed.forest, wanted.of_folder(lowering)
     source = Source(
         forest,
@@ -253,16 +258,16 @@ def _emit(
     )
     artifacts = written(source, options)
     roles = {one.role: one.path for one in artifacts}
-    told = manifest(forest, netlist, roles, options, {step.name: step.promise for step in passed.steps})
+    content = manifest(forest, netlist, roles, options, {step.name: step.promise for step in passed.steps})
     if wanted.hardware.stream is not None:
-        told["stream"] = axi_stream.stream_object(netlist, wanted.hardware.stream)
-    return artifacts, told
+        content["stream"] = axi_stream.stream_object(netlist, wanted.hardware.stream)
+    return artifacts, content
 
 
 def _on_held_out(
     read: _Read, passed: _Passed, wanted: CompileOptions
 ) -> tuple[dict[str, Any] | None, Agreement | None]:
-    """Which rows are held out, and how the forest agrees with the model on them; None where there are none."""
+    """A record of the held-out rows, and how far the forest agrees with the model on them; None without such rows."""
     held_out = wanted.held_out
     _, rows = split_rows(passed.rows, held_out, read.source, wanted.rows.label)
     if rows is None:
@@ -270,12 +275,12 @@ def _on_held_out(
     agreed = agreement(read.source, passed.forest, rows)
     given = held_out[0] if isinstance(held_out, tuple) else held_out
     share = share_of(held_out)
-    told = fingerprint(given, rows) if share is None else {"share": share}
-    return {**told, "rows": agreed.rows}, agreed
+    record = fingerprint(given, rows) if share is None else {"share": share}
+    return {**record, "rows": agreed.rows}, agreed
 
 
 class _Clock:
-    """Seconds by stage."""
+    """Measures the seconds of each stage."""
 
     def __init__(self, progress: Callable[[str], None]) -> None:
         self.seconds: dict[str, float] = {}

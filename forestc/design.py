@@ -20,7 +20,7 @@ from forestc.backends.c import COptions
 from forestc.backends.manifest import FORMAT, design_hash, digest, field_digest, manifest
 from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
 from forestc.backends.table import TARGETS, implied_roles
-from forestc.costs.devices import DEFAULT_TARGET
+from forestc.costs.devices import DEFAULT_FAMILY
 from forestc.errors import ForestcError, ModelError, OptionError, RowsError
 from forestc.forest.ir import Forest
 from forestc.forest.summary import html_figures
@@ -43,7 +43,7 @@ CHECK_FORMAT = 1
 class Design(Predictor):
     """A compiled folder, and a fitted scikit-learn estimator that answers as its hardware does.
 
-    folder: where it lies. model: the forest as it was read. forest: the quantised one, the reference.
+    folder: its path. model: the forest as it was read. forest: the quantised forest, the reference for all checks.
     """
 
     folder: Path
@@ -58,20 +58,20 @@ class Design(Predictor):
         return html_figures(f"Design {self.manifest['name']}", self.figures())
 
     def figures(self) -> dict[str, Any]:
-        """What was written, as `forestc inspect` tells it."""
-        told = self.manifest
-        ports = {port["name"]: f"{port['direction']}, {port['bits']} bits" for port in told["ports"]}
+        """The figures that `forestc inspect` prints for a folder."""
+        manifest = self.manifest
+        ports = {port["name"]: f"{port['direction']}, {port['bits']} bits" for port in manifest["ports"]}
         return {
             "folder": str(self.folder),
             "targets": list(self.targets),
-            "passes": list(told["passes"]),
-            "guarantees": [f"{name}: {promise}" for name, promise in told["guarantees"].items()],
-            "core": told["core"],
-            "ports": [f"{name} ({what})" for name, what in ports.items()],
-            "latency_cycles": told["latency_cycles"],
-            "device": told["options"].get("device"),
-            "clock_mhz": told["options"].get("clock_mhz"),
-            "files": sorted(told["files"].values()),
+            "passes": list(manifest["passes"]),
+            "guarantees": [f"{name}: {promise}" for name, promise in manifest["guarantees"].items()],
+            "core": manifest["core"],
+            "ports": [f"{name} ({kind})" for name, kind in ports.items()],
+            "latency_cycles": manifest["latency_cycles"],
+            "device": manifest["options"].get("device"),
+            "clock_mhz": manifest["options"].get("clock_mhz"),
+            "files": sorted(manifest["files"].values()),
             "changed_files": list(self.changed_files()),
             "last_check": self.last_check(),
         }
@@ -87,36 +87,38 @@ class Design(Predictor):
     @property
     def lowering(self) -> LoweringOptions:
         options = self.manifest["options"]
-        return LoweringOptions(options["latency"], options["outputs"], options.get("target", DEFAULT_TARGET))
+        return LoweringOptions(options["latency"], options["outputs"], options.get("target", DEFAULT_FAMILY))
 
     @property
     def netlist(self) -> Netlist:
-        """Lowered again from the quantised forest: the same cells that the files were written from. Raises ForestcError
-        if the manifest says otherwise of them: users pack words by its offsets."""
+        """The netlist that the files were written from, lowered again from the quantised forest. Raises ForestcError
+        if the manifest describes other ports: users pack words by its offsets."""
         return self._lowered[0]
 
     @property
     def witness(self) -> Witness:
-        """Where the netlist holds what trees and votes say. Raises ForestcError as `netlist` does."""
+        """Where the netlist holds the results of trees and votes. Raises ForestcError as `netlist` does."""
         return self._lowered[1]
 
     @cached_property
     def _lowered(self) -> tuple[Netlist, Witness]:
         netlist, witness = lower_with_witness(self.forest, self.lowering)
-        told = self.manifest
-        due = manifest(self.forest, netlist, told["files"], told["options"], told["guarantees"])
-        wrong = [key for key in due if field_digest(due[key]) != field_digest(told.get(key))]
+        found = self.manifest
+        expected = manifest(self.forest, netlist, found["files"], found["options"], found["guarantees"])
+        wrong = [key for key in expected if field_digest(expected[key]) != field_digest(found.get(key))]
         if wrong:
             raise ForestcError(
-                f"{MANIFEST} says of {', '.join(wrong)} what is not so", where=str(self.folder), do="compile again"
+                f"{MANIFEST} does not describe this design: {', '.join(wrong)}",
+                where=str(self.folder),
+                do="compile again",
             )
         return netlist, witness
 
     def quantise(self, X: Any) -> NDArray[np.int64]:
-        """Words (rows, features) that the hardware and C take, from rows (rows, columns): an array or a data frame.
+        """Rows (rows, columns), an array or a data frame, as words (rows, features) for the hardware and C.
 
-        The features are those of the manifest, in its order. Raises RowsError for rows that do not fit the model, and
-        for missing values that the design does not take.
+        The features are in the order of the manifest. Raises RowsError for rows that do not fit the model, and for
+        missing values that the design does not accept.
         """
         return encode(self.forest, X)
 
@@ -129,57 +131,62 @@ class Design(Predictor):
         fields = self._fields("features")
         words = np.asarray(words)
         if words.ndim != 2 or words.shape[1] != len(fields) or words.dtype.kind not in "iu":
-            told = f"words of shape {words.shape} and type {words.dtype}"
-            raise RowsError(told, do=f"give integers (rows, {len(fields)}), as quantise does")
+            raise RowsError(
+                f"words have shape {words.shape} and type {words.dtype}",
+                do=f"give integers (rows, {len(fields)}), as quantise does",
+            )
         for index, field in enumerate(fields):
             low, high = field.word.low, field.word.high
             if (outside := np.flatnonzero((words[:, index] < low) | (words[:, index] > high))).size:
                 row = int(outside[0])
                 where = f"row {row}, feature {field.name!r}"
-                raise RowsError(f"the word {words[row, index]} is outside of {low}..{high}", where=where)
+                raise RowsError(f"the word {words[row, index]} is outside {low}..{high}", where=where)
         lanes = packed_bytes(fields, words.astype(np.int64)).astype("<u4")
         return lanes.view(np.uint8)[:, : max(1, -(-width_of(fields) // 8))]
 
     def unpack(self, data: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """The results (rows, results) in `y`, given as little-endian bytes (rows, bytes): the manifest's outputs."""
+        """The results (rows, results), in the order of the manifest's outputs, from the port `y` as little-endian bytes
+        (rows, bytes). Raises RowsError for other shapes."""
         fields = self._fields("outputs")
         data = np.ascontiguousarray(data, dtype=np.uint8)
         if data.ndim != 2 or 8 * data.shape[1] < width_of(fields):
-            raise RowsError(f"results of shape {data.shape}", do=f"give bytes (rows, {-(-width_of(fields) // 8)})")
+            raise RowsError(f"results have shape {data.shape}", do=f"give bytes (rows, {-(-width_of(fields) // 8)})")
         lanes = np.zeros((len(data), 4 * max(1, -(-data.shape[1] // 4))), dtype=np.uint8)
         lanes[:, : data.shape[1]] = data
         return unpacked(fields, lanes.view("<u4"))
 
     def _fields(self, key: str) -> list[Field]:
-        """The fields of a port as the manifest tells them."""
-        told = self.manifest[key]
+        """The fields of a port, from the manifest."""
         return [
-            Field(Port(str(f["name"])), int(f["offset"]), WordType(int(f["bits"]), bool(f["signed"]))) for f in told
+            Field(Port(str(f["name"])), int(f["offset"]), WordType(int(f["bits"]), bool(f["signed"])))
+            for f in self.manifest[key]
         ]
 
     def path(self, role: str) -> Path:
         """The file of a role, such as verilog or c. Raises ForestcError if the folder has none."""
         if role not in self.manifest["files"]:
             option = f"--target {role}" if role in TARGETS else "--stream"
-            raise ForestcError(f"the design has no {role}", where=str(self.folder), do=f"compile with {option}")
+            raise ForestcError(
+                f"the design has no file of the role {role}", where=str(self.folder), do=f"compile with {option}"
+            )
         path = self.folder / str(self.manifest["files"][role])
         if not path.is_file():
-            raise ForestcError(f"its {role} file is missing", where=str(path), do="compile again")
+            raise ForestcError(f"the {role} file is missing", where=str(path), do="compile again")
         return path
 
     def changed_files(self) -> tuple[str, ...]:
-        """The files that are not as `compile` wrote them, or not there."""
+        """The files that are missing or that changed after `compile` wrote them."""
         digests = self.digests()
         return tuple(path for path, wanted in self.manifest["sha256"]["files"].items() if digests[path] != wanted)
 
     def digests(self) -> dict[str, str | None]:
-        """The SHA-256 of the files as they are now, None where one can't be read."""
+        """The present SHA-256 of each file, None for a file that can't be read."""
         return {path: _digest_of(self.folder / path) for path in self.manifest["sha256"]["files"]}
 
     def last_check(self) -> dict[str, Any] | None:
-        """What `check` wrote to check.json when it ran last; None where there is none that can be read.
+        """The result of the last `check`, from check.json; None without a readable one.
 
-        of_this_content: whether the design and all of its files are those that were checked.
+        of_this_content: whether the design and all its files are unchanged since then.
         """
         record = _check_record(self.folder)
         if record is None:
@@ -193,7 +200,7 @@ class Design(Predictor):
             "forestc": record["forestc"],
             "differences": {name: engine["differences"] for name, engine in engines.items()},
             "proof": None if proof is None else proof["verdict"],
-            "rows": None if rows is None else rows.get("file", "made rows" if rows.get("made") else "an array"),
+            "rows": None if rows is None else rows.get("file", "generated rows" if rows.get("made") else "an array"),
             "agreement": None if record["agreement"] is None else record["agreement"]["agreement"],
         }
 
@@ -210,19 +217,19 @@ def open_design(folder: str | Path) -> Design:
                 f"has no readable {name}", where=str(folder), do="give a folder that forestc compile wrote"
             ) from None
     try:
-        told = json.loads(texts[MANIFEST])
-        if told["format"] != FORMAT:
+        manifest = json.loads(texts[MANIFEST])
+        if manifest["format"] != FORMAT:
             raise ForestcError(
-                f"was written by another version (format {told['format']})",
+                f"was written by another version of forestc (format {manifest['format']})",
                 where=str(folder),
                 do="compile again",
             )
-        design = Design(folder, told, parse_forest(texts[MODEL]), parse_forest(texts[QUANTISED]))
-        matching = told["hash"] == design_hash(design.forest, told["options"])
-        changed = _changed(told, texts)
-        # read once here, so that whoever uses them later need not ask whether they are there
-        _, _, _, _ = design.targets, design.c_options, design.lowering, dict(told["guarantees"])
-        inside = all(_stays_inside(str(path)) for path in [*told["files"].values(), *told["sha256"]["files"]])
+        design = Design(folder, manifest, parse_forest(texts[MODEL]), parse_forest(texts[QUANTISED]))
+        matching = manifest["hash"] == design_hash(design.forest, manifest["options"])
+        changed = _changed(manifest, texts)
+        # Reading these once finds missing keys here rather than in later uses.
+        _, _, _, _ = design.targets, design.c_options, design.lowering, dict(manifest["guarantees"])
+        inside = all(_stays_inside(str(path)) for path in [*manifest["files"].values(), *manifest["sha256"]["files"]])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ForestcError(f"{MANIFEST} is damaged ({error})", where=str(folder), do="compile again") from None
     except OptionError as error:
@@ -240,31 +247,31 @@ def open_design(folder: str | Path) -> Design:
     return design
 
 
-def _changed(told: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
-    """What is not as `compile` left it: fields of the manifest, its forests, and files that its options imply."""
-    sealed = told["sha256"]["fields"]
-    held = {name: field_digest(value) for name, value in told.items() if name != "sha256"}
-    changed = [f"{MANIFEST}: {name}" for name in sorted(held | sealed) if held.get(name) != sealed.get(name)]
-    lacking = sorted(implied_roles(told["options"]) ^ told["files"].keys())
+def _changed(manifest: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
+    """What changed since `compile`: fields of the manifest, the forests, and the list of files its options imply."""
+    sealed = manifest["sha256"]["fields"]
+    present = {name: field_digest(value) for name, value in manifest.items() if name != "sha256"}
+    changed = [f"{MANIFEST}: {name}" for name in sorted(present | sealed) if present.get(name) != sealed.get(name)]
+    lacking = sorted(implied_roles(manifest["options"]) ^ manifest["files"].keys())
     changed += [f"{MANIFEST}: files, {role}" for role in lacking]
-    hashed = told["sha256"]["files"]
-    changed += [f"{MANIFEST}: sha256, {path}" for path in sorted({*told["files"].values()} - hashed.keys())]
+    hashed = manifest["sha256"]["files"]
+    changed += [f"{MANIFEST}: sha256, {path}" for path in sorted({*manifest["files"].values()} - hashed.keys())]
     return changed + [name for name in (MODEL, QUANTISED) if hashed.get(name) != digest(texts[name])]
 
 
 def _check_record(folder: Path) -> dict[str, Any] | None:
-    """What check.json holds, None where it is not one that forestc wrote."""
+    """The content of check.json; None if forestc did not write it."""
     try:
         record = json.loads((folder / CHECK).read_text(encoding="utf-8"))
         forms = {"result": str, "date": str, "forestc": str, "hash": str, "files": dict, "engines": dict}
         parts = [*record["engines"].items(), *((key, record[key]) for key in ("proof", "agreement", "rows"))]
-        due = {"proof": "verdict", "agreement": "agreement", "rows": "sha256"}
-        fit = record["format"] == CHECK_FORMAT and all(isinstance(record[key], kind) for key, kind in forms.items())
-        fit &= all(
-            (part is None and key in due) or (isinstance(part, dict) and due.get(key, "differences") in part)
+        optional = {"proof": "verdict", "agreement": "agreement", "rows": "sha256"}  # part: a key that it must have
+        valid = record["format"] == CHECK_FORMAT and all(isinstance(record[key], kind) for key, kind in forms.items())
+        valid &= all(
+            (part is None and key in optional) or (isinstance(part, dict) and optional.get(key, "differences") in part)
             for key, part in parts
         )
-        return record if fit else None
+        return record if valid else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -281,7 +288,7 @@ def _stays_inside(path: str) -> bool:
 
 
 def check_writable(folder: Path) -> None:
-    """Raises ForestcError for a folder that `write_folder` could not write: before the work whose outcome it is for."""
+    """Raises ForestcError for a folder that `write_folder` could not write; called before the work starts."""
     where, folder = str(folder), folder.absolute()
     if folder.exists() and not folder.is_dir():
         raise ForestcError("is a file", where=where, do="give a folder")
@@ -293,9 +300,9 @@ def check_writable(folder: Path) -> None:
 
 
 def write_folder(folder: Path, files: Mapping[str, str]) -> None:
-    """All of the files or none: written beside the folder, then moved into place.
+    """Writes all files or none: they are written to a temporary folder, which is then moved into place.
 
-    A folder that is there already is replaced only if forestc wrote everything in it. Raises ForestcError.
+    An existing folder is replaced only if forestc wrote everything in it. Raises ForestcError.
     """
     where, folder = str(folder), folder.absolute()
     staged = replaced = None
@@ -313,7 +320,7 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
             folder.replace(replaced / "old")
             try:
                 staged.replace(folder)
-            except BaseException:  # an interrupt too
+            except BaseException:  # interrupts included
                 (replaced / "old").replace(folder)
                 raise
         else:
@@ -329,20 +336,20 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def _foreign_file(folder: Path) -> str:
-    """A file in the folder that a manifest of forestc's does not account for; "" if there is none."""
+    """A file in the folder that its manifest does not list; "" if there is none."""
     present = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
     known: set[str] = set()
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if 2 <= told["format"] <= FORMAT and {"core", "hash", "options"} <= told.keys():
-            known = {MANIFEST, MODEL, QUANTISED, REPORT, *map(str, told["files"].values())}
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if 2 <= manifest["format"] <= FORMAT and {"core", "hash", "options"} <= manifest.keys():
+            known = {MANIFEST, MODEL, QUANTISED, REPORT, *map(str, manifest["files"].values())}
             known |= {name for name in present if name.startswith(f".{CHECK}.")}  # left by a check that was killed
             known |= set() if _check_record(folder) is None else {CHECK}
     return min(present - known, default="")
 
 
 def umask() -> int:
-    """The process's mask of permissions."""
+    """The file mode mask of the process."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -1,4 +1,4 @@
-"""What `compile` tells: the figures of `forestc compile --json`, and how a folder was made."""
+"""The figures of `forestc compile --json`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from forestc.passes.quantize.formats import comparator_bits
 
 @dataclass(frozen=True)
 class Figures:
-    """The figures of one compilation; `told` gives them as JSON, whose keys are kept.
+    """The figures of one compilation. `as_dict` gives them as JSON, whose keys do not change between versions.
 
-    passes: what each did. conditions: of the model's nodes; distinct_conditions: comparators, and comparator_bits the
-    bits that they compare. accuracy, agreement: on the rows. level: its passes, None where they were named. measured:
-    on which rows. estimate, synthesis: for a device, None where there is none. seconds: by stage.
+    passes: the figures of each pass. conditions: inner nodes of the model. distinct_conditions: comparators.
+    comparator_bits: input bits that comparators read. accuracy, agreement: on the rows. level: the level and its
+    passes; None if the user named the passes. measured: accuracies, and the rows they were measured on. estimate,
+    synthesis: for a device; None without one. seconds: by stage.
     """
 
     out: str
@@ -57,7 +58,7 @@ class Figures:
         agreed: Agreement,
         **more: Any,
     ) -> Figures:
-        """source, forest: the model and what the passes made of it."""
+        """source, forest: the model, and the forest after the passes."""
         table = forest.conditions
         return Figures(
             out=str(out),
@@ -80,7 +81,7 @@ class Figures:
             **more,
         )
 
-    def told(self) -> dict[str, Any]:
-        """As JSON; what was not asked for is left out."""
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON values, without the optional figures that were not computed."""
         optional = ("estimate", "seconds", "synthesis")
         return {key: value for key, value in vars(self).items() if value is not None or key not in optional}

@@ -1,7 +1,7 @@
 """The options of `compile`, one frozen value for each stage, each option with its name on the command line.
 
-An option is written down here once: its default, what the command line calls it, and how the manifest tells it. The
-options of a stage refuse what they can refuse without the model.
+Each option is defined here once: its default, its flag, and how the manifest records it. A stage's options reject
+invalid values as far as they can without the model.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.c import COptions
 from forestc.backends.project import ProjectOptions
 from forestc.backends.table import TARGETS
-from forestc.costs.devices import DEFAULT_TARGET, target_of
+from forestc.costs.devices import DEFAULT_FAMILY, family_of
 from forestc.costs.fitted import fitted
 from forestc.errors import OptionError
 from forestc.lowering.trees import LoweringOptions
@@ -32,7 +32,7 @@ AN_OBJECT = "given in Python"
 
 
 class CompileKeywords(TypedDict, total=False):
-    """The keywords of `forestc.compile`: the fields of the stages' options below say what they mean."""
+    """The keywords of `forestc.compile`. The options of the stages, below, explain them."""
 
     ranges: Any
     label: Any
@@ -58,9 +58,9 @@ class CompileKeywords(TypedDict, total=False):
     trust_pickle: bool
 
 
-def _flag(flag: str, told: Callable[[Any], Any] = lambda value: value, key: str = "") -> dict[str, Any]:
-    """Of an option: the flag of the command line, how its value is told as JSON, and by which key (its own name)."""
-    return {"flag": flag, "told": told, "key": key}
+def _flag(flag: str, to_json: Callable[[Any], Any] = lambda value: value, key: str = "") -> dict[str, Any]:
+    """Metadata of an option's field: its flag, its value as JSON, and its key in the manifest (default: its name)."""
+    return {"flag": flag, "to_json": to_json, "key": key}
 
 
 def _file(given: Any) -> str | None:
@@ -68,7 +68,7 @@ def _file(given: Any) -> str | None:
 
 
 def _share_or_file(held_out: Any) -> str | float | None:
-    """A share, a file's name, or what stands for objects."""
+    """A share, a file's name, or AN_OBJECT."""
     share = share_of(held_out) if isinstance(held_out, str | int | float) else None
     return _file(held_out) if share is None else share
 
@@ -84,13 +84,14 @@ def _label(label: Any, rows: Any) -> str | list[str] | None:
 
 @dataclass(frozen=True)
 class RowOptions:
-    """The rows of a model, and what is known of them.
+    """The rows, and what they mean.
 
-    rows: a path, a 2-D array or a data frame: input formats and leaf bits are chosen on them; None: formats come from
-    the model's own thresholds. ranges: in place of rows, a path or {name: (smallest, largest)}. label: the column that
-    holds the truth (of several targets a list), or the labels themselves, (rows,) or (rows, targets). classes: names of
-    the model's classes, in its order. held_out: the rows that passes are judged on: a path, an array, a frame or a pair
-    (rows, labels); or a share of the rows, which is set aside. scheduler: address of a Dask scheduler.
+    rows: a path, a 2-D array or a data frame, on which input formats and leaf bits are chosen. None: formats come from
+    the model's own thresholds. ranges: used instead of rows: a path or {name: (smallest, largest)}. label: the column
+    with the labels (a list of columns for several prediction targets), or the labels themselves, (rows,) or (rows,
+    targets). classes: names of the model's classes, in its order. held_out: rows on which passes are judged: a path, an
+    array, a frame or a pair (rows, labels); or the share of the rows to set aside. scheduler: address of a Dask
+    scheduler.
     """
 
     rows: Any = None
@@ -102,19 +103,20 @@ class RowOptions:
 
     def __post_init__(self) -> None:
         if self.rows is not None and self.ranges is not None:
-            raise OptionError("both rows and ranges", do="give rows, or in their place ranges")
+            raise OptionError("both rows and ranges are given", do="remove one of them")
         for name in ("label", "held_out", "scheduler"):
             if self.rows is None and getattr(self, name) is not None:
-                raise OptionError(f"{name} is for rows, and there are none", do="give rows, or remove it")
+                raise OptionError(f"{name} needs rows, and none are given", do="give rows, or remove it")
 
 
 @dataclass(frozen=True)
 class PassOptions:
-    """What becomes of the forest before it is written.
+    """Which passes run.
 
-    level: 0 to 3, from exact for every input to small; a list of passes. tolerance: at level 3 the accuracy (R squared)
-    that may be lost on held-out rows. passes: override the level. scores: the largest error of a probability on the
-    rows, or of other values as a share of their range.
+    level: 0 (exact for every input) to 3 (smallest); each level is a list of passes. tolerance: at level 3, the
+    accuracy (R squared) that may be lost on held-out rows. named: passes that replace those of the level, as objects.
+    text: the same as text. scores: the largest error of a probability on the rows, or of other values as a share of
+    their range.
     """
 
     level: int | None = field(default=None, metadata=_flag("-O"))
@@ -127,7 +129,7 @@ class PassOptions:
     def of(
         level: int | str | None, tolerance: float | None, passes: str | Sequence[Pass] | None, scores: float | None
     ) -> PassOptions:
-        """Raises OptionError for an unknown level or pass, and for a tolerance that nothing takes."""
+        """Raises OptionError for an unknown level or pass, and for a tolerance without level 3."""
         number = level_number(level)
         check_tolerance(number, tolerance, passes)
         named = None if passes is None else tuple(passes_from(passes, scores))
@@ -137,12 +139,13 @@ class PassOptions:
 
 @dataclass(frozen=True)
 class HardwareOptions:
-    """What is written, and for which device.
+    """Which files are written, and for which device.
 
-    targets: of `forestc.backends.table.TARGETS`. latency: clock cycles, 0 for combinational logic. outputs: label,
-    scores, both, or auto. stream: an AXI4-Stream wrapper of the Verilog core as well. device: it is synthesised for it
-    too; clock_mhz: the clock wanted there, for constraints and scripts; on devices with an estimate it stands in place
-    of a latency. native: tools on the PATH first. try_anyway: even where the estimate says that it does not fit.
+    targets: output languages, of `forestc.backends.table.TARGETS`. latency: clock cycles; 0 for combinational logic.
+    outputs: label, scores, both, or auto. stream: options of an AXI4-Stream wrapper of the Verilog core; None for no
+    wrapper. device: the design is also synthesised for it. clock_mhz: the wanted clock, for constraints and scripts; on
+    devices with an estimate it also chooses the latency. native: prefer tools on the PATH. try_anyway: synthesise even
+    if the estimate says that the design does not fit.
     """
 
     targets: tuple[str, ...] = field(default=DEFAULT_TARGETS, metadata=_flag("--target", list))
@@ -156,7 +159,7 @@ class HardwareOptions:
 
     def __post_init__(self) -> None:
         if not self.targets:
-            raise OptionError("no target", do=f"known: {', '.join(TARGETS)}")
+            raise OptionError("no target is given", do=f"known: {', '.join(TARGETS)}")
         for target in self.targets:
             if target not in TARGETS:
                 raise OptionError(f"unknown target {target!r}", do=f"known: {', '.join(TARGETS)}")
@@ -171,22 +174,20 @@ class HardwareOptions:
                 raise OptionError("a device needs the Verilog core", do="add the target verilog")
         if self.clock_mhz is not None:
             if self.device is None or (self.latency and self.has_estimate):
-                raise OptionError(
-                    "a clock is wanted of a device, instead of a latency", do="name a device, and no latency"
-                )
+                raise OptionError("a clock needs a device, and chooses the latency", do="give a device, and no latency")
             if not 0 < self.clock_mhz < math.inf:
-                raise OptionError(f"clock_mhz={self.clock_mhz:g}", do="give megahertz above 0")
-        self.lowering  # noqa: B018  refuses a latency or outputs that there are not
+                raise OptionError(f"clock_mhz={self.clock_mhz:g}", do="give a number of megahertz above 0")
+        self.lowering  # noqa: B018  rejects an invalid latency or outputs
 
     @property
     def has_estimate(self) -> bool:
-        """Whether forestc knows the device's costs: of a vendor's part it does not."""
+        """Whether forestc can estimate costs on the device: it can't for parts of vendors' tools."""
         return self.device is None or ":" not in self.device
 
     @property
     def lowering(self) -> LoweringOptions:
-        """Of the logic, before a wanted clock has chosen a latency."""
-        return LoweringOptions(self.latency, self.outputs, target_of(self.device or ""))  # type: ignore[arg-type]
+        """The options of `lower`, before a wanted clock has chosen the latency."""
+        return LoweringOptions(self.latency, self.outputs, family_of(self.device or ""))  # type: ignore[arg-type]
 
     @property
     def project(self) -> ProjectOptions:
@@ -195,8 +196,8 @@ class HardwareOptions:
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """All options of `compile`. name: of the module and the header; None: the model's. trust_pickle: pickles are
-    opened, which runs code."""
+    """All options of `compile`. name: of the module and the header; None: the model's. trust_pickle: allows opening
+    pickles, which runs code in them."""
 
     rows: RowOptions
     passes: PassOptions
@@ -207,8 +208,8 @@ class CompileOptions:
 
     @staticmethod
     def of(rows: Any, **given: Unpack[CompileKeywords]) -> CompileOptions:
-        """The options of these keywords. Raises OptionError for values and combinations that can't be, TypeError for
-        unknown keywords."""
+        """The options from keywords. Raises OptionError for invalid values and combinations, TypeError for unknown
+        keywords."""
         known = CompileKeywords.__annotations__
         if unknown := [key for key in given if key not in known]:
             raise TypeError(f"compile() got an unexpected keyword argument {unknown[0]!r}")
@@ -238,36 +239,36 @@ class CompileOptions:
 
     @property
     def sets_aside(self) -> bool:
-        """Whether the level holds rows out by itself, as it was given none to judge on."""
+        """Whether the level holds out a share of the rows, as no held-out rows were given."""
         return own_held_out(self.passes.level, self.passes.named, self.rows.rows, self.rows.held_out)
 
     @property
     def held_out(self) -> Any:
-        """What is held out: as given, or the share that the level sets aside."""
+        """The held-out rows as given, or the share that the level sets aside."""
         return HELD_OUT if self.sets_aside else self.rows.held_out
 
     def of_folder(self, lowering: LoweringOptions) -> dict[str, Any]:
-        """What the files of the folder depend on, the model aside: the manifest's `options`."""
+        """The options on which the files of the folder depend: `options` in the manifest."""
         hardware = self.hardware
-        told: dict[str, Any] = {"targets": sorted(set(hardware.targets)), "latency": lowering.latency}
-        told["outputs"] = hardware.outputs
-        if lowering.target != DEFAULT_TARGET:
-            told["target"] = lowering.target
-        told["c"] = vars(self.c)
+        options: dict[str, Any] = {"targets": sorted(set(hardware.targets)), "latency": lowering.latency}
+        options["outputs"] = hardware.outputs
+        if lowering.family != DEFAULT_FAMILY:
+            options["target"] = lowering.family
+        options["c"] = vars(self.c)
         if hardware.stream is not None:
-            told["stream"] = vars(hardware.stream)
+            options["stream"] = vars(hardware.stream)
         if hardware.device is not None:
-            told["device"] = hardware.device
+            options["device"] = hardware.device
         if hardware.clock_mhz is not None:
-            told["clock_mhz"] = hardware.clock_mhz
-        return told
+            options["clock_mhz"] = hardware.clock_mhz
+        return options
 
-    def told(self) -> dict[str, Any]:
-        """As JSON: files by their names, and `given in Python` for what no command line can say."""
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON values: files by their names, Python objects as AN_OBJECT."""
         return {each.key: each.value for each in self.flags()}
 
     def flags(self) -> list[Flag]:
-        """Every option that changes what is written, in the order of a command line."""
+        """Every option that changes the files, in the order of a command line."""
         wrapper, plain = self.hardware.stream or StreamOptions(), StreamOptions()
         return [
             *_flags(self.rows),
@@ -289,7 +290,7 @@ class CompileOptions:
 
 
 class Flag(NamedTuple):
-    """An option as the manifest (`key`) and the command line (`flag`) call it; value and default as JSON."""
+    """An option: its key in the manifest, its flag on the command line, its value and default as JSON."""
 
     key: str
     flag: str
@@ -301,6 +302,6 @@ def _flags(options: Any) -> list[Flag]:
     found = []
     for one in fields(options):
         if one.metadata:
-            told, key = one.metadata["told"], one.metadata["key"] or one.name
-            found.append(Flag(key, one.metadata["flag"], told(getattr(options, one.name)), told(one.default)))
+            to_json, key = one.metadata["to_json"], one.metadata["key"] or one.name
+            found.append(Flag(key, one.metadata["flag"], to_json(getattr(options, one.name)), to_json(one.default)))
     return found

@@ -1,6 +1,6 @@
-"""How a folder was made: command, options, versions and rows, for its manifest and its report.
+"""Records how a folder was made (command, options, versions, rows) for its manifest and its report.
 
-No times, and no paths of the machine: the same input and options give the same bytes.
+Records hold no times and no paths of the machine, so that the same input and options give the same bytes.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from forestc.passes.pipeline import Step
 from forestc.passes.quantize.exact_leaves import bound_text
 from forestc.version import __version__
 
-MADE = "rows made on and beside the model's thresholds, and random ones, as none were given"
+MADE = "generated rows, on and beside the model's thresholds and random, as no rows were given"
 
 
 def command_line(model: Any, options: CompileOptions) -> str | None:
-    """The command that makes the same folder, with files by their names; None where objects of Python were given."""
+    """The command that makes the same folder, naming files without their folders; None if Python objects were given."""
     rows, flags = options.rows.rows, options.flags()
     if not isinstance(model, str | Path) or not isinstance(rows, str | Path | None):
         return None
@@ -41,44 +41,46 @@ def command_line(model: Any, options: CompileOptions) -> str | None:
 
 
 def versions(source: Forest) -> dict[str, str]:
-    """forestc's version, NumPy's, and that of the library that trained the model, as far as the model tells it."""
-    told = source.provenance
-    return {"forestc": __version__, "numpy": np.__version__, **({told.source: told.version} if told.source else {})}
+    """Versions of forestc, NumPy and, if the model records it, the library that trained the model."""
+    origin = source.provenance
+    library = {origin.source: origin.version} if origin.source else {}
+    return {"forestc": __version__, "numpy": np.__version__, **library}
 
 
-def model_told(model: Any, source: Forest) -> dict[str, str]:
-    """The model's file or its class, and its hash."""
+def model_record(model: Any, source: Forest) -> dict[str, str]:
+    """The model's file name or class, and its hash."""
     kind = type(model)
     named = {"file": Path(model).name} if isinstance(model, str | Path) else {}
     return (named or {"class": f"{kind.__module__}.{kind.__qualname__}"}) | {"sha256": source.provenance.model_hash}
 
 
-def accuracy_told(
+def accuracy_record(
     forest: Forest, given: Agreement, held_out: Agreement | None, shared: bool, made: bool
 ) -> dict[str, Any]:
-    """What was measured on which rows. shared: the held-out rows are some of those given. made: none were given."""
+    """Accuracies, and the rows they were measured on. shared: the held-out rows are a share of the given rows. made:
+    the rows were generated, as none were given."""
     fitted = MADE if made else "the rows the passes were fitted on"
     return {
         "measure": "accuracy" if forest.decides else "R squared",
-        "measured_on": f"{fitted}, and those held out" if shared else fitted,
+        "measured_on": f"{fitted}, and the held-out rows" if shared else fitted,
         "given": asdict(given),
         "held_out": None if held_out is None else asdict(held_out),
     }
 
 
-def leaves_told(step: Step) -> str:
-    """What a step that had no rows did to leaves, and so to decisions."""
+def leaves_note(step: Step) -> str:
+    """A note for users: what a quantize step without rows did to leaves, and so to decisions."""
     leaves, decides = f"{step.report['leaf_bits']}-bit leaves", step.report["decides"]
     kept = "every input takes the model's own path through every tree"
     if step.report["leaves"] == "exact":
         return f"{kept}, and {leaves} hold the model's own values: exact"
     bound = step.report["score_bound"]
     if bound is None:
-        return f"{kept}; {leaves} are rounded, which may change near ties within a member that votes"
-    near = f"; a decision may change only where two scores are nearer than {bound_text(2 * bound)}" * decides
+        return f"{kept}; {leaves} are rounded, which may change the vote of a member where its scores nearly tie"
+    near = f"; a decision may change only where two scores differ by less than {bound_text(2 * bound)}" * decides
     return f"{kept}; {leaves} are rounded, so scores are within {bound_text(bound)} of the model's{near}"
 
 
-def synthesis_told(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures of `synth` without times, which are others every time."""
+def synthesis_record(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures of `synth` without times, which differ from run to run."""
     return {key: value for key, value in figures.items() if key != "seconds"}

@@ -134,7 +134,7 @@ def test_skops_model_of_the_examples(run):
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--target", "vhdl"], 2, "unknown target 'vhdl'"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "-p", "simplfy"], 2, "unknown pass 'simplfy'"),
         (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--latency", "-1"], 2, "latency -1"),
-        (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--axi-lite"], 2, "are for a stream; add --stream"),
+        (["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--axi-lite"], 2, "need --stream; add --stream"),
         (
             ["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "--stream", "--tdata", "12"],
             2,
@@ -148,10 +148,10 @@ def test_skops_model_of_the_examples(run):
         (
             ["compile", "ill.json", "--rows", "rows.csv", "-o", "x", "-p", "quantize{leaf_bits=1,change=0}"],
             3,
-            "allowed are",
+            "is allowed",
         ),
         (["compile", "ill.json", "--rows", "rows.csv"], 2, "/ '--out'; see forestc compile --help"),
-        (["compile", "ill.json", "-o", "x", "--label", "y"], 2, "label is for rows, and there are none; give rows"),
+        (["compile", "ill.json", "-o", "x", "--label", "y"], 2, "label needs rows, and none are given; give rows"),
         (["compile", "ill.json", "-o", "x", "--ranges", "rows.csv"], 1, "rows.csv, line 1; write a CSV file with"),
         (["compyle"], 2, "No such command 'compyle'. Did you mean 'compile'?; see forestc --help"),
         (["check", "out", "--sed", "1"], 2, "see forestc check --help"),

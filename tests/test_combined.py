@@ -282,7 +282,7 @@ def test_a_threshold_judges_the_last_of_two_scores(kind, tmp_path):
     [
         ({"curves": ((5, 3),)}, "a part's curve is missing, or does not ascend"),
         ({"curves": ()}, "a part's curve is missing"),
-        ({"curves": ((1,) * 99,)}, "does not fit average over 2 classes"),
+        ({"curves": ((1,) * 99,)}, "can't be combined by average over 2 classes"),
     ],
 )
 def test_damaged_curves_are_refused(change, said):

@@ -68,10 +68,10 @@ def test_passes_that_will_refuse_the_model_or_its_rows(tmp_path, monkeypatch):
     model, X, y = trained("forest-multi")
     ran = []
     monkeypatch.setattr("forestc.passes.simplify.Simplify.run", lambda *_: ran.append(1))
-    with pytest.raises(OptionError, match="needs rows held out"):
+    with pytest.raises(OptionError, match="needs held-out rows"):
         forestc.compile(model, X, tmp_path / "out", label=y, passes="simplify,quantize,prune-splits")
     model, X, y = trained("forest-regression")
-    with pytest.raises(OptionError, match="decide on one class"):
+    with pytest.raises(OptionError, match="decides on one class"):
         forestc.compile(model, X, tmp_path / "out", label=y, held_out=0.2, passes="simplify,quantize,prune-splits")
     assert not ran
 

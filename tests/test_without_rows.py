@@ -65,7 +65,7 @@ def test_engines_and_check_without_rows(kind, tmp_path):
     result = forestc.check(tmp_path / "out", engines=["netlist", "c"], random_rows=500)
     assert result.ok and result.vectors["rows"] == done.agreement.rows > 4000
     assert result.agreement.agreement > 0.9995 and result.agreement == done.agreement
-    assert done.design.last_check()["rows"] == "made rows"
+    assert done.design.last_check()["rows"] == "generated rows"
     assert forestc.check(done.design, X, label=y, engines=["netlist"], random_rows=0).agreement.agreement == 1
     assert forestc.inspect(done.design.folder)["compiled"]["targets"] == ["c", "verilog"]
 
@@ -184,10 +184,10 @@ def test_names_that_are_unknown_or_left_out(tmp_path):
         ({"passes": "quantize,prune-splits{keep=decisions}"}, "prune-splits needs rows"),
         ({"passes": "quantize{fit=true}"}, "quantize.fit=true. needs rows"),
         ({"scores": 0.01}, "leaf bits that keep scores are chosen on rows"),
-        ({"label": [1]}, "label is for rows, and there are none"),
-        ({"held_out": 0.2}, "held_out is for rows, and there are none"),
-        ({"passes": "quantize{input_bits=6}"}, "no fixed-point number of 6 bits says the same of every value of 'x0'"),
-        ({"passes": 'quantize{formats={"x2":"uint8"}}'}, "uint8 does not say the same of every value of 'x2'"),
+        ({"label": [1]}, "label needs rows, and none are given"),
+        ({"held_out": 0.2}, "held_out needs rows, and none are given"),
+        ({"passes": "quantize{input_bits=6}"}, "no fixed-point format of 6 bits keeps every value of 'x0' on its side"),
+        ({"passes": 'quantize{formats={"x2":"uint8"}}'}, "uint8 does not keep every value of 'x2' on its side"),
     ],
 )
 def test_what_needs_rows_is_refused(tmp_path, monkeypatch, options, said):
@@ -200,7 +200,7 @@ def test_what_needs_rows_is_refused(tmp_path, monkeypatch, options, said):
 
 def test_rows_and_ranges_are_not_both_given(tmp_path):
     model, X, _ = trained("forest-text-labels")
-    with pytest.raises(OptionError, match="both rows and ranges"):
+    with pytest.raises(OptionError, match="both rows and ranges are given"):
         forestc.compile(model, X, tmp_path / "out", ranges={"0": (0, 1)})
     forestc.compile(model, X, tmp_path / "out", name="m", targets="c")
     with pytest.raises(ForestcError, match="no rows to check on"):

@@ -25,15 +25,15 @@ DIGITS = 53  # bits of an integer that a float64 holds exactly
 
 
 def narrow_points(
-    low: NDArray[np.float64], high: NDArray[np.float64], plainly: bool = False
+    low: NDArray[np.float64], high: NDArray[np.float64], jit: bool = True
 ) -> tuple[NDArray[np.float64], int] | None:
     """Points, ascending, and their fraction bits (negative: multiples of a power of two). None where 53-bit integers
     can't separate the intervals.
 
-    low, high: (p,) intervals (low, high], low < high; ends may be infinite. plainly: run the same code uncompiled,
+    low, high: (p,) intervals (low, high], low < high; ends may be infinite. jit: False runs the code uncompiled,
     which is faster for `FEW` intervals or fewer. Time O(p log p + k * front * 53); the front has a handful of entries.
     """
-    count_points, place_words = (getattr(f, "py_func", f) if plainly else f for f in (_count, _placed))
+    count_points, place_words = (f if jit else getattr(f, "py_func", f) for f in (_count, _placed))
     order = np.argsort(low)
     low, high = low[order], high[order]
     count = int(count_points(low, high))

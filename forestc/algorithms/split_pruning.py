@@ -75,13 +75,13 @@ def prune(
     splits: Splits,
     prices: NDArray[np.float64],
     least_loss: float = LEAST_LOSS,
-    alike: float = 1.0,
+    copies_per_row: float = 1.0,
 ) -> Iterator[Pruned]:
     """The ensemble after each price; prices ascend, and each step continues from the one before.
 
     trees.leaf numbers leaves from left to right. largest: a leaf may hold 0 .. largest. If the rows are separable,
     steeper odds make the loss as small as one likes, and no split would be worth its cost. So a unit of the scores is
-    worth at most what leaves the mean loss `least_loss` above its minimum. alike: copies per independent row, the row
+    worth at most what leaves the mean loss `least_loss` above its minimum. copies_per_row: copies per independent row, the row
     itself and its mixed copies; standard errors grow by its square root.
 
     Time O(prices * rounds * rows * trees * (sweeps + depth * (depth + columns of the outcomes))), without the columns
@@ -115,7 +115,7 @@ def prune(
             rewired = 0
             if outcomes is not None:
                 odds = odds_of(scores, unit, label)
-                doubt = DOUBT * float(np.sqrt(alike))
+                doubt = DOUBT * float(np.sqrt(copies_per_row))
                 rewired = rewire(shape, state, outcomes, odds, unit, price, doubt, sample)
                 scores = scores_of(state.leaf, trees.start, state.value, trees.outputs, bias)
                 unit = _steepest(scores, label, steepest, least_loss)

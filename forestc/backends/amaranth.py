@@ -1,7 +1,7 @@
 """The Amaranth backend: a Python module with two `wiring.Component`s, the core and the core between streams.
 
-The live object is made by running the module's own text: so there is one way from a netlist to Amaranth, and what is
-proved of the file holds for the object. The text holds integers and names that `forestc.backends.names` has made.
+The live object is made by running the text of the module, so what is proved about the file holds for the object. The
+text holds only integers and names from `forestc.backends.names`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from forestc.netlist.ir import (
 )
 from hdl_templates import render
 
-# Names of the module's own that a class must not hide, nor be hidden by.
+# Names that the module uses, which a class must not have.
 _USED = frozenset(
     """
     Cat ClockDomain Const EnableInserter Fragment In LATENCY Module Mux Out Path Signal X Y backend clock convert core
@@ -44,12 +44,12 @@ _USED = frozenset(
 
 
 def core_name(netlist: Netlist) -> str:
-    """The core's class; with `Stream` behind it, the other's."""
+    """The class of the core; followed by `Stream`, the class of the core between streams."""
     return class_name(netlist.name, _USED)
 
 
 def file_name(netlist: Netlist) -> str:
-    """The module's file. The ending keeps it from hiding another module, whatever the model is called."""
+    """The module's file. Its ending keeps it from hiding another module, for any name of the model."""
     return f"{core_name(netlist)}_amaranth.py"
 
 
@@ -72,7 +72,7 @@ def emit(netlist: Netlist) -> dict[str, str]:
 
 
 def module(netlist: Netlist) -> ModuleType:
-    """The emitted module, alive. Raises MissingExtraError if Amaranth is not installed."""
+    """The generated module, imported. Raises MissingExtraError if Amaranth is not installed."""
     try:
         import amaranth  # noqa: F401
     except ImportError:
@@ -95,7 +95,7 @@ class _Writer:
         self.names = [self._name(net, cell) for net, cell in enumerate(netlist.cells)]
 
     def _name(self, net: Net, cell: Cell) -> str:
-        """What stands for a net in an expression: a number for a constant, as Amaranth's arithmetic is exact."""
+        """A net in an expression. A constant is a number, as Amaranth's arithmetic is exact."""
         if isinstance(cell, Const):
             return str(cell.value)
         if isinstance(cell, Input) and cell.port.kind == "valid":
@@ -103,9 +103,9 @@ class _Writer:
         return net_name(net, cell)
 
     def body(self) -> list[str]:
-        """The statements of the core's `elaborate`, a line each."""
+        """The statements of the core's `elaborate`, one in each line."""
         lines = []
-        valid: set[Net] = set()  # what a reset clears; a row's own words it need not
+        valid: set[Net] = set()  # nets that a reset clears; the words of rows need no reset
         for net, cell in enumerate(self.netlist.cells):
             name, shape = self.names[net], _shape(self.netlist.types[net])
             match cell:
@@ -155,6 +155,6 @@ class _Writer:
                 assert_never(cell)
 
     def value(self, net: Net) -> str:
-        """A net where Amaranth wants a value of a known width."""
+        """A net where Amaranth needs a value of a known width."""
         cell = self.netlist.cells[net]
         return f"Const({cell.value}, {_shape(self.netlist.types[net])})" if isinstance(cell, Const) else self.names[net]

@@ -1,5 +1,5 @@
-"""The AXI4-Stream backend: a wrapper of the Verilog core, AXI4-Lite registers, what packs both as an IP, a C header for
-drivers, and a cocotb test bench."""
+"""The AXI4-Stream backend: a wrapper of the Verilog core, AXI4-Lite registers, an IP-XACT component of both, a C header
+for drivers, and a cocotb test bench."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _HASH_WORDS = 8
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """tdata_bits: of the input, a multiple of 8; 0 takes a row in one beat. user_bits: of tuser. registers: an
-    AXI4-Lite block as well. align: 0 packs a row's words bit beside bit; 8, 16, 32 or 64 gives each word, and each
-    result, the smallest C integer of at least so many bits, laid out as C and NumPy do."""
+    """tdata_bits: of the input, a multiple of 8; 0: a row in one beat. user_bits: of tuser. registers: adds an
+    AXI4-Lite block. align: 0 packs words without gaps; 8, 16, 32 or 64 gives each word and each result the smallest C
+    integer of at least so many bits, with the layout of C and NumPy."""
 
     tdata_bits: int = 0
     user_bits: int = 1
@@ -44,7 +44,7 @@ class StreamOptions:
             )
         if self.align and self.tdata_bits & (self.tdata_bits - 1):
             raise OptionError(
-                f"stream: tdata of {self.tdata_bits} bits, in which lanes don't begin where C has them",
+                f"stream: tdata of {self.tdata_bits} bits does not fit lanes with the layout of C",
                 do="use a power of 2, or packed rows",
             )
         if not isinstance(self.user_bits, int) or not 1 <= self.user_bits <= WIDEST:
@@ -54,7 +54,7 @@ class StreamOptions:
 
 @dataclass(frozen=True)
 class Stream:
-    """What the options come to for one netlist: widths in bits, beats of a row, places for results."""
+    """The stream of one netlist: widths in bits, beats of a row, depth of the buffer for results."""
 
     module: str
     latency: int
@@ -70,17 +70,17 @@ class Stream:
 
     @property
     def result_bits(self) -> int:
-        """Width of m_axis_tdata: a result in whole bytes."""
+        """Width of m_axis_tdata: a result, padded to whole bytes."""
         return self.result.total
 
     @property
     def padded_bits(self) -> int:
-        """Of all beats of a row."""
+        """Bits of all beats of a row."""
         return self.row.total
 
 
 def stream_of(netlist: Netlist, options: StreamOptions) -> Stream:
-    """The widths that the options come to."""
+    """The stream of a netlist with these options."""
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     row, result = layout_of(inputs, options.align), layout_of(outputs, options.align)
     tdata_bits = options.tdata_bits or row.total
@@ -93,7 +93,7 @@ def stream_of(netlist: Netlist, options: StreamOptions) -> Stream:
         tdata_bits=tdata_bits,
         beats=beats,
         user_bits=options.user_bits,
-        # a row holds its place for latency + 2 clocks when nothing stalls; one more lets the next one in
+        # without stalls a row keeps its place for latency + 2 clocks; one more place lets the next row in
         depth=1 << (netlist.latency + 2).bit_length(),
         registers=options.registers,
         row=replace(row, total=beats * tdata_bits),
@@ -103,7 +103,7 @@ def stream_of(netlist: Netlist, options: StreamOptions) -> Stream:
 
 def emit(forest: Forest, netlist: Netlist, options: StreamOptions, design_hash: str) -> dict[str, tuple[str, str]]:
     """{role: (relative path, text)} of the wrapper, the register block if wanted, the IP-XACT component, the C header
-    for drivers, the module that makes words, and the cocotb test bench.
+    for drivers, the Python module that makes words, and the cocotb test bench.
 
     design_hash: the manifest's, 64 hexadecimal digits. Same input, same bytes.
     """
@@ -118,7 +118,7 @@ def emit(forest: Forest, netlist: Netlist, options: StreamOptions, design_hash: 
         "core_version": __version__,
         "macro": module.upper(),
         "words": words,
-        "told": constants,
+        "identity": constants,
         "counted": COUNTERS,
         "offsets": offsets,
         "constants": [(f"5'd{offset // 4}", name, f"32'h{constants[name]:08x}") for name, offset in _map(constants)],
@@ -140,16 +140,16 @@ def emit(forest: Forest, netlist: Netlist, options: StreamOptions, design_hash: 
 
 
 def _wiring(stream: Stream) -> dict[str, Any]:
-    """What the templates need to know of ports and places.
+    """Template variables for ports and the places of fields.
 
-    gathered: the parts of a row that are x, highest first; none where the row is x. unused: those that nothing reads.
-    spread: the parts of m_axis_tdata, highest first. row_places, result_places: of the test bench.
+    gathered: the parts of a row that make up x, highest first; empty if the row is x. unused: the parts that nothing
+    reads. spread: the parts of m_axis_tdata, highest first. row_places, result_places: for the test bench.
     """
-    told = {"ports": _ports(stream), "registered": _REGISTERED, "spread": _spread(stream)}
+    wiring = {"ports": _ports(stream), "registered": _REGISTERED, "spread": _spread(stream)}
     if not stream.row.align:
         x, y = stream.x_bits, stream.y_bits
         places = {"row_places": ((0, x, 0),), "result_places": ((0, y, False, 0, y),)}
-        return {**told, "gathered": [], "unused": [], **places}
+        return {**wiring, "gathered": [], "unused": [], **places}
     row, result = [], []
     for lane in stream.row.lanes:
         row.append((lane.field.offset, lane.field.word.width, lane.offset))
@@ -157,7 +157,7 @@ def _wiring(stream: Stream) -> dict[str, Any]:
         word = lane.field.word
         result.append((lane.field.offset, word.width, word.signed, lane.offset, lane.bits))
     return {
-        **told,
+        **wiring,
         "gathered": [f"row[{at + bits - 1}:{at}]" for _, bits, at in reversed(row)],
         "unused": [f"row[{first + bits - 1}:{first}]" for first, bits in stream.row.gaps],
         "row_places": tuple(row),
@@ -166,7 +166,7 @@ def _wiring(stream: Stream) -> dict[str, Any]:
 
 
 def register_map() -> dict[str, int]:
-    """{register: byte offset}; all have 32 bits."""
+    """{register: byte offset}. All registers have 32 bits."""
     names = ["id", "version", "latency", "beats", "x_bits", "y_bits", CONTROL]
     offsets = {name: 4 * index for index, name in enumerate(names)}
     offsets |= {f"hash{index}": 0x20 + 4 * index for index in range(_HASH_WORDS)}
@@ -174,7 +174,7 @@ def register_map() -> dict[str, int]:
 
 
 def stream_object(netlist: Netlist, options: StreamOptions) -> dict[str, Any]:
-    """The manifest's `stream`."""
+    """The object `stream` of the manifest."""
     stream = stream_of(netlist, options)
     return {
         "module": f"{stream.module}_axis",
@@ -190,7 +190,7 @@ def stream_object(netlist: Netlist, options: StreamOptions) -> dict[str, Any]:
 
 
 def _spread(stream: Stream) -> list[str]:
-    """The parts of m_axis_tdata, highest first: results, each with its sign above it, and zeros."""
+    """The parts of m_axis_tdata, highest first: sign-extended results and zeros."""
     if not stream.result.align:
         padding = stream.result_bits - stream.y_bits
         return [*([f"{padding}'d0"] if padding else []), "result"]
@@ -211,7 +211,7 @@ def _lanes(layout: Layout) -> list[dict[str, Any]]:
     return [{"name": lane.field.name, "offset": lane.offset, "bits": lane.bits} for lane in layout.lanes]
 
 
-# of the register block: (port, is it an output, bits)
+# ports of the register block: (name, whether it is an output, bits)
 AXI_LITE = (
     ("awaddr", False, 7), ("awprot", False, 3), ("awvalid", False, 1), ("awready", True, 1), ("wdata", False, 32),
     ("wstrb", False, 4), ("wvalid", False, 1), ("wready", True, 1), ("bresp", True, 2), ("bvalid", True, 1),
@@ -221,7 +221,7 @@ AXI_LITE = (
 
 
 def _ports(stream: Stream) -> dict[str, list[tuple[str, bool, int]]]:
-    """(name, is it an output, bits) of each interface's ports, the interface's name left out."""
+    """(name without the interface, whether it is an output, bits) of the ports of each interface."""
 
     def channel(results: bool, data: int) -> list[tuple[str, bool, int]]:
         sent = [("tdata", data), ("tlast", 1), ("tuser", stream.user_bits), ("tvalid", 1)]
@@ -232,7 +232,7 @@ def _ports(stream: Stream) -> dict[str, list[tuple[str, bool, int]]]:
 
 
 def _constants(stream: Stream, design_hash: str) -> dict[str, int]:
-    """What the read-only registers say; the hash's first digits in its first word."""
+    """The values of the read-only registers. The first word of the hash holds its first digits."""
     return {
         "id": IDENTITY,
         "version": MAP_VERSION,

@@ -1,4 +1,4 @@
-"""What a backend is: from a design to the texts of its files."""
+"""The contract of a backend, which generates the texts of files from a design."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from forestc.netlist.ir import Netlist
 
 @dataclass(frozen=True)
 class Artifact:
-    """A file to be written. role: what it is, as the manifest names it. path: in the design's folder."""
+    """A generated file. role: its key in the manifest. path: in the design's folder."""
 
     role: str
     path: str
@@ -24,10 +24,10 @@ class Artifact:
 
 @dataclass(frozen=True)
 class Source:
-    """What backends write from.
+    """The input of backends.
 
-    vectors, raw_rows: the lines of test benches, of words and of values, each made when it is first asked for.
-    hash: the design's, 64 hexadecimal digits.
+    vectors, raw_rows: return the lines of words and of raw values for test benches; they are computed at the first
+    call. hash: of the design, 64 hexadecimal digits.
     """
 
     forest: Forest
@@ -42,9 +42,9 @@ class Source:
 
 @dataclass(frozen=True)
 class Backend:
-    """target: the name to ask for it by; None of one that comes with others. roles: of the files that a design of some
-    options, the manifest's, gets of it; none where it is not asked for. emit: its artifacts, from a source and those
-    of the backends before it in the table. Pure: the same source gives the same bytes."""
+    """target: its name in the option targets; None for a backend that comes with others. roles: the roles of its files
+    for a design with these options (of the manifest); none if it is not wanted. emit: its artifacts, from a source and
+    the artifacts of the backends before it in the table. Pure: the same source gives the same bytes."""
 
     name: str
     roles: Callable[[Mapping[str, Any]], tuple[str, ...]]

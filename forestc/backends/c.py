@@ -37,10 +37,10 @@ from hdl_templates import render
 class COptions:
     """inputs: `words` takes the quantised features as integers in one array (the manifest says how they are made);
     `struct` the same as members of a struct, each of its own type; `float` takes the model's own columns as floats.
-    quantiser: a function that makes the words of raw rows, of `float` or `double`; `auto` takes the type that the model
-    reads its columns in; `none` leaves it out. values: probabilities of a classifier and values of a regression, in
-    fixed point of 15 or 31 bits or as `float`; `none` leaves them out. Both are inline: a program that does not call
-    them does not hold them.
+    quantiser: adds a function that turns raw rows of `float` or `double` into words; `auto` chooses the type in which
+    the model reads its columns; `none` adds none. values: adds a function for the probabilities of a classifier or the
+    values of a regression, in fixed point of 15 or 31 bits or as `float`; `none` adds none. Both are inline: programs
+    that do not call them do not contain them.
     """
 
     inputs: Literal["words", "struct", "float"] = "words"
@@ -60,19 +60,19 @@ class COptions:
 
     @property
     def raw(self) -> bool:
-        """Whether it takes raw rows."""
+        """Whether the header takes raw rows."""
         return self.inputs == "float"
 
     @property
     def quantises(self) -> bool:
-        """Whether the header makes words of raw rows."""
+        """Whether the header turns raw rows into words."""
         return not self.raw and self.quantiser != "none"
 
 
 def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
     """{relative path: text} of the header. Same input, same bytes.
 
-    Raises OptionError for float inputs where features differ in the float type they are read as.
+    Raises OptionError for float inputs if the model reads features as different float types.
     """
     options = options or COptions()
     prefix = identifier(forest.name)
@@ -103,7 +103,7 @@ class _Header:
         self.type = f"{prefix}_features" if self.struct else self.float.name if self.raw else word_type(forest)
 
     def view(self) -> dict[str, object]:
-        """Everything the template needs, finished."""
+        """The variables of the template."""
         forest, macro = self.forest, self.prefix.upper()
         varying = [index for index, tree in enumerate(forest.trees) if len(tree.inner)]
         starts = [int(b) for b in forest.bias]
@@ -163,7 +163,7 @@ class _Header:
         }
 
     def _target(self, index: int) -> dict[str, object]:
-        """What a target's classes are called."""
+        """The class names of a prediction target."""
         classes = self.forest.targets[index].classes
         text = not all(isinstance(c, int) and abs(c) < 1 << 63 for c in classes)
         return {
@@ -175,7 +175,7 @@ class _Header:
         }
 
     def _largest(self) -> list[str]:
-        """A function that finds the largest of some scores, of equals the first or the last."""
+        """A function for the index of the largest score, the first or last of equal ones."""
         label = label_type(self.forest)
         loop = self._argmax("count", "scores[k] > scores[best] || (last && scores[k] == scores[best])")
         return [
@@ -185,16 +185,16 @@ class _Header:
             "}",
         ]
 
-    def _argmax(self, count: str, better: str, said: str = "", *made: str) -> list[str]:
-        """C statements that return the index `best` of all `k` below a count. better: when k is. said: a comment on it.
-        made: statements that make the scores."""
+    def _argmax(self, count: str, better: str, comment: str = "", *made: str) -> list[str]:
+        """C statements that return the index `best` of all `k` below a count. better: the condition that k is better
+        than best. comment: on this condition. made: statements that compute the scores."""
         label = label_type(self.forest)
         return [
             f"{label} best = 0u;",
             f"{label} k;",
             *made,
             f"for (k = 1u; k < {count}; k++) {{",
-            f"    if ({better}) {{{said}",
+            f"    if ({better}) {{{comment}",
             "        best = k;",
             "    }",
             "}",
@@ -237,11 +237,11 @@ class _Header:
         return [*lines, f"scores[0] = ({self.score})({constant(total)} - scores[1]);"]
 
     def _means(self) -> list[str]:
-        """What the parts say of each class, weighted and added."""
+        """The weighted sum of the parts' values for each class."""
         forest, steps, score, classes = self.forest, self.forest.steps, self.score, len(self.forest.classes)
         curves, body = [], []
         for index, (part, weight) in enumerate(zip(forest.parts, self._weights(), strict=True)):
-            said = [f"sums[{part.start + k}]" for k in range(classes)]
+            values = [f"sums[{part.start + k}]" for k in range(classes)]
             if part.curves and part.link.kind == "softmax":
                 body.append(f"{self.prefix}_below_largest(sums + {part.start}, {classes});")
             for place, curve in enumerate(part.curves):
@@ -250,12 +250,12 @@ class _Header:
             for k in range(part.width if part.curves else 0):
                 own = f"curve_{index}_{k if len(part.curves) > 1 else 0}"
                 body.append(f"levels[{k}] = {self.prefix}_level(sums[{part.start + k}], {own}, {steps});")
-                said[k] = f"levels[{k}]"
+                values[k] = f"levels[{k}]"
             if part.width == 1:
-                said = [f"({steps} - levels[0])", "levels[0]"]
+                values = [f"({steps} - levels[0])", "levels[0]"]
             elif part.curves and part.link.kind in ("softmax", "shares"):
                 body.append(f"{self.prefix}_shares(levels, {classes}, {steps});")
-            for k, one in enumerate(said):
+            for k, one in enumerate(values):
                 body.append(f"scores[{k}] = ({score})(scores[{k}] + {constant(weight)} * ({score}){one});")
         return [
             *curves,
@@ -267,7 +267,7 @@ class _Header:
         ]
 
     def _median(self) -> list[str]:
-        """The smallest sum such that parts with sums up to it have half of all weight."""
+        """The weighted median: the smallest sum such that parts with sums up to it have half of the weight."""
         weights = self._weights()
         count, needed = len(weights), -(-sum(weights) // 2)
         return [
@@ -301,7 +301,7 @@ class _Header:
         return lines + [f"labels[{index}] = {text};" for index, text in enumerate(decided)]
 
     def place(self, index: int) -> str:
-        """Where a feature's value or word lies."""
+        """The C expression of a feature's value or word."""
         if self.struct:
             return f"x->{self.members[index][0]}"
         return f"x[{self.forest.features[index].column if self.raw else index}]"
@@ -321,8 +321,8 @@ class _Header:
         return f"{named}: {word_note(self.forest, index)}"
 
     def _float_checks(self) -> list[str]:
-        """What stops a compiler whose floats are not those whose bit patterns are compared. The array catches what the
-        macros of <float.h> don't tell."""
+        """Lines that stop a compiler whose floats have other bit patterns. The array finds what the macros of
+        <float.h> do not show."""
         what = f"{self.float.name} is not the {self.bits}-bit float of IEEE 754 here"
         lines = [
             f"#if !({self.float.fits})",
@@ -378,14 +378,14 @@ class _Header:
         scores, made = f"{self.score} scores[{count}];", f"{self.prefix}_scores(x, scores);"
         if part.decision.kind == "argmax":
             sign, who = (">=", "the highest") if part.decision.ties == "last" else (">", "strict: the lowest")
-            said = f"  /* {who} index wins a tie */"
-            return [scores, *self._argmax(f"{count}u", f"scores[k] {sign} scores[best]", said, made)]
+            comment = f"  /* {who} index wins a tie */"
+            return [scores, *self._argmax(f"{count}u", f"scores[k] {sign} scores[best]", comment, made)]
         text = self._decided(replace(part, stop=count), "scores")
         return [scores, made, f"return {text};"] if "scores" in text else ["(void)x;", f"return {text};"]
 
     def _reach(self, part: Part) -> tuple[int, int]:
-        """The smallest and largest score that a part's threshold judges, its last. Of votes and averages what all parts
-        together can give to a class."""
+        """The smallest and largest value of a part's last score, which its threshold decides on. For votes and
+        averages, those of the sum over all parts for a class."""
         if self.forest.parts and part not in self.forest.parts:
             return 0, max(1, self.forest.steps) * sum(self._weights())
         output = part.stop - 1
@@ -397,9 +397,9 @@ class _Header:
         return low, high
 
     def tree(self, index: int) -> _TreeText:
-        """One tree as nested ifs. The smaller side is nested and ends in a return, so nesting grows with
-        the logarithm of the leaves, however deep the tree."""
-        tree, asked = self.forest.trees[index], self.forest.conditions.places[index].tolist()
+        """One tree as nested ifs. The smaller side is nested and ends in a return, so the nesting depth
+        is logarithmic in the number of leaves, however deep the tree."""
+        tree, conditions = self.forest.trees[index], self.forest.conditions.places[index].tolist()
         single = len(tree.outputs) == 1
         sizes = _subtree_sizes(tree)
         body: list[str] = []
@@ -414,13 +414,13 @@ class _Header:
                 body += [indent + line for line in self._leaf(tree, node, single)]
                 continue
             left, right = int(tree.left[node]), int(tree.right[node])
-            condition = self.condition(asked[node])
+            condition = self.condition(conditions[node])
             if sizes[left] > sizes[right]:
                 left, right = right, left
                 condition = _negated(condition)
             body.append(f"{indent}if ({condition}) {{")
             stack += [("node", right, depth), ("close", 0, depth), ("node", left, depth + 1)]
-        # conditions that can't hold or leaves of zero may leave an argument unread
+        # an argument may be unused, after constant conditions or leaves of zero
         for argument in ("x",) if single else ("x", "scores"):
             if not any(f"{argument}[" in line or f"{argument}->" in line for line in body):
                 body.insert(0, f"(void){argument};")
@@ -480,7 +480,7 @@ class _Header:
         return "1" if threshold > span.top else f"{self.place(index)} < {self._compared(index, threshold)}"
 
     def _word_absent(self, index: int, feature: Feature) -> str | None:
-        """The C condition that a word means missing; None where none does."""
+        """The C condition that a word means missing; None if none does."""
         missing = word_range(feature.number, feature.missing).missing
         return None if missing is None else f"{self.place(index)} == {self._compared(index, missing)}"
 
@@ -499,12 +499,12 @@ class _Header:
             key = int(threshold_key(_ceiling(word_value(threshold, feature.number), bits), bits)[0])
         if key > 0:
             return f"{self.prefix}_bits({x}) < INT{bits}_C({key})"
-        # a negative float's pattern grows downwards: key < K is pattern > 2^(bits-1) - 1 - K
+        # the patterns of negative floats are in descending order: key < K is pattern > 2^(bits-1) - 1 - K
         pattern = (1 << (bits - 1)) - 1 - key
         return f"{self.prefix}_ubits({x}) > UINT{bits}_C({pattern})"
 
     def _raw_absent(self, feature: Feature) -> str | None:
-        """The C condition that a raw float is NaN; None where NaN is not taken."""
+        """The C condition that a raw float is NaN; None if NaN is not accepted."""
         if not feature.missing:
             return None
         bits = self.bits
@@ -518,7 +518,7 @@ def _negated(condition: str) -> str:
 
 
 def _ceiling(value: float, bits: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """The smallest float of so many bits that is not below the value."""
+    """The smallest float of `bits` bits that is not below the value."""
     if bits == 64:
         return np.array([value])
     near = np.float32(value)

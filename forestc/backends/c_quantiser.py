@@ -1,8 +1,7 @@
-"""The C that makes words of raw rows, from the bit patterns of their floats: integer arithmetic alone.
+"""Generates C that turns raw rows into words, with integer arithmetic on the bit patterns of their floats.
 
-It equals `forestc.forest.numbers.to_words` after `round_to`, for every bit pattern. One way for every target: it
-needs no floating-point unit and no library for want of one, and no compiler flag (-ffast-math, denormals flushed
-to zero) changes what it says.
+It equals `forestc.forest.numbers.to_words` after `round_to` for every bit pattern. It needs no floating-point unit or
+library, and no compiler flag (-ffast-math, denormals flushed to zero) changes its results.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import FLOAT32, Category, Fixed, Float, Ordered, word_range
 
 
-def row_type(forest: Forest, asked: str) -> FloatType:
-    """The floats of raw rows: auto is double where the model reads any column in float64, else float."""
-    if asked == "auto":
-        asked = "float" if all(feature.raw == FLOAT32 for feature in forest.features) else "double"
-    return FLOATS[asked]
+def row_type(forest: Forest, wanted: str) -> FloatType:
+    """The float type of raw rows: auto is double if the model reads any column as float64, else float."""
+    if wanted == "auto":
+        wanted = "float" if all(feature.raw == FLOAT32 for feature in forest.features) else "double"
+    return FLOATS[wanted]
 
 
 def quantiser(
     forest: Forest, prefix: str, row: FloatType, place: Callable[[int], str], kind: Callable[[int], str]
 ) -> dict[str, Any]:
-    """What the template needs. place, kind: where a feature's word goes, and its C type."""
+    """The variables of the template. place, kind: the destination of a feature's word, and its C type."""
     made = _Quantiser(forest, prefix, row)
     lines = [f"{place(k)} = ({kind(k)}){made.word(f)};" for k, f in enumerate(forest.features)]
     halves = f" && !({row.halves_turned})" if row.halves_turned else ""
@@ -47,7 +46,7 @@ def quantiser(
 
 
 def code_functions(forest: Forest, prefix: str) -> list[dict[str, Any]]:
-    """For each category whose codes have names, what the template needs to look one up."""
+    """For each category with named codes, the variables of the template for the look-up."""
     found = []
     for index, feature in enumerate(forest.features):
         if not feature.labels or not isinstance(feature.number, Category):
@@ -70,7 +69,7 @@ def code_functions(forest: Forest, prefix: str) -> list[dict[str, Any]]:
 
 
 def _name(label: str) -> str:
-    """A category's name as a C string; no name where C has none: a string ends at its first NUL."""
+    """A category's name as a C string; "0" (no name) for texts that C strings can't hold, such as those with NUL."""
     try:
         label.encode("utf-8")
     except UnicodeEncodeError:
@@ -83,7 +82,7 @@ def _infinity(bits: int) -> int:
 
 
 class _Quantiser:
-    """The expressions of the features' words, and which helpers they use."""
+    """The expressions of the features' words, and the helpers that they use."""
 
     def __init__(self, forest: Forest, prefix: str, row: FloatType) -> None:
         self.prefix = prefix

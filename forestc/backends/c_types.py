@@ -1,4 +1,4 @@
-"""What C calls the numbers of a forest: its integer types, constants, and floats whose bits are looked at."""
+"""C types and constants for the numbers of a forest: integers, and floats that are compared by their bits."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ def score_type(forest: Forest) -> str:
         reach += int(np.abs(tree.values).max(initial=0))
     if forest.parts and forest.combine.kind == "vote":
         reach = max(reach, int(sum(forest.combine.weights)), len(forest.parts))
-    elif forest.parts and forest.combine.kind == "average":  # and a cut may lie one beyond all scores
+    elif forest.parts and forest.combine.kind == "average":  # a cut may lie one beyond all scores
         weights = forest.combine.weights or (1,) * len(forest.parts)
         most = [forest.steps if part.curves else reach for part in forest.parts]
-        wide = any(part.link.kind == "softmax" for part in forest.parts)  # differences of scores
+        wide = any(part.link.kind == "softmax" for part in forest.parts)  # it compares differences of scores
         total = sum(int(weight) * one for weight, one in zip(weights, most, strict=True))
         reach = max((reach << wide) + 1, total)
     return int_type(-max(reach, 1 << 14), reach)
 
 
 def label_type(forest: Forest) -> str:
-    """The C type of a class index: holds the number of any target's classes, as a loop over them counts up to it."""
+    """The C type of a class index: it holds the number of classes of any prediction target, as loops count up to it."""
     return int_type(0, max(len(part.classes) for part in forest.targets))
 
 
@@ -72,13 +72,13 @@ def constant(value: int) -> str:
 
 
 def compared(value: int, kind: str) -> str:
-    """A constant to compare with a word of this type: a wide unsigned word and a signed constant would warn."""
+    """A constant to compare with a word of this type. Unsigned for wide unsigned words, to avoid compiler warnings."""
     return f"{kind[:-2].upper()}_C({value})" if kind in ("uint32_t", "uint64_t") else constant(value)
 
 
 @dataclass(frozen=True)
 class FloatType:
-    """A float of C whose bit pattern is that of IEEE 754, where `fits` holds."""
+    """A float type of C, with the bit pattern of IEEE 754 if `fits` holds."""
 
     name: str
     bits: int
@@ -88,7 +88,7 @@ class FloatType:
 
     @property
     def fits(self) -> str:
-        """The preprocessor's condition that it is that float: avr-gcc gives a double 32 bits."""
+        """The preprocessor condition that the type is this float; a double of avr-gcc has 32 bits."""
         m = self.macro
         return (
             f"FLT_RADIX == 2 && {m}_MANT_DIG == {self.digits} && {m}_MIN_EXP == {3 - self.exponent} && "
@@ -97,12 +97,12 @@ class FloatType:
 
     @property
     def halves_turned(self) -> str:
-        """The condition that its halves lie the other way round than those of integers; "" if it has none."""
+        """The condition that its halves are in the opposite order to those of integers; "" for 32 bits."""
         turned = "defined(__FLOAT_WORD_ORDER__) && __FLOAT_WORD_ORDER__ != __BYTE_ORDER__"
         return turned if self.bits == 64 else ""
 
     def has_size(self, prefix: str, way_out: str) -> str:
-        """A declaration that stops a compiler whose macros of <float.h> say other than what it does."""
+        """A declaration that fails to compile if the macros of <float.h> do not match the type's size."""
         size = f"sizeof({self.name}) == sizeof(int{self.bits}_t)"
         return f"typedef char {prefix}_{self.name}_has_{self.bits}_bits_else_{way_out}[{size} ? 1 : -1];"
 
@@ -114,8 +114,7 @@ FLOATS = {
 
 
 def float_inputs(forest: Forest) -> FloatType:
-    """The float type of all the features' raw values. Raises OptionError where they differ, and for categories, which
-    have codes."""
+    """The float type of all features' raw values. Raises OptionError if they differ, and for categories."""
     for feature in (forest.features[index] for index in forest.features_used()):
         if isinstance(feature.number, Category):
             raise OptionError(f"c: inputs=float can't take the category {feature.name!r}", do="use inputs=words")

@@ -16,19 +16,19 @@ from forestc.forest.ir import Forest, Part
 
 ValueKind: TypeAlias = Literal["none", "q15", "q31", "float"]
 VALUES: tuple[ValueKind, ...] = ("none", "q15", "q31", "float")
-ONE = 1 << 31  # what a probability of 1 is inside
+ONE = 1 << 31  # a probability of 1 in internal fixed point
 UNIT = 2.0**-31
 POWER_ERROR = 3 * UNIT  # table, polynomial and roundings; at most 2.6 by their sums
 TABLE = tuple(round(2.0 ** (31 - place / 32)) for place in range(32))
-MOST_EXPONENT = 500  # of 2, in the largest value of a link exp
+MOST_EXPONENT = 500  # largest exponent of 2 in a value of a link exp
 _FLOAT = 2.0**-24
 
 
 @dataclass
 class Shown:
-    """What a header tells beside scores. probabilities: whether these are they, else values of a regression. count: how
-    many. kind: the C type of each. step: what a unit is worth. bound: the largest error against the exact link of the
-    integer scores. lines: C statements from `scores` to `out`."""
+    """The values of a header beside its scores. probabilities: whether they are probabilities, else values of a
+    regression. count: their number. kind: their C type. step: the value of 1. bound: the largest error against the
+    exact link of the integer scores. lines: C statements from `scores` to `out`."""
 
     probabilities: bool
     count: int
@@ -49,9 +49,9 @@ class Shown:
 
     @property
     def declared(self) -> list[str]:
-        """What they use."""
-        used = {"k": "int k;", "best": "int best;", "total": "uint64_t total;", "p": "uint32_t p;"}
-        return [told for name, told in used.items() if re.search(rf"\b{name} = ", "\n".join(self.lines))]
+        """Declarations of the variables that they use."""
+        variables = {"k": "int k;", "best": "int best;", "total": "uint64_t total;", "p": "uint32_t p;"}
+        return [text for name, text in variables.items() if re.search(rf"\b{name} = ", "\n".join(self.lines))]
 
     @property
     def single(self) -> bool:
@@ -60,8 +60,8 @@ class Shown:
 
 
 def shown(forest: Forest, prefix: str, kind: str) -> Shown | None:
-    """Probabilities of a classifier, or the value of a regression; None where there is no function for its link: then
-    scores are all there is. Raises OptionError for an unknown kind."""
+    """The probabilities of a classifier, or the values of a regression; None without a function for its link, so that
+    the header has only scores. Raises OptionError for an unknown kind."""
     if kind not in VALUES:
         raise OptionError(f"c: values={kind}", do=f"use {', '.join(VALUES)}")
     if kind == "none" or (forest.parts and forest.combine.kind != "each"):
@@ -86,7 +86,7 @@ def shown(forest: Forest, prefix: str, kind: str) -> Shown | None:
 
 
 def _upwards(bound: float) -> float:
-    """Two digits of a bound, not below it, and room for the evaluator's own roundings in float64."""
+    """The bound rounded up to two digits, with room for the evaluator's rounding in float64."""
     digits = math.floor(math.log10(bound)) - 1
     return float(f"{math.ceil(bound * (1 + 1e-6) / 10.0**digits)}e{digits}")
 
@@ -104,7 +104,7 @@ def _reach(forest: Forest, output: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class _Rate:
-    """c as rate / 2^shift, for 2^-(c * distance); past limit that is 0."""
+    """c as rate / 2^shift, for 2^-(c * distance), which is 0 beyond limit."""
 
     rate: int
     shift: int
@@ -125,7 +125,7 @@ class _Rate:
 
 
 class _Target:
-    """The statements for one target; `out` starts at `first`."""
+    """The statements for one prediction target; its `out` starts at `first`."""
 
     def __init__(self, forest: Forest, part: Part, prefix: str, kind: str) -> None:
         self.forest, self.part, self.prefix, self.kind = forest, part, prefix, kind
@@ -137,7 +137,7 @@ class _Target:
         self.reaches = [_reach(forest, output) for output in range(part.start, part.stop)]
 
     def store(self, place: str, value: str) -> str:
-        """A probability in steps of 2^-31, as it is shown."""
+        """A probability in steps of 2^-31, converted to the output type."""
         text = {
             "q15": f"(uint16_t)(({value} + UINT32_C(0x8000)) >> 16)",
             "q31": value,
@@ -146,7 +146,7 @@ class _Target:
         return f"out[{place}] = {text};"
 
     def probabilities(self, lines: list[str]) -> float | None:
-        """Adds the statements; the bound of the error, or None where there is no such function."""
+        """Adds the statements. Returns the bound of the error, or None without a function for the link."""
         part = self.part
         width = part.stop - part.start
         if part.link.shift or (len(part.classes) > 2 and width != len(part.classes)):
@@ -161,7 +161,7 @@ class _Target:
         return None
 
     def _each(self, lines: list[str], made: tuple[list[str], float] | None) -> float | None:
-        """One probability after the other; of two classes with one output the first is what the second lacks to 1."""
+        """One probability after the other. With one output for two classes, the first is 1 minus the second."""
         if made is None:
             return None
         part, first = self.part, self.first
@@ -266,7 +266,7 @@ class _Target:
         bits = 15 if self.kind == "q15" else 31
         fraction, drop = _fraction(reach, bits), 61 - bits
         factor = round(math.ldexp(self.scale, fraction + drop))
-        # made positive before it is shifted right, as C leaves open what becomes of negative numbers there
+        # made positive before the right shift, which C does not define for negative numbers
         start = (1 << 62) + (1 << (drop - 1)) - round(math.ldexp(shift, fraction + drop))
         total = f"(uint64_t)((int64_t)@ * INT64_C({factor}) + INT64_C({start})) >> {drop}"
         c_type = f"int{bits + 1}_t"
@@ -275,13 +275,14 @@ class _Target:
         return Shown(False, count, c_type, 2.0**-fraction, _upwards(bound), self._stored(text, count))
 
     def _stored(self, text: str, count: int) -> list[str]:
-        """Of each output; the regressions of several outputs in a loop."""
+        """One value for each output; regressions of several outputs use a loop."""
         if count == 1:
             return [f"out[0] = {text.replace('@', 'scores[0]')};"]
         return [f"for (k = 0; k < {count}; k++) {{", f"    out[k] = {text.replace('@', 'scores[k]')};", "}"]
 
     def _exponential(self) -> Shown | None:
-        """2^(c * score), as the largest there can be times a power of 2 that falls with the distance from it."""
+        """2^(c * score), as its largest value times a power of 2 that falls with the distance from the largest
+        score."""
         link, count = self.part.link, self.part.stop - self.part.start
         c = {"exp": self.scale / math.log(2), "exp2": self.scale, "isolation": -self.scale}[link.kind]
         rate = _Rate.of(abs(c))
@@ -313,7 +314,7 @@ class _Target:
 
 
 def _fraction(reach: float, bits: int) -> int:
-    """Fraction bits with which numbers up to `reach` stay below 2^bits, their rounding included."""
+    """Fraction bits with which numbers up to `reach` stay below 2^bits, even after rounding."""
     fraction = bits - math.frexp(reach)[1]
     return fraction if math.ldexp(reach, fraction) < (1 << bits) - 2 else fraction - 1
 

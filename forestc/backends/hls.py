@@ -1,9 +1,8 @@
-"""The HLS backend: C++ for Vitis HLS, one statement a cell of the netlist, so that comparators are shared as there.
+"""The HLS backend: C++ for Vitis HLS, one statement for each cell of the netlist, with the same shared comparators.
 
-Ports are ap_uint and ap_int of the exact widths; inside, words are the smallest integers of stdint.h that hold them and
-one-bit nets are bool, which compiles many times faster than ap_uint and is trimmed to the same bits by synthesis, as
-all values grow from ports and constants of known widths. Registers are the tool's to place: those of a netlist are
-passed through.
+Ports are ap_uint and ap_int of the exact widths. Inside, words are the smallest integers of stdint.h and one-bit nets
+are bool, which compile many times faster than ap_uint; synthesis trims them to the same bits, as ports and constants
+have known widths. The tool places registers: those of a netlist are left out.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ from forestc.netlist.ir import (
 from forestc.netlist.ports import Port
 from hdl_templates import render
 
-BLOCK = 1024  # statements a function: compilers take far longer than twice as long for one twice as large
+BLOCK = 1024  # statements in a function: the time of compilers grows faster than its size
 PART, PERIOD_NS = "xc7a100tcsg324-1", 5.0
 
 
 @dataclass(frozen=True)
 class HlsOptions:
-    """part and clock (ns) that the project scripts start with; both are variables there."""
+    """part, clock (ns): initial values of variables in the project scripts."""
 
     part: str = PART
     clock: float = PERIOD_NS
@@ -53,11 +52,12 @@ class HlsOptions:
         if not self.part.replace("-", "").replace("_", "").isalnum():
             raise OptionError(f"hls: part={self.part}", do="give a device such as xc7a100tcsg324-1")
         if not 0.1 <= self.clock <= 1e6:
-            raise OptionError(f"hls: clock={self.clock:g}", do="give nanoseconds")
+            raise OptionError(f"hls: clock={self.clock:g}", do="give 0.1 to 1e6 nanoseconds")
 
 
 def top_name(netlist: Netlist) -> str:
-    """The top function, also the stem of its files. The ending keeps it off every name of the headers it includes."""
+    """The top function, also the stem of its files. Its ending keeps it different from all names in included
+    headers."""
     return f"{identifier(netlist.name)}_hls"
 
 
@@ -127,7 +127,8 @@ def _result(field: Field) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Body:
-    """The logic as C++: what stands before the top function (nets and blocks), and the top function's statements."""
+    """The logic as C++. nets: a struct's members. blocks: functions before the top function. statements: of the
+    latter."""
 
     nets: list[str]
     blocks: list[tuple[str, list[str]]]
@@ -142,11 +143,11 @@ def cpp_body(
     source: Callable[[Port], str],
     result: Callable[[Port], str],
 ) -> Body:
-    """The cells that an output needs as statements, one a cell.
+    """The cells that an output needs, as one statement each.
 
     source: the C++ expression of an input port. result: the lvalue of an output. A netlist of more than BLOCK
     statements becomes several functions `{prefix}_part0({parameters}, {prefix}_nets &n)`, called with `arguments`,
-    which hand each other nets in a struct; HLS inlines them and makes scalars of its members.
+    which share nets in a struct; HLS inlines them and turns its members into scalars.
     """
     return _Writer(netlist, source).body(prefix, parameters, arguments, result)
 
@@ -174,7 +175,7 @@ class _Writer:
         self.shown = [(port, self.source[net]) for port, net in netlist.outputs if port.kind != "valid"]
 
     def _sources(self) -> list[Net]:
-        """For each net the net it repeats: a register is what it reads."""
+        """For each net the net with its value: a register has that of its input."""
         source: list[Net] = []
         for net, cell in enumerate(self.netlist.cells):
             source.append(source[cell.a] if isinstance(cell, Register) else net)
@@ -217,7 +218,7 @@ class _Writer:
         return tuple(self.source[a] for a in reads(self.netlist.cells[net]))
 
     def block(self, nets: list[Net], given: set[Net], shared: set[Net]) -> list[str]:
-        """A statement a net; `given` are handed to other blocks, `shared` are all that are handed over."""
+        """One statement for each net. given: nets that other blocks read. shared: all such nets of all blocks."""
         lines = []
         for net in nets:
             target = self.name(net, shared)
@@ -267,7 +268,7 @@ class _Writer:
             case Mux(select, a, b):
                 return f"{names[select]} ? {names[a]} : {names[b]}"
             case Add(operands):
-                # in the sum's own type, which holds every operand: mixed signs would be added as unsigned
+                # in the type of the sum, which holds every operand: C++ adds mixed signs as unsigned
                 kind = _c_type(own)
                 return " + ".join(names[a] if types[a] == own else f"({kind}){names[a]}" for a in operands)
             case Compare(a, b):

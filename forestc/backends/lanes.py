@@ -1,6 +1,6 @@
-"""How a row and a result lie in the beats of a stream.
+"""The layout of a row and a result in the beats of a stream.
 
-Either bit beside bit as in the core's ports, or in lanes of whole bytes as a C struct or a NumPy record holds them.
+Fields are packed without gaps, as in the core's ports, or in lanes of whole bytes, as in a C struct or a NumPy record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ALIGNMENTS = (0, *SIZES)
 
 @dataclass(frozen=True)
 class Lane:
-    """A field of a port and its place in a stream: the bits offset .. offset + bits - 1, its own at the low end."""
+    """A field of a port and its place in a stream: the bits offset .. offset + bits - 1, the field in the low ones."""
 
     field: Field
     offset: int
@@ -25,7 +25,7 @@ class Lane:
 
     @property
     def spare(self) -> int:
-        """Bits above the field's own."""
+        """Bits above the field."""
         return self.bits - self.field.word.width
 
     @property
@@ -39,8 +39,8 @@ class Lane:
 
 @dataclass(frozen=True)
 class Layout:
-    """lanes: of a port's fields, in its order. bits: up to the end of what a struct of them is. align: 0 where nothing
-    lies between the fields. total: bits of all that goes through the stream, what fills it up included."""
+    """lanes: of a port's fields, in its order. bits: of the struct of all lanes. align: 0 for packed fields, else as in
+    `layout_of`. total: bits in the stream, padding included."""
 
     lanes: tuple[Lane, ...]
     bits: int
@@ -49,7 +49,7 @@ class Layout:
 
     @property
     def gaps(self) -> list[tuple[int, int]]:
-        """(first bit, bits) of what no field takes, ascending."""
+        """(first bit, bits) of each gap that no field uses, ascending."""
         found, at = [], 0
         for lane in self.lanes:
             if lane.offset > at:
@@ -65,7 +65,7 @@ def layout_of(fields: Sequence[Field], align: int) -> Layout:
 
     align: 0, or the least bits of a lane: 8, 16, 32 or 64. A lane is then the smallest integer of C that holds the
     field and has at least so many bits; it begins at a multiple of its size, and the whole is a multiple of the
-    largest, as a C compiler lays out a struct of them. In one beat it takes a power of 2, as DMA engines want.
+    largest, as a C compiler lays out a struct of them. In one beat its width is a power of 2, as DMA engines need.
     Raises OptionError for any other number.
     """
     if align not in ALIGNMENTS:

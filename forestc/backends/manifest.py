@@ -1,4 +1,4 @@
-"""manifest.json: what other programs read of a compiled design."""
+"""manifest.json: the description of a compiled design for other programs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMAT = 3
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of a manifest of this format, every field described."""
+    """The JSON Schema of a manifest of this format, with a description of every field."""
     text = files_of("forestc.backends").joinpath("manifest.schema.json").read_text(encoding="utf-8")
     return dict(json.loads(text))
 
@@ -31,7 +31,7 @@ def digest(text: str | bytes) -> str:
 
 
 def sealed(fields: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
-    """A manifest's fields, with the hash of each, and of each file of the folder (path to text) but the manifest."""
+    """A manifest's fields, with the hash of each, and of each file (path to text) except the manifest."""
     return {
         **fields,
         "sha256": {
@@ -42,14 +42,14 @@ def sealed(fields: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any
 
 
 def field_digest(value: Any) -> str:
-    """The hash of a field's value, however it is laid out as JSON."""
+    """The hash of a field's value, whatever its layout as JSON."""
     return digest(json.dumps(value, sort_keys=True))
 
 
 def design_hash(forest: Forest, options: Mapping[str, Any]) -> str:
     """SHA-256 over the quantised forest and the options: same hash, same files."""
-    told = print_forest(forest) + json.dumps(options, sort_keys=True)
-    return hashlib.sha256(told.encode()).hexdigest()
+    text = print_forest(forest) + json.dumps(options, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def manifest(
@@ -113,7 +113,7 @@ def manifest(
 
 
 def _scale(forest: Forest, output: int) -> float | None:
-    """What one step of a score is worth: its part's scale, where parts are targets of their own."""
+    """The value of one step of a score: the scale of its prediction target."""
     return next(
         (p.scale for p in forest.targets if len(forest.targets) > 1 and p.start <= output < p.stop), forest.scale
     )
@@ -127,7 +127,7 @@ def _number(forest: Forest, index: int) -> dict[str, Any]:
         "type": str(number),
         "fraction": number.fraction if isinstance(number, Fixed) else None,
         "missing": word_range(number, feature.missing).missing,
-        "raw": str(feature.raw),  # what a value is rounded to before it becomes a word
+        "raw": str(feature.raw),  # type to which a value is rounded before it becomes a word
         "example": {"value": value, "word": word},
-        **({"labels": list(feature.labels)} if feature.labels else {}),  # the name that each code stands for
+        **({"labels": list(feature.labels)} if feature.labels else {}),  # the name of each code
     }

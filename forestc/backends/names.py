@@ -1,7 +1,7 @@
-"""Names from model files, made harmless: one escaping function a language, used in one place each.
+"""Turns names from model files into identifiers: one escaping function for each language, used in one place.
 
-Whatever a feature or model is called, what comes out is a plain identifier; the index in front of a
-feature's name makes it unique, keeps it off keywords and from starting with a digit.
+Any name of a feature or model becomes a plain identifier. The index before a feature's name makes it unique, and keeps
+it from being a keyword or starting with a digit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from forestc.netlist.ports import Port
 
 MOST_CHARACTERS = 40
 
-# Words that are no identifier in one of the languages written: C, C++, Verilog, SystemVerilog.
+# Words that are not identifiers in one of the generated languages: C, C++, Verilog, SystemVerilog.
 _RESERVED = frozenset(
     """
     accept_on alias alignas alignof always always_comb always_ff always_latch and and_eq asm assert assign
@@ -59,8 +59,8 @@ _RESERVED = frozenset(
     """.split()  # noqa: SIM905  a list of this length is read as words
 )
 
-# What the Verilog files call their own ports, nets, tasks and instances: a module of one of these names is refused, or
-# taken for something else, by one tool or another. `top` is Verilator's own.
+# Names of ports, nets, tasks and instances in the Verilog files: some tools reject or confuse a module of such a name.
+# Verilator uses `top`.
 _OWN = frozenset(
     """
     accept aclk address address_held aresetn beat clear clear_wanted clk compare control core data_held dut expected
@@ -73,7 +73,7 @@ _OWN = frozenset(
 )
 _OWN_FORMS = re.compile(r"x\d+(_\w*)?|[cnr]\d+|sum\d+|(s_axi|s_axis|m_axis)_\w+")
 
-# Headers of C and POSIX: `x.h` of a model called so would be included instead.
+# Headers of C and POSIX: the header of a model of such a name would be included instead.
 _HEADERS = frozenset(
     """
     assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic
@@ -91,15 +91,15 @@ def plain(text: str) -> str:
 
 
 def identifier(text: str) -> str:
-    """A model's name as an identifier of C, C++ and Verilog alike, kept off what its files call their own parts;
-    `forest` where nothing is left of it."""
+    """A model's name as an identifier of C, C++ and Verilog that its files do not use otherwise; `forest` if no
+    character of it can be kept."""
     name = plain(text) or "forest"
     taken = name[0].isdigit() or name.lower() in _KEPT_OFF or _OWN_FORMS.fullmatch(name.lower())
     return f"m_{name}" if taken else name
 
 
 def class_name(text: str, used: frozenset[str]) -> str:
-    """A model's name as a class of Python, kept off keywords and off what its module uses itself."""
+    """A model's name as a Python class, different from keywords and from the names that its module uses."""
     name = identifier(text)
     return f"m_{name}" if iskeyword(name) or name in used else name
 
@@ -111,12 +111,12 @@ def feature_name(index: int, text: str) -> str:
 
 
 def port_name(port: Port) -> str:
-    """A port's name as an identifier, a feature's own behind it."""
+    """A port's name as an identifier, followed by the feature's name."""
     return feature_name(port.index, port.title) if port.title else port.name
 
 
 def net_name(net: Net, cell: Cell) -> str:
-    """A net's name, the same in every hardware description: equality is proved net by net. A constant has none."""
+    """A net's name, the same in every hardware description: equality is proved net by net. Constants have none."""
     match cell:
         case Const():
             return ""
@@ -135,7 +135,7 @@ def net_name(net: Net, cell: Cell) -> str:
 
 
 def c_string(text: str) -> str:
-    """A C string literal of any text, in UTF-8; octal escapes can't run into what follows."""
+    """A C string literal of any text, in UTF-8; octal escapes end after three digits, whatever follows."""
     parts = []
     for byte in text.encode("utf-8", "replace"):
         character = chr(byte)

@@ -1,4 +1,4 @@
-"""How features and results lie in the core's packed ports `x` and `y`: one layout for every backend."""
+"""The layout of features and results in the core's packed ports `x` and `y`, the same for every backend."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Field:
 
     @property
     def identifier(self) -> str:
-        """The name with the feature's own behind it, as generated files have it."""
+        """The port's name followed by the feature's name, as in generated files."""
         return port_name(self.port)
 
 
@@ -43,18 +43,18 @@ def output_fields(netlist: Netlist) -> list[Field]:
 
 
 def input_note(field: Field) -> str:
-    """A feature's place and name, and how its word is made, as a comment tells them."""
+    """A comment with a feature's place, its name and how its word is computed."""
     return f"{_span(field)} {field.identifier}: {field.port.meaning or 'a word'}"
 
 
 def output_note(field: Field) -> str:
-    """A result's place, sign and meaning."""
+    """A comment with a result's place, sign and meaning."""
     sign = "signed" if field.word.signed else "unsigned"
     return f"{_span(field)} {field.name}: {sign}, {result_meaning(field)}"
 
 
 def result_meaning(field: Field) -> str:
-    """What a result says, in a few words."""
+    """The meaning of a result, in a few words."""
     return "index of the class" if field.port.kind == "label" else "one step is worth the manifest's scale"
 
 
@@ -88,7 +88,7 @@ def pack(fields: list[Field], words: NDArray[Any]) -> list[int]:
 
 
 def packed_bytes(fields: list[Field], words: NDArray[Any]) -> NDArray[np.uint32]:
-    """The same as little-endian 32-bit words: (rows, ceil(width / 32)). Fast, for large numbers of rows."""
+    """The same as little-endian 32-bit words: (rows, ceil(width / 32)). Faster for many rows."""
     lanes = max(1, -(-width_of(fields) // 32))
     result = np.zeros((len(words), lanes + 2), dtype=np.uint64)
     for index, field in enumerate(fields):

@@ -1,7 +1,7 @@
-"""What other tools need beside the Verilog: scripts for Vivado, Quartus and yosys, a clock constraint, a FuseSoC core.
+"""Files for other tools: scripts for Vivado, Quartus and yosys, clock constraints, a FuseSoC core.
 
-The scripts count the cells of the core as it is, and place and route it between registers on all its ports
-(`NAME_registered`), out of context, so that every tool gives the figures of `forestc synth`.
+The scripts count the cells of the core alone, and place and route it out of context with registers on all its ports
+(`NAME_registered`), so that every tool gives the figures of `forestc synth`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VIVADO_PART, QUARTUS_PART, ECP5 = "xcku5p-ffvb676-2-e", "5CSEBA6U23I7", "85k"
 PERIOD_NS = 2.0
 NEXTPNR_MHZ = 500.0  # the same goal in MHz
 
-# How Quartus calls the family of parts that begin so: FuseSoC wants both.
+# Beginning of a part's name -> its family in Quartus. FuseSoC needs both.
 FAMILIES: Mapping[str, str] = {
     "5A": "Arria V",
     "5C": "Cyclone V",
@@ -36,18 +36,18 @@ FAMILIES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class ProjectOptions:
-    """What the scripts and constraints start with. device: as `forestc synth` takes it, such as vivado:PART; clock_mhz:
-    the clock wanted. Where nothing was given they start with a default, and say that it is one."""
+    """Initial values of the scripts and constraints. device: as for `forestc synth`, such as vivado:PART. clock_mhz:
+    the wanted clock. Without these the files hold a default, marked as such."""
 
     device: str = ""
     clock_mhz: float | None = None
 
     def period(self, default: float = PERIOD_NS) -> float:
-        """Of the clock given, in ns, or the default."""
+        """The period of the given clock in ns, or the default."""
         return default if self.clock_mhz is None else 1000 / self.clock_mhz
 
     def part(self, tool: str, default: str) -> str:
-        """The part given for a tool, or the default."""
+        """The given part for a tool, or the default."""
         given, _, part = self.device.partition(":")
         return part if given == tool else default
 
@@ -62,9 +62,9 @@ def emit(
 ) -> dict[str, tuple[str, str]]:
     """{role: (path, text)}, for the folder of the Verilog files.
 
-    sources: role to file name of what lies there: verilog, and if there are some
-    testbench, vectors, axi_stream, axi_lite, cocotb, words, raw_rows. Parts and clock are variables in the scripts,
-    which arguments set. Same input, same bytes.
+    sources: role to file name of the files in this folder: verilog and, if present, testbench, vectors, axi_stream,
+    axi_lite, cocotb, words, raw_rows. Parts and clock are variables in the scripts, which arguments set. Same input,
+    same bytes.
     """
     options = options or ProjectOptions()
     module = module_name(netlist)

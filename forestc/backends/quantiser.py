@@ -1,4 +1,4 @@
-"""A Python module that makes words of raw rows: for test benches and hosts that have no forestc."""
+"""Generates a Python module that turns raw rows into words, for test benches and hosts without forestc."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def file_name(netlist: Netlist) -> str:
 
 
 def emit(forest: Forest, netlist: Netlist, row: Layout, result: Layout) -> str:
-    """The text of the module. row, result: how they lie in a stream. Same input, same bytes."""
+    """The text of the module. row, result: their layouts in a stream. Same input, same bytes."""
     features = zip(forest.features, row.lanes, strict=True)
     view = {
         "module": module_name(netlist),
@@ -36,27 +36,27 @@ def emit(forest: Forest, netlist: Netlist, row: Layout, result: Layout) -> str:
 
 def _place(lane: Lane) -> dict[str, Any]:
     field = lane.field
-    told = {"name": field.name, "offset": field.offset, "bits": field.word.width, "signed": field.word.signed}
-    return {**told, "lane": lane.offset}
+    place = {"name": field.name, "offset": field.offset, "bits": field.word.width, "signed": field.word.signed}
+    return {**place, "lane": lane.offset}
 
 
 def _numpy(layout: Layout, names: list[str]) -> str:
-    """What `numpy.dtype` takes; "" where fields begin within bytes."""
+    """The argument of `numpy.dtype`; "" if fields begin within bytes."""
     if not layout.align:
         return ""
-    told: dict[str, Any] = {
+    dtype: dict[str, Any] = {
         "names": names,
         "formats": [lane.numpy_format for lane in layout.lanes],
         "offsets": [lane.offset // 8 for lane in layout.lanes],
         "itemsize": layout.total // 8,
     }
-    return ascii(told)
+    return ascii(dtype)
 
 
 def _feature(feature: Feature, lane: Lane) -> dict[str, Any]:
     field = lane.field
     number, limits = feature.number, word_range(feature.number, feature.missing)
-    told = {
+    common = {
         "name": feature.name,
         "column": feature.column,
         "offset": field.offset,
@@ -69,10 +69,10 @@ def _feature(feature: Feature, lane: Lane) -> dict[str, Any]:
     }
     match number:
         case Fixed(_, fraction):
-            return {**told, "kind": "fixed", "fraction": fraction, "low": limits.low, "high": limits.high}
+            return {**common, "kind": "fixed", "fraction": fraction, "low": limits.low, "high": limits.high}
         case Ordered():
-            return {**told, "kind": "ordered"}
+            return {**common, "kind": "ordered"}
         case Category(count, rounding):
-            return {**told, "kind": "category", "codes": count, "rounding": rounding}
+            return {**common, "kind": "category", "codes": count, "rounding": rounding}
         case _:
             raise AssertionError(f"{number} has no words")

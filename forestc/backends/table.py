@@ -1,4 +1,4 @@
-"""The backends, in the order in which they write: a new one is a line here, and passes the tests of the contract."""
+"""The table of backends, in the order in which they run. A new one is a line here, and passes the contract tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STREAM = ("axi_stream", "ip_xact", "driver", "words", "cocotb", "raw_rows")
 
 
 def _of_target(name: str, *roles: str) -> Callable[[Mapping[str, Any]], tuple[str, ...]]:
-    """These roles where the target is asked for."""
+    """These roles if the target is wanted."""
     return lambda options: roles if name in options["targets"] else ()
 
 
@@ -25,7 +25,7 @@ def _stream_roles(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _named(folder: str, roles: tuple[str, ...], files: Mapping[str, str]) -> list[Artifact]:
-    """Files of one backend, whose order is that of their roles."""
+    """The files of one backend, in the order of their roles."""
     return [Artifact(role, f"{folder}/{path}", text) for role, (path, text) in zip(roles, files.items(), strict=True)]
 
 
@@ -79,7 +79,7 @@ def implied_roles(options: Mapping[str, Any]) -> set[str]:
 
 
 def written(source: Source, options: Mapping[str, Any]) -> tuple[Artifact, ...]:
-    """What the backends that the options ask for write."""
+    """The artifacts of all backends that the options need."""
     found: tuple[Artifact, ...] = ()
     for backend in BACKENDS.values():
         if backend.roles(options):

@@ -66,7 +66,7 @@ class _Writer:
         return net_name(net, cell)
 
     def view(self, inputs: list[Field], outputs: list[Field]) -> dict[str, object]:
-        """What the core's template loops over: finished lines."""
+        """Variables of the core's template: finished lines."""
         body, registers, resets, updates = [], [], [], []
         places = {field.port: field for field in inputs}
         for net, cell in enumerate(self.netlist.cells):
@@ -105,9 +105,9 @@ class _Writer:
         }
 
     def _unused(self) -> list[str]:
-        """Features and registers, or their low bits, that no cell reads: so that a linter can be told."""
+        """Features and registers, or their low bits, that no cell reads, which linters report otherwise."""
         cells, types = self.netlist.cells, self.netlist.types
-        idle = [word.width for word in types]  # so many low bits of each net nobody reads
+        idle = [word.width for word in types]  # number of low bits of each net that no cell reads
         for _, net in self.netlist.outputs:
             idle[net] = 0
         for net in range(len(cells) - 1, -1, -1):
@@ -174,7 +174,7 @@ class _Writer:
                 assert_never(cell)
 
     def extended(self, net: Net, word: WordType) -> str:
-        """A net's word at the width of a sum: written out, so that no rule of the language is needed."""
+        """A net's word explicitly extended to the width of a sum, independent of Verilog's rules."""
         cell, own = self.netlist.cells[net], self.netlist.types[net]
         if isinstance(cell, Const):
             return _literal(cell.value, word.width)
@@ -188,9 +188,9 @@ class _Writer:
 
 def below(name: str, word: WordType, threshold: int) -> str:
     """Whether a word is below a constant, bit by bit: `and` where the constant's bit is 0, `or` where it is 1, from the
-    lowest bit that counts. Synthesis makes a few LUTs of it where `<` would become a carry chain."""
+    constant's lowest 1. Synthesis maps it to a few LUTs, where `<` would become a carry chain."""
     pattern = threshold & ((1 << word.width) - 1)
-    if word.signed:  # the order of two's complement is that of the pattern with its highest bit turned over
+    if word.signed:  # two's complement numbers are ordered as their patterns with the highest bit inverted
         pattern ^= 1 << (word.width - 1)
     if word.width == 1:
         return f"~{name}"

@@ -1,1 +1,1 @@
-"""check holds every arrow of the compiler to its promise."""
+"""Checks that every stage of the compiler keeps its promise."""

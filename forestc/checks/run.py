@@ -1,4 +1,4 @@
-"""check: does what was written still say what the model says?"""
+"""check: compares the files of a compiled folder with its quantised forest, and that with the model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ RANDOM_ROWS = 10_000
 
 @dataclass
 class EngineResult:
-    """differences: vectors whose results differ (None: not run, `why` says the reason)."""
+    """vectors: number that ran. differences: how many of them differ; None: not run, for the reason `why`. first: the
+    first difference."""
 
     tool: str = ""
     vectors: int = 0
@@ -47,9 +48,9 @@ class EngineResult:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """engines: one result each. vectors: how many of each origin (rows, boundary, random). agreement: of the
-    quantised forest with the model, on the rows; None without rows. changed: files that are not as they were. notes:
-    what else there is to say, such as that check.json could not be written."""
+    """engines: one result each. vectors: number of each origin (rows, boundary, random). agreement: of the quantised
+    forest with the model, on the rows; None without rows. changed: files that changed after they were written. notes:
+    for the user, such as that check.json could not be written."""
 
     engines: dict[str, EngineResult]
     vectors: dict[str, int]
@@ -77,17 +78,17 @@ class CheckResult:
 
     @property
     def ok(self) -> bool:
-        """No engine that ran found a difference, and at least one ran; every file is as it was written."""
+        """Whether at least one engine ran, none found a difference, no file changed and any proof succeeded."""
         ran = [result.differences for result in self.engines.values() if result.differences is not None]
         return bool(ran) and not any(ran) and not self.changed and (self.proof is None or self.proof.proved)
 
     def not_run(self) -> list[str]:
-        """A line for each engine that did not run, and one more if none ran that reads a written file."""
+        """A line for each engine that did not run, and one more if no engine ran a generated file."""
         lines = [
             f"not run: {name}: {engine.why}" for name, engine in self.engines.items() if engine.differences is None
         ]
         if lines and not any(ROLES[name] and engine.vectors for name, engine in self.engines.items()):
-            lines.append("no written file was run, only the netlist that they were written from")
+            lines.append("no generated file was run, only the netlist from which the files were generated")
         return lines
 
     def problem(self) -> CheckError | None:
@@ -107,7 +108,7 @@ class CheckResult:
             what, where = "no engine could run", ""
         else:
             return None
-        return CheckError(what, where=where, do="compile again, and report it if it stays")
+        return CheckError(what, where=where, do="compile again; if the error stays, report it")
 
 
 def check(
@@ -125,17 +126,18 @@ def check(
     record: bool = True,
     progress: Callable[[str], None] = lambda _: None,
 ) -> CheckResult:
-    """Holds a compiled folder against its quantised forest and that against the model.
+    """Compares a compiled folder with its quantised forest, and the forest with the model.
 
-    Engines get all rows given, rows on every threshold and one step either side of it, and `random_rows` random ones.
-    By default one engine runs each written file, the simulator the netlist, and slow engines (Icarus, the Python
-    module) get a sample. every: all engines that fit the design's targets, on all vectors. engines: those named, on all
-    vectors. An engine whose tool is not installed is reported as not run, unless it was named or `require` is set: then
-    CheckError. A folder that was compiled without rows is checked without, on rows made in its ranges as `compile` made
-    them (`forestc.rows.made_rows`). prove: for every input, too (`forestc.checks.proof`), and then no rows are
-    needed; native: by a yosys on the PATH. record: what was run and found is kept as check.json in the folder, beside
-    the manifest, with the hashes of what was checked; `Design.last_check` reads it. Raises ForestcError for rows or
-    folders that can't be read.
+    Engines run all given rows, rows on every threshold and one step beside it, and `random_rows` random ones. By
+    default one engine runs each generated file, the simulator runs the netlist, and slow engines (Icarus, the Python
+    module) run a sample. A folder that was compiled without rows needs none here: rows are generated in its ranges, as
+    by `compile` (`forestc.rows.made_rows`).
+
+    engines: run these, on all vectors. every: run all engines of the design's files, on all vectors. require: raise
+    CheckError if a tool is not installed, as for named engines; otherwise its engine is reported as not run. prove:
+    also prove equality for every input (`forestc.checks.proof`), which needs no rows; native: with the yosys on the
+    PATH. record: write the results, with the hashes of what was checked, to check.json in the folder;
+    `Design.last_check` reads it. Raises ForestcError for rows or folders that can't be read.
     """
     if not isinstance(design, Design):
         design = open_design(design)
@@ -146,14 +148,14 @@ def check(
         need_provers(design, native)
     unseen = ranges_again(design.manifest.get("made", {}).get("rows", {}), design.model) if rows is None else None
     if rows is None and unseen is None and not prove:
-        raise OptionError("there are no rows to check on", do="give --rows FILE, or --prove")
+        raise OptionError("no rows are given to check on", do="give --rows FILE, or --prove")
     none = ArrayRows(np.empty((0, design.model.columns)))
     opened = none if rows is None else rows_from(rows, design.model, label)
     if unseen is not None:
         rows = opened = made_rows(design.model, unseen, (design.forest,))
-    digests, rows_told = design.digests(), None if rows is None else fingerprint(rows, opened)
-    if rows_told is not None and unseen is not None:
-        rows_told |= {"made": True}
+    digests, rows_record = design.digests(), None if rows is None else fingerprint(rows, opened)
+    if rows_record is not None and unseen is not None:
+        rows_record |= {"made": True}
     fitting = [name for name in ENGINES if not ROLES[name] or ROLES[name] in design.manifest["files"]]
     wanted = list(dict.fromkeys(engines or fitting))
     all_of_it = every or bool(engines)
@@ -188,13 +190,13 @@ def check(
     if not record:
         return result
     asked = {"engines": list(engines or ()), "all": every, "random": random_rows, "seed": seed, "prove": prove}
-    told = {"asked": asked, "rows": rows_told, **_recorded(result)}
-    note = write_record(design.folder, check_record(design, digests, told))
+    results = {"asked": asked, "rows": rows_record, **_recorded(result)}
+    note = write_record(design.folder, check_record(design, digests, results))
     return replace(result, notes=(note,), figures={**figures, "notes": [note]}) if note else result
 
 
 def _recorded(result: CheckResult) -> dict[str, Any]:
-    """What was run and found, as check.json tells it."""
+    """The results, as check.json holds them."""
     problem, proof = result.problem(), result.proof
     return {
         "result": "ok" if result.ok else "failed",
@@ -209,7 +211,7 @@ def _recorded(result: CheckResult) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Build:
-    """Builds engines of a design, in folders of their own. strict: a missing tool is a CheckError."""
+    """Builds the engines of a design, each in its own folder. strict: raise CheckError for a missing tool."""
 
     design: Design
     scratch: Path
@@ -218,7 +220,7 @@ class _Build:
     progress: Callable[[str], None]
 
     def engines(self, names: Sequence[str]) -> dict[str, Engine]:
-        """Those that can run; of the others `found` says why they can't."""
+        """The engines that can run; `found` gets the reason why others can't."""
         if names:
             self.progress(f"building {', '.join(names)}")
         _ = self.design.netlist  # lowered once, before several read it
@@ -243,7 +245,7 @@ class _Build:
 
 
 def _compare(engine: Engine, result: EngineResult, chunk: Vectors, truth: Evaluation, sample: int) -> None:
-    """Holds an engine against the evaluator on a chunk, or on about `sample` vectors spread over it."""
+    """Compares an engine with the evaluator on a chunk, or on about `sample` vectors spread over it."""
     start = time.perf_counter()
     step = -(-len(chunk.words) // sample) if sample else 1
     if step > 1:
@@ -254,7 +256,7 @@ def _compare(engine: Engine, result: EngineResult, chunk: Vectors, truth: Evalua
 
 
 def _chunks(parts: Iterator[Vectors]) -> Iterator[Vectors]:
-    """The same vectors in larger pieces of one origin: a program is started for each piece."""
+    """The vectors in larger chunks of one origin, as a program is started for each chunk."""
     waiting: list[Vectors] = []
     for part in parts:
         if waiting and (part.origin != waiting[0].origin or sum(len(v.words) for v in waiting) >= CHUNK):

@@ -26,10 +26,10 @@ def simulate(
     gaps: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
-    """Sends every row through a compiled design's netlist, one a clock, and compares what comes out with the evaluator.
+    """Simulates a compiled design's netlist with one row per clock, and compares the results with the evaluator.
 
-    design: opened, or its folder. vcd: a file for the waveform. gaps: idle cycles (invalid garbage) between some rows.
-    Returns the figures of `forestc simulate --json`. Raises ForestcError for a file that can't be written.
+    design: a Design or its folder. vcd: a file for the waveform. gaps: insert idle cycles with invalid inputs between
+    some rows. Returns the figures of `forestc simulate --json`. Raises ForestcError for a file that can't be written.
     """
     design = design if isinstance(design, Design) else open_design(design)
     if vcd is not None and (not vcd.name or vcd.is_dir()):
@@ -39,7 +39,7 @@ def simulate(
     idle = [int(n) for n in np.random.default_rng(0).integers(0, 3, len(words))] if gaps else None
     staged: Path | None = None
     try:
-        if vcd is not None:  # written beside its place, so that a waveform cut short is never left behind
+        if vcd is not None:  # moved into place at the end, so that no incomplete waveform is left
             staged = vcd.with_name(f".{vcd.name}.part")
         run = clock_rows(design.netlist, words, idle, staged, lambda done: progress(done, len(words)))
         if staged is not None and vcd is not None:

@@ -1,4 +1,4 @@
-"""Inputs to compare on, and what the quantised evaluator says of them."""
+"""Inputs on which engines are compared, and the results of the quantised evaluator."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Vectors:
 def vectors(
     forest: Forest, rows: Rows, random_rows: int, seed: int = 0, boundary: int | None = None
 ) -> Iterator[Vectors]:
-    """All rows given, then every threshold and one step either side of it, then random words.
+    """All given rows, then words on every threshold and one step beside it, then random words.
 
-    boundary: about how many inputs beside thresholds; default every node's, within bounds.
+    boundary: approximate number of inputs beside thresholds; by default those of every node, within bounds.
     """
     base: WordArray | None = None
     for batch in rows.batches():
@@ -70,8 +70,8 @@ def random_words(forest: Forest, base: WordArray, count: int, random: np.random.
 
 
 def _with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
-    """The words with rows that stand for them. A word that no raw value encodes to (a NaN's key, a fixed
-    point past the raw float's precision) is replaced by the word of the nearest value, so that both agree."""
+    """Vectors of words, with raw rows that encode to them. A word without a raw value (the key of a NaN, a fixed-point
+    number beyond the raw float's precision) is replaced by the word of the nearest value."""
     raw = np.zeros((len(words), forest.columns))
     for index, feature in enumerate(forest.features):
         column, number = words[:, index], feature.number
@@ -91,8 +91,9 @@ def _with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
 
 
 def disturbed(forest: Forest, raw: NDArray[np.float64], seed: int = 0) -> NDArray[np.float64]:
-    """Rows like the given ones, about half of the values made hard to make words of: one step of a float32 or float64
-    aside, halfway between two float32, infinite, zero of either sign, denormal, huge, or missing where taken."""
+    """The rows with about half of the values replaced by ones that are hard to quantise: one step of a float32 or
+    float64 beside, halfway between two float32, infinite, zeros of both signs, denormal, huge, or missing if
+    allowed."""
     random = np.random.default_rng(seed)
     rows = raw.copy()
     tiny = float(np.finfo(np.float32).smallest_subnormal)
@@ -119,7 +120,7 @@ def disturbed(forest: Forest, raw: NDArray[np.float64], seed: int = 0) -> NDArra
 
 
 def results(netlist: Netlist, evaluation: Evaluation) -> NDArray[np.int64]:
-    """What the netlist's output fields (label, score0, ...) must be: (rows, fields)."""
+    """The right results of the netlist's output fields (label, score0, ...): (rows, fields)."""
     columns: list[NDArray[Any]] = []
     for port, _ in netlist.outputs:
         if port.kind == "label":

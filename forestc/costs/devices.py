@@ -31,7 +31,7 @@ DELAYS: Mapping[str, Delays] = {
     "ecp5": Delays(0.3, 0.8, (0.4, 0.15), (0.2, 0.2), (0.1, 0.25)),
     "ice40": Delays(0.3, 0.7, (0.4, 0.2), (0.6, 0.17), (0.1, 0.3)),
 }
-DEFAULT_TARGET = "lut6"
+DEFAULT_FAMILY = "lut6"
 
 
 class Slower(NamedTuple):
@@ -148,6 +148,6 @@ DEVICES: Mapping[str, Device] = {
 }
 
 
-def target_of(device: str) -> str:
+def family_of(device: str) -> str:
     """The key of DELAYS by which registers are placed; the default for devices outside the table (vendors' parts)."""
-    return DEVICES[device].family.delays if device in DEVICES else DEFAULT_TARGET
+    return DEVICES[device].family.delays if device in DEVICES else DEFAULT_FAMILY

@@ -1,7 +1,7 @@
 """Inputs that find wrong comparisons: at every node, on its threshold and one step to either side.
 
-For each node the row is steered down to it (values clamped by the conditions above), so that the
-condition is really asked, and everything the path does not fix is taken from given rows.
+For each node, the conditions above it clamp the values of a row, so that the row reaches the node. Values that the path
+does not fix come from given rows.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ def boundary_inputs(
 ) -> Iterator[NDArray[Any]]:
     """Encoded rows (n, features), in batches of some thousands: what `evaluate_words` takes.
 
-    base: (m, features) encoded rows to start from, m >= 1. most: about how many rows in all. Where every
-    node asks for more, nodes are left out at random, but never a distinct condition's first; where there
-    is room, each node comes up to 8 times, with other values for what its path leaves free.
+    base: (m, features) encoded rows to start from, m >= 1. most: approximate number of rows in all. If all nodes need
+    more, nodes are left out at random, except the first of each distinct condition; if they need fewer, each node is
+    used up to 8 times, with different values for the features that its path leaves free.
     """
     random = np.random.default_rng(seed)
-    asked = [_asked(forest, index) for index in range(len(forest.trees))]
-    once = max(1, 3 * sum(len(nodes) for nodes, _ in asked))
+    thresholds_of = [_thresholds(forest, index) for index in range(len(forest.trees))]
+    once = max(1, 3 * sum(len(nodes) for nodes, _ in thresholds_of))
     share = 1.0 if most is None else most / once
     seen: set[tuple[int, float]] = set()
     waiting: list[NDArray[Any]] = []
-    for place in list(range(len(asked))) * min(ROUNDS, max(1, int(share))):
-        tree, (nodes, thresholds) = forest.trees[place], asked[place]
+    for place in list(range(len(thresholds_of))) * min(ROUNDS, max(1, int(share))):
+        tree, (nodes, thresholds) = forest.trees[place], thresholds_of[place]
         if share < 1:
             kept = random.random(len(nodes)) < share
             for position, node in enumerate(nodes.tolist()):
@@ -44,10 +44,10 @@ def boundary_inputs(
                 kept[position] |= condition not in seen
                 seen.add(condition)
             nodes, thresholds = nodes[kept], thresholds[kept]
-        asking, above = forest.conditions.places[place], _parents(tree)
+        conditions, above = forest.conditions.places[place], _parents(tree)
         for start in range(0, len(nodes), BATCH // 4):
             some = nodes[start : start + BATCH // 4]
-            rows = _steered(forest, tree, asking, above, some, base[random.integers(0, len(base), len(some))])
+            rows = _steered(forest, tree, conditions, above, some, base[random.integers(0, len(base), len(some))])
             waiting.append(_around(forest, tree, some, thresholds[start : start + BATCH // 4], rows))
             if sum(map(len, waiting)) >= BATCH:
                 yield np.concatenate(waiting)
@@ -56,19 +56,19 @@ def boundary_inputs(
         yield np.concatenate(waiting)
 
 
-def _asked(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """All thresholds of a tree with their nodes: one a node, and where a set of cuts decides, every cut."""
+def _thresholds(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """The nodes of a tree and their thresholds: one for each node, or every cut of a set of cuts."""
     tree = forest.trees[index]
     inner = tree.inner
     if not tree.sets:
         return inner, tree.threshold[inner]
     tests = [forest.conditions.test(place) for place in forest.conditions.places[index][inner].tolist()]
-    asked = [
+    cuts = [
         list(test.cuts) if isinstance(test, Within) else [threshold]
         for test, threshold in zip(tests, tree.threshold[inner].tolist(), strict=True)
     ]
-    thresholds = [threshold for own in asked for threshold in own]
-    return np.repeat(inner, [len(own) for own in asked]), np.array(thresholds, dtype=tree.threshold.dtype)
+    thresholds = [threshold for some in cuts for threshold in some]
+    return np.repeat(inner, [len(some) for some in cuts]), np.array(thresholds, dtype=tree.threshold.dtype)
 
 
 def _parents(tree: Tree) -> NDArray[np.int64]:
@@ -83,13 +83,13 @@ def _parents(tree: Tree) -> NDArray[np.int64]:
 def _steered(
     forest: Forest,
     tree: Tree,
-    asking: NDArray[np.int32],
+    conditions: NDArray[np.int32],
     parents: NDArray[np.int64],
     nodes: NDArray[np.int64],
     rows: NDArray[Any],
 ) -> NDArray[Any]:
-    """The rows, one a node, changed so that each reaches its node (where any row can): from the root down,
-    each condition on the way clamps its feature to the side that the path takes. asking: the nodes' conditions."""
+    """The rows, one for each node, changed so that each reaches its node (if any row can): from the root down, each
+    condition on the way clamps its feature to the side that the path takes. conditions: of all nodes of the tree."""
     path = [nodes]
     while path[-1].any():
         path.append(parents[path[-1]])
@@ -102,7 +102,7 @@ def _steered(
         below = np.minimum(value, _stepped(forest, feature, threshold, -1))
         rows[at, feature] = np.where(goes_left, below, np.maximum(value, threshold))
         for place in np.flatnonzero(tree.set_index[parent] != NO_SET).tolist():
-            test, wanted = forest.conditions.test(asking[parent[place]]), bool(goes_left[place])
+            test, wanted = forest.conditions.test(conditions[parent[place]]), bool(goes_left[place])
             kept: Any = value[place]
             if bool(test.holds(value[place : place + 1])[0]) != wanted:
                 kept = _on_side(forest, int(feature[place]), test, wanted, kept)
@@ -111,7 +111,7 @@ def _steered(
 
 
 def _on_side(forest: Forest, feature: int, test: Test, left: bool, value: Any) -> Any:
-    """A value that a set sends to this side; the value as it is where there is none."""
+    """A value that a set sends to this side; the given value if there is none."""
     match test, forest.features[feature].number:
         case OneOf(codes), _ if left:
             return next(iter(codes), value)
@@ -137,7 +137,7 @@ def _around(
     place = np.arange(len(nodes))
     spans = [word_range(f.number, f.missing) for f in forest.features] if forest.quantised else []
     low = np.array([s.low for s in spans], dtype=np.int64)
-    top = np.array([s.top for s in spans], dtype=np.int64)  # the missing word, where there is one
+    top = np.array([s.top for s in spans], dtype=np.int64)  # the missing word, if there is one
     parts = []
     for step in (-1, 0, 1):
         part = np.array(rows)
@@ -160,7 +160,7 @@ def _codes(forest: Forest, feature: int) -> int:
 
 
 def _stepped(forest: Forest, feature: NDArray[Any], values: ArrayLike, step: int) -> NDArray[Any]:
-    """The values that many steps of their feature's own number type away (-1, 0 or 1)."""
+    """The values moved by a step (-1, 0 or 1) of their feature's number type."""
     values = np.asarray(values)
     if step == 0:
         return values

@@ -1,6 +1,6 @@
-"""The only way into the Forest: refuses what is not a tree, naming tree and node.
+"""Builds trees and forests from arrays, and rejects what is not a tree, naming tree and node.
 
-Frontends hand over arrays as they read them; here they are bounded, checked and frozen.
+Frontends pass arrays as they read them; here these are bounded, checked and frozen.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def make_tree(
 ) -> Tree:
     """A Tree whose nodes form one tree rooted at node 0. Raises ModelError naming `where` and the node.
 
-    Arrays have one entry a node; `sets` are what `Tree.sets` says. A node is a leaf where left is -1; right
-    must be -1 there too, and its feature and threshold are ignored. `values` has a row for each leaf in order of
-    node number, unless `leaf` gives each leaf's row.
+    Arrays have one entry for each node; `sets` are as in `Tree.sets`. A node is a leaf if left is -1; then right must
+    be -1, too, and its feature and threshold are ignored. `values` has a row for each leaf in order of node number,
+    unless `leaf` gives each leaf's row.
     """
     dtype = np.int64 if quantised else np.float64
     left_ = _ints(left, "left children", where)
@@ -90,7 +90,7 @@ def make_tree(
         if array.shape != (n,):
             raise ModelError(f"{len(array)} {name} for {n} nodes", where=where)
     _refuse_non_tree(left_, right_, numbers, where)
-    # Integers are this function's own copies by now; what may still be the caller's array is copied.
+    # Integer arrays are copies by now; copy those that may still belong to the caller.
     feature_[is_leaf] = LEAF
     if leaf is None:
         leaf_[~is_leaf] = LEAF
@@ -129,9 +129,9 @@ def _refuse_non_tree(left: IntArray, right: IntArray, ids: IntArray, where: str)
     children = np.concatenate([left[inner], right[inner]])
     parents = np.bincount(children, minlength=n)
     if parents[0] == 0 and int(parents.max(initial=0)) <= 1 and len(children) == n - 1:
-        pass  # what most trees are: every node but the root has one parent
+        pass  # the usual case: every node but the root has one parent
     elif parents[0]:
-        raise fail(np.isin(np.arange(n), children[children == 0]), "the root is somebody's child: a cycle")
+        raise fail(np.isin(np.arange(n), children[children == 0]), "the root is a child of another node: a cycle")
     elif (bad := parents > 1).any():
         raise fail(bad, "has two parents")
     else:
@@ -140,14 +140,14 @@ def _refuse_non_tree(left: IntArray, right: IntArray, ids: IntArray, where: str)
         raise fail(orphan, "is an orphan: no node leads to it")
     ascending = bool((children[: n // 2] > inner).all() and (children[n // 2 :] > inner).all())
     if ascending and len(inner) <= MAX_DEPTH:
-        return  # children come after their parents, so there is no circle, and the depth is bounded by the conditions
+        return  # children come after their parents: there is no cycle, and no path is longer than MAX_DEPTH
     levels = [np.zeros(1, dtype=np.int32)]
     while len(levels[-1]):
         if len(levels) > MAX_DEPTH + 1:
             raise ModelError(f"is deeper than {MAX_DEPTH} conditions", where=where, do="train with a max_depth")
         at = levels[-1][left[levels[-1]] != LEAF]
         levels.append(np.concatenate([left[at], right[at]]))
-    if sum(map(len, levels)) < n:  # every node has one parent, so what the root misses goes round in a circle
+    if sum(map(len, levels)) < n:  # every node has one parent, so nodes not reached from the root lie on cycles
         missed = np.ones(n, dtype=bool)
         missed[np.concatenate(levels)] = False
         raise fail(missed, "lies on a cycle")
@@ -158,8 +158,8 @@ def read_features(
 ) -> tuple[list[Feature], list[Tree]]:
     """Features of the columns that some condition reads, and the trees with these features' indices.
 
-    trees: `feature` holds columns of the source's rows. make: a column's Feature. What a file says of its
-    width costs nothing this way. Raises ModelError for a column outside the rows.
+    trees: `feature` holds columns of the source's rows. make: makes a column's Feature. Columns that no condition
+    reads take no memory. Raises ModelError for a column outside the rows.
     """
     for index, tree in enumerate(trees):
         low, high = int(tree.feature.min()), int(tree.feature.max())
@@ -243,7 +243,7 @@ def _members(members: Sequence[Member], where: str) -> tuple[Member, ...]:
     found, kinds = (
         set(members),
         set(map(type, members)),
-    )  # of thousands of members: asked a type, not a member at a time
+    )  # fast for thousands of members: checks types rather than members
     if any(issubclass(kind, np.generic) for kind in kinds):
         found = {member.item() if isinstance(member, np.generic) else member for member in members}
         kinds = set(map(type, found))
@@ -255,7 +255,7 @@ def _members(members: Sequence[Member], where: str) -> tuple[Member, ...]:
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    return _readonly(np.array(array))  # a copy: the caller's array stays theirs
+    return _readonly(np.array(array))  # a copy, as the caller may change the array
 
 
 def _readonly(array: NDArray[Any]) -> NDArray[Any]:

@@ -1,6 +1,6 @@
-"""Conditions as values: what a node asks of a row, the algebra of cuts, and the table of a forest's distinct ones.
+"""Conditions as values: the tests of nodes, the algebra of cuts, and the table of a forest's distinct conditions.
 
-A condition holds for a row or does not; where it holds the row goes left. It asks one of three things:
+If a node's condition holds for a row, the row goes left. A condition has one of three tests:
 
 | test   | holds for x where                                                             |
 |--------|-------------------------------------------------------------------------------|
@@ -8,7 +8,7 @@ A condition holds for a row or does not; where it holds the row goes left. It as
 | Within | an odd number of the cuts is <= x: x in [c0, c1) or [c2, c3) ...              |
 | OneOf  | the category's code is one of the codes (`count` stands for all unseen codes) |
 
-Below is the cuts (-inf, threshold) spelt shorter. A missing value is asked nothing: it goes where `missing_left` says.
+Below is short for the cuts (-inf, threshold). A missing value is not tested: it goes where `missing_left` says.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def toggled(cuts: Iterable[Member]) -> tuple[Member, ...]:
 
 
 def complement(cuts: Iterable[Member]) -> tuple[Member, ...]:
-    """The cuts that hold where these do not."""
+    """Cuts that hold exactly where these do not."""
     return toggled((*cuts, -INFINITY))
 
 
@@ -64,7 +64,7 @@ class Below:
 
     @property
     def cuts(self) -> tuple[Member, ...]:
-        """The same as cuts."""
+        """The test as cuts."""
         return (-INFINITY, self.threshold)
 
     def holds(self, x: NDArray[Any]) -> NDArray[np.bool_]:
@@ -80,7 +80,7 @@ class Within:
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """Where it holds, as half-open spans [low, high), ascending."""
+        """The half-open spans [low, high) in which it holds, ascending."""
         return tuple(zip(self.cuts[::2], (*self.cuts[1::2], INFINITY), strict=False))
 
     def holds(self, x: NDArray[Any]) -> NDArray[np.bool_]:
@@ -115,14 +115,14 @@ def asked_of_cuts(cuts: Iterable[Member]) -> Below | Within:
 
 @dataclass(frozen=True)
 class Condition:
-    """What a node asks. feature: index into Forest.features. missing_left: where a missing value goes."""
+    """The condition of a node. feature: index into Forest.features. missing_left: where a missing value goes."""
 
     feature: int
     test: Test
     missing_left: bool = False
 
     def sends_left(self, x: NDArray[Any], absent: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """For each x of the feature, `absent` where it is missing."""
+        """For each x of the feature, whether it goes left. absent: whether each x is missing."""
         return np.where(absent, self.missing_left, self.test.holds(x))
 
 
@@ -155,7 +155,7 @@ class ConditionTable:
         return Condition(int(self.feature[place]), self.test(place), bool(self.missing_left[place]))
 
     def test(self, place: int) -> Test:
-        """What the condition asks of a value that is not missing."""
+        """The condition's test, for values that are not missing."""
         if self.set_number[place] == NO_SET:
             return Below(self.threshold[place].item())
         members = self.sets[self.set_number[place]]
@@ -168,7 +168,7 @@ class ConditionTable:
 
     @cached_property
     def comparators(self) -> NDArray[np.int64]:
-        """One condition for each distinct pair of feature and test: where missing values go is not compared."""
+        """One condition for each distinct pair of feature and test, whatever the direction of missing values."""
         same = np.zeros(len(self), dtype=bool)
         for name in ("feature", "threshold", "set_number"):
             column = getattr(self, name)
@@ -202,8 +202,8 @@ def table_of(forest: Forest) -> ConditionTable:
     feature, threshold = joined("feature", np.int32), joined("threshold", dtype)
     missing_left = joined("missing_left", np.bool_)
     sets, set_number = _distinct_sets(forest.trees, inner)
-    threshold = np.where(set_number == NO_SET, threshold, 0) + dtype(0)  # both zeros are one threshold
-    keys = [missing_left, threshold, set_number, feature]  # the last is the first to sort by
+    threshold = np.where(set_number == NO_SET, threshold, 0) + dtype(0)  # -0.0 and 0.0 are one threshold
+    keys = [missing_left, threshold, set_number, feature]  # lexsort: the last key is the primary one
     order = np.lexsort([key for key in keys if len(key) and (key != key[0]).any()] or [feature])
     new = np.ones(len(order), dtype=bool)
     new[1:] = np.logical_or.reduce([key[order[1:]] != key[order[:-1]] for key in keys]) if len(order) > 1 else True
@@ -251,10 +251,10 @@ def _distinct_sets(
 def tree_arrays(
     places: NDArray[np.int32], threshold: NDArray[Any], sets: Mapping[int, tuple[Member, ...]]
 ) -> dict[str, Any]:
-    """What the nodes of a tree ask as its arrays `threshold`, `set_index` and `sets`.
+    """The arrays `threshold`, `set_index` and `sets` of a tree with these conditions.
 
-    places (nodes,): each node's condition, -1 at a leaf. threshold (conditions,): of every condition; sets: of those
-    that a set decides."""
+    places: (nodes,) each node's condition, -1 at a leaf. threshold: (conditions,) of every condition. sets: condition
+    to set, for those with a set."""
     own = sorted(set(places.tolist()) & sets.keys()) if sets else []
     set_index = np.full(len(places), NO_SET, dtype=np.int32)
     by_set = np.isin(places, own)

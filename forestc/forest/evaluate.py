@@ -1,8 +1,8 @@
-"""The meaning of a Forest: a slow, obvious evaluator that everything else is judged by.
+"""The meaning of a Forest: a slow, simple evaluator, the reference for everything else.
 
-`encode_numbers` turns raw rows into what the conditions compare; `evaluate_words` does the rest, level by
-level in plain NumPy. After quantisation both are integer arithmetic, and every backend equals
-`evaluate_words` on every input, bit for bit.
+`encode_numbers` turns raw rows into the numbers that conditions compare; `evaluate_words` evaluates these, level by
+level in plain NumPy. After quantisation both are integer arithmetic, and every backend equals `evaluate_words` on every
+input, bit for bit.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from forestc.forest.numbers import Category, Float, FloatArray, round_to, to_wor
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a forest says of rows. `targets` is 1 unless the forest's parts are targets of their own.
+    """A forest's results on rows. `targets` is 1 unless the forest has several prediction targets.
 
     leaves: (rows, trees) int32, the source library's numbers of the leaves reached.
-    scores: (rows, outputs): integers once quantised, else in the source's precision. With parts: what
-    `Combine` says, (rows, classes) or (rows, 1).
+    scores: (rows, outputs): integers once quantised, else in the source's precision. With parts: as in
+    `Combine`, (rows, classes) or (rows, 1).
     values: the shape of scores, float64 (or the source's precision): scores after the link.
     decision: (rows,) the source's own class labels, or for regression the value; (rows, targets) for several
     targets, (rows, outputs) for a regression of several outputs.
@@ -40,7 +40,7 @@ class Evaluation:
     index: NDArray[np.int64]
 
     def every(self, step: int) -> Evaluation:
-        """Of every `step`-th row, from the first on."""
+        """The evaluation of every `step`-th row, from the first on."""
         return Evaluation(
             self.leaves[::step], self.scores[::step], self.values[::step], self.decision[::step], self.index[::step]
         )
@@ -51,7 +51,7 @@ class Evaluation:
 
 
 def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
-    """Raw rows (rows, columns) to what the conditions compare: (rows, features).
+    """Raw rows (rows, columns) as the numbers that conditions compare: (rows, features).
 
     float64 (NaN is missing) for a float forest, int64 words for a quantised one. Raises RowsError for
     a wrong width, and for NaN where the feature takes none.
@@ -80,7 +80,7 @@ def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
 
 
 def evaluate_words(forest: Forest, words: NDArray[Any]) -> Evaluation:
-    """What the forest says of encoded rows, shape (rows, features)."""
+    """Evaluates a forest on encoded rows (rows, features)."""
     leaves = np.empty((len(words), len(forest.trees)), dtype=np.int32)
     total = start_scores(forest, len(words))
     missing = missing_words(forest)
@@ -134,8 +134,8 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
     """The scores of a vote, average or median over the parts (see `Combine`)."""
     weights = np.array(forest.combine.weights or [1.0] * len(answers))
     if forest.quantised and forest.combine.kind == "average":
-        said = [quantised_values(answer.part, answer.scores, forest.steps) for answer in answers]
-        return np.asarray(sum(weight * one for weight, one in zip(weights.astype(np.int64), said, strict=True)))
+        values = [quantised_values(answer.part, answer.scores, forest.steps) for answer in answers]
+        return np.asarray(sum(weight * one for weight, one in zip(weights.astype(np.int64), values, strict=True)))
     if forest.combine.kind == "vote":
         votes = np.zeros((len(answers[0].index), len(forest.classes)))
         for weight, answer in zip(weights, answers, strict=True):
@@ -147,7 +147,7 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
         values.append(np.concatenate([1 - answer.values, answer.values], axis=1) if two else answer.values)
     if forest.quantised:
         values = [answer.scores for answer in answers]
-    stacked = np.asarray(values)  # float32 where all members are, as the library stacks them
+    stacked = np.asarray(values)  # float32 if all members are, as in the library
     if forest.combine.kind == "average":
         return np.asarray(np.average(stacked, axis=0, weights=weights if forest.combine.weights else None))
     single = stacked[:, :, 0].T
@@ -159,8 +159,7 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
 
 
 def quantised_values(part: Part, scores: NDArray[Any], steps: int) -> NDArray[Any]:
-    """What a part of a quantised average says of each class (rows, classes), of its scores (rows, outputs): see
-    `Combine`."""
+    """The values (rows, classes) of a part of a quantised average, from its scores (rows, outputs): see `Combine`."""
     if not part.curves:
         return scores
     if part.link.kind == "softmax":
@@ -177,7 +176,7 @@ def quantised_values(part: Part, scores: NDArray[Any], steps: int) -> NDArray[An
 
 
 def missing_words(forest: Forest) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """For each feature whether it has a word for "missing", and which. A float forest has NaN instead."""
+    """For each feature, whether it has a word for "missing", and that word. A float forest has NaN instead."""
     words = [None if isinstance(f.number, Float) else word_range(f.number, f.missing).missing for f in forest.features]
     taken = np.array([word is not None for word in words], dtype=np.bool_)
     return taken, np.array([word or 0 for word in words], dtype=np.int64)
@@ -189,7 +188,7 @@ def leaf_nodes(
     words: NDArray[Any],
     missing: tuple[NDArray[np.bool_], NDArray[np.int64]] | None = None,
 ) -> NDArray[np.int64]:
-    """The leaf (node index) each encoded row reaches. missing: `missing_words`, if it is at hand."""
+    """The leaf (node index) each encoded row reaches. missing: `missing_words(forest)`, if already computed."""
     node = np.zeros(len(words), dtype=np.int64)
     missing = missing if missing is not None else missing_words(forest)
     for _ in range(tree.depth):
@@ -203,7 +202,7 @@ def leaf_nodes(
 def goes_left(
     forest: Forest, tree: Tree, at: NDArray[Any], x: NDArray[Any], missing: tuple[NDArray[np.bool_], NDArray[np.int64]]
 ) -> NDArray[np.bool_]:
-    """Whether rows go left, each at its own inner node, x being the word that node reads. missing: `missing_words`."""
+    """Whether rows go left, each at its own inner node. x: the word that the node reads. missing: `missing_words`."""
     takes_missing, missing_word = missing
     feature = tree.feature[at]
     left = x < tree.threshold[at]
@@ -219,7 +218,7 @@ def goes_left(
 
 
 def start_scores(forest: Forest, rows: int) -> NDArray[Any]:
-    """The accumulator before the first tree: (rows, outputs), in the precision that is added in."""
+    """The accumulator before the first tree: (rows, outputs), in the precision of the additions."""
     if forest.quantised:
         total = np.zeros((rows, forest.n_outputs), dtype=np.int64)
     else:
@@ -241,7 +240,7 @@ def _extreme(dtype: Any, low: bool) -> Any:
 
 
 def add_tree(forest: Forest, total: NDArray[Any], tree: Tree, node: NDArray[np.int64]) -> None:
-    """What the leaves `node` (rows,) of a tree do to the accumulator (rows, outputs)."""
+    """Adds the leaves `node` (rows,) of a tree to the accumulator (rows, outputs), in place."""
     outputs = list(tree.outputs)
     values = tree.values[tree.leaf[node]]
     part = next((p for p in forest.parts if p.start <= outputs[0] < p.stop), forest.whole)
@@ -269,7 +268,7 @@ def finish_scores(forest: Forest, part: Part, total: NDArray[Any]) -> NDArray[An
     if aggregate.divisor != 1.0:
         total = total / total.dtype.type(aggregate.divisor)
     if not aggregate.bias_first or aggregate.kind != "sum":
-        # rounded once: the same as adding in the precision itself where the bias has no more digits than that
+        # rounds once, as adding in this precision does if it holds the bias exactly
         total = (total.astype(np.float64) + forest.bias[part.start : part.stop]).astype(total.dtype)
     return total
 
@@ -305,7 +304,7 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
             return np.exp(wide).astype(dtype)
         case "exp2":
             return np.exp2(wide).astype(dtype)
-        case "sigmoid":  # the steps are rounded one by one, as libraries do
+        case "sigmoid":  # each operation rounds, as in libraries
             return np.asarray(one / (one + np.exp(-wide).astype(dtype)))
         case "logistic":
             mirrored = one / (one + np.exp(-np.abs(wide)).astype(dtype))
@@ -323,8 +322,8 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
         case "isolation":
             return np.asarray(-(dtype.type(2) ** -scores))
         case "softmax" | "softmax-zero":
-            # Powers rounded to the source's precision before they are divided, as libraries do: two
-            # scores may differ and their rounded powers tie.
+            # Powers are rounded to the source's precision before the division, as in libraries: different scores
+            # may have equal rounded powers.
             powers = np.exp((scores - scores.max(axis=1, keepdims=True)).astype(np.float64)).astype(dtype)
             if kind == "softmax-zero":
                 little = np.abs(scores) <= dtype.type(1e-7)
@@ -339,7 +338,7 @@ def _interpolated(scores: NDArray[Any], points: tuple[tuple[float, float], ...])
 
 def _normal_quantile(p: NDArray[Any]) -> NDArray[Any]:
     """sqrt(2) times Winitzki's approximation of the inverse error function at 2p - 1, in p's own precision, step by
-    step: what ONNX means by PROBIT. Off the true quantile by up to 0.006; NaN outside 0..1."""
+    step: PROBIT in ONNX. It differs from the true quantile by up to 0.006, and is NaN outside 0..1."""
     number = p.dtype.type
     x = 2 * p - number(1)
     log = np.log((1 - x) * (1 + x))
@@ -349,8 +348,8 @@ def _normal_quantile(p: NDArray[Any]) -> NDArray[Any]:
 
 
 def score_range(low: float, high: float) -> float:
-    """What an error of a score is measured against: the range of scores seen, and where that is no more
-    than rounding, a millionth of their size."""
+    """The range by which errors of scores are divided: that of the scores seen, but at least a millionth of their
+    size, as smaller ranges are rounding."""
     return max(high - low, 2.0**-20 * max(abs(low), abs(high))) or 1.0
 
 

@@ -5,11 +5,11 @@ or `x in set` sends it left, else right; a missing value goes where `missing_lef
 values go to the tree's outputs, the aggregate sums them (tree by tree, in the precision the source
 library sums in), the link turns scores into values, and the decision turns those into a class.
 
-A forest of several parts (votes of whole ensembles, several targets) does that for each part's own
-slice of the outputs, and `combine` says what becomes of their answers.
+A forest of several parts (votes of whole ensembles, several prediction targets) does that for each part's
+slice of the outputs, and `combine` says how their results are combined.
 
-All arrays are read-only. `forestc.forest.builder` is the only way to make a Tree or a Forest from
-data that is not yet known to be good; `verify` states what good means.
+All arrays are read-only. Trees and forests from unchecked data are made by `forestc.forest.builder` alone; `verify`
+states the rules that they must meet.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ LEAF = -1
 class Feature:
     """One column of the rows.
 
-    number: what thresholds on this feature are compared in (words once quantised).
-    raw: what the source library rounds a row's value to before anything else.
+    number: the number type of its comparisons (words once quantised).
+    raw: the number type to which the source library first rounds a row's value.
     column: the feature's place in the source's rows, counted from 0.
     missing: whether a missing value (NaN) is accepted.
-    labels: a category's names, code by code, where the source has text: raw rows may hold these.
-    named: whether the name is the source's own, or the rows'; one that was made up for want of any matches no column.
+    labels: the names of a category's codes, if the source has text; raw rows may hold them.
+    named: whether the name comes from the source or the rows; a generated name matches no column.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Draw:
     rows: int
 
     def indices(self) -> NDArray[np.int64]:
-        """Row numbers (count,), as often as they were drawn."""
+        """(count,) The row numbers drawn, with repetitions."""
         return np.random.RandomState(self.seed).randint(0, self.rows, self.count)
 
 
@@ -87,18 +87,18 @@ class Tree:
     """Nodes as parallel arrays of length n; node 0 is the root.
 
     feature: index into Forest.features; -1 at a leaf.
-    threshold: float64, or int64 once quantised; 0 at a leaf and where a set decides.
-    set_index: which of `sets` sends a row left; NO_SET where the threshold decides.
-    sets: ascending. On a category the codes that go left (`count` stands for all unseen codes). On any other
-    number cuts c0 < c1 < ...: left if an odd number of them is <= x, that is x in [c0, c1) or [c2, c3) ...;
+    threshold: float64, or int64 once quantised; 0 at a leaf and at a node with a set.
+    set_index: index of the node's set in `sets`; NO_SET at a node with a threshold.
+    sets: ascending. On a category, the codes that go left (`count` stands for all unseen codes). On any other
+    number, cuts c0 < c1 < ...: left if an odd number of them is <= x, that is x in [c0, c1) or [c2, c3) ...;
     so `x == t` is the set (t, next above t), and an odd number of cuts leaves the last interval open.
     left, right: child nodes; -1 at a leaf.
     missing_left: where a missing value goes.
     leaf: row of `values`; -1 at an inner node.
-    values: (leaves, len(outputs)) float64, or int64 once quantised: what a leaf adds to `outputs`.
+    values: (leaves, len(outputs)) float64, or int64 once quantised: added to `outputs`.
     cover: training weight that reached each node, or None.
-    ids: the source library's own number of each node.
-    drawn: which rows the tree was trained on, or None where the source does not tell.
+    ids: the source library's number of each node.
+    drawn: the rows the tree was trained on; None if the source does not record them.
     """
 
     feature: IntArray
@@ -149,10 +149,9 @@ class Tree:
 class Aggregate:
     """How the trees' values become scores.
 
-    kind: sum, or the smallest or largest of the trees' values. precision: the float type the source adds
-    in, tree by tree. bias_first: whether the sum starts from the bias or ends with it. divisor: what the sum
-    of the trees is divided by (the number of trees for a mean), before a bias that comes last. Integer
-    forests add exactly and divide by nothing.
+    kind: sum, or the smallest or largest of the trees' values. precision: the float type in which the source adds, tree
+    by tree. bias_first: whether the sum starts from the bias or ends with it. divisor: of the sum of the trees (their
+    number for a mean), applied before a bias that comes last. Integer forests add exactly and do not divide.
     """
 
     kind: Literal["sum", "min", "max"] = "sum"
@@ -168,9 +167,9 @@ class Link:
     | kind         | f(s)                                    |
     |--------------|-----------------------------------------|
     | identity     | s                                       |
-    | order        | s, of which only the order means anything: the source makes other values of it |
+    | order        | s, of which only the order has a meaning: the source returns other values |
     | sigmoid      | 1 / (1 + exp(-s)), each output by itself |
-    | logistic     | the same, computed of -|s| and mirrored (onnxruntime) |
+    | logistic     | the same, computed from -|s| and mirrored (onnxruntime) |
     | softmax      | exp(s_k) / sum of exp(s)                |
     | softmax-zero | the same with s_k in place of exp(s_k) where |s_k| <= 1e-7 (ONNX) |
     | exp, exp2    | exp(s), 2 ** s                          |
@@ -181,7 +180,7 @@ class Link:
     | probit       | the standard normal quantile of s as Winitzki approximates it (ONNX) |
     | isolation    | -(2 ** -s)                              |
     | interpolated | on straight lines between `points` (s, f(s)), s ascending; the ends' value outside |
-    | shares       | each output after its own link of `each`, divided by their sum; all alike where that is 0 |
+    | shares       | each output after its own link of `each`, divided by their sum; equal if the sum is 0 |
     """
 
     kind: LinkKind = "identity"
@@ -197,8 +196,8 @@ class Decision:
     """How scores or values become a class.
 
     kind none: regression. threshold: class 1 where score 0 >= `threshold`, else class 0. argmax: the
-    largest; `on` says whether of the scores or of the values after the link (floats can tie after a link
-    that did not before it), `ties` which of equals wins.
+    largest of the scores or of the values after the link, as `on` says (different scores can tie after a link);
+    `ties` says which of equals wins.
     """
 
     kind: Literal["none", "threshold", "argmax"]
@@ -209,12 +208,12 @@ class Decision:
 
 @dataclass(frozen=True)
 class Part:
-    """A model within the model: the outputs start .. stop - 1, aggregated, linked and decided by themselves.
+    """A model within the model: the outputs start .. stop - 1, with their own aggregate, link and decision.
 
-    classes: this part's own labels. scale: as Forest.scale, of this part's scores, once quantised.
-    curves: of a part of an average, once quantised: of each score integers, ascending, as many for every score and
-    part. The score's level, a step function in place of the link, is how many of them are not above it. One curve alone
-    is that of every score. `Combine` says what becomes of the levels.
+    classes: this part's labels. scale: as Forest.scale, of this part's scores, once quantised.
+    curves: of a part of a quantised average: for each score, ascending integers, equally many for all scores and parts.
+    The score's level, a step function instead of the link, is the number of them that are not above it. A single curve
+    holds for every score. `Combine` says how levels are combined.
     """
 
     start: int
@@ -228,7 +227,7 @@ class Part:
 
     @property
     def width(self) -> int:
-        """How many outputs it has."""
+        """Number of outputs."""
         return self.stop - self.start
 
     def curve_of(self, place: int) -> tuple[int, ...]:
@@ -238,30 +237,30 @@ class Part:
 
 @dataclass(frozen=True)
 class Combine:
-    """What becomes of several parts' answers.
+    """How the results of several parts are combined.
 
     | kind    | scores                                                                               |
     |---------|--------------------------------------------------------------------------------------|
-    | each    | every part's own scores, side by side: several targets, each with its decision       |
+    | each    | the scores of all parts, side by side: several prediction targets, each with its decision |
     | vote    | for each class the weights of the parts that decided for it, added in order (float64) |
-    | average | the weighted mean of the parts' values; a part with a threshold decision says (1 - v, v) |
+    | average | the weighted mean of the parts' values; a part with a threshold decision counts as (1 - v, v) |
     | median  | the weighted median of the parts' single values (AdaBoost.R2)                         |
 
-    Once quantised a median is that of the parts' scores, all of one scale, and an average is the weighted sum of what
-    the parts say, in steps: as many as a curve has cuts.
+    A quantised median is that of the parts' scores, all of one scale. A quantised average is the weighted sum of the
+    parts' values in steps, as many as a curve has cuts.
 
-    | quantised part  | says of class k                                                                 |
+    | quantised part  | value for class k                                                               |
     |-----------------|---------------------------------------------------------------------------------|
     | of one score    | its level v as (steps - v, v)                                                   |
     | without curves  | score k                                                                         |
     | softmax, shares | level k's share, (2 * steps * level k + total) // (2 * total) of the total of all |
-    |                 | levels, or steps // classes where that is 0                                     |
+    |                 | levels, or steps // classes if that is 0                                        |
     | any other link  | level k                                                                         |
 
-    Levels of a softmax are those of the scores less the largest.
+    The levels of a softmax are those of the scores minus the largest score.
 
     After vote, average and median the forest's own link and decision are applied to these scores.
-    weights: one a part; empty means equal weights.
+    weights: one for each part; empty means equal weights.
     """
 
     kind: Literal["each", "vote", "average", "median"] = "each"
@@ -270,8 +269,8 @@ class Combine:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a forest comes from: library, its version, SHA-256 of the model, passes applied; and notes: what users
-    should know of how the model was read."""
+    """Where a forest comes from: library, its version, SHA-256 of the model, passes applied; and notes for users on
+    how the model was read."""
 
     source: str = ""
     version: str = ""
@@ -286,11 +285,10 @@ class Forest:
 
     columns: width of the source's rows; features name the columns that matter.
     bias: (n_outputs,) float64, or int64 once quantised.
-    scale: None for a float forest; else one step of the integer scores is worth `scale` in the
-    source's scores, which is (bias + sum of leaves) * scale.
-    classes: the source's own labels, index by index; empty for regression.
-    parts: empty for most; else slices of the outputs that follow one another, and `combine` says what
-    becomes of them. `aggregate` is then not used, and with `each` neither are `link` and `decision`.
+    scale: None for a float forest; else the source's scores are (bias + sum of leaves) * scale.
+    classes: the source's labels by index; empty for regression.
+    parts: usually empty; else consecutive slices of the outputs, which are combined as `combine` says. `aggregate` is
+    then not used, and with `each` neither are `link` and `decision`.
     """
 
     name: str
@@ -326,13 +324,13 @@ class Forest:
 
     @property
     def whole(self) -> Part:
-        """A forest without parts as its one part."""
+        """The whole forest as one part, for forests without parts."""
         scale = 1.0 if self.scale is None else self.scale
         return Part(0, self.n_outputs, self.aggregate, self.link, self.decision, self.classes, scale)
 
     @property
     def targets(self) -> tuple[Part, ...]:
-        """What the forest answers: its parts where each is a target of its own, else itself alone."""
+        """The prediction targets: the parts if each is one, else the forest as a whole."""
         return self.parts if self.parts and self.combine.kind == "each" else (self.whole,)
 
     @property
@@ -342,7 +340,7 @@ class Forest:
 
     @property
     def steps(self) -> int:
-        """What a probability of 1 is worth in the parts of a quantised average; 0 where there are no curves."""
+        """The value of a probability of 1 in the parts of a quantised average; 0 without curves."""
         return max((len(curve) for part in self.parts for curve in part.curves), default=0)
 
     @property

@@ -1,4 +1,4 @@
-"""Number types of features: what a row's value becomes before it is compared.
+"""Number types of features: how a row's value is represented when it is compared.
 
 | type                            | text            | value                                           |
 |---------------------------------|-----------------|-------------------------------------------------|
@@ -10,8 +10,8 @@
 
 All but Float give integers ("words"). `x < T / 2^k` holds exactly when `floor(x * 2^k) < T`, so
 strict comparisons survive Fixed without a tolerance, and saturation changes none as long as every
-threshold lies above the lowest word. A feature that may be missing gives up its highest word to
-mean "missing".
+threshold lies above the lowest word. The highest word of a feature that may be missing means
+"missing".
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ MAX_FRACTION = 1100  # past the exponent of any float64
 
 
 def parse_number_type(text: str) -> NumberType:
-    """The type `str` wrote. Raises ModelError for anything else."""
+    """Parses what `str` of a number type gives. Raises ModelError for anything else."""
     if match := re.fullmatch(r"(float|ordered)(32|64)", text):
         return Float(int(match[2])) if match[1] == "float" else Ordered(int(match[2]))
     if match := re.fullmatch(r"(u?)int(\d{1,2})", text):
@@ -91,7 +91,7 @@ def parse_number_type(text: str) -> NumberType:
 
 
 def check_type(number: NumberType) -> NumberType:
-    """The type itself. Raises ModelError where its numbers are out of range."""
+    """Returns the type. Raises ModelError if its numbers are out of range."""
     match number:
         case Float(bits) | Ordered(bits):
             fine = bits in (32, 64)
@@ -154,7 +154,7 @@ def key_value(keys: WordArray, bits: int) -> FloatArray:
     if bits == 32:
         narrow = keys.astype(np.int32)
         pattern = np.where(narrow < 0, narrow ^ np.int32(0x7FFFFFFF), narrow)
-        with np.errstate(invalid="ignore"):  # patterns past infinity are NaNs
+        with np.errstate(invalid="ignore"):  # keys beyond infinity are NaNs
             return pattern.view(np.float32).astype(np.float64)
     return np.where(keys < 0, keys ^ np.int64(0x7FFFFFFFFFFFFFFF), keys).view(np.float64)
 
@@ -165,7 +165,7 @@ def threshold_key(thresholds: FloatArray, bits: int) -> WordArray:
 
 
 def round_to(values: NDArray[Any], number: NumberType) -> FloatArray:
-    """Values as the type holds them, in float64. Only Float(32) rounds."""
+    """Values rounded to the type, as float64. Only Float(32) rounds."""
     wide = np.asarray(values, dtype=np.float64)
     if number == FLOAT32:
         with np.errstate(over="ignore"):
@@ -174,8 +174,8 @@ def round_to(values: NDArray[Any], number: NumberType) -> FloatArray:
 
 
 def scaled_by(values: FloatArray, fraction: int) -> FloatArray:
-    """values * 2^fraction, exact but for overflow to infinity; what is too small to be scaled down keeps its sign, so
-    that the floor of it, and whether it lies above 0, stay right."""
+    """values * 2^fraction, exact except for overflow to infinity. Values that underflow keep their sign, so that their
+    floor and their comparison with 0 stay right."""
     with np.errstate(over="ignore"):
         scaled = np.ldexp(values, fraction)
     if fraction >= 0:
@@ -196,7 +196,7 @@ def to_words(values: FloatArray, number: NumberType, may_be_missing: bool) -> Wo
         case Fixed(_, fraction):
             scaled = np.floor(scaled_by(known, fraction))
             # Clipping in floats first keeps infinities and huge values from overflowing int64;
-            # the integer clip then mends limits that float64 can't hold exactly.
+            # the integer clip then corrects limits that float64 can't hold exactly.
             safe = np.clip(scaled, -(2.0**63), np.nextafter(2.0**63, 0.0)).astype(np.int64)
             words = np.where(scaled >= 2.0**63, limits.high, np.clip(safe, limits.low, limits.high))
         case Ordered(bits):
@@ -213,7 +213,7 @@ def to_words(values: FloatArray, number: NumberType, may_be_missing: bool) -> Wo
 
 
 def word_value(word: int, number: NumberType) -> float:
-    """The real number a threshold word stands for: `x < word_value(T)` as the words compare."""
+    """The real number of a threshold word: `x < word_value(T)` exactly when the word of x is below T."""
     match number:
         case Fixed(_, fraction):
             return float(np.ldexp(float(word), -fraction))

@@ -1,4 +1,4 @@
-"""A forest in figures: what `inspect` tells and what notebooks show."""
+"""Figures of a forest, for `inspect` and notebooks."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def forest_figures(forest: Forest) -> dict[str, Any]:
 
 
 def feature_figures(forest: Forest) -> list[dict[str, Any]]:
-    """One entry for each feature that is declared, in their order.
+    """One entry for each declared feature, in their order.
 
-    name, column, type, missing; uses: nodes that read it; conditions: different ones among these; lowest, highest:
-    thresholds, in the units of `type` (None where it has none); words: the lowest and highest word of a quantised one.
+    name, column, type, missing; uses: nodes that read it; conditions: distinct conditions among these; lowest, highest:
+    thresholds, in the units of `type` (None without thresholds); words: lowest and highest word once quantised.
     """
     table = forest.conditions
     uses = np.zeros(len(forest.features), dtype=np.int64)
@@ -71,12 +71,12 @@ def feature_figures(forest: Forest) -> list[dict[str, Any]]:
 
 
 def _kinds(kinds: Iterable[str]) -> str:
-    """Different kinds, in order of appearance."""
+    """The distinct kinds, in order of appearance."""
     return ", ".join(dict.fromkeys(kinds))
 
 
 def shown(value: Any, most: int = 12) -> str:
-    """A figure as people read it."""
+    """A figure as text for people."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:
@@ -89,7 +89,7 @@ def shown(value: Any, most: int = 12) -> str:
 
 
 def html_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table as notebooks show it. Texts come from model files: none of them is taken for markup."""
+    """A table in HTML, for notebooks. All texts are escaped, as they come from model files."""
     heads = "".join(f'<th scope="col" style="text-align:left">{escape(name)}</th>' for name in head)
     cells = "".join(
         "<tr>" + "".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows
@@ -98,5 +98,5 @@ def html_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -
 
 
 def html_figures(title: str, figures: Mapping[str, Any]) -> str:
-    """Two columns: what, figure."""
+    """A table of figures in HTML, with the columns what and figure."""
     return html_table(title, ("what", "figure"), ((key.replace("_", " "), shown(v)) for key, v in figures.items()))

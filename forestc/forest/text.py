@@ -15,13 +15,13 @@
     2: 5 in [0.5,0.75] ? 5 : 6
     3: leaf 0.9585062 id 6
 
-Behind the source may stand lines such as `pass "simplify"` and `note "..."`. A node line is `node: feature < threshold
-? left : right`, `feature in {codes}` or `feature in [cuts]`, or `node: leaf values`; `id` where the source numbers the
-node otherwise. Floats are printed with as many digits as bring them back exactly. Behind a feature may stand `missing`,
-`labels ["a", "b"]` and, where its name is made up, `unnamed`; behind an aggregate `/ divisor`, behind a link `slope
-2.0`, `intercept 0.1`, `through 0.0:0.1,2.5:0.9`, `shift 0.5` and `of sigmoid; sigmoid slope 2.0` (links of its
-outputs), behind a decision `ties last`, and behind a tree's outputs `drawn 120 of 120 seed 7`. Parts follow one
-another, each with lines of its own:
+Lines may follow the source, such as `pass "simplify"` and `note "..."`. A node line is `node: feature < threshold
+? left : right`, `feature in {codes}` or `feature in [cuts]`, or `node: leaf values`; `id` if the source has another
+number for the node. Floats are printed with enough digits to be read back exactly. A feature may end in `missing`,
+`labels ["a", "b"]` and, if its name is generated, `unnamed`; an aggregate in `/ divisor`; a link in `slope 2.0`,
+`intercept 0.1`, `through 0.0:0.1,2.5:0.9`, `shift 0.5` and `of sigmoid; sigmoid slope 2.0` (links of its outputs); a
+decision in `ties last`; and a tree's outputs in `drawn 120 of 120 seed 7`. Parts follow one another, each with its own
+lines:
 
     part 0 3
     part-aggregate sum float64 bias-first / 20.0
@@ -69,12 +69,12 @@ def print_forest(forest: Forest) -> str:
 
 
 def _lines(forest: Forest) -> Iterator[str]:
-    told = forest.provenance
+    origin = forest.provenance
     yield f"forest {json.dumps(forest.name)}"
-    yield f"source {json.dumps(told.source)} {json.dumps(told.version)} {json.dumps(told.model_hash)}"
-    for spec in told.passes:
+    yield f"source {json.dumps(origin.source)} {json.dumps(origin.version)} {json.dumps(origin.model_hash)}"
+    for spec in origin.passes:
         yield f"pass {json.dumps(spec)}"
-    for note in told.notes:
+    for note in origin.notes:
         yield f"note {json.dumps(note)}"
     yield f"columns {forest.columns}"
     for feature in forest.features:
@@ -173,7 +173,7 @@ _NODE = re.compile(
 
 
 def parse_forest(text: str) -> Forest:
-    """Raises ModelError, naming the line, for text that says no forest."""
+    """Parses the text form. Raises ModelError, naming the line, for any other text."""
     lines = text.splitlines()
     number = 0
     try:
@@ -232,8 +232,8 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantised: bo
         start, stop = map(int, line.split(" ")[1:])
         scale = float(header["part-scale"][index].split(" ")[1])
         curves = header.get("part-curve")
-        told = curves[index].removeprefix("part-curve").strip() if curves else ""
-        curve = tuple(tuple(map(int, one.split())) for one in told.split(" / ")) if told else ()
+        text = curves[index].removeprefix("part-curve").strip() if curves else ""
+        curve = tuple(tuple(map(int, one.split())) for one in text.split(" / ")) if text else ()
         parts.append(Part(start, stop, *_parse_judgement(header, "part-", index), scale, curve))
     combine = Combine()
     if parts:

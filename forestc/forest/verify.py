@@ -1,4 +1,4 @@
-"""What every Forest must satisfy. A failure names tree, node and feature."""
+"""The rules that every Forest must satisfy. Errors name tree, node and feature."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def verify(forest: Forest) -> None:
     if forest.scale is not None and not (np.isfinite(forest.scale) and forest.scale > 0):
         raise ModelError(f"scale {forest.scale} is not a positive number")
     if not 0 <= forest.columns <= MAX_COLUMNS:
-        raise ModelError(f"{forest.columns} columns", do=f"rows of at most {MAX_COLUMNS} columns are read")
+        raise ModelError(f"{forest.columns} columns", do=f"use at most {MAX_COLUMNS} columns")
     columns = set()
     for index, feature in enumerate(forest.features):
         check_type(feature.number)
@@ -49,14 +49,14 @@ def verify(forest: Forest) -> None:
     for index, tree in enumerate(forest.trees):
         verify_tree(forest, index, tree)
     if forest.quantised:
-        # in Python's integers: the absolute value of the lowest int64 is no int64
+        # in Python's integers, as the absolute value of the lowest int64 does not fit int64
         reach = sum(max(-int(t.values.min(initial=0)), int(t.values.max(initial=0))) for t in forest.trees)
         if reach + max(-int(forest.bias.min()), int(forest.bias.max())) >= 1 << MAX_SCORE_BITS:
             raise ModelError(f"scores need more than {MAX_SCORE_BITS} bits", do="use fewer leaf bits")
 
 
 def _verify_parts(forest: Forest) -> None:
-    """The parts lie side by side, each whole in itself, and what combines them fits."""
+    """The parts follow one another, each valid by itself, and fit their combination."""
     for index, part in enumerate(forest.parts or (forest.whole,)):
         where = f"part {index}" if forest.parts else ""
         outputs = part.stop - part.start
@@ -75,9 +75,12 @@ def _verify_parts(forest: Forest) -> None:
         raise ModelError(f"the parts end at output {forest.parts[-1].stop} of {forest.n_outputs}")
     kind, weights, classes = forest.combine.kind, forest.combine.weights, len(forest.classes)
     if len(weights) not in (0, len(forest.parts)) or not all(math.isfinite(w) and w >= 0 for w in weights):
-        raise ModelError(f"{len(weights)} weights for {len(forest.parts)} parts", do="finite, not negative, one a part")
+        raise ModelError(
+            f"{len(weights)} weights for {len(forest.parts)} parts",
+            do="give each part a finite weight that is not negative",
+        )
     if weights and not 0 < sum(weights) < math.inf:
-        raise ModelError("the parts' weights add up to nothing")
+        raise ModelError("the parts' weights add up to 0")
     for index, part in enumerate(forest.parts):
         width = 2 if part.decision.kind == "threshold" else part.stop - part.start
         fine = {
@@ -87,7 +90,7 @@ def _verify_parts(forest: Forest) -> None:
             "median": width == 1 and part.decision.kind == "none",
         }[kind]
         if not fine:
-            raise ModelError(f"does not fit {kind} over {classes} classes", where=f"part {index}")
+            raise ModelError(f"can't be combined by {kind} over {classes} classes", where=f"part {index}")
     if kind != "each":
         _verify_decision(forest.decision, classes, max(1, classes), "")
         _verify_link(forest.link, max(1, classes), "")
@@ -96,7 +99,7 @@ def _verify_parts(forest: Forest) -> None:
 
 
 def _verify_link(link: Link, outputs: int, where: str) -> None:
-    """Its numbers are finite, points ascend, and shares have a link of every output."""
+    """Its numbers are finite, points ascend, and shares have a link for every output."""
     if not all(map(math.isfinite, (link.slope, link.shift, link.intercept))):
         raise ModelError("a link, divisor or scale is not a finite number", where=where)
     points = link.points
@@ -115,20 +118,20 @@ def _verify_link(link: Link, outputs: int, where: str) -> None:
 
 
 def _verify_curves(forest: Forest, part: Part, where: str) -> None:
-    """A quantised average's parts have curves that fit their link, and no others."""
+    """Parts of a quantised average have curves that fit their link; other parts have none."""
     wanted = forest.quantised and bool(forest.parts) and forest.combine.kind == "average"
     ascend = all(list(curve) == sorted(curve) for curve in part.curves)
-    # probabilities of every class may do without: their scores are what is averaged
+    # parts whose values are their scores need no curves
     needed = wanted and (part.width == 1 or part.link != Link())
     if (needed and not part.curves) or not all(part.curves) or not ascend or (part.curves and not wanted):
-        what = "is missing, or does not ascend" if wanted else "is there, and only a quantised average has one"
+        what = "is missing, or does not ascend" if wanted else "is outside a quantised average"
         raise ModelError(f"a part's curve {what}", where=where)
     if not part.curves:
         return
     if len(part.curves) not in (1, part.width) or (part.link.kind == "softmax" and len(part.curves) > 1):
         raise ModelError(f"{len(part.curves)} curves of {part.width} scores after a {part.link.kind}", where=where)
     if part.link.kind == "softmax" and part.curves[0][-1] > 0:
-        raise ModelError("a softmax's curve has cuts above 0, the largest there can be", where=where)
+        raise ModelError("a softmax's curve has cuts above 0, its largest argument", where=where)
     if part.width == 1 and part.decision.kind != "threshold":
         raise ModelError("a part with a curve of one score has more than two classes", where=where)
 
@@ -145,12 +148,12 @@ def _verify_decision(decision: Decision, classes: int, outputs: int, where: str)
             fine, wanted = classes == outputs >= 1, "as many classes as outputs"
     if not fine:
         raise ModelError(
-            f"decision {decision.kind} wants {wanted}, not {classes} classes and {outputs} outputs", where=where
+            f"decision {decision.kind} needs {wanted}, not {classes} classes and {outputs} outputs", where=where
         )
 
 
 def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
-    """The rules of one tree of a forest; `index` is for the message."""
+    """The rules for one tree of a forest. index: of the tree, for errors."""
 
     def fail(nodes: np.ndarray[tuple[int], np.dtype[np.int64]], what: str) -> ModelError:
         node = int(nodes[0])
@@ -171,7 +174,7 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
         raise ModelError(f"outputs {tree.outputs} are empty or repeated", where=f"tree {index}")
     if min(tree.outputs) < 0 or max(tree.outputs) >= forest.n_outputs:
         raise ModelError(f"outputs {tree.outputs} of {forest.n_outputs}", where=f"tree {index}")
-    # Most trees are whole: each rule is asked of whole arrays first, and of nodes only where it fails.
+    # Most trees are valid: each rule is checked on whole arrays first, and by node only if it fails.
     if (bad := np.flatnonzero(leaf & ((tree.leaf < 0) | (tree.leaf >= len(values))))).size:
         raise fail(bad, f"leaf row {int(tree.leaf[bad[0]])} of {len(values)}")
     if not forest.quantised and not np.isfinite(values).all():
@@ -189,7 +192,7 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
     categorical = np.array([isinstance(f.number, Category) for f in forest.features] + [False])
     by_set = inner & (tree.set_index != NO_SET)
     if categorical.any() and (bad := np.flatnonzero(inner & categorical[tree.feature] & ~by_set)).size:
-        raise fail(bad, "a threshold decides on a category, which takes a set")
+        raise fail(bad, "a category has a threshold instead of a set")
     for node in np.flatnonzero(by_set).tolist():
         number, members = forest.features[tree.feature[node]].number, tree.sets[tree.set_index[node]]
         whole = all(issubclass(kind, int) for kind in set(map(type, members)))
@@ -207,10 +210,10 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
     takes_missing = np.array([f.missing for f in forest.features] + [False])
     all_take = bool(takes_missing[:-1].all())
     if not all_take and (bad := np.flatnonzero(inner & tree.missing_left & ~takes_missing[tree.feature])).size:
-        raise fail(bad, "sends missing values left, but the feature takes none")
+        raise fail(bad, "sends missing values left, but the feature is never missing")
     if forest.quantised:
-        # T <= low would call every word "not less", saturated ones too: such a node is a
-        # condition that can't hold, which the simplifier removes and hardware has no word for.
+        # The lowest word as a threshold never holds and the highest plus 1 always does; hardware has no word for
+        # thresholds beyond these.
         spans = [word_range(f.number, f.missing) for f in forest.features]
         low = np.array([s.low for s in spans] + [0], dtype=np.int64)
         high = np.array([s.high for s in spans] + [0], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""How the words of features are made, told the same way in every output: who feeds a design needs no other source."""
+"""Describes how the words of features are computed, in the same words in every generated file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from forestc.forest.numbers import (
 
 
 def word_note(forest: Forest, index: int) -> str:
-    """A feature's number type, how a value becomes its word, and an example."""
+    """A feature's number type, how its word is computed from a value, and an example."""
     feature = forest.features[index]
     limits = word_range(feature.number, feature.missing)
     value, word = word_example(forest, index)
@@ -32,7 +32,7 @@ def word_note(forest: Forest, index: int) -> str:
 
 
 def word_example(forest: Forest, index: int) -> tuple[float, int]:
-    """A value of a feature beside a threshold where it has one, and the word that it becomes."""
+    """A value of a feature, on a threshold if it has one, and its word."""
     feature = forest.features[index]
     number = feature.number
     thresholds = forest.conditions.thresholds(index)
@@ -46,7 +46,7 @@ def word_example(forest: Forest, index: int) -> tuple[float, int]:
 
 
 def _rounded(number: NumberType, raw: NumberType) -> str:
-    """The value as the model takes it; a float32 must come before anything else, as it may cross a threshold."""
+    """The value as the model reads it. Rounding to float32 comes first, as it may cross a threshold."""
     return "float32(value)" if raw == FLOAT32 and not isinstance(number, Category) else "value"
 
 

@@ -10,7 +10,7 @@ from forestc.design import Design, open_design
 
 
 def hardware(design: Design | str | Path, *, stream: bool = True) -> Any:
-    """A compiled design as an Amaranth component, to be a submodule of your own: made new at each call.
+    """A compiled design as a new Amaranth component, to be used as a submodule.
 
     stream: with the ports `i` and `o`, streams of features and results; else the core with `x` and `y`, and with
     `in_valid` and `out_valid` if it has registers. Raises ForestcError for a folder that can't be read, or if Amaranth

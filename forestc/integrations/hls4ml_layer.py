@@ -1,11 +1,11 @@
 """A forest as a layer of hls4ml, so that a network's features feed a forest in one hls4ml project.
 
     register()
-    model = prepare(onnx_model)             # dense layers, then a tree ensemble with what converters put around it
+    model = prepare(onnx_model)             # dense layers, then a tree ensemble as converters write it
     config = hls4ml.utils.config_from_onnx_model(model, ...)
     hls_model = hls4ml.converters.convert_from_onnx_model(model, hls_config=config, backend="Vitis", ...)
 
-The layer's thresholds are rounded up to the grid of its input's ap_fixed type: `x < t` says the same as
+The layer's thresholds are rounded up to the grid of its input's ap_fixed type: `x < t` equals
 `x < ceil(t * 2^k) / 2^k` for every x on the grid, so on its inputs the forest takes the model's own paths. Leaves are
 rounded to `leaf_bits`.
 """
@@ -36,16 +36,16 @@ from forestc.passes.simplify import Simplify
 from hdl_templates import render
 
 TREES = ("TreeEnsembleClassifier", "TreeEnsembleRegressor", "TreeEnsemble")
-OPERATOR = "Forest"  # the one node, of domain `forestc`, that `prepare` makes of trees and what follows them
+OPERATOR = "Forest"  # the node, of domain `forestc`, by which `prepare` replaces the trees and all that follows
 OUTPUTS = ("label", "scores")
 LEAF_BITS = 16
 
 
 def on_grid(forest: Forest, number: Fixed, outputs: str = "label", leaf_bits: int = LEAF_BITS) -> Forest:
-    """The integer forest over inputs of the type `number`, all of them: the source's own path for every such input.
+    """The integer forest for inputs that all have the type `number`. Every such input takes the source's own path.
 
     outputs: label keeps the decision; scores drops it, and rounds leaves to multiples of a power of two, the largest
-    leaf to `leaf_bits` bits. Raises ModelError for what no sum of leaves decides.
+    leaf to `leaf_bits` bits. Raises ModelError for forests that can't be decided by sums of leaves.
     """
     features = tuple(replace(f, name=f"x{i}", missing=False, named=False) for i, f in enumerate(forest.features))
     forest = changed(forest, features=features)
@@ -73,7 +73,7 @@ def _text(number: Fixed) -> str:
 
 
 def result_word(forest: Forest, outputs: str) -> WordType:
-    """The type of the layer's results: the class's index, or the scores' integers."""
+    """The type of the layer's results: class indices, or integer scores."""
     if outputs == "label":
         return WordType(max(1, (len(forest.classes) - 1).bit_length()), False)
     low, high = forest.bias.astype(object), forest.bias.astype(object)
@@ -133,7 +133,7 @@ def prepare(model: Any, outputs: str = "label", leaf_bits: int = LEAF_BITS) -> A
     graph = model.graph
     trees = [node for node in graph.node if node.op_type in TREES]
     if len(trees) != 1:
-        raise ModelError(f"the graph has {len(trees)} tree operators", do="one is read")
+        raise ModelError(f"the graph has {len(trees)} tree operators", do="leave one in the graph")
     tail, made = [trees[0]], set(trees[0].output)
     for node in graph.node:
         if node is not trees[0] and made.intersection(node.input):
@@ -150,7 +150,7 @@ def prepare(model: Any, outputs: str = "label", leaf_bits: int = LEAF_BITS) -> A
     )  # fmt: skip
     forest = load(helper.make_model(whole, opset_imports=list(model.opset_import)))
     n_out = _results(forest, outputs)
-    while features in makers and makers[features].op_type in ("Cast", "Identity"):  # hls4ml casts by its own types
+    while features in makers and makers[features].op_type in ("Cast", "Identity"):  # hls4ml converts types itself
         features = makers[features].input[0]
     head = [node for node in graph.node if node not in tail and node.op_type not in ("Cast", "Identity")]
     return _Writer(model, features).written(head, forest, outputs, leaf_bits, n_in, n_out)
@@ -172,7 +172,7 @@ def _width(graph: Any, name: str) -> int:
 
 
 class _Writer:
-    """Writes the prepared model: every name a plain identifier of its own, every shape said."""
+    """Writes the prepared model, with unique plain identifiers as names, and with all shapes."""
 
     def __init__(self, model: Any, features: str) -> None:
         self.model = model
@@ -213,7 +213,7 @@ class _Writer:
                 continue
             options = {item.name: helper.get_attribute_value(item) for item in node.attribute}
             if options.get("transA") or any(name not in given for name in node.input[1:] if name):
-                raise ModelError("a Gemm of what is no constant is not read", where=f"node {label[:60]!r}")
+                raise ModelError("a Gemm whose weights are not constant is not read", where=f"node {label[:60]!r}")
             weights = given[node.input[1]]
             weights = (weights.T if options.get("transB") else weights) * np.float32(options.get("alpha", 1.0))
             name = self.fresh(label)
@@ -309,7 +309,7 @@ def register() -> None:
     ForestLayer.__name__ = OPERATOR
 
     class ForestFunctionTemplate(FunctionCallTemplate):  # type: ignore[misc]
-        """Writes the call, and by then the layer's code, as its input's precision is final."""
+        """Writes the call, and the layer's code, as the precision of its input is final by then."""
 
         def __init__(self) -> None:
             super().__init__(ForestLayer, include_header=[])
@@ -329,17 +329,17 @@ def register() -> None:
     hls4ml.converters.register_onnx_layer_handler(OPERATOR, _prepared)
     for operator in TREES:
         hls4ml.converters.register_onnx_layer_handler(operator, _bare)
-    # Vitis takes its templates from Vivado
+    # Vitis uses the templates of Vivado
     hls4ml.backends.get_backend("Vivado").register_template(ForestFunctionTemplate)
 
 
 def input_format(node: Any) -> Fixed:
-    """The grid of a layer's input, as its precision says. Raises ModelError for types that are no fixed point."""
+    """The grid of a layer's input, from its precision. Raises ModelError for types that are not fixed point."""
     precision = node.get_input_variable().type.precision
     width, integer = getattr(precision, "width", None), getattr(precision, "integer", None)
     if not isinstance(width, int) or not isinstance(integer, int) or not 1 <= width <= 62:
         raise ModelError(
-            f"its input's precision {precision} is no fixed point of up to 62 bits", where=f"layer {node.name}"
+            f"its input's precision {precision} is not fixed point of up to 62 bits", where=f"layer {node.name}"
         )
     return Fixed(width, width - integer, bool(precision.signed))
 
@@ -362,7 +362,7 @@ def _prepared(node: Any, input_names: list[str], input_shapes: Any, graph: Any) 
 
 
 def _bare(node: Any, input_names: list[str], input_shapes: Any, graph: Any) -> dict[str, Any]:
-    """A tree operator as converters write it, where nothing follows it."""
+    """A tree operator as converters write it, followed by no other node."""
     from onnx import TensorProto, helper
 
     outputs = "label" if node.op_type == "TreeEnsembleClassifier" else "scores"

@@ -1,8 +1,8 @@
-"""Pipelining: registers for a wanted latency, so that every path passes the same number of them.
+"""Pipelining: places registers for a wanted latency, the same number on every path.
 
-Each cell has a delay by a model of the target. Of all stage lengths the shortest is looked for with which the logic,
-packed into stages from the inputs on, fits the wanted number of stages: with N registers on a path, N stages of logic,
-each ended by a register. Inputs come in unregistered, outputs leave a register.
+Each cell has a delay by the model of a device family. The logic is packed into stages from the inputs on, with the
+shortest stage length that needs no more than the wanted number of stages. N registers on a path end N stages of logic:
+inputs are not registered, outputs are.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def delay_of(cell: Cell, netlist: Netlist, delays: Delays) -> float:
             return delays.compare[0] + delays.compare[1] * netlist.types[a].width
         case Add(operands, width):
             if len(operands) == 2 and any(_is_zero(netlist.cells[a]) for a in operands):
-                return 0.0  # a widening, wires alone
+                return 0.0  # an extension: only wires
             return delays.add[0] + delays.add[1] * width
         case _:
             assert_never(cell)
@@ -57,7 +57,7 @@ def _is_zero(cell: Cell) -> bool:
 
 
 def stages_within(netlist: Netlist, delays: Sequence[float], length: float) -> list[int]:
-    """How many registers lie before each net if logic is packed into stages of a length, from the inputs on."""
+    """The number of registers before each net if logic is packed from the inputs on into stages of this length."""
     stages: list[int] = []
     ends: list[float] = []
     for cell, delay in zip(netlist.cells, delays, strict=True):
@@ -72,7 +72,7 @@ def stages_within(netlist: Netlist, delays: Sequence[float], length: float) -> l
 
 
 def shortest_stages(netlist: Netlist, delays: Sequence[float], wanted: int) -> list[int]:
-    """The stages of the shortest length with which no more than `wanted` are needed. Time O(cells * log(precision))."""
+    """The stages of the shortest length that needs no more than `wanted`. Time O(cells * log(precision))."""
     high = sum(sorted(delays)[-1:]) * max(1, len(netlist.cells))
     low, best = max(delays, default=0.0), stages_within(netlist, delays, high)
     for _ in range(40):
@@ -88,10 +88,10 @@ def shortest_stages(netlist: Netlist, delays: Sequence[float], wanted: int) -> l
 
 
 def pipelined(netlist: Netlist, latency: int, delays: Delays) -> tuple[Netlist, list[Net]]:
-    """The combinational netlist with `latency` registers on every path from an input to an output, and for each of its
-    nets the number there, in front of any registers: -1 where it was removed.
+    """The combinational netlist with `latency` registers on every path from an input to an output; and for each old net
+    its number in the result, before any registers, or -1 if it was removed.
 
-    delays: of the cells on the target.
+    delays: of the cells, in the device family.
     """
     stages = shortest_stages(netlist, [delay_of(cell, netlist, delays) for cell in netlist.cells], latency)
     stages = [min(stage, latency - 1) for stage in stages]
@@ -101,7 +101,7 @@ def pipelined(netlist: Netlist, latency: int, delays: Delays) -> tuple[Netlist, 
     delayed: dict[tuple[Net, int], Net] = {}
 
     def after(net: Net, registers: int) -> Net:
-        """An old net, with so many registers behind it."""
+        """An old net, followed by so many registers."""
         result = made[net]
         for count in range(1, registers + 1):
             key = (net, count)

@@ -1,8 +1,8 @@
 """From an integer Forest to a Netlist: mux trees over shared comparators, adders, the decision.
 
-A tree is nested multiplexers: sums of products over its leaves took more LUTs. Leaves are counted from each
-tree's smallest, so the words of small trees are narrow; what that takes away goes into one constant at the
-end, and where only the class is wanted into the decision's threshold.
+A tree becomes nested multiplexers, which took fewer LUTs than sums of products over its leaves. Leaves are counted from
+each tree's smallest, which makes the words of small trees narrow. The sum of the smallest leaves becomes a constant at
+the end, or part of the decision's threshold if only the class is needed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from forestc.costs.devices import DEFAULT_TARGET, DELAYS
+from forestc.costs.devices import DEFAULT_FAMILY, DELAYS
 from forestc.errors import ModelError, OptionError
 from forestc.forest.conditions import INFINITY, Below, OneOf, Span, Within
 from forestc.forest.ir import LEAF, Decision, Forest, Part
@@ -32,35 +32,34 @@ Sum: TypeAlias = tuple[Net, int, int]  # a net without its offset, its smallest 
 
 @dataclass(frozen=True)
 class LoweringOptions:
-    """latency: clock cycles from input to output; 0 is combinational. outputs: what the ports carry;
-    auto is the label for classification and the score for regression. target: whose delays say where registers go:
-    a key of `forestc.costs.devices.DELAYS`."""
+    """latency: clock cycles from input to output; 0 is combinational. outputs: what the ports carry; auto is the label
+    for classification and the scores for regression. family: a key of `forestc.costs.devices.DELAYS`; registers are
+    placed by the delays of these devices."""
 
     latency: int = 0
     outputs: Outputs = "auto"
-    target: str = DEFAULT_TARGET
+    family: str = DEFAULT_FAMILY
 
     def __post_init__(self) -> None:
         if not isinstance(self.latency, int) or not 0 <= self.latency <= 1000:
             raise OptionError(f"latency {self.latency}", do="use 0 (combinational) to 1000 cycles")
         if self.outputs not in ("auto", "label", "scores", "both"):
             raise OptionError(f"outputs {self.outputs!r}", do="use auto, label, scores or both")
-        if self.target not in DELAYS:
-            raise OptionError(f"unknown target {self.target!r}", do=f"known: {', '.join(DELAYS)}")
+        if self.family not in DELAYS:
+            raise OptionError(f"unknown delay family {self.family!r}", do=f"known: {', '.join(DELAYS)}")
 
 
 @dataclass(frozen=True)
 class Witness:
-    """Where lowering says that values of the forest lie in the netlist: a net, or a constant where a value never
-    changes; -1 where nothing reads a value, so that its net was removed. It makes a proof quick to find, and is
-    verified there rather than trusted.
+    """The places of the forest's values in the netlist: a net; a constant for a value that never changes; or -1 if
+    nothing reads the value, so that its net was removed. Proofs use these places, and verify them.
 
-    trees: (tree, output) to what the tree adds to the output, counted from its smallest leaf.
-    labels: of each part that votes, the index of its class.
-    ballots: (part, class) to the part's weight where it decides for the class, else 0; of an average to what the part's
-    curve says for the class, times the weight, or to the share alone.
-    steps: (what, part, class, bit) to what lies on the way to a share, see `_Lowering.shares`; 0 where a key does not
-    apply.
+    trees: (tree, output) -> what the tree adds to the output, counted from its smallest leaf.
+    labels: for each voting part, the index of its class.
+    ballots: (part, class) -> the part's weight if it decides for the class, else 0; in an average the value of the
+    part's curve for the class, times the weight, or the share alone.
+    steps: (name, part, class, bit) -> an intermediate value of a share, see `_Lowering.shares`; class and bit are 0
+    where they do not apply.
     """
 
     trees: Mapping[tuple[int, int], Place]
@@ -69,7 +68,7 @@ class Witness:
     steps: Mapping[Step, Place] = field(default_factory=dict)
 
     def renamed(self, nets: Sequence[Net]) -> Witness:
-        """The same places in a netlist whose nets are numbered anew."""
+        """The same places after the nets were renumbered."""
 
         def new(place: Place) -> Place:
             return place if isinstance(place, Const) else nets[place]
@@ -83,25 +82,25 @@ def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
     """The netlist of a quantised forest.
 
     Input ports `x0`, `x1`, ... carry the features' words in order; outputs are `label` (class index; of several
-    targets `label0`, ...) and `score0`, ... (signed where the bias can make them negative). With latency > 0
+    prediction targets `label0`, ...) and `score0`, ... (signed where the bias can make them negative). With latency > 0
     there are also `in_valid` and `out_valid`. Equals `evaluate_words` on every word in range. Time O(nodes * outputs).
     """
     return lower_with_witness(forest, options)[0]
 
 
 def lower_with_witness(forest: Forest, options: LoweringOptions | None = None) -> tuple[Netlist, Witness]:
-    """`lower`, and where the netlist holds what trees and votes say."""
+    """`lower`, and the places of the results of trees and votes in the netlist."""
     options = options or LoweringOptions()
     netlist, witness = unregistered(forest, options)
     if not options.latency:
         return netlist, witness
-    netlist, renamed = pipelined(netlist, options.latency, DELAYS[options.target])
-    # -1 stays -1: a net that was removed is not there to be renamed
+    netlist, renamed = pipelined(netlist, options.latency, DELAYS[options.family])
+    # the last entry keeps -1, for removed nets, as it is
     return netlist, witness.renamed([*renamed, -1])
 
 
 def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Witness]:
-    """The logic alone, which `pipelined` puts registers into: with latency > 0 it has the ports of validity already."""
+    """The logic without the registers, which `pipelined` adds. With latency > 0 it has in_valid and out_valid."""
     if not forest.quantised:
         raise ModelError("only a quantised forest becomes logic", do="run the quantize pass first")
     wanted = options.outputs
@@ -130,7 +129,7 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
 
 
 def feature_port(forest: Forest, index: int) -> Port:
-    """The port of a feature's words: what backends say of it, they know from here."""
+    """The port of a feature's words, with the note that backends print for it."""
     return Port(f"x{index}", "word", index, forest.features[index].name, word_note(forest, index))
 
 
@@ -156,7 +155,7 @@ class _Lowering:
             self.builder.input(feature_port(forest, index), feature_word(forest, index))
             for index in range(len(forest.features))
         ]
-        self.offsets = [int(b) for b in forest.bias]  # bias plus what the trees' smallest leaves add up to
+        self.offsets = [int(b) for b in forest.bias]  # bias plus the sum of the trees' smallest leaves
         self.missing = [word_range(f.number, f.missing).missing for f in forest.features]
         self.tree_nets: dict[tuple[int, int], Place] = {}
         self.labels: list[Place] = []
@@ -171,7 +170,7 @@ class _Lowering:
         return cell if isinstance(cell, Const) else net
 
     def condition(self, place: int, at: Origin) -> Net:
-        """1 where one of the forest's conditions sends the word left."""
+        """1 if one of the forest's conditions sends the word left."""
         condition = self.forest.conditions[place]
         port, reserved = self.ports[condition.feature], self.missing[condition.feature]
         match condition.test:
@@ -183,12 +182,12 @@ class _Lowering:
             case Below(threshold):
                 below = self.builder.less(port, int(threshold), at)
                 if reserved is None or not condition.missing_left:
-                    return below  # the missing word is the highest: it goes right by itself
+                    return below  # the missing word is the highest, so it goes right
                 present = self.builder.less(port, reserved, at)
                 return self.builder.or_(below, self.builder.not_(present, at), at)
 
     def within(self, port: Net, spans: tuple[Span, ...], reserved: int | None, missing_left: bool, at: Origin) -> Net:
-        """1 where the word lies in one of the spans, of which the last may be open."""
+        """1 if the word lies in one of the spans. The last may be open."""
         inside = FALSE
         for low, high in spans:
             span = self.builder.not_(self.builder.less(port, int(low), at), at)
@@ -197,7 +196,7 @@ class _Lowering:
             inside = self.builder.or_(inside, span, at)
         last_is_open = bool(spans) and spans[-1][1] == INFINITY
         if reserved is None or last_is_open == missing_left:
-            return inside  # the missing word is the highest: it goes where the last span says
+            return inside  # the missing word is the highest, so the last span decides
         present = self.builder.less(port, reserved, at)
         if missing_left:
             return self.builder.or_(inside, self.builder.not_(present, at), at)
@@ -212,7 +211,7 @@ class _Lowering:
         self.offsets[output] += smallest
         word = width_for(0, largest - smallest)
         left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
-        asked = self.forest.conditions.places[index].tolist()
+        conditions = self.forest.conditions.places[index].tolist()
         nets: dict[int, Net] = {}
         for level in reversed(tree.levels):
             for node in level.tolist():
@@ -222,12 +221,12 @@ class _Lowering:
                     continue
                 at = Origin(index, int(tree.ids[node]))
                 a, b = nets.pop(left[node]), nets.pop(right[node])
-                nets[node] = a if a == b else self.builder.mux(self.condition(asked[node], at), a, b, at)
+                nets[node] = a if a == b else self.builder.mux(self.condition(conditions[node], at), a, b, at)
         self.tree_nets[index, output] = self.place(nets[0])
         return nets[0], largest - smallest
 
     def sum_of(self, output: int) -> tuple[Net, int, int]:
-        """Sum over the trees that feed an output, without its offset: net, smallest and largest value."""
+        """The sum of the trees that feed an output, without its offset: net, smallest and largest value."""
         fed = [index for index, tree in enumerate(self.forest.trees) if output in tree.outputs]
         return self.added([self.tree_word(index, output) for index in fed])
 
@@ -236,7 +235,7 @@ class _Lowering:
         heap = [(largest, place, net) for place, (net, largest) in enumerate(words) if largest]
         if not heap:
             return FALSE, 0, 0
-        # Narrowest first, as a Huffman code is built: wide adders see few operands.
+        # Narrowest first, as in a Huffman code, so that few operands pass wide adders.
         heapq.heapify(heap)
         order = len(words)
         while len(heap) > 1:
@@ -247,7 +246,7 @@ class _Lowering:
         return net, 0, largest
 
     def plus(self, net: Net, low: int, high: int, offset: int) -> tuple[Net, int, int]:
-        """The word plus a constant."""
+        """The word plus a constant: net, smallest and largest value."""
         if offset == 0:
             return net, low, high
         if low == high:
@@ -261,7 +260,7 @@ class _Lowering:
         return self.builder.add((net, constant), word), low, high
 
     def votes(self, sums: Sequence[Sum]) -> tuple[list[Sum], list[int]]:
-        """For each class the weights of the parts that decide for it, added; and offsets of 0."""
+        """For each class the sum of the weights of the parts that decide for it; and offsets of 0."""
         forest = self.forest
         ballots: list[list[tuple[Net, int]]] = [[] for _ in forest.classes]
         weights = forest.combine.weights or [1.0] * len(forest.parts)
@@ -282,31 +281,31 @@ class _Lowering:
         return [self.added(ballot) for ballot in ballots], [0] * len(ballots)
 
     def averages(self, sums: Sequence[Sum]) -> tuple[list[Sum], list[int]]:
-        """Of each class what the parts say, weighted and added; and its offset."""
+        """For each class the weighted sum of the parts' values; and its offset."""
         forest = self.forest
         words: list[list[tuple[Net, int]]] = [[] for _ in forest.classes]
         offsets = [0] * len(words)
         weights = forest.combine.weights or [1.0] * len(forest.parts)
         for place, (part, weight) in enumerate(zip(forest.parts, map(int, weights), strict=True)):
             shares = self.shares(place, part, sums) if part.curves and part.link.kind in ("softmax", "shares") else []
-            for index, own in enumerate(words):
+            for index, addends in enumerate(words):
                 output = part.start + index % part.width
                 if shares:
                     self.ballots[place, index] = self.place(shares[index])
-                    own += self.multiples(shares[index], forest.steps, weight)
+                    addends += self.multiples(shares[index], forest.steps, weight)
                 elif part.curves:
                     up, down = (weight, 0) if part.width > 1 or index else (-weight, weight * forest.steps)
                     curve = part.curve_of(index % part.width)
                     stepped, most = self.level(sums[output], curve, self.offsets[output], up, down)
                     self.ballots[place, index] = self.place(stepped)
-                    own.append((stepped, most))
+                    addends.append((stepped, most))
                 else:
-                    own += self.multiples(sums[output][0], sums[output][2], weight)
+                    addends += self.multiples(sums[output][0], sums[output][2], weight)
                     offsets[index] += weight * self.offsets[output]
-        return [self.added(own) for own in words], offsets
+        return [self.added(addends) for addends in words], offsets
 
     def multiples(self, net: Net, largest: int, weight: int) -> list[tuple[Net, int]]:
-        """Words that add up to a word times a weight, each with its largest value."""
+        """Words whose sum is a word times a weight, each with its largest value."""
         found = []
         while weight:
             if weight & 1:
@@ -317,7 +316,7 @@ class _Lowering:
         return found
 
     def level(self, score: Sum, curve: Sequence[int], offset: int, times: int, more: int = 0) -> tuple[Net, int]:
-        """How many cuts are not above a score, times a factor and some more; and the most that can be."""
+        """The number of cuts that are not above a score, times `times`, plus `more`; and its largest value."""
         net, low, high = score
         cuts = [cut - offset for cut in curve]
         levels = [bisect_right(cuts, low), *(level for level, cut in enumerate(cuts, 1) if low < cut <= high)]
@@ -335,26 +334,26 @@ class _Lowering:
             scores, offsets = self.below_largest(place, scores, offsets)
 
         def levels(times: int, name: str) -> list[tuple[Net, int]]:
-            told = [
+            found = [
                 self.level(score, part.curve_of(k), offset, times)
                 for k, (score, offset) in enumerate(zip(scores, offsets, strict=True))
             ]
-            self.steps |= {(name, place, k, 0): self.place(net) for k, (net, _) in enumerate(told)}
-            return told
+            self.steps |= {(name, place, k, 0): self.place(net) for k, (net, _) in enumerate(found)}
+            return found
 
         total, _, most = self.added(levels(1, "level"))
         doubles = [total]
         for bit in range(1, bits + 1):
             doubles.append(self.builder.add((doubles[-1], doubles[-1]), width_for(0, most << bit)))
         self.steps |= {("double", place, 0, bit): self.place(net) for bit, net in enumerate(doubles)}
-        # 2 * steps is a power of 2 less a little: a shift costs nothing, and what is too much is taken at the start
+        # 2 * steps is a little below a power of 2: shift, which costs nothing, and subtract the difference at the start
         dividends, taken = levels(2 << bits, "dividend"), levels((2 << bits) - 2 * steps, "taken")
         found = []
         for k, ((net, high), (start, _)) in enumerate(zip(dividends, taken, strict=True)):
             dividend, _, high = self.added([(net, high), (total, most)])
             self.steps["sum", place, k, 0] = self.place(dividend)
             share = self.quotient((place, k), (dividend, high), start, doubles, most)
-            if part.link.kind == "shares":  # of a softmax the largest level is never 0
+            if part.link.kind == "shares":  # the largest level of a softmax is never 0
                 word = self.builder.type_of(share)
                 share = self.builder.mux(
                     self.builder.less(total, 1), self.builder.const(steps // part.width, word), share
@@ -363,7 +362,7 @@ class _Lowering:
         return found
 
     def below_largest(self, place: int, scores: Sequence[Sum], offsets: Sequence[int]) -> tuple[list[Sum], list[int]]:
-        """Of each score how far it is below the largest: words with their offsets."""
+        """How far each score is below the largest: words with their offsets."""
         builder = self.builder
         raised, word = self.raised(scores, offsets)
         largest = list(raised)
@@ -380,20 +379,20 @@ class _Lowering:
     def quotient(
         self, place: tuple[int, int], dividend: tuple[Net, int], start: Net, doubles: Sequence[Net], most: int
     ) -> Net:
-        """(dividend - start) // doubles[1], of as many bits as there are doubles of a word that is at most `most`.
+        """(dividend - start) // doubles[1], with one bit for each double. most: the largest value of doubles[0].
 
-        What is left of the dividend is held inverted: where adding a double makes it leave its bits, that is too much.
+        The remainder is stored inverted, so that an overflow after adding a double means that the double does not fit.
         """
         builder, bits = self.builder, len(doubles) - 1
-        own = width_for(0, dividend[1])
-        word = width_for(0, own.high + (most << bits))
-        rest = builder.add((builder.not_(self.widened(dividend[0], own)), start), own)
+        narrow = width_for(0, dividend[1])
+        word = width_for(0, narrow.high + (most << bits))
+        rest = builder.add((builder.not_(self.widened(dividend[0], narrow)), start), narrow)
         self.steps["rest", *place, bits] = self.place(rest)
         rest = self.widened(rest, word)
         found = []
         for bit in reversed(range(bits)):
             less = builder.add((rest, doubles[bit + 1]), word)
-            fits = builder.less(less, own.high + 1)
+            fits = builder.less(less, narrow.high + 1)
             rest = builder.mux(fits, less, rest)
             one = width_for(0, 1 << bit)
             found.append(builder.mux(fits, builder.const(1 << bit, one), builder.const(0, one)))
@@ -402,7 +401,7 @@ class _Lowering:
         return builder.add(found, width_for(0, (1 << bits) - 1)) if bits > 1 else found[0]
 
     def stepped(self, net: Net, cuts: Sequence[int], values: Sequence[int], word: WordType) -> Net:
-        """values[k] where k of the cuts, ascending, are not above the word: a balanced tree of multiplexers."""
+        """values[k] if k of the ascending cuts are not above the word: a balanced tree of multiplexers."""
         if not cuts or len(set(values)) == 1:
             return self.builder.const(values[-1], word)
         middle = len(cuts) // 2
@@ -411,7 +410,7 @@ class _Lowering:
         return self.builder.mux(self.builder.less(net, cuts[middle]), below, above)
 
     def median(self, sums: Sequence[Sum]) -> tuple[list[Sum], list[int]]:
-        """The smallest score such that the parts with scores up to it have half of all weight."""
+        """The weighted median: the smallest score such that the parts with scores up to it have half of the weight."""
         builder, forest = self.builder, self.forest
         weights = [int(weight) for weight in forest.combine.weights or [1.0] * len(forest.parts)]
         least = min(offset + low for offset, (_, low, _) in zip(self.offsets, sums, strict=True))
@@ -427,22 +426,22 @@ class _Lowering:
         }
         best: Net | None = None
         for i, score in enumerate(scores):
-            heard = [
+            up_to = [
                 (builder.mux(above[j, i], builder.const(0, width_for(0, w)), builder.const(w, width_for(0, w))), w)
                 for j, w in enumerate(weights)
                 if j != i
             ]
-            weight, _, most = self.added([*heard, (builder.const(weights[i], width_for(0, weights[i])), weights[i])])
+            weight, _, most = self.added([*up_to, (builder.const(weights[i], width_for(0, weights[i])), weights[i])])
             needed = -(-sum(weights) // 2)
             enough = builder.not_(builder.less(weight, needed)) if most >= needed else FALSE
             never = builder.const(largest, word)  # no score is above it
-            own = builder.mux(enough, score, never)
-            best = own if best is None else builder.mux(builder.compare(best, own), best, own)
+            candidate = builder.mux(enough, score, never)
+            best = candidate if best is None else builder.mux(builder.compare(best, candidate), best, candidate)
         assert best is not None
         return [self.plus(best, 0, largest, least)], [0]
 
     def label(self, decision: Decision, sums: Sequence[tuple[Net, int, int]], offsets: Sequence[int]) -> Net:
-        """The class index that some sums, each with its offset still to be added, decide."""
+        """The class index that sums decide. Their offsets are not yet added."""
         if decision.kind == "threshold":
             net, _, high = sums[-1]
             needed = int(decision.threshold) - offsets[-1]
@@ -455,7 +454,7 @@ class _Lowering:
         return self.argmax(widened, decision.ties == "last")
 
     def raised(self, sums: Sequence[Sum], offsets: Sequence[int]) -> tuple[list[Net], WordType]:
-        """Sums with their offsets less the smallest, as only differences matter: unsigned words of one type."""
+        """Sums plus their offsets minus the smallest offset, as only differences matter: unsigned words of one type."""
         scores = [self.plus(*score, offset - min(offsets)) for score, offset in zip(sums, offsets, strict=True)]
         word = width_for(0, max(high for _, _, high in scores))
         return [self.widened(net, word) for net, _, _ in scores], word
@@ -468,8 +467,8 @@ class _Lowering:
         return self.builder.add((net, zero), word)
 
     def argmax(self, scores: list[Net], backwards: bool) -> Net:
-        """Index of the largest, of equals the first in the list: a balanced tree of compare and mux.
-        backwards: the list runs from the highest index down."""
+        """Index of the largest score, the first in the list if several are equal: a balanced tree of compare and mux.
+        backwards: the list starts with the highest index."""
         word = width_for(0, len(scores) - 1)
         indices = range(len(scores) - 1, -1, -1) if backwards else range(len(scores))
         best = [(score, self.builder.const(index, word)) for index, score in zip(indices, scores, strict=True)]

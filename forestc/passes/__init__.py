@@ -1,4 +1,4 @@
-"""Passes: Forest to Forest, one file a pass. One explicit table."""
+"""Passes from Forest to Forest, one file or folder each, and the table of them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from forestc.passes.simplify import Simplify
 
 PASSES: dict[str, type[Pass]] = {step.name: step for step in (Simplify, ShareThresholds, Quantize, PruneSplits)}
 
-NOTHING_BUT_NEEDED = "quantize"
+REQUIRED = "quantize"
 
 
 def passes_from(named: str | Sequence[Pass], scores: float | None = None) -> list[Pass]:
-    """The pipeline a `-p` option or a list of passes means: `none` only what every target needs, which is also added
-    where a list leaves it out. scores: what `quantize` keeps scores within, where it does not say. Where no passes are
-    named see `forestc.passes.levels`. Raises OptionError."""
+    """The pipeline of a `-p` option or of a list of passes. `quantize`, which every output language needs, is appended
+    if it is missing, and is all that `none` stands for. scores: the option of that name for each `quantize` without
+    one. If the user names no passes, see `forestc.passes.levels`. Raises OptionError."""
     if isinstance(named, str):
-        named = parse_passes(NOTHING_BUT_NEEDED if named.strip() in ("none", "") else named, PASSES)
+        named = parse_passes(REQUIRED if named.strip() in ("none", "") else named, PASSES)
     passes = list(named)
     if not any(isinstance(step, Quantize) for step in passes):
         passes.append(Quantize())
     if scores is not None:
-        open_ = [isinstance(step, Quantize) and step.scores is None for step in passes]
-        passes = [replace(s, scores=scores) if o else s for s, o in zip(passes, open_, strict=True)]  # type: ignore[type-var]
+        unset = [isinstance(step, Quantize) and step.scores is None for step in passes]
+        passes = [replace(s, scores=scores) if u else s for s, u in zip(passes, unset, strict=True)]  # type: ignore[type-var]
     return passes

@@ -1,4 +1,4 @@
-"""What a pass is, and how its options print and parse: `quantize{input_bits=8,leaf_bits=auto}`."""
+"""The contract of a pass, and the text form of passes and their options: `quantize{input_bits=8,leaf_bits=auto}`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from forestc.rows.batches import Rows
 
 @dataclass(frozen=True)
 class PassResult:
-    """What a pass made: the forest, what it promises of it, which the pipeline checks, and figures for people and for
-    `--json`."""
+    """The forest that a pass made, its promises, which the pipeline checks, and its figures for people and `--json`."""
 
     forest: Forest
     promises: tuple[Promise, ...]
@@ -30,20 +29,20 @@ class Pass(Protocol):
     name: ClassVar[str]
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
-        """rows: what the pass may look at; `Ranges` in place of rows. judge: measures forests on held-out rows, which
+        """rows: the rows that the pass may use, or `Ranges` instead. judge: measures forests on held-out rows, which
         the pass does not see."""
 
 
 @runtime_checkable
 class Refusing(Protocol):
-    """A pass that can tell before any pass has run that it won't take a model, or its rows."""
+    """A pass that can reject a model or its rows before any pass has run."""
 
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
-        """Raises what `run` would raise. source: the model, before all passes."""
+        """Raises the errors that `run` would raise. source: the model before all passes."""
 
 
 def print_pass(step: Pass) -> str:
-    """The pass as the command line spells it, options at their defaults left out."""
+    """The pass as written on the command line, without options that have their default."""
     options = []
     for option in fields(step):  # type: ignore[arg-type]
         value = getattr(step, option.name)
@@ -68,7 +67,7 @@ def _value(text: str) -> Any:
 
 
 def parse_passes(text: str, table: dict[str, type[Pass]]) -> list[Pass]:
-    """The passes a list such as `simplify,quantize{leaf_bits=4}` names. Raises OptionError."""
+    """Parses a list of passes such as `simplify,quantize{leaf_bits=4}`. Raises OptionError."""
     passes: list[Pass] = []
     at = 0
     while at < len(text):
@@ -102,19 +101,21 @@ def _parse_options(text: str, at: int, name: str) -> tuple[dict[str, Any], int]:
             try:
                 value, at = decoder.raw_decode(text, at)
             except (ValueError, RecursionError):
-                raise OptionError(f"{name}: {key.strip()} is not readable JSON") from None
+                raise OptionError(
+                    f"{name}: {key.strip()} is not readable JSON", do="put strings in double quotes"
+                ) from None
         else:
             end = at
             while end < len(text) and text[end] not in ",}":
                 end += 1
             value, at = _value(text[at:end].strip()), end
         if key.strip() in options:
-            raise OptionError(f"{name}: option {key.strip()!r} twice")
+            raise OptionError(f"{name}: option {key.strip()!r} is given twice", do="remove one")
         options[key.strip()] = value
         if text[at : at + 1] == ",":
             at += 1
         elif text[at : at + 1] != "}":
-            raise OptionError(f"the options of {name} do not end", do="close them with }")
+            raise OptionError(f"the options of {name} have no end", do="close them with }")
 
 
 def _make(kind: type[Pass], name: str, options: dict[str, Any]) -> Pass:

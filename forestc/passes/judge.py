@@ -1,6 +1,6 @@
-"""One judge of what a forest loses against the model: accuracy on held-out rows, and its standard error.
+"""Measures the accuracy that a forest loses against the model on held-out rows, with its standard error.
 
-Passes that search ask it, and the pipeline asks it again: `tolerance` means the same in all of them.
+Passes that search, the pipeline and exploration all use it, so that `tolerance` means the same everywhere.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from forestc.rows.encode import encode
 
 @dataclass(frozen=True)
 class Loss:
-    """What a forest loses on held-out rows.
+    """The accuracy that a forest loses on held-out rows.
 
-    accuracy: its share of right decisions, R squared of a regression; without labels its agreement with the model.
-    lost: the model's accuracy less that. error: the standard error of what is lost. rows: how many were judged on.
-    measure: what accuracy is called.
+    accuracy: the forest's share of right decisions, or R squared of a regression; without labels its agreement with the
+    model. lost: the model's accuracy minus the forest's. error: the standard error of lost. rows: number of held-out
+    rows. measure: the name of the accuracy.
     """
 
     accuracy: float
@@ -37,14 +37,15 @@ class Loss:
     measure: str
 
     def within(self, tolerance: float) -> bool:
-        """Whether no more is lost than the tolerance. One standard error counts as lost: of many forests tried, the
-        best looks better on these rows than it is, and on few rows any does."""
+        """Whether lost plus one standard error is within the tolerance. The standard error is added because the best
+        of many forests looks better on these rows than it is, and on few rows any forest may."""
         return self.lost + self.error <= tolerance
 
 
 @dataclass(frozen=True)
-class _Known:
-    """Of the held-out rows: truth batch by batch, the model's errors (rows,), what a sum of errors is divided by."""
+class _Baseline:
+    """The model on the held-out rows. truth: the labels of each batch. errors: (rows,) of the model. whole: what a sum
+    of errors is divided by. measure: as in Loss."""
 
     truth: list[NDArray[Any]]
     errors: NDArray[np.float64]
@@ -54,50 +55,49 @@ class _Known:
 
 @dataclass(frozen=True)
 class Judge:
-    """Judges forests made of a model on rows that no pass looks at otherwise. Rows without labels are judged by the
-    model's own answers. Methods raise OptionError without rows, and for labels that are all the same number."""
+    """Judges forests made from a model on held-out rows, which passes do not see. The model's own answers stand in for
+    missing labels. Methods raise OptionError without rows, and for a regression whose labels are all equal."""
 
     model: Forest
     held_out: Rows
 
     def first(self, count: int) -> Judge:
-        """The same on the first rows alone."""
+        """The same judge on the first `count` rows."""
         return Judge(self.model, FirstRows(self.held_out, count))
 
     def of(self, forest: Forest) -> Loss:
-        """What a forest loses against the model."""
+        """The loss of a forest against the model."""
         return self.of_all([forest])[0]
 
     def of_all(self, forests: Sequence[Forest]) -> list[Loss]:
-        """The same of several, in one pass over the rows."""
-        said: list[list[NDArray[Any]]] = [[] for _ in forests]
+        """The losses of several forests, in one pass over the rows."""
+        answers: list[list[NDArray[Any]]] = [[] for _ in forests]
         for batch in self.held_out.batches():
-            for own, forest in zip(said, forests, strict=True):
-                own.append(answers_of(forest, evaluate_quickly(forest, encode(forest, batch.X))))
-        return [self.of_answers(own) for own in said]
+            for batches, forest in zip(answers, forests, strict=True):
+                batches.append(answers_of(forest, evaluate_quickly(forest, encode(forest, batch.X))))
+        return [self.of_answers(batches) for batches in answers]
 
     def of_answers(self, answers: Iterable[NDArray[Any]]) -> Loss:
-        """What a forest loses that answers so: class indices, or values, for each batch of the held-out rows.
+        """The loss of a forest with these answers: class indices, or values, for each batch of the held-out rows.
 
-        The standard error is that of a mean of differences, row by row: what the model got right and the forest wrong,
-        and the other way round, or how much larger the squared error is. R squared counts the spread of the labels as
-        known.
+        The standard error is that of the mean difference per row between the forest's and the model's error (0 or 1,
+        or the squared error). For R squared the variance of the labels counts as known.
         """
-        known = self._known
-        errors = np.concatenate([_errors(self.model, *pair) for pair in zip(answers, known.truth, strict=True)])
+        baseline = self._baseline
+        errors = np.concatenate([_errors(self.model, *pair) for pair in zip(answers, baseline.truth, strict=True)])
         rows = len(errors)
-        more = errors - known.errors
+        more = errors - baseline.errors
         spread = float(((more - more.mean()) ** 2).sum()) * rows / max(1, rows - 1)
-        accuracy = (known.whole - float(errors.sum())) / known.whole
-        return Loss(accuracy, self.accuracy - accuracy, float(np.sqrt(spread)) / known.whole, rows, known.measure)
+        accuracy = (baseline.whole - float(errors.sum())) / baseline.whole
+        return Loss(accuracy, self.accuracy - accuracy, float(np.sqrt(spread)) / baseline.whole, rows, baseline.measure)
 
     @cached_property
     def accuracy(self) -> float:
-        """The model's own."""
-        return (self._known.whole - float(self._known.errors.sum())) / self._known.whole
+        """The model's accuracy."""
+        return (self._baseline.whole - float(self._baseline.errors.sum())) / self._baseline.whole
 
     @cached_property
-    def _known(self) -> _Known:
+    def _baseline(self) -> _Baseline:
         truths, errors, labelled = [], [], False
         for batch in self.held_out.batches():
             labelled |= batch.truth is not None
@@ -110,15 +110,15 @@ class Judge:
             raise OptionError("no rows are held out", do="give more rows, or --held-out FILE")
         whole, measure = float(rows), "accuracy"
         if not self.model.decides:
-            told = np.concatenate([truth.reshape(len(truth), -1) for truth in truths]).astype(np.float64)
-            whole, measure = float(((told - told.mean()) ** 2).sum()), "R squared"
+            labels = np.concatenate([truth.reshape(len(truth), -1) for truth in truths]).astype(np.float64)
+            whole, measure = float(((labels - labels.mean()) ** 2).sum()), "R squared"
             if not whole > 0:
-                raise OptionError("the held-out rows all have one label", do="hold out others")
-        return _Known(truths, np.concatenate(errors), whole, measure if labelled else "agreement with the model")
+                raise OptionError("the held-out rows all have the same label", do="hold out other rows")
+        return _Baseline(truths, np.concatenate(errors), whole, measure if labelled else "agreement with the model")
 
 
 def _errors(forest: Forest, answers: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
-    """Of each row: 1 for a wrong decision, else 0; of a regression the squared error."""
+    """(rows,) 1 for a wrong decision, else 0; of a regression the squared error."""
     answers, truth = answers.reshape(len(answers), -1), truth.reshape(len(truth), -1)
     if forest.decides:
         return np.asarray((answers != truth).any(axis=1), dtype=np.float64)

@@ -1,6 +1,6 @@
-"""Levels, as compilers have them: what a user who names no passes gets, from exact for every input to small.
+"""Optimisation levels, from 0 (exact for every input) to 3 (smallest): the passes that run if the user names none.
 
-Each is a list of passes. Where a pass won't take the model the level's other list is taken, and a note says so.
+Each level is a list of passes. If one of them rejects the model, the level's second list runs, and a note says so.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
 DEFAULT_TOLERANCE = 0.01
-HELD_OUT = 0.2  # of the rows, where the highest level is given none to judge on
+HELD_OUT = 0.2  # share of the rows that level 3 holds out if none are given
 
 
 @dataclass(frozen=True)
 class Level:
-    """keeps: what it promises. passes: its list; TOLERANCE stands for the user's. otherwise: the list for models that
-    one of those refuses, and where scores are to be kept, which pruning does not."""
+    """keeps: what the level promises. passes: its list, with TOLERANCE for the user's tolerance. otherwise: the list
+    for models that one of these passes rejects, and for --scores, which pruning can't keep."""
 
     keeps: str
     passes: str
@@ -49,45 +49,46 @@ LEVELS: tuple[Level, ...] = (
         "simplify,share-thresholds,share-thresholds{tolerance=TOLERANCE},quantize{tolerance=TOLERANCE},simplify",
     ),
 )
-WITHOUT_ROWS, DEFAULT_LEVEL, JUDGED = 0, 1, 3
+LEVEL_WITHOUT_ROWS, DEFAULT_LEVEL, JUDGED_LEVEL = 0, 1, 3
 SET_ASIDE = (
-    f"-O{JUDGED} sets {HELD_OUT:g} of the rows aside to judge on; rows that the model was not trained on are better "
-    "(--held-out FILE)"
+    f"-O{JUDGED_LEVEL} holds out {HELD_OUT:g} of the rows to judge on; rows that the model was not trained on are "
+    "better (--held-out FILE)"
 )
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The passes of a level for one model and its rows, and what is to be said of them. level: None where the passes
-    were named by the user."""
+    """The passes of a level for one model and its rows, with notes for the user. level: None if the user named the
+    passes."""
 
     level: int | None
     passes: tuple[Pass, ...]
     notes: tuple[str, ...] = ()
     tolerance: float = DEFAULT_TOLERANCE
 
-    def told(self) -> dict[str, Any] | None:
-        """For the manifest and `--json`; None where the passes were named."""
+    def as_dict(self) -> dict[str, Any] | None:
+        """For the manifest and `--json`; None if the user named the passes."""
         if self.level is None:
             return None
         spelt = ",".join(map(print_pass, self.passes))
         return {"level": f"O{self.level}", "keeps": LEVELS[self.level].keeps, "passes": spelt}
 
     def shortfall(self, steps: Sequence[Step]) -> tuple[str, ...]:
-        """What is to be said where even what keeps the given rows loses more on held-out rows than was to be lost."""
+        """A note for the user if the result loses more on held-out rows than the tolerance."""
         judged = [step.held_out for step in steps if step.held_out is not None]
-        if self.level != JUDGED or not judged:
+        if self.level != JUDGED_LEVEL or not judged:
             return ()
         last = judged[-1]  # whatever follows is exact
         if last["lost_in_all"] + last["standard_error"] <= self.tolerance:
             return ()
-        lost = f"{last['lost_in_all']:.4f} of the {last['measure']} is lost on {last['rows']} rows held out"
-        error = f"with a standard error of {last['standard_error']:.4f}, and the tolerance is {self.tolerance:g}"
-        return (f"-O{JUDGED}: {lost}, {error}: nothing smaller than what keeps the given rows was within it",)
+        lost = f"{last['lost_in_all']:.4f} of the {last['measure']} is lost on {last['rows']} held-out rows"
+        error = f"with a standard error of {last['standard_error']:.4f}; the tolerance is {self.tolerance:g}"
+        found = "no forest smaller than the one that keeps the given rows was within it"
+        return (f"-O{JUDGED_LEVEL}: {lost}, {error}: {found}",)
 
 
 def levels_guide() -> list[dict[str, str]]:
-    """For `forestc passes`: each level, what it keeps, its passes, and those of models that one of them refuses."""
+    """For `forestc passes`: each level, what it keeps, its passes, and those for models that one of them rejects."""
     return [
         {"level": f"-O{n}{' (default)' * (n == DEFAULT_LEVEL)}", "keeps": level.keeps, "passes": level.passes}
         | {"otherwise": level.otherwise if level.otherwise != level.passes else ""}
@@ -96,26 +97,26 @@ def levels_guide() -> list[dict[str, str]]:
 
 
 def level_number(level: int | str | None) -> int | None:
-    """0 to 3, of 2, "2" or "O2". Raises OptionError."""
+    """The number, 0 to 3, of a level such as 2, "2" or "O2". Raises OptionError."""
     names = {spelling: n for n in range(len(LEVELS)) for spelling in (n, str(n), f"O{n}", f"-O{n}")}
     if level is None or (level in names and not isinstance(level, bool)):
         return None if level is None else names[level]
-    raise OptionError(f"level {level}", do=f"use 0 to {len(LEVELS) - 1}")
+    raise OptionError(f"unknown level {level}", do=f"use 0 to {len(LEVELS) - 1}")
 
 
 def check_tolerance(level: int | None, tolerance: float | None, named: object) -> None:
-    """Raises OptionError for a tolerance that is no share, or that no level takes."""
+    """Raises OptionError for a tolerance outside 0 to 1, or without level 3."""
     if tolerance is None:
         return
-    if level != JUDGED or named is not None:
-        raise OptionError("a tolerance is for -O3", do="add -O3, or give it to a pass that you name")
+    if level != JUDGED_LEVEL or named is not None:
+        raise OptionError("a tolerance needs -O3", do="add -O3, or write it as an option of a pass")
     if isinstance(tolerance, bool) or not 0 <= tolerance <= 1:
         raise OptionError(f"tolerance={tolerance}", do="use a share from 0 to 1")
 
 
 def own_held_out(level: int | None, named: object, rows: object, held_out: object) -> bool:
-    """Whether the level sets rows aside by itself, `HELD_OUT` of them: it judges, and was given none to judge on."""
-    return level == JUDGED and named is None and rows is not None and held_out is None
+    """Whether the level holds out a share of the rows, `HELD_OUT`: it needs held-out rows, and none are given."""
+    return level == JUDGED_LEVEL and named is None and rows is not None and held_out is None
 
 
 def plan(
@@ -128,9 +129,9 @@ def plan(
     tolerance: float | None = None,
     scores: float | None = None,
 ) -> Plan:
-    """The passes that are to run. named: those the user named, which override any level. level: None for the default.
+    """The passes to run. named: those that the user named, which override any level. level: None for the default.
 
-    Without rows only the lowest level can be kept. Raises OptionError where no list of the level takes the model.
+    Without rows only level 0 is possible. Raises OptionError for an invalid tolerance or scores.
     """
     if named is not None:
         return Plan(None, tuple(named))
@@ -138,8 +139,8 @@ def plan(
     notes: list[str] = []
     if not have_rows(rows):
         if level:
-            notes.append(f"-O{level} is for rows, and there are none: it is -O{WITHOUT_ROWS}")
-        wanted = WITHOUT_ROWS
+            notes.append(f"-O{level} needs rows, and none are given: -O{LEVEL_WITHOUT_ROWS} is used")
+        wanted = LEVEL_WITHOUT_ROWS
     judge = None if held_out is None else Judge(source, held_out)
     chosen = LEVELS[wanted]
     passes = _parsed(chosen.passes, tolerance, scores)
@@ -159,7 +160,7 @@ def _parsed(text: str, tolerance: float | None, scores: float | None) -> list[Pa
 def _refused(
     passes: Sequence[Pass], source: Forest, rows: Rows | None, judge: Judge | None, scores: float | None
 ) -> str | None:
-    """Why one of the passes won't do; None if all will."""
+    """Why one of the passes rejects the model or the scores; None if none does."""
     for step in passes:
         if step.name == "prune-splits" and scores is not None:
             return "prune-splits keeps no scores"

@@ -1,8 +1,8 @@
-"""Runs passes and holds each to its promises: the forest is verified after each, and every promise makes its check.
+"""Runs passes, verifies the forest after each, and checks every promise.
 
-Promises of given rows are checked on those rows; where ranges stand in place of rows, on rows made in them: on the
-model's thresholds, beside them, and random ones. Promises of every input are checked beside all thresholds as well.
-What a pass that may change decisions does to accuracy is measured on held-out rows, where there are some.
+Promises about the given rows are checked on those rows, or, if ranges are given instead, on rows generated in the
+ranges: on the model's thresholds, beside them, and random. Promises about every input are also checked beside all
+thresholds. For passes that may change decisions, accuracy is measured on the held-out rows, if there are any.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ MOST_BOUNDARY_INPUTS = 20_000
 
 @dataclass(frozen=True)
 class Step:
-    """One pass as it ran: its spelling, promises, figures, and what their checks measured.
+    """One pass after it ran. name: the pass with its options. report: its figures, and those of the checks.
 
-    change: share of decisions (of a regression error over the range of scores) that changed on the rows. held_out:
-    {rows, measure, before, after, lost, lost_in_all, standard_error} on the rows held out, where there are some.
-    measure: accuracy, R squared, or agreement with the model where there are no labels. lost: by this pass.
-    lost_in_all: against the model, with its standard error.
+    inputs_checked: number of inputs that promises were checked on. change: share of decisions that changed on the rows;
+    of a regression the largest error over the range of scores. held_out: {rows, measure, before, after, lost,
+    lost_in_all, standard_error} on the held-out rows; None without such rows. Its measure is accuracy, R squared, or,
+    without labels, agreement with the model; lost counts this pass, lost_in_all and its standard_error all so far.
     """
 
     name: str
@@ -50,17 +50,17 @@ class Step:
 
     @property
     def guarantee(self) -> Guarantee:
-        """Which kind of promise the first is."""
+        """The guarantee of the first promise."""
         return self.promises[0].guarantee
 
     @property
     def promise(self) -> str:
-        """What is promised, in few words."""
+        """The promises, in few words."""
         return promise_text(self.promises)
 
     @property
     def meaning(self) -> str:
-        """What is promised, for people."""
+        """The promises, in sentences."""
         return "; ".join(promise.meaning() for promise in self.promises)
 
     def figures(self) -> dict[str, Any]:
@@ -76,33 +76,33 @@ def run_passes(
     held_out: Rows | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[Forest, list[Step]]:
-    """The forest after all passes, and what each did. rows: what passes look at, or ranges. held_out: rows on which a
-    `Judge` measures what is lost against the forest. Raises CheckError for a broken promise."""
+    """The forest after all passes, and a Step for each. rows: what passes may use, or ranges. held_out: rows on
+    which a `Judge` measures the loss against the forest. Raises CheckError for a broken promise."""
     judge = None if held_out is None else Judge(forest, held_out)
     for step in passes:
         if isinstance(step, Refusing):
             step.refuse(forest, rows, judge)
     if judge is not None:
-        _ = judge.accuracy  # rows that nothing can be judged on are refused here
+        _ = judge.accuracy  # raises here for rows that can't be judged on
     names = [print_pass(step) for step in passes]
     forests, results = [forest], []
     for name, step in zip(names, passes, strict=True):
         progress(name)
         result = step.run(forests[-1], rows, judge)
-        told = forests[-1].provenance
-        after = replace(result.forest, provenance=replace(told, passes=(*told.passes, name)))
+        origin = forests[-1].provenance
+        after = replace(result.forest, provenance=replace(origin, passes=(*origin.passes, name)))
         verify(after)
         forests.append(after)
         results.append(result)
-    progress("checking what the passes promised")
+    progress("checking the promises of the passes")
     ran = [_Ran(n, *pair, r) for n, pair, r in zip(names, pairwise(forests), results, strict=True)]
     made = isinstance(rows, Ranges)
     if isinstance(rows, Ranges):
         rows = made_rows(forest, rows, forests)
     for batch in rows.batches() if rows is not None else ():
         # one evaluation of each forest serves the pass before it and the pass after it
-        said = [evaluate_quickly(forest, encode(forest, batch.X)) for forest in forests]
-        for one, pair in zip(ran, pairwise(said), strict=True):
+        evaluated = [evaluate_quickly(forest, encode(forest, batch.X)) for forest in forests]
+        for one, pair in zip(ran, pairwise(evaluated), strict=True):
             one.on_rows(*pair)
     for one in ran:
         one.on_boundary(rows)
@@ -117,7 +117,7 @@ def run_passes(
 
 
 class _Ran:
-    """A pass that has run: feeds the checks of its promises, and measures what it changed."""
+    """A pass that has run. Passes evaluations to the checks of its promises, and measures what changed."""
 
     def __init__(self, name: str, before: Forest, after: Forest, result: PassResult) -> None:
         self.name, self.before, self.after, self.result = name, before, after, result
@@ -148,7 +148,7 @@ class _Ran:
                 check.on_inputs(old, new)
 
     def on_made_rows(self) -> None:
-        """Rows made in the ranges for which something was promised, where others were given."""
+        """Checks promises for ranges on rows generated in them, beside the given rows."""
         for check in self.checks:
             if check.in_ranges is not None:
                 X = made_rows(self.before, check.in_ranges, (self.before, self.after)).X
@@ -171,7 +171,7 @@ class _Ran:
         }
 
     def step(self) -> Step:
-        """Raises CheckError for a promise that is broken."""
+        """Raises CheckError for a broken promise."""
         conditions = [len(self.before.conditions.comparators), len(self.after.conditions.comparators)]
         report = {"distinct_conditions": conditions, **self.result.report}
         for check in self.checks:

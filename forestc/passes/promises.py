@@ -1,16 +1,16 @@
-"""What passes promise: values, each of which makes its own check.
+"""The promises of passes: values, each of which makes its own check.
 
-| promise          | says                                                          | held to it on          |
+| promise          | says                                                          | checked on             |
 |------------------|---------------------------------------------------------------|------------------------|
 | `Exact`          | same scores and decisions for every input                     | rows, and boundaries   |
 | `KeepsPaths`     | no path of the given rows changes, or of each tree's own rows | rows, leaf by leaf     |
 | `KeepsDecisions` | no decision of the given rows changes                         | rows                   |
 | `FewChanges`     | few decisions of the given rows change, or scores change little | rows                 |
 | `ScoresWithin`   | values after the link stay near the model's on the given rows | rows                   |
-| `EveryPath`      | every input in the ranges takes the model's own path          | rows made in the ranges |
+| `EveryPath`      | every input in the ranges takes the model's own path          | rows generated in the ranges |
 | `Within`         | little accuracy is lost against the model                     | held-out rows          |
 
-A check is fed with evaluations of the forest before and after the pass; nothing that passes compute comes into it.
+A check gets evaluations of the forest before and after the pass, and nothing that the pass computed.
 """
 
 from __future__ import annotations
@@ -35,41 +35,41 @@ A_BUG = "report this bug"
 
 
 class PromiseCheck:
-    """Holds one pass to one promise. name: the pass as it is spelt. before, after: the forest it got and gave.
+    """Checks one promise of one pass. name: the pass with its options. before, after: the forest before and after it.
 
-    Whatever it is fed with may raise CheckError; `verdict` comes last. Each kind of promise takes what it needs.
+    Each kind of promise implements the methods it needs. All may raise CheckError; `verdict` is called last.
     """
 
-    every_input: ClassVar[bool] = False  # whether it wants inputs beside thresholds, too
-    in_ranges: Ranges | None = None  # whether it wants rows made in these ranges beside the given ones
+    every_input: ClassVar[bool] = False  # whether it is also checked on inputs beside thresholds
+    in_ranges: Ranges | None = None  # also checked on rows generated in these ranges
 
     def __init__(self, name: str, before: Forest, after: Forest) -> None:
         self.name, self.before, self.after = name, before, after
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
-        """The same rows, before and after; batches come in the order of the rows."""
+        """Evaluations of a batch of rows, before and after the pass. Batches come in the order of the rows."""
 
     def on_inputs(self, old: Evaluation, new: Evaluation) -> None:
-        """The same inputs beside thresholds, before and after."""
+        """Evaluations of inputs beside thresholds, before and after the pass."""
 
     def on_held_out(self, loss: Loss) -> None:
-        """What the forest after the pass loses against the model."""
+        """The loss of the forest after the pass against the model."""
 
     def verdict(self) -> dict[str, Any]:
-        """Figures for the report. Raises CheckError for a broken promise."""
+        """Returns figures for the report. Raises CheckError for a broken promise."""
         return {}
 
 
 class Promise(Protocol):
-    """A frozen dataclass. guarantee: which of the three kinds it is."""
+    """A frozen dataclass. guarantee: its kind."""
 
     guarantee: ClassVar[Guarantee]
 
     def text(self) -> str:
-        """In few words, for tables and the manifest."""
+        """The promise in few words, for tables and the manifest."""
 
     def meaning(self) -> str:
-        """For people who read the report."""
+        """The promise as a sentence, for reports."""
 
     def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck: ...
 
@@ -104,7 +104,7 @@ class Change:
 
 
 class _Changes(PromiseCheck):
-    """A check of what changed on the rows."""
+    """A check that measures what changed on the rows."""
 
     def __init__(self, name: str, before: Forest, after: Forest) -> None:
         super().__init__(name, before, after)
@@ -116,7 +116,7 @@ class _Changes(PromiseCheck):
     def no_decision_changed(self) -> None:
         if self.change.changed:
             raise CheckError(
-                f"{self.name} promised to change no decision and changed {self.change.changed} of {self.change.rows}",
+                f"{self.name} promised to keep all decisions and changed {self.change.changed} of {self.change.rows}",
                 do=A_BUG,
             )
 
@@ -145,7 +145,7 @@ class _ExactCheck(PromiseCheck):
         if not same.all():
             row = int(np.flatnonzero(~same)[0])
             raise CheckError(
-                f"{self.name} promised to change nothing and changed a score",
+                f"{self.name} promised to keep all scores and changed one",
                 where=f"from {old.scores[row].tolist()} to {new.scores[row].tolist()}",
                 do=A_BUG,
             )
@@ -155,8 +155,9 @@ class _ExactCheck(PromiseCheck):
 
 @dataclass(frozen=True, eq=False)
 class KeepsPaths:
-    """No path of the given rows changes, and so no decision. drawn: (trees, rows), or only the paths through each tree
-    of the rows that it was shown so often. decisions: False where leaves change, which another promise tells of."""
+    """No path of the given rows changes, and so no decision. drawn: (trees, rows) how often each tree was trained on
+    each row; then only the paths of a tree's own rows are kept. decisions: False if leaves change, which is promised
+    apart."""
 
     drawn: NDArray[np.uint8] | None = None
     decisions: bool = True
@@ -179,7 +180,7 @@ class KeepsPaths:
 
 
 class _PathsCheck(_Changes):
-    """Leaf by leaf: of all rows in all trees, or of the rows each tree was shown."""
+    """Compares leaves: of all rows in all trees, or in each tree of the rows it was trained on."""
 
     def __init__(
         self, name: str, before: Forest, after: Forest, drawn: NDArray[np.uint8] | None, decisions: bool
@@ -195,7 +196,7 @@ class _PathsCheck(_Changes):
         if differs.any():
             row, tree = (int(place[0]) for place in np.nonzero(differs))
             raise CheckError(
-                f"{self.name} promised to change no path and changed {int(differs.sum())}",
+                f"{self.name} promised to keep all paths and changed {int(differs.sum())}",
                 where=f"row {first + row}, tree {tree}: from leaf {old.leaves[row, tree]} to {new.leaves[row, tree]}",
                 do=A_BUG,
             )
@@ -231,7 +232,7 @@ class _DecisionsCheck(_Changes):
 
 @dataclass(frozen=True)
 class FewChanges:
-    """At most this share of the decisions of the given rows changes; of a regression no score on them by more than this
+    """At most this share of the decisions of the given rows changes. Of a regression no score changes by more than this
     share of the range of scores."""
 
     most: float
@@ -242,8 +243,8 @@ class FewChanges:
 
     def meaning(self) -> str:
         return (
-            f"at most {100 * self.most:g} % of the decisions on the given rows change, or of a regression no score by "
-            "more than that share of their range"
+            f"at most {100 * self.most:g} % of the decisions on the given rows change; of a regression no score "
+            "changes by more than that share of the range of scores"
         )
 
     def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
@@ -259,15 +260,15 @@ class _FewChangesCheck(_Changes):
         if self.change.share > self.most:
             what = "of the decisions" if self.before.decides else "of the range of scores, at worst"
             raise CheckError(
-                f"{self.name} changes {self.change.share:.2%} {what} on the given rows; allowed are {self.most:.2%}",
-                do="give it more bits, or allow more by its option change",
+                f"{self.name} changes {self.change.share:.2%} {what} on the given rows; {self.most:.2%} is allowed",
+                do="give it more bits, or raise its option change",
             )
         return {}
 
 
 @dataclass(frozen=True)
 class ScoresWithin:
-    """Values after the link stay as near on the given rows, measured as `LargestError` does. Promised beside others."""
+    """Values after the link change by at most this on the given rows (`LargestError`). Promised beside others."""
 
     most: float
     guarantee: ClassVar[Guarantee] = "approximate"
@@ -293,8 +294,8 @@ class _ScoresCheck(PromiseCheck):
     def verdict(self) -> dict[str, Any]:
         if self.values.share > self.most:
             raise CheckError(
-                f"{self.name} changes scores by {self.values.share:.3g} at worst; allowed are {self.most:g}",
-                do="allow more, or give it more leaf_bits, or input=ordered, which keeps all paths",
+                f"{self.name} changes scores by {self.values.share:.3g} at worst; {self.most:g} is allowed",
+                do="raise scores, or give it more leaf_bits, or input=ordered, which keeps all paths",
             )
         return {"scores_error": self.values.share}
 
@@ -303,8 +304,8 @@ class _ScoresCheck(PromiseCheck):
 class EveryPath:
     """Every input in the ranges takes the model's own path through every tree.
 
-    rounded: whether leaves were rounded; if not every decision is the model's, too. bound: the largest error of a
-    score, infinite where a member that votes may change its vote. ranges: of the features, perhaps none.
+    rounded: whether leaves were rounded; if not, every decision is the model's, too. bound: the largest error of a
+    score; infinite if a voting member may change its vote. ranges: of the features; empty for all values.
     """
 
     rounded: bool
@@ -314,8 +315,8 @@ class EveryPath:
 
     def text(self) -> str:
         what = ", ".join(["paths"] * self.rounded + ["in the ranges"] * bool(self.ranges.columns))
-        told = f"exact ({what})" if what else "exact"
-        return f"{told}, scores within {bound_text(self.bound)}" if self.rounded and self.bound < math.inf else told
+        text = f"exact ({what})" if what else "exact"
+        return f"{text}, scores within {bound_text(self.bound)}" if self.rounded and self.bound < math.inf else text
 
     def meaning(self) -> str:
         where = ", in the ranges" * bool(self.ranges.columns)
@@ -343,8 +344,8 @@ class _EveryPathCheck(_PathsCheck):
 
 @dataclass(frozen=True)
 class Within:
-    """At most so much of the accuracy (R squared of a regression) is lost on the held-out rows, against the model, one
-    standard error counted as lost; see `Judge`."""
+    """The accuracy (R squared of a regression) lost against the model on the held-out rows, plus one standard error, is
+    at most the tolerance; see `Judge`."""
 
     tolerance: float
     guarantee: ClassVar[Guarantee] = "approximate"
@@ -354,8 +355,8 @@ class Within:
 
     def meaning(self) -> str:
         return (
-            f"at most {self.tolerance:g} of accuracy (or R squared) is lost on the held-out rows, a standard error "
-            "counted as lost"
+            f"the accuracy (or R squared) lost on the held-out rows, plus one standard error, is at most "
+            f"{self.tolerance:g}"
         )
 
     def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
@@ -374,19 +375,19 @@ class _WithinCheck(PromiseCheck):
     def verdict(self) -> dict[str, Any]:
         if self.loss is None:
             raise CheckError(
-                f"{self.name} is judged on rows held out, and there are none", do="give --held-out FILE, or 0.2"
+                f"{self.name} is judged on held-out rows, and there are none", do="give --held-out FILE, or 0.2"
             )
         if not self.loss.within(self.tolerance):
             raise CheckError(
                 f"after {self.name} {self.loss.lost:.4f} of the model's {self.loss.measure} is lost on "
-                f"{self.loss.rows} rows held out, with a standard error of {self.loss.error:.4f}; the tolerance "
-                f"for both together is {self.tolerance:.4f}",
-                do="allow less change, raise its tolerance, or hold out more rows, which the model was not trained on",
+                f"{self.loss.rows} held-out rows, with a standard error of {self.loss.error:.4f}; the tolerance "
+                f"for their sum is {self.tolerance:.4f}",
+                do="allow less change, raise the tolerance, or hold out more rows that the model was not trained on",
             )
         return {}
 
 
 def _different(old: Evaluation, new: Evaluation) -> NDArray[np.bool_]:
-    """Rows of which some target is decided otherwise."""
+    """(rows,) whether the decision on some prediction target differs."""
     rows = len(old.index)
     return np.asarray((old.index.reshape(rows, -1) != new.index.reshape(rows, -1)).any(axis=1))

@@ -1,12 +1,13 @@
-"""prune-splits: splits that rows hardly need become leaves; what is left compares what serves best, leaves are fitted.
+"""prune-splits: turns splits that the rows hardly need into leaves, rewires the other splits and fits the leaves.
 
-Each split has its price, in LUTs of a family of devices (its comparator, shared among the splits that read it, and its
-multiplexer; with a whole tree its place in the sums), and goes where the loss on the rows rises by less
-(`forestc.algorithms.split_pruning`). In between, each split is given the condition with which the loss is least, of all
-that the forest has, where one that others read costs nothing more (`forestc.algorithms.split_rewiring`), and leaves are
-refitted, so that few bits do.
-Beside each row come some copies of it with a tenth of the values taken from other rows of its class: few rows are known
-by heart, and without the copies what is pruned generalises worse.
+Each split has a cost in LUTs of a device family: its comparator, shared among the splits that read it, and its
+multiplexer; for a whole tree also its adder. A split is removed if the loss on the rows rises by less than the price of
+its cost (`forestc.algorithms.split_pruning`). In between, each split gets the condition of the forest with the least
+loss, where sharing an existing comparator costs nothing (`forestc.algorithms.split_rewiring`), and the leaves are
+fitted again, so that a few bits are enough.
+
+Each row is used together with copies in which a tenth of the values come from other rows of its class. Without them
+pruning overfits a small number of rows.
 """
 
 from __future__ import annotations
@@ -39,29 +40,29 @@ from forestc.rows.batches import Rows
 from forestc.rows.encode import encode, evaluate
 from forestc.rows.ranges import have_rows
 
-MOST_OUTCOMES = 1 << 28  # rows times features that are compared: past it there are fewer copies, then fewer rows
-PRICES = np.geomspace(0.02, 34, 18)  # of a LUT, in units of the loss of one row
+MOST_OUTCOMES = 1 << 28  # most rows times feature columns; beyond it, fewer copies, then fewer rows are used
+PRICES = np.geomspace(0.02, 34, 18)  # prices of a LUT that are tried, in units of the loss of one row
 EITHER = "accuracy-or-decisions"
-GIVE_UP = 4  # prices in a row that cost too much
+GIVE_UP = 4  # the search ends after so many successive prices that lose too much
 
 
 @dataclass(frozen=True)
 class PruneSplits:
-    """Makes leaves of splits that rows hardly need, and fits what is left to the rows: fewer LUTs. After quantize.
+    """Turns splits that the rows hardly need into leaves and fits the rest to the rows: fewer LUTs. After quantize.
 
-    Promises: approximate: judged on rows held out, and refused past the tolerance; exact where nothing found stays
-    within it, and all splits stay. With keep=decisions exact-on-data.
+    Promises: approximate: judged on held-out rows, and refused beyond the tolerance; exact if no smaller forest is
+    within it, as all splits then stay. With keep=decisions exact-on-data.
 
-    keep: accuracy (on rows held out, within the tolerance), decisions (of all rows, exact-on-data), or
-    accuracy-or-decisions: decisions where nothing found keeps the accuracy.
-    tolerance: the accuracy that may be lost on rows held out against the model, a standard error counted as lost.
-    price: auto (the highest that keep allows), or how much loss a LUT is worth, in units of one row's.
-    leaf_bits: same (as many as leaves have), a number of bits, or auto: 1, and where nothing is found so, same.
-    rewire: whether splits may compare what other splits of the forest compare.
-    copies: of each row with values mixed.
-    mix: share of a copy's values that comes from other rows of its class.
-    seed: of the mixing.
-    cost: what is made small: LUTs of a family of devices: lut6, xcup, ecp5 or ice40.
+    keep: accuracy (on held-out rows, within the tolerance), decisions (of all rows, exact-on-data), or
+    accuracy-or-decisions: decisions if no smaller forest keeps the accuracy.
+    tolerance: the accuracy that may be lost against the model on held-out rows, including one standard error.
+    price: auto (the highest that keep allows), or the loss that a LUT is worth, in units of the loss of one row.
+    leaf_bits: same (as many as the leaves have), a number of bits, or auto: 1, or same if no smaller forest is found.
+    rewire: whether splits may take the conditions of other splits of the forest.
+    copies: number of copies of each row with mixed values.
+    mix: share of a copy's values that come from other rows of its class.
+    seed: of the random mixing.
+    cost: the device family whose LUTs are minimised: lut6, xcup, ecp5 or ice40.
     """
 
     keep: str = "accuracy"
@@ -92,24 +93,24 @@ class PruneSplits:
             raise OptionError(f"prune-splits: mix={self.mix}", do="use a share from 0 to 1")
         if not _whole(self.seed) or self.seed < 0:
             raise OptionError(f"prune-splits: seed={self.seed}", do="use a whole number from 0 on")
-        prices(self.cost)  # refuses one that is unknown
+        prices(self.cost)  # raises for an unknown family
 
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
         if source.parts or not source.decides:
-            raise OptionError("prune-splits is for models that decide on one class", do="leave it out")
+            raise OptionError("prune-splits needs a model that decides on one class", do="remove it from the passes")
         if not outputs_follow(source):
-            raise OptionError("prune-splits: a tree's outputs do not follow one another", do="leave it out")
+            raise OptionError("prune-splits: the outputs of a tree are not consecutive", do="remove it from the passes")
         if not have_rows(rows):
             raise OptionError(
                 "prune-splits needs rows: they say which splits are needed",
                 do="give --rows, or remove it from the passes",
             )
         if self.keep != "decisions" and judge is None:
-            raise OptionError("prune-splits needs rows held out", do="give --held-out FILE or 0.2, or keep=decisions")
+            raise OptionError("prune-splits needs held-out rows", do="give --held-out FILE or 0.2, or keep=decisions")
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
-        """Promises `Within`, or with keep=decisions `KeepsDecisions`. Raises OptionError, or ModelError for a forest
-        that is not quantised."""
+        """Promises `Within`, with keep=decisions `KeepsDecisions`; `Exact` if nothing was pruned. Raises OptionError,
+        or ModelError for a forest that is not quantised."""
         if not forest.quantised:
             raise ModelError("prune-splits works on integer forests", do="put quantize before it")
         self.refuse(forest, rows, judge)
@@ -122,7 +123,7 @@ class PruneSplits:
         return result  # nothing was found
 
     def _pruned(self, forest: Forest, rows: Rows, judge: Judge | None) -> PassResult:
-        """The same in one way; the forest as it is where nothing found keeps what is to be kept."""
+        """`run` for one keep and one leaf_bits; the forest unchanged if nothing smaller keeps what it must."""
         ensemble = _Ensemble(forest, self, rows)
         if self.keep == "decisions":
             best, tried = self._keeping_decisions(forest, ensemble, rows)
@@ -151,7 +152,7 @@ class PruneSplits:
         return np.array([*below, float(self.price)])
 
     def _keeping_decisions(self, forest: Forest, ensemble: _Ensemble, rows: Rows) -> tuple[Pruned | None, int]:
-        """The cheapest found that decides every row as the forest does; None if none is."""
+        """The cheapest ensemble found that decides every row as the forest does, or None; and the number tried."""
         best, missed, tried = None, 0, 0
         for found in ensemble.path(self._prices()):
             tried += 1
@@ -162,7 +163,7 @@ class PruneSplits:
         return best, tried
 
     def _keeping_accuracy(self, ensemble: _Ensemble, judge: Judge) -> tuple[Pruned | None, int]:
-        """What the given price leaves, or the cheapest found within the tolerance; None if none is."""
+        """The ensemble at the given price, or the cheapest within the tolerance, or None; and the number tried."""
         best, missed, tried = None, 0, 0
         found = None
         for found in ensemble.path(self._prices()):
@@ -177,13 +178,14 @@ class PruneSplits:
 
 
 def _scores_are(forest: Forest, pruned: bool) -> str:
+    """What scores mean: unchanged; log_odds; or ranking, where only their order among the classes has a meaning."""
     if not pruned:
-        return "as they were"
-    return "log odds" if _odds(forest) else "tell classes apart, no more"
+        return "unchanged"
+    return "log_odds" if _odds(forest) else "ranking"
 
 
 def _odds(forest: Forest) -> bool:
-    """Whether its link makes probabilities of log odds, which is what fitted leaves add up to."""
+    """Whether its link turns log odds into probabilities: fitted leaves add up to log odds."""
     return forest.link.kind in ("sigmoid", "logistic", "softmax") and forest.link.slope == 1.0
 
 
@@ -202,7 +204,7 @@ def _changes_no_decision(before: Forest, after: Forest, rows: Rows) -> bool:
 
 
 class _Ensemble:
-    """A forest as the pruning sees it: leaves from left to right, the rows' leaves, splits with their cost."""
+    """A forest as arrays for the pruning: leaves from left to right, the rows' leaves, splits with their costs."""
 
     def __init__(self, forest: Forest, options: PruneSplits, rows: Rows) -> None:
         self.forest = forest
@@ -212,11 +214,11 @@ class _Ensemble:
             for index, (places, (_, inner)) in enumerate(zip(forest.conditions.places, self.slots, strict=True))
             for node, first, middle, last, size in inner
         ]
-        # those that any split may have come first, and of them those that most splits have
+        # conditions that any split may take come first, and of these the most frequent
         used = Counter(place for *_, place in found)
-        asked = {place: forest.conditions[place] for place in used}
-        order = sorted(used, key=lambda place: (not _plain(forest, asked[place]), -used[place]))
-        self.conditions = [asked[place] for place in order]
+        condition_at = {place: forest.conditions[place] for place in used}
+        order = sorted(used, key=lambda place: (not _plain(forest, condition_at[place]), -used[place]))
+        self.conditions = [condition_at[place] for place in order]
         number = {place: rank for rank, place in enumerate(order)}
         table = np.array([(*split, number[place]) for *split, place in found], dtype=np.int64).reshape(-1, 6)
         tree_of, first, middle, last, size, condition = (table[:, column].copy() for column in range(6))
@@ -224,17 +226,17 @@ class _Ensemble:
         cost = np.array([_comparator_cost(forest, condition, unit) for condition in self.conditions], dtype=np.float64)
         widths = [len(tree.outputs) for tree in forest.trees]
         values = [tree.values[tree.leaf[nodes]] for tree, (nodes, _) in zip(forest.trees, self.slots, strict=True)]
-        held = max((int(own.max() - own.min()).bit_length() for own in values), default=1)
-        bits = min(max(1, held), 16) if options.leaf_bits == "same" else int(options.leaf_bits)
+        present = max((int(leaves.max() - leaves.min()).bit_length() for leaves in values), default=1)
+        bits = min(max(1, present), 16) if options.leaf_bits == "same" else int(options.leaf_bits)
         self.largest = (1 << bits) - 1
         self.splits = Splits(tree_of, first, middle, last, size, condition, cost, unit.split * bits, unit.tree * bits)
         alive = sum(width for tree, width in zip(forest.trees, widths, strict=True) if tree.size > 1)
         nodes = sum(width * len(tree.inner) for tree, width in zip(forest.trees, widths, strict=True))
         self.cost = float(cost.sum() + self.splits.node * nodes + self.splits.sum * alive)
-        # Leaves count from their tree's smallest, at most to the largest asked for; fitting finds the biases.
-        span = max([1, *(int((own - own.min(axis=0)).max()) for own in values)])
-        factor = min(1.0, self.largest / span)
-        values = [np.floor((own - own.min(axis=0)) * factor + 0.5).astype(np.int64) for own in values]
+        # Leaves are counted from their tree's smallest, up to the largest allowed; fitting finds the biases.
+        values = [leaves - leaves.min(axis=0) for leaves in values]
+        factor = min(1.0, self.largest / max([1, *(int(leaves.max()) for leaves in values)]))
+        values = [np.floor(leaves * factor + 0.5).astype(np.int64) for leaves in values]
         columns = _columns(forest, self.conditions)
         words, self.label, self.rows, self.copies = _fitting_rows(forest, options, rows, len(columns))
         leaf = np.empty((len(forest.trees), len(words)), dtype=np.int32)
@@ -247,26 +249,26 @@ class _Ensemble:
         self.trees = Trees.of(leaf, values, [tree.outputs for tree in forest.trees])
         self.zero = zero_of(forest.decision)
         self.bias = np.zeros(forest.n_outputs, dtype=np.int64)
-        if forest.n_outputs == 1:  # half of the trees for each side, before fitting finds better
+        if forest.n_outputs == 1:  # half of the trees vote for each class, until fitting finds better biases
             self.bias -= int(self.largest * len(forest.trees)) // 2
 
     def path(self, prices: NDArray[np.float64]) -> Iterator[Pruned]:
-        """The ensemble at one price after the other."""
-        scale = len(self.label) / self.rows  # copies count as rows, rows left out do not
+        """Yields the pruned ensemble at one price after the other."""
+        scale = len(self.label) / self.rows  # copies count as rows; rows that are not used do not
         pruned = prune(
-            self.trees, self.bias, self.label, self.largest, self.splits, prices * scale, alike=self.copies + 1
+            self.trees, self.bias, self.label, self.largest, self.splits, prices * scale, copies_per_row=self.copies + 1
         )
         for price, found in zip(prices.tolist(), pruned, strict=True):
             yield replace(found, price=price)
 
     def rebuilt(self, found: Pruned) -> Forest:
-        """The forest with a pruned ensemble's leaves; `simplify` takes away what became needless."""
+        """The forest with the pruned ensemble's conditions and leaves; `simplify` removes what became redundant."""
         trees = []
         begin = 0
         for index, (tree, (nodes, inner)) in enumerate(zip(self.forest.trees, self.slots, strict=True)):
             leaf = np.full(tree.size, LEAF, dtype=tree.leaf.dtype)
             leaf[nodes] = np.arange(len(nodes))
-            own = found.value[self.trees.start[index] : self.trees.start[index + 1]].reshape(-1, len(tree.outputs))
+            values = found.value[self.trees.start[index] : self.trees.start[index + 1]].reshape(-1, len(tree.outputs))
             feature, threshold = tree.feature.copy(), tree.threshold.copy()
             left, right = tree.left.copy(), tree.right.copy()
             for place, (node, *_) in enumerate(inner, begin):
@@ -279,7 +281,7 @@ class _Ensemble:
             rewired = not np.array_equal(found.condition[here], self.splits.condition[here])
             trees.append(
                 changed_tree(
-                    tree, values=own.astype(tree.values.dtype), leaf=leaf, feature=feature, threshold=threshold,
+                    tree, values=values.astype(tree.values.dtype), leaf=leaf, feature=feature, threshold=threshold,
                     left=left, right=right, cover=None if rewired else tree.cover,
                 )
             )  # fmt: skip
@@ -288,8 +290,8 @@ class _Ensemble:
 
 
 def _leaves_in_order(tree: Tree) -> tuple[list[int], list[tuple[int, int, int, int, int]]]:
-    """The leaf nodes from left to right; and of each inner node, children first, itself, its first leaf, the first of
-    its right side, one past its last, and how many inner nodes are below and with it."""
+    """The leaf nodes from left to right; and for each inner node, children first: the node, its first leaf, the first
+    leaf of its right side, one past its last leaf, and the number of inner nodes of its subtree, itself included."""
     leaves: list[int] = []
     inner: list[tuple[int, int, int, int, int]] = []
     begun: dict[int, tuple[int, int]] = {}  # first leaf, inner nodes before
@@ -311,13 +313,13 @@ def _leaves_in_order(tree: Tree) -> tuple[list[int], list[tuple[int, int, int, i
 
 
 def _plain(forest: Forest, condition: Condition) -> bool:
-    """Whether another split may ask it too: its threshold, and nothing else, decides."""
+    """Whether other splits may take it: a threshold on a feature that is never missing."""
     feature = forest.features[condition.feature]
     return isinstance(condition.test, Below) and word_range(feature.number, feature.missing).missing is None
 
 
 def _columns(forest: Forest, conditions: Sequence[Condition]) -> list[list[int]]:
-    """The conditions that one code of a row answers: a feature's plain ones, thresholds rising, or a single other."""
+    """The conditions of each column of codes: all plain ones of a feature, thresholds ascending, or a single other."""
     plain: dict[int, list[tuple[Member, int]]] = {}
     others = []
     for place, condition in enumerate(conditions):
@@ -325,30 +327,31 @@ def _columns(forest: Forest, conditions: Sequence[Condition]) -> list[list[int]]
             plain.setdefault(condition.feature, []).append((condition.test.threshold, place))
         else:
             others.append([place])
-    return [[place for _, place in sorted(own)] for own in plain.values()] + others
+    return [[place for _, place in sorted(cuts)] for cuts in plain.values()] + others
 
 
 def _outcomes(
     forest: Forest, conditions: Sequence[Condition], columns: Sequence[list[int]], words: NDArray[np.int64]
 ) -> Outcomes:
-    """The code of a row in a column is how many of the column's conditions it does not fulfil: the lowest ones."""
+    """The outcomes of all conditions on all rows. A row's code in a column is the number of its conditions that the row
+    fails, which are those with the lowest thresholds."""
     takes_missing, missing_word = missing_words(forest)
-    most = max(len(own) for own in columns)
+    most = max(map(len, columns))
     code = np.zeros((len(words), len(columns)), dtype=np.uint8 if most < 256 else np.int32)
     column, cut = (np.empty(len(conditions), dtype=np.int64) for _ in range(2))
-    for number, own in enumerate(columns):
-        for rank, place in enumerate(own):
+    for number, places in enumerate(columns):
+        for rank, place in enumerate(places):
             condition = conditions[place]
             x = words[:, condition.feature]
             absent = takes_missing[condition.feature] & (x == missing_word[condition.feature])
             code[:, number] += ~condition.sends_left(x, absent)
             column[place], cut[place] = number, rank + 1
-    begins = np.concatenate([[0], np.cumsum([len(own) + 1 for own in columns])]).astype(np.int64)
+    begins = np.concatenate([[0], np.cumsum([len(places) + 1 for places in columns])]).astype(np.int64)
     return Outcomes(code, column, cut, begins, sum(_plain(forest, condition) for condition in conditions))
 
 
 def _comparator_cost(forest: Forest, condition: Condition, unit: Prices) -> float:
-    """What a comparator takes, of the bits that are left without the zeros at the threshold's end."""
+    """LUTs of a comparator, whose width excludes the trailing zeros of the threshold."""
     bits = word_bits(forest.features[condition.feature].number)
     if isinstance(condition.test, Below):
         whole = int(condition.test.threshold)
@@ -359,16 +362,16 @@ def _comparator_cost(forest: Forest, condition: Condition, unit: Prices) -> floa
 def _fitting_rows(
     forest: Forest, options: PruneSplits, rows: Rows, columns: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int, int]:
-    """Words to fit on, the class each should get, how many rows they come from and how many copies of each."""
+    """Words (samples, features) to fit on, the class of each (samples,), the number of rows, and of copies of each."""
     words, labels = [], []
     for batch in rows.batches():
-        own = encode(forest, batch.X)
-        said = evaluate_words(forest, own).index
-        truth = said if options.keep == "decisions" else truth_of_batch(batch, said)
-        words.append(own)
-        labels.append(np.where(truth < 0, said, truth).astype(np.int64))
+        encoded = encode(forest, batch.X)
+        decided = evaluate_words(forest, encoded).index
+        truth = decided if options.keep == "decisions" else truth_of_batch(batch, decided)
+        words.append(encoded)
+        labels.append(np.where(truth < 0, decided, truth).astype(np.int64))
     if not words or not sum(map(len, words)):
-        raise OptionError("prune-splits needs rows, and there are none", do="give a file with rows")
+        raise OptionError("prune-splits needs rows, and the file has none", do="give a file with rows")
     trees = max(1, len(forest.trees))
     here, label = np.concatenate(words), np.concatenate(labels)
     rows_seen = len(here)
@@ -384,10 +387,10 @@ def _fitting_rows(
 def _mixed(
     words: NDArray[np.int64], label: NDArray[np.int64], share: float, random: np.random.Generator
 ) -> NDArray[np.int64]:
-    """The rows with a share of their words taken from other rows of their class."""
+    """The rows, with a share of their words replaced by those of other rows of their class."""
     mixed = words.copy()
     for kind in np.unique(label):
-        own = np.flatnonzero(label == kind)
-        others = words[random.choice(own, len(own))]
-        mixed[own] = np.where(random.random(others.shape) < share, others, words[own])
+        rows = np.flatnonzero(label == kind)
+        others = words[random.choice(rows, len(rows))]
+        mixed[rows] = np.where(random.random(others.shape) < share, others, words[rows])
     return mixed

@@ -1,6 +1,6 @@
-"""`evaluate_words` by compiled code: the same answers, bit for bit, for many rows and trees.
+"""`evaluate_words` in compiled code, with the same results bit for bit, for many rows and trees.
 
-Promises of passes are checked by it, so it shares neither kernel nor layout with the passes.
+The promises of passes are checked with it, so it shares neither kernel nor layout with them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from forestc.forest.evaluate import Evaluation, add_tree, evaluate_words, judged
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Category
 
-FEW = 300_000  # rows times trees that the evaluator goes through in the time that code takes to compile
+FEW = 300_000  # rows times trees below which the plain evaluator is faster than compiling
 
 
 def evaluate_quickly(forest: Forest, words: NDArray[Any], trees: WalkedTrees | None = None) -> Evaluation:
-    """What `evaluate_words` says of encoded rows (rows, features), a tree at a time added up as it does.
+    """`evaluate_words` of encoded rows (rows, features); trees are added in the same order.
 
-    trees: the forest's, if they are at hand.
+    trees: `walked_trees(forest)`, if already computed.
     """
     if len(words) * len(forest.trees) < FEW:
         return evaluate_words(forest, words)
@@ -36,7 +36,7 @@ def evaluate_quickly(forest: Forest, words: NDArray[Any], trees: WalkedTrees | N
 
 
 def walked_trees(forest: Forest) -> WalkedTrees:
-    """All trees of a forest, quantised or not, as compiled code walks them."""
+    """All trees of a forest, quantised or not, as flat arrays for compiled code."""
     dtype = np.int64 if forest.quantised else np.float64
     sizes = np.array([tree.size for tree in forest.trees])
     sets = [members for tree in forest.trees for members in tree.sets]

@@ -1,7 +1,7 @@
-"""simplify: removes what no input can tell. Exact: same decision and same scores for every input.
+"""simplify: removes what changes the result of no input. Exact: same decision and scores for every input.
 
-Conditions that the conditions above have decided, conditions whose two sides are the same subtree,
-and features no condition reads.
+This removes conditions that are decided by those above them, conditions whose two sides are equal subtrees, and
+features that no condition reads.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from forestc.rows.batches import Rows
 
 @dataclass(frozen=True)
 class Simplify:
-    """Removes conditions that no input can tell, and features that no condition reads.
+    """Removes conditions that change the result of no input, and features that no condition reads.
 
     Promises: exact: the same scores and decisions for every input.
     """
@@ -54,7 +54,7 @@ def _frozen(array: np.ndarray[Any, np.dtype[np.int32]]) -> np.ndarray[Any, np.dt
 
 @dataclass(frozen=True)
 class _Known:
-    """What the conditions above say of one feature: low <= x < high or one of codes, or missing."""
+    """What the conditions above imply for one feature: low <= x < high, or one of codes, or missing."""
 
     low: Any
     high: Any
@@ -72,7 +72,7 @@ def _nothing_known(forest: Forest, feature: int) -> _Known:
 
 
 def _split(known: _Known, condition: Condition) -> tuple[_Known | None, _Known | None]:
-    """What is known on the left and on the right; None where nothing can go."""
+    """What is known on the left and on the right; None for a side that no value reaches."""
     sides = []
     for left in (True, False):
         missing = known.missing and condition.missing_left == left
@@ -94,7 +94,7 @@ def _split(known: _Known, condition: Condition) -> tuple[_Known | None, _Known |
 
 
 def _reach(known: _Known, cuts: tuple[Any, ...], left: bool) -> tuple[Any, Any, bool]:
-    """The span of known values that a set of cuts sends to one side, and whether there are any."""
+    """The span of the known values that a set of cuts sends to one side, and whether there are any."""
     inside = [cut for cut in cuts if known.low < cut and (cut < known.high or cut == known.high == np.inf)]
     first = sum(cut <= known.low for cut in cuts)
     edges = [known.low, *inside, known.high]
@@ -105,12 +105,12 @@ def _reach(known: _Known, cuts: tuple[Any, ...], left: bool) -> tuple[Any, Any, 
 
 
 def _simplified(forest: Forest, conditions: Sequence[Condition], index: int) -> Tree:
-    """The tree without decided conditions and equal children. conditions: the forest's."""
+    """The tree without decided conditions and equal children. conditions: of the forest."""
     tree = forest.trees[index]
-    feature, asked = tree.feature.tolist(), forest.conditions.places[index].tolist()
+    feature, condition = tree.feature.tolist(), forest.conditions.places[index].tolist()
     left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
     start = {f: _nothing_known(forest, f) for f in set(feature) - {LEAF}}
-    # Top down: where does each node's condition lead, given what is known on the way there?
+    # Top down: find the nodes whose condition is decided by the conditions on the way to them.
     goes: dict[int, int] = {}  # a decided node -> the child that stands in for it
     order: list[int] = []
     stack: list[tuple[int, dict[int, _Known]]] = [(0, {})]
@@ -120,14 +120,14 @@ def _simplified(forest: Forest, conditions: Sequence[Condition], index: int) -> 
         f = feature[node]
         if f == LEAF:
             continue
-        to_left, to_right = _split(known.get(f, start[f]), conditions[asked[node]])
+        to_left, to_right = _split(known.get(f, start[f]), conditions[condition[node]])
         if to_left is None or to_right is None:
             goes[node] = left[node] if to_right is None else right[node]
             stack.append((goes[node], known))
             continue
         stack.append((left[node], {**known, f: to_left}))
         stack.append((right[node], {**known, f: to_right}))
-    # Bottom up: equal subtrees get one number, and a node between equal children none of its own.
+    # Bottom up: number the distinct subtrees; a node with equal children takes the number of its child.
     numbers: dict[Any, int] = {}
     same: dict[int, int] = {}  # node -> number of its subtree
     stands: dict[int, int] = {}  # node -> the node that stands in for it
@@ -141,7 +141,7 @@ def _simplified(forest: Forest, conditions: Sequence[Condition], index: int) -> 
             same[node], stands[node] = same[left[node]], stands[left[node]]
             continue
         else:
-            key = asked[node], same[left[node]], same[right[node]]
+            key = condition[node], same[left[node]], same[right[node]]
         same[node], stands[node] = numbers.setdefault(key, len(numbers)), node
     if len(order) == tree.size and all(stands[node] == node for node in order):
         return tree

@@ -9,7 +9,7 @@ from typing import Any
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
 from forestc.passes.pipeline import Step
-from forestc.record import MADE, leaves_told
+from forestc.record import MADE, leaves_note
 from forestc.report.tables import estimate_tables, filled, pass_tables, synth_tables, visible
 
 LONGEST = 80
@@ -83,7 +83,7 @@ def _meaning(step: Step) -> str:
     """The meaning of a step's promise; for a step without rows also the bound on its scores."""
     if "score_bound" not in step.report:
         return _escaped(step.meaning)
-    return _escaped(leaves_told(step)) + (", in the ranges" if "ranges" in step.promise else "")
+    return _escaped(leaves_note(step)) + (", in the ranges" if "ranges" in step.promise else "")
 
 
 def _accuracy(figures: Mapping[str, Any]) -> list[str]:

@@ -186,7 +186,7 @@ def test_there_is_a_place_for_every_row_under_way(latency, depth):
         ({"tdata_bits": -8}, "tdata of -8 bits"),
         ({"tdata_bits": 1 << 20}, "up to 65536"),
         ({"align": 12}, "stream: lanes of 12 bits; use 8, 16, 32, 64, or 0 for packed rows"),
-        ({"tdata_bits": 24, "align": 8}, "lanes don't begin where C has them; use a power of 2, or packed rows"),
+        ({"tdata_bits": 24, "align": 8}, "does not fit lanes with the layout of C; use a power of 2, or packed rows"),
         ({"user_bits": 0}, "stream: tuser of 0 bits; use 1 to 65536 bits"),
     ],
 )

@@ -86,7 +86,7 @@ def test_it_describes_every_field_and_lets_no_other_in():
 
 def test_it_knows_the_options_of_compile():
     made = schema()["properties"]["made"]["properties"]["options"]
-    assert set(made["properties"]) == set(CompileOptions.of(None).told()) == set(made["required"])
+    assert set(made["properties"]) == set(CompileOptions.of(None).as_dict()) == set(made["required"])
 
 
 @pytest.mark.parametrize(

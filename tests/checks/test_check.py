@@ -190,7 +190,7 @@ def test_a_check_without_any_tool_says_what_was_not_run(folder, monkeypatch, tmp
     for name in ALL:
         assert (f"not run: {name}: " in said) == (name != "netlist")
     assert "not run: c: no C compiler was found; install gcc or clang, or set CC" in said
-    assert "no written file was run" in said
+    assert "no generated file was run" in said
     tools = json.loads(told("--json")[1])["tools"]
     assert tools["c"] == "not run: no C compiler was found; install gcc or clang, or set CC"
     error = "forestc: the engine c can't run: no C compiler was found; install gcc or clang, or set CC\n"
@@ -227,7 +227,7 @@ def test_a_header_that_does_not_compile_is_a_tool_error(folder):
             ),
             "a forest in it is damaged",
         ),
-        (lambda f: (f / "c" / "ill.h").unlink(), "its c file is missing"),
+        (lambda f: (f / "c" / "ill.h").unlink(), "the c file is missing"),
     ],
 )
 def test_damaged_folders_are_refused(folder, damage, message):
@@ -390,5 +390,5 @@ def test_a_manifest_that_says_what_is_not_so_is_refused(folder, key, change):
         run(folder, engines=["netlist"])
     path.write_text(good)
     reseal(folder, change)
-    with pytest.raises(ForestcError, match=f"manifest.json says of {key} what is not so"):
+    with pytest.raises(ForestcError, match=f"manifest.json does not describe this design: {key}"):
         run(folder, engines=["netlist"])

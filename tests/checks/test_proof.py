@@ -172,7 +172,7 @@ def mutants(text, random, count):
 @pytest.mark.parametrize("part", range(4))
 def test_none_of_200_planted_errors_in_verilog_is_proved(part, count):
     """Single bits of leaves, thresholds, mux arms, registers, ports: 50 in each of four parts, by default 14. What
-    reads as a core is refuted by an input, or shows in no result; the rest is outside of what is read."""
+    reads as a core is refuted by an input, or shows in no result; the rest is not accepted."""
     kind, latency = (("xgboost-binary", 2), ("forest-binary", 1), ("boosting-binary", 3), ("tree-multi", 2))[part]
     forest = quantised(kind)
     netlist, _ = lower_with_witness(forest, LoweringOptions(latency=latency, outputs="both"))
@@ -183,7 +183,7 @@ def test_none_of_200_planted_errors_in_verilog_is_proved(part, count):
     for other in mutants(text, Random(part), count):
         proof = prove_verilog(forest, netlist, other.encode())
         assert not proof.proved and proof.parts[0].why
-        outside = "is outside of what is read" in proof.parts[0].why
+        outside = "is outside the Verilog that the proof reads" in proof.parts[0].why
         assert not (outside and proof.refuted)
         if proof.refuted:
             assert re.search(r"gives .* where the forest gives .* at x0=|out_valid is", proof.parts[0].why)
@@ -222,7 +222,9 @@ def test_an_edited_file_is_refuted(folder):
         assert not proof.proved and proof.refuted
         core.write_text("module broken")
         proof = prove(forestc.open_design(folder))
-        assert proof.verdict == "undecided" and "line 1 is outside of what is read" in proof.parts[-1].why
+        assert (
+            proof.verdict == "undecided" and "line 1 is outside the Verilog that the proof reads" in proof.parts[-1].why
+        )
     finally:
         core.write_text(good)
 

@@ -261,7 +261,7 @@ def test_none_of_more_than_200_edits_that_tools_read_differently_is_proved():
             assert other != text, kind
             tried += 1
             told = outside(other.encode("utf-8"))
-            assert re.match(r"line \d+ is outside of what is read \(", told), (kind, seed)
+            assert re.match(r"line \d+ is outside the Verilog that the proof reads \(", told), (kind, seed)
     assert tried >= 200
 
 
@@ -271,7 +271,10 @@ def test_an_edit_outside_of_what_is_read_is_neither_proved_nor_refuted():
     other = after(text, line, f"        //\tsynthesis translate_off\n        {name_in(line)} <= 0;")
     proof = prove_verilog(forest, netlist, other.encode())
     number = text.split("\n").index(line) + 2
-    assert proof.verdict == "undecided" and f"line {number} is outside of what is read" in proof.parts[0].why
+    assert (
+        proof.verdict == "undecided"
+        and f"line {number} is outside the Verilog that the proof reads" in proof.parts[0].why
+    )
     renamed = re.sub(r"\bmodule \w+", "module other", text)
     assert prove_verilog(forest, netlist, renamed.encode()).verdict == "undecided"
 

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from forestc.costs import fitted as module
-from forestc.costs.devices import DELAYS, DEVICES, FAMILIES, Device, Family, target_of
+from forestc.costs.devices import DELAYS, DEVICES, FAMILIES, Device, Family, family_of
 from forestc.costs.estimate import estimate, estimated, estimates
 from forestc.costs.fitted import FILE, LUT_FEATURES, PATH_FEATURES, fitted, parsed
 from forestc.errors import ForestcError, OptionError
@@ -33,7 +33,7 @@ def test_every_device_has_all_it_needs(name):
     device = DEVICES[name]
     family = device.family
     assert device.name == name and FAMILIES[family.name] is family
-    assert family.delays in DELAYS and target_of(name) == family.delays
+    assert family.delays in DELAYS and family_of(name) == family.delays
     assert family.lut_inputs >= 4 and set(family.chained) <= {"add", "compare", "less"}
     assert family.synthesis and all("{top}" in way for way in family.synthesis)
     assert (family.merge_depth > 0) == (family.merge_inputs > family.lut_inputs)
@@ -50,7 +50,7 @@ def test_every_device_has_all_it_needs(name):
 def test_shown_without_asking():
     assert [told["device"] for told in estimates(netlist())] == ["xcup", "ecp5-85k", "ice40-hx8k"]
     assert next(told["device"] for told in estimates(netlist(), "ecp5-25k")) == "ecp5-25k"
-    assert len(estimates(netlist(), "vivado:xc7a35t")) == 3 and target_of("vivado:xc7a35t") == "lut6"
+    assert len(estimates(netlist(), "vivado:xc7a35t")) == 3 and family_of("vivado:xc7a35t") == "lut6"
     with pytest.raises(OptionError, match=r"no estimates for 'xc7'; known: lut6, xcup, ice40-hx8k"):
         estimate(netlist(), "xc7")
 

@@ -52,7 +52,7 @@ def test_a_good_tree_is_taken_and_frozen():
         ({"right": [2, -1, -2, -1, -1]}, "right child -2 is outside the 5 nodes; tree 7, node 2"),
         ({"right": [2, -1, -1, -1, -1]}, "has one child only; tree 7, node 2"),
         ({"left": [1, -1, 1, -1, -1]}, "has two parents; tree 7, node 1"),
-        ({"left": [1, -1, 0, -1, -1]}, "the root is somebody's child: a cycle"),
+        ({"left": [1, -1, 0, -1, -1]}, "the root is a child of another node: a cycle"),
         ({"left": [1, -1, 2, -1, -1], "right": [3, -1, 4, -1, -1]}, "lies on a cycle; tree 7, node 2"),
         (
             {"left": [1, -1, -1, -1, -1], "right": [2, -1, -1, -1, -1]},
@@ -80,7 +80,10 @@ def test_what_is_not_a_tree_is_refused_by_name(change, message):
         ({"values": [[1.0, 2.0]] * 3}, "leaf values have shape (3, 2); 1 outputs a leaf; tree 0"),
         ({"values": [[1.0]]}, "leaf row 1 of 1; tree 0, node 3"),
         ({"outputs": [4]}, "outputs (4,) of 1; tree 0"),
-        ({"missing_left": [True, False, False, False, False]}, "the feature takes none; tree 0, node 0, feature 'f0'"),
+        (
+            {"missing_left": [True, False, False, False, False]},
+            "the feature is never missing; tree 0, node 0, feature 'f0'",
+        ),
         ({"set_index": [3, -1, -1, -1, -1]}, "set 3 of 0"),
         ({"set_index": [0, -1, -1, -1, -1], "sets": [[np.nan]]}, "a set holds what is not a number"),
     ],
@@ -98,9 +101,9 @@ def test_node_numbers_in_messages_are_the_source_s_own():
 
 def test_decisions_must_fit_the_outputs():
     tree = make_tree(where="t", **GOOD)
-    with pytest.raises(ModelError, match="decision threshold wants 2 classes and 1 output"):
+    with pytest.raises(ModelError, match="decision threshold needs 2 classes and 1 output"):
         forest_of(tree, decision=Decision("threshold", 0.5), classes=["a", "b", "c"])
-    with pytest.raises(ModelError, match="decision argmax wants as many classes as outputs"):
+    with pytest.raises(ModelError, match="decision argmax needs as many classes as outputs"):
         forest_of(tree, decision=Decision("argmax"), classes=["a", "b"])
     with pytest.raises(ModelError, match="a bias is not finite"):
         forest_of(tree, bias=[np.nan])

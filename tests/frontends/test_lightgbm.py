@@ -400,7 +400,7 @@ def test_one_class_is_refused():
         ("decision_type=10", "decision_type=16", "decision_type 16 is not known"),
         ("decision_type=10", "decision_type=-128", "decision_type -128 is not known"),
         ("decision_type=10", "decision_type=9", "set 1.0 of 0"),
-        ("left_child=-1", "left_child=0", "the root is somebody's child: a cycle"),
+        ("left_child=-1", "left_child=0", "the root is a child of another node: a cycle"),
         ("left_child=-1", "left_child=-2", "has two parents"),
         ("left_child=-1", "left_child=5", "left child 5 is outside the 3 nodes"),
         ("left_child=-1", "left_child=-9", "is outside the 3 nodes"),

@@ -85,9 +85,9 @@ def test_exact_looks_at_no_rows():
     _, (step,) = run_passes(forest, [Quantize(exact=True)], ArrayRows(X[:5]))
     assert step.inputs_checked > 4000  # rows made about the thresholds beside those five
     for options in ({"fit": True}, {"tolerance": 0.1}):
-        with pytest.raises(OptionError, match="exact=true looks at no rows"):
+        with pytest.raises(OptionError, match="exact=true uses no rows"):
             Quantize(exact=True, **options)
-    with pytest.raises(OptionError, match="exact=true does not look at"):
+    with pytest.raises(OptionError, match="exact=true does not use"):
         Quantize(exact=True, scores=0.1).run(forest, ArrayRows(X))
 
 
@@ -100,7 +100,7 @@ def test_a_path_that_only_made_rows_take_is_found():
             return type(narrow)(narrow.forest, (EveryPath(True, 10.0),), narrow.report)
 
     model, X, _ = trained("forest-binary")
-    with pytest.raises(CheckError, match="promised to change no path"):
+    with pytest.raises(CheckError, match="promised to keep all paths"):
         run_passes(load(model), [Lying()], ArrayRows(X))
 
 
@@ -117,7 +117,7 @@ def test_what_pruning_does_not_take_has_a_list_of_its_own(kind, level):
     forest, rows, held_out = load(model), ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2])
     planned = plan(None, level, forest, rows, held_out, tolerance=0.05)
     (note,) = planned.notes
-    assert f"-O{level} is simplify," in note and note.endswith("prune-splits is for models that decide on one class")
+    assert f"-O{level} is simplify," in note and note.endswith("prune-splits needs a model that decides on one class")
     _, steps = run_passes(forest, planned.passes, rows, held_out)
     assert isinstance(steps[1].promises[0], KeepsPaths)
     if level == 3 and kind == "forest-regression":
@@ -130,7 +130,7 @@ def test_what_pruning_does_not_take_has_a_list_of_its_own(kind, level):
 def test_the_last_level_sets_rows_aside_and_says_what_it_could_not_keep(tmp_path):
     done = compiled("forest-binary", tmp_path / "a", level=3, tolerance=0.05)
     assert done.design.manifest["made"]["held_out"]["share"] == 0.2
-    assert any("-O3 sets 0.2 of the rows aside" in note for note in done.figures["notes"])
+    assert any("-O3 holds out 0.2 of the rows" in note for note in done.figures["notes"])
     pruned = done.figures["passes"][3]["held_out"]
     assert pruned["lost_in_all"] + pruned["standard_error"] <= 0.05
     model, X, y = trained("forest-text-labels")
@@ -138,7 +138,7 @@ def test_the_last_level_sets_rows_aside_and_says_what_it_could_not_keep(tmp_path
         clone(model).fit(X[::3], y[::3]), X[::3], tmp_path / "b", label=y[::3],
         held_out=np.random.default_rng(0).uniform(0, 8, (500, 4)), level=3, tolerance=0, name="m", targets="c",
     )  # fmt: skip
-    assert "nothing smaller than what keeps the given rows was within it" in few.figures["notes"][-1]
+    assert "no forest smaller than the one that keeps the given rows was within it" in few.figures["notes"][-1]
     assert few.figures["passes"][3]["guarantee"] == "exact-on-data"
 
 
@@ -146,8 +146,8 @@ def test_without_rows_only_the_lowest_can_be_kept(tmp_path):
     done = compiled("xgboost-binary", tmp_path / "a", rows=False)
     assert done.figures["level"]["level"] == "O0" and not any("-O" in note for note in done.figures["notes"])
     done = compiled("xgboost-binary", tmp_path / "a", rows=False, level=2)
-    assert "-O2 is for rows, and there are none: it is -O0" in done.figures["notes"]
-    with pytest.raises(OptionError, match="a tolerance is for -O3"):
+    assert "-O2 needs rows, and none are given: -O0 is used" in done.figures["notes"]
+    with pytest.raises(OptionError, match="a tolerance needs -O3"):
         compiled("xgboost-binary", tmp_path / "b", tolerance=0.1)
     with pytest.raises(OptionError, match="tolerance=2; use a share"):
         compiled("xgboost-binary", tmp_path / "b", tolerance=2, level=3)

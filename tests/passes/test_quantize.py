@@ -101,7 +101,7 @@ def test_input_bits_bound_the_words_and_the_change_is_measured():
 def test_past_the_tolerance_it_is_refused():
     model, X, _ = trained("xgboost-multi")
     with pytest.raises(
-        CheckError, match=r"quantize\{leaf_bits=1.*\} changes .* of the decisions on the given rows; allowed are 0.10%"
+        CheckError, match=r"quantize\{leaf_bits=1.*\} changes .* of the decisions on the given rows; 0.10% is allowed"
     ):
         quantised(load(model), X, leaf_bits=1, change=0.001)
 
@@ -162,7 +162,7 @@ def test_rows_are_needed_to_choose():
         Quantize().run(forest, None)
     result = Quantize(input="ordered", leaf_bits=8).run(forest, None)
     assert result.forest.quantised
-    with pytest.raises(ModelError, match="quantised already"):
+    with pytest.raises(ModelError, match="already quantised"):
         Quantize().run(result.forest, None)
 
 
@@ -188,7 +188,7 @@ def test_scores_too_far_from_zero_are_refused():
     model, X, _ = trained("xgboost-binary")
     far = replace(load(model), bias=np.array([1e20]))  # beside it the trees count for nothing, in float32 too
     assert quantised(far, X)[1].guarantee == "exact-on-data"
-    with pytest.raises(ModelError, match="too far for integers; look for a leaf"):
+    with pytest.raises(ModelError, match="too large for integers; look for a leaf"):
         quantised(replace(far, bias=np.array([1e9])), X, leaf_bits=32)
 
 
@@ -253,12 +253,12 @@ def test_the_tolerance_finds_the_fewest_leaf_bits_on_held_out_rows(kind):
     bits = step.report["leaf_bits"]
     assert step.promises[0] == Within(0.03) and bits < plain.report["leaf_bits"] and step.report["chosen_on_held_out"]
     assert Judge(forest, held_out).of(result).within(0.03)
-    with pytest.raises(CheckError, match=r"rows held out, with a standard error of"):  # a bit less is not
+    with pytest.raises(CheckError, match=r"held-out rows, with a standard error of"):  # a bit less is not
         run_passes(forest, [Quantize(tolerance=0.03, leaf_bits=bits - 1)], rows, held_out)
     if not forest.decides:  # some of the R squared is always lost, so the given rows alone decide
         _, (step,) = run_passes(forest, [Quantize(tolerance=0.0)], rows, ArrayRows(X[1::2]))
         assert step.promise == plain.promise and step.report["leaf_bits"] == plain.report["leaf_bits"]
-    with pytest.raises(OptionError, match=r"quantize\{tolerance=0.1\} is judged on rows held out.*option change"):
+    with pytest.raises(OptionError, match=r"quantize\{tolerance=0.1\} is judged on held-out rows.*option change"):
         run_passes(forest, [Quantize(tolerance=0.1)], rows)
 
 
@@ -274,12 +274,12 @@ def test_fewer_rows_to_fit_on_where_there_are_too_many(monkeypatch):
 
 def test_what_can_not_be_fitted(tmp_path):
     model, X, y = trained("xgboost-binary")
-    with pytest.raises(OptionError, match=r"quantize.fit=true. is judged on rows held out"):
+    with pytest.raises(OptionError, match=r"quantize.fit=true. is judged on held-out rows"):
         Quantize(fit=True).run(load(model), ArrayRows(X, y))
     with pytest.raises(OptionError, match="quantize: fit=1; use true or false"):
         Quantize(fit=1)
     numbers, X, y = trained("xgboost-regression")
-    with pytest.raises(OptionError, match="fit=true is for models that decide on one class"):
+    with pytest.raises(OptionError, match="fit=true needs a model that decides on one class"):
         Quantize(fit=True).run(load(numbers), ArrayRows(X, y), Judge(load(numbers), ArrayRows(X, y)))
 
 
@@ -314,7 +314,7 @@ def test_scores_are_kept_with_the_fewest_bits(kind):
     try:  # a bit less moves scores too far, or a decision
         fewer, _ = quantised(forest, X, scores=scores, leaf_bits=bits - 1, change=1.0)
     except CheckError as error:
-        assert f"at worst; allowed are {scores:g}" in str(error)
+        assert f"at worst; {scores:g} is allowed" in str(error)
     else:
         assert forest.decides and (evaluate(fewer, X).index != evaluate(forest, X).index).any()
 
@@ -337,12 +337,12 @@ def test_scores_of_votes_and_of_a_link_with_exp_are_kept():
 
 def test_scores_out_of_reach_or_range_are_refused():
     model, X, _ = trained("xgboost-binary")
-    with pytest.raises(CheckError, match=r"changes scores by .* at worst; allowed are 1e-12; allow more"):
+    with pytest.raises(CheckError, match=r"changes scores by .* at worst; 1e-12 is allowed; raise scores"):
         quantised(load(model), X, scores=1e-12)
     for options, said in (
         ({"scores": 0}, "scores=0; use an error above 0"),
         ({"scores": "no"}, "scores=no; use an error above 0"),
-        ({"scores": 0.1, "fit": True}, "keep no scores; leave fit or scores out"),
+        ({"scores": 0.1, "fit": True}, "can't keep scores; remove fit or scores"),
     ):
         with pytest.raises(OptionError, match=said):
             Quantize(**options)

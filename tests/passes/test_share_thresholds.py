@@ -27,7 +27,7 @@ from forestc.passes.share_thresholds import threshold_search
 from forestc.passes.share_thresholds.drawn_rows import drawn_rows
 from forestc.passes.share_thresholds.observation import Observe, columns_of
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
-from forestc.passes.share_thresholds.threshold_search import Search, sides_differ
+from forestc.passes.share_thresholds.threshold_search import Search, side_difference
 from forestc.rows.accuracy import Accuracy
 from forestc.rows.batches import ArrayRows, Batch, FitAndHeldOut
 from forestc.rows.encode import evaluate
@@ -149,7 +149,7 @@ def test_other_rows_than_the_training_rows_are_found_out():
     with pytest.raises(RowsError, match=r"tree's own rows reach a \w+, not \d+ as in training.*tree \d+, node \d+"):
         step.run(forest, ArrayRows(X[::-1]))
     boosted = load(trained("boosting-binary")[0])
-    with pytest.raises(OptionError, match="does not tell which rows a tree was trained on"):
+    with pytest.raises(OptionError, match="does not record which rows a tree was trained on"):
         step.run(boosted, ArrayRows(X))
 
 
@@ -226,7 +226,7 @@ def test_a_budget_is_met_and_a_larger_one_costs_less():
         losses.append(told.report["exceptions"])
     assert losses[0] > losses[1] > losses[2] == 0
     assert told.guarantee == "exact-on-data"  # nothing had to be given up
-    with pytest.raises(OptionError, match=r"budget=3.*the least is one a feature and set of values: 30"):
+    with pytest.raises(OptionError, match=r"budget=3.*use 30 or more: one for each feature and set of values"):
         judged(ShareThresholds(budget=3), forest, rows)
 
 
@@ -250,7 +250,7 @@ def test_accuracy_past_the_tolerance_is_refused(tmp_path):
     forest, rows = halves("forest-binary")
     with pytest.raises(
         CheckError,
-        match=r"model's accuracy is lost on 284 .* the tolerance for both .* 0\.0100",
+        match=r"model's accuracy is lost on 284 .* the tolerance for their sum .* 0\.0100",
     ):
         run_passes(forest, [ShareThresholds(kmeans=1)], *rows)
     done = forestc.compile(
@@ -269,7 +269,7 @@ def test_sharing_that_loses_more_than_the_tolerance_is_left_out():
     assert (
         told.promises == (Exact(),) and told.report["distinct_conditions"] == [len(result.conditions.comparators)] * 2
     )
-    with pytest.raises(CheckError, match=r"of the model's R squared is lost on 221 .*rows, which the model was not"):
+    with pytest.raises(CheckError, match=r"of the model's R squared is lost on 221 .*rows that the model was not"):
         run_passes(load(model), [ShareThresholds(kmeans=4, tolerance=0.001)], *rows)
 
 
@@ -285,7 +285,7 @@ def test_without_labels_the_model_is_the_truth():
 def test_rows_to_judge_on_are_asked_for(option, tmp_path):
     model, X, y = trained("forest-binary")
     passes = f"share-thresholds{{{option}}},quantize"
-    with pytest.raises(OptionError, match=r"there are none; give some.*--held-out FILE.*--held-out 0\.2"):
+    with pytest.raises(OptionError, match=r"there are none; give rows.*--held-out FILE.*--held-out 0\.2"):
         forestc.compile(model, X, tmp_path / "out", passes=passes)
     with pytest.raises(OptionError, match="no rows are held out"):
         forestc.compile(model, X[:3], tmp_path / "out", passes=passes, held_out=0.2)
@@ -392,7 +392,7 @@ tree outputs 0
 3: leaf 1.0
 4: leaf 4.0
 """
-    apart = sides_differ(parse_forest(text), np.array([40, 30, 10, 20, 10]))
+    apart = side_difference(parse_forest(text), np.array([40, 30, 10, 20, 10]))
     assert np.allclose(apart, [10 - (20 * 1 + 10 * 4) / 30, 3, 0, 0, 0])
 
 
@@ -431,10 +431,10 @@ def test_labels_that_judge_nothing_are_refused(tmp_path):
     options = {"passes": "share-thresholds{kmeans=1},quantize", "label": y}
     with pytest.raises(RowsError, match="a label is missing or infinite; the rows, row 7"):
         forestc.compile(model, X, tmp_path / "out", held_out=(X, spoilt), **options)
-    with pytest.raises(OptionError, match="the held-out rows all have one label"):
+    with pytest.raises(OptionError, match="the held-out rows all have the same label"):
         forestc.compile(model, X, tmp_path / "out", held_out=(X, np.ones(len(y))), **options)
     options["passes"] = "share-thresholds{tolerance=0.1},quantize"
-    with pytest.raises(OptionError, match="the held-out rows all have one label"):
+    with pytest.raises(OptionError, match="the held-out rows all have the same label"):
         forestc.compile(model, X, tmp_path / "out", held_out=(X, np.ones(len(y))), **options)
 
 

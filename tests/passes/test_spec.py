@@ -45,10 +45,10 @@ def test_what_a_list_leaves_out_is_added():
     [
         ("simplfy", "unknown pass 'simplfy'; known: simplify, share-thresholds, quantize"),
         ("quantize{bits=3}", "quantize has no option 'bits'; known: input, input_bits"),
-        ("quantize{leaf_bits=3", "the options of quantize do not end"),
+        ("quantize{leaf_bits=3", "the options of quantize have no end"),
         ("quantize{leaf_bits}", "can't read the options of quantize"),
-        ("quantize{leaf_bits=3,leaf_bits=4}", "option 'leaf_bits' twice"),
-        ("quantize{formats={}", "do not end"),
+        ("quantize{leaf_bits=3,leaf_bits=4}", "option 'leaf_bits' is given twice"),
+        ("quantize{formats={}", "have no end"),
         ("quantize{formats={x}}", "not readable JSON"),
         ("quantize{leaf_bits=99}", "leaf_bits=99; use auto or 1 to 32"),
         ("quantize{leaf_bits=few}", "leaf_bits=few"),

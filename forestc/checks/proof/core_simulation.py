@@ -1,4 +1,4 @@
-"""Runs a core that was read, clock by clock, on many sequences of inputs at once: to find one that shows it wrong."""
+"""Simulates a `Core`, clock by clock, on many sequences of inputs at once, to find a wrong result."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from forestc.netlist.ir import Netlist, WordType
 from forestc.netlist.ports import Port
 
 Patterns: TypeAlias = NDArray[np.uint64]  # a word's bits in each sequence
-AFTER = 3  # clocks that go on after the first result
+AFTER = 3  # clocks simulated after the first result
 BITS = np.uint64(1)
 
 
 def wrong_cycle(core: Core, forest: Forest, netlist: Netlist, tried: int = TRIED) -> str | None:
-    """Inputs for which the core gives, at some clock, another result than the forest; None if none was found.
-    tried: how many random inputs, and about as many beside thresholds."""
+    """Inputs for which the core gives a different result than the forest, as text; None if none was found. tried:
+    number of random inputs, and about as many beside thresholds."""
     outputs = output_fields(netlist)
     if core.clocked != bool(netlist.latency):
-        return "it is clocked as the netlist is not" if core.clocked else "it has no clock"
+        return "it has a clock, and the netlist has none" if core.clocked else "it has no clock"
     if (core.x_bits, core.y_bits) != (max(1, width_of(input_fields(netlist))), width_of(outputs)):
         return f"its ports have {core.x_bits} and {core.y_bits} bits"
     latency = netlist.latency
@@ -66,7 +66,7 @@ def wrong_cycle(core: Core, forest: Forest, netlist: Netlist, tried: int = TRIED
 def run_core(
     core: Core, netlist: Netlist, words: list[NDArray[np.int64]], valid: list[Patterns]
 ) -> Iterator[tuple[NDArray[np.uint32], Patterns]]:
-    """y, packed, and out_valid at each clock. words: of the features at each clock, (sequences, features)."""
+    """Yields y, packed, and out_valid for each clock. words: for each clock (sequences, features)."""
     count = len(words[0])
     state = {name: np.zeros(count, dtype=np.uint64) for name in core.registers}
     fields = [Field(Port(""), low, WordType(high - low + 1, False)) for high, low in core.results]
@@ -86,7 +86,7 @@ def _word(word: Word, values: Mapping[str, Patterns], count: int) -> Patterns:
 
 
 def _evaluated(core: Core, what: Expression, values: Mapping[str, Patterns], x: NDArray[np.uint32]) -> Patterns:
-    """What an expression means, bit by bit as Verilog has it at equal widths."""
+    """The value of an expression, as in Verilog with equal widths."""
     count = len(x)
 
     def width(word: Word) -> int:

@@ -1,8 +1,8 @@
-"""A decision read off its cells: a tournament of comparisons is the class of the largest sum, without a solver.
+"""Recognises an argmax by its cells, a tournament of comparisons, without a solver.
 
-Solvers need minutes for the largest of twenty sums. What is seen by induction needs none: if `a` is the largest of some
-sums and `b` of others, `a < b ? b : a` is the largest of all of them, and the same choice between two indices is its
-index; of equal sums the one that stands earlier wins.
+Solvers need minutes for the largest of twenty sums. Induction needs none: if `a` is the largest of some sums and `b` of
+others, `a < b ? b : a` is the largest of all, and the same choice between their indices is its index. Of equal sums the
+earlier one wins.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def is_argmax(
     form: Callable[[Net], Form],
     span: Callable[[Form], tuple[int, int]],
 ) -> bool:
-    """Whether a net is seen to be the class that an argmax of `sums` decides, whatever the sums are.
+    """Whether a net is recognised as the argmax of `sums`, for any values of the sums.
 
-    form: the sum that a net holds; raises UnprovedError for a net that is none. span: the least and greatest value of a
-    sum. False says nothing: the cells may be right in another way.
+    form: the sum that a net holds; raises UnprovedError for a net that holds none. span: the least and greatest value
+    of a sum. After False the cells may still be right.
     """
     try:
         found = _Tournament(netlist, form).entrants(label)
@@ -43,14 +43,14 @@ def is_argmax(
     shifts = {held[1] - sums[kind][1] for held, kind in found}
     if len(shifts) != 1 or any(held[0] != sums[kind][0] for held, kind in found):
         return False
-    # a class that does not take part must have one that beats it, whatever the sums are
+    # a class that does not take part must lose to another for any values
     out = set(range(len(sums))) - set(kinds)
     return all(any(_never_wins(sums, loser, kind, last, span) for kind in kinds) for loser in out)
 
 
 def largest_of(netlist: Netlist, net: Net, form: Callable[[Net], Form]) -> set[Form]:
-    """The sums of which a net is seen to be the largest, whatever they are. form: as of `is_argmax`. Raises
-    UnprovedError where a sum is none."""
+    """The sums of which a net is recognised as the largest, for any values. form: as in `is_argmax`. Raises
+    UnprovedError for a net that is no sum."""
     tournament = _Tournament(netlist, form)
     found: set[Form] = set()
     stack = [net]
@@ -87,8 +87,8 @@ class _Tournament:
         return net
 
     def entrants(self, label: Net) -> list[tuple[Form, int]] | None:
-        """The sums that a net chooses the largest of, each with the index that it then is, those that win ties first;
-        None if the net is no such choice."""
+        """The sums among which a net gives the index of the largest, each with its index, those that win ties first;
+        None for any other net."""
         cell = self.netlist.cells[self.behind(label)]
         if not isinstance(cell, Mux):
             return None
@@ -102,7 +102,7 @@ class _Tournament:
         return None if first is None or second is None else first + second
 
     def one(self, index: Net, value: Net) -> list[tuple[Form, int]] | None:
-        """The entrants of which `value` is the largest and `index` its index."""
+        """The entrants of which `value` is the largest and `index` its index; None if it can't be recognised."""
         index, value = self.behind(index), self.behind(value)
         kind = self.netlist.cells[index]
         if isinstance(kind, Const):

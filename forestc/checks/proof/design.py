@@ -14,7 +14,7 @@ from forestc.toolchain.yosys import need_yosys
 
 
 def need_provers(design: Design, native: bool = False) -> None:
-    """Raises MissingToolError where the solver or, for a design in Verilog, yosys is not installed."""
+    """Raises MissingToolError if the solver or, for a design in Verilog, yosys is not installed."""
     if importlib.util.find_spec("bitwuzla") is None:
         raise MissingToolError("bitwuzla is not installed", do='pip install "forestc[prove]"')
     if "verilog" in design.targets:
@@ -22,9 +22,9 @@ def need_provers(design: Design, native: bool = False) -> None:
 
 
 def prove(design: Design, progress: Callable[[str], None] = lambda _: None, *, native: bool = False) -> Proof:
-    """Proves what a compiled folder holds equal to its quantised forest: netlist, and Verilog where it is a target.
+    """Proves the netlist of a compiled folder, and its Verilog if there is any, equal to the quantised forest.
 
-    Raises MissingToolError without bitwuzla or yosys, before anything is done, and ToolError where yosys fails.
+    Raises MissingToolError without bitwuzla or yosys, before the proof starts, and ToolError if yosys fails.
     """
     need_provers(design, native)
     proof = prove_netlist(design.forest, design.netlist, design.witness, progress=progress)

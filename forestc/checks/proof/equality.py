@@ -1,8 +1,8 @@
-"""Proves by yosys that two descriptions of one netlist are equal: written Verilog, and RTLIL of the netlist itself
-or of the Amaranth component.
+"""Proves with yosys that two descriptions of one netlist are equal: the generated Verilog, and RTLIL of the netlist
+itself or of the Amaranth component.
 
-Both name their nets alike, so equality is proved net by net, each from the nets it reads: mostly the same cell on the
-same nets, which needs no solver, and a small problem for SAT where the two say it with different cells.
+Both use the same names for nets, so equality is proved net by net, each from the nets it reads. Mostly these are equal
+cells on equal nets, which need no solver; different cells are a small SAT problem.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SCRIPT = """
 read_verilog gold.v
 hierarchy -check -top {top}
 proc
-# no second drivers, and no unknown bits, which a simulator shows and a solver takes as it likes
+# refuses several drivers, and unknown bits, which a solver may choose freely
 check -assert
 setundef -anyseq
 select -assert-none t:$any*
@@ -29,18 +29,18 @@ rename {top} gold
 read_rtlil gate.il
 proc
 rename {top} gate
-# refuses other ports, which what follows would not look at
+# refuses different ports, which later commands would ignore
 miter -equiv gold gate ports
 delete ports
 opt_clean
 equiv_make gold gate equiv
 cd equiv
 opt_expr
-# what follows steps from one clock cycle to the next: that all registers start at 0 is seen to here
+# later commands prove steps from one clock cycle to the next; here all registers must start at 0
 simplemap t:$dff
 select -assert-none t:$*dff*
 select -assert-none t:$_DFF_* %co1:+[Q] t:* %d a:init %d
-# and that all follow the rising edge of the one clock
+# and all must be clocked by the rising edge of the one clock
 select -assert-none t:$_DFF_* t:$_DFF_P_ %d
 select -assert-none t:$_DFF_P_ %ci1:+[C] t:* %d w:clk_gold %d w:clk_gate %d w:clk %d
 zinit
@@ -53,7 +53,7 @@ equiv_simple -short
 tee -q -o status.txt equiv_status
 equiv_status -assert
 """
-SHOWN = 3  # nets that are named
+SHOWN = 3  # nets named in an error
 _REFUSED = ("unproven", "Assertion failed", "No matching port", "problems in 'check -assert'", "selection is not empty")
 
 
@@ -72,13 +72,12 @@ def prove_component(netlist: Netlist, *, seconds: float = 3600) -> None:
 
 
 def prove_equal(gold: Core, gate: str, what: str, *, native: bool = False, seconds: float = 3600) -> None:
-    """Proves a core that was read (gold) and RTLIL (gate), both modules of the core's name, equal for all inputs at all
-    times.
+    """Proves a core (gold) and RTLIL (gate) equal for all inputs at all times. Both modules have the core's name.
 
-    what: the name of the gate in the error. Raises CheckError if yosys does not find them equal, ToolError where it
-    can't run.
+    what: the name of the gate in errors. Raises CheckError if yosys does not find them equal, ToolError if it can't
+    run.
     """
-    if start := re.search(r"attribute \\init \d+'[01]*[^01\s].*", gate):  # yosys would let it be what the other is
+    if start := re.search(r"attribute \\init \d+'[01]*[^01\s].*", gate):  # yosys would give it the value of the other
         raise CheckError(f"{what} does not equal the Verilog", where=f"a register starts unknown: {start.group()}")
     with tempfile.TemporaryDirectory(prefix="forestc-prove-") as scratch:
         folder = Path(scratch)
@@ -87,14 +86,14 @@ def prove_equal(gold: Core, gate: str, what: str, *, native: bool = False, secon
         try:
             run_yosys(_SCRIPT.format(top=gold.name), folder, native=native, seconds=seconds)
         except ToolError as error:
-            if any(told in error.where for told in _REFUSED):
+            if any(text in error.where for text in _REFUSED):
                 where = _unequal(folder / "status.txt") or error.where
                 raise CheckError(f"{what} does not equal the Verilog", where=where) from None
             raise ToolError(f"yosys could not compare the Verilog with {what}", where=error.where) from None
 
 
 def _unequal(status: Path) -> str:
-    """The first nets that yosys could not show equal, by their names in the Verilog; "" if it came to none."""
+    """The first nets that yosys could not prove equal, by their names in the Verilog; "" if there are none."""
     if not status.is_file():
         return ""
     nets = dict.fromkeys(re.findall(r"Unproven \$equiv .*: \\?(\S+?)(?:_gold)?(?: \[\d+\])? ", status.read_text()))

@@ -1,19 +1,19 @@
-"""The netlist equals the quantised forest, for every input.
+"""Proves that the netlist equals the quantised forest, for every input.
 
-A chain of small proofs, each cut where the next begins, since one question about the whole has no answer in time:
+The proof is a chain of small proofs, each cut where the next begins, as solvers do not finish on the whole:
 
-| part     | what is shown                                                                        | by            |
-|----------|--------------------------------------------------------------------------------------|---------------|
-| ports    | features come in and results go out as words of the widths and signs they have        | looked up     |
-| trees    | a net holds what the tree says, for every word of every feature                       | bit vectors   |
-| votes    | a net holds a part's weight where the part decides for a class                        | bit vectors   |
-| scores   | each sum adds the nets of its trees, each once, and a constant, and can't overflow     | linear forms  |
-| decision | the class is the one that the sums decide, whatever they are                          | cells, vectors |
-| whole    | where a part above does not hold by itself: the results, from the features to the end  | see `whole`   |
+| part     | statement                                                                              | proved by      |
+|----------|----------------------------------------------------------------------------------------|----------------|
+| ports    | features and results are words of the right widths and signs                           | comparison     |
+| trees    | a net holds the tree's value, for every word of every feature                          | bit vectors    |
+| votes    | a net holds a part's weight if the part decides for a class, else 0                    | bit vectors    |
+| scores   | each sum adds the nets of its trees, each once, and a constant, and can't overflow     | linear forms   |
+| decision | the class is the one that the sums decide, for any sums                                | cells, vectors |
+| whole    | if a part above can't be proved alone: the results, from the features to the outputs   | see `whole`    |
 
-Lowering says which net a tree or vote is to be found at; that is where a proof is tried, and nothing is taken on trust.
-Registers are seen through: the netlist's verifier has shown that all paths pass the same number of them, so that a
-pipelined netlist is its logic, later.
+Lowering names the net of each tree and vote; the proof verifies that it holds the value. Registers are ignored: the
+netlist's verifier shows that all paths pass the same number of them, so that a pipelined netlist computes what its
+logic does, later.
 """
 
 from __future__ import annotations
@@ -25,22 +25,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from forestc.checks.proof.decision import Form, is_argmax
-from forestc.checks.proof.parts import Part, Proof, Running, UnprovedError
+from forestc.checks.proof.parts import Proof, ProofPart, Running, UnprovedError
 from forestc.checks.proof.shares import Argument, ShareProof
 from forestc.checks.proof.solver import Counterexample, Solver, Term
 from forestc.checks.proof.whole import Meaning, equal_everywhere, wrong_result
 from forestc.errors import InternalError
-from forestc.forest.ir import LEAF, Decision, Forest
-from forestc.forest.ir import Part as ForestPart
+from forestc.forest.ir import LEAF, Decision, Forest, Part
 from forestc.lowering.trees import Place, Witness, feature_word
 from forestc.netlist.ir import Add, Const, Input, Net, Netlist, Not, Register, WordType, reads
 from forestc.netlist.ports import IN_VALID, OUT_VALID, Port, label_port, score_port
 from forestc.netlist.verify import verify
 from hw_sim import evaluate_from
 
-FREE_SECONDS, TREES_SECONDS = 60, 20  # for a decision on free sums, and on the trees'
-MOST_VALUES, SOME_VALUES = 1 << 17, 1 << 12  # of a score, for which a curve is gone through; so many at once
-MOST_NODES = 1500  # of a forest whose decision is asked of the trees
+FREE_SECONDS, TREES_SECONDS = 60, 20  # time limits for a decision on free sums, and on sums of trees
+MOST_VALUES, SOME_VALUES = 1 << 17, 1 << 12  # of a score, up to which a curve is tried on all values; how many at once
+MOST_NODES = 1500  # of a forest up to which decisions are proved on the trees
 
 
 def prove_netlist(
@@ -50,8 +49,8 @@ def prove_netlist(
     proof: Proof | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Proof:
-    """Proves a netlist equal to its quantised forest; witness: what lowering says of it. Raises MissingToolError
-    without bitwuzla."""
+    """Proves a netlist equal to its quantised forest. witness: from the lowering. Raises MissingToolError without
+    bitwuzla."""
     proof = proof or Proof()
     return _NetlistProof(forest, netlist, witness, proof, progress).run()
 
@@ -61,7 +60,7 @@ class _NetlistProof:
         self, forest: Forest, netlist: Netlist, witness: Witness, proof: Proof, progress: Callable[[str], None]
     ) -> None:
         self.forest, self.netlist, self.witness, self.proof, self.progress = forest, netlist, witness, proof, progress
-        self.largest: dict[Net, int] = {}  # of the nets that hold what a tree or a vote says
+        self.largest: dict[Net, int] = {}  # largest value of each net that holds a tree or a vote
         self.absent: list[tuple[int, int]] = []  # trees and output columns that no net holds
         self.forms: dict[Net, Form] = {}
 
@@ -102,7 +101,7 @@ class _NetlistProof:
             with self.part("scores", len(scores)) as part:
                 for index, net in scores.items():
                     if self.form(net) != expected[index]:
-                        raise UnprovedError(f"score{index} is not the sum of its trees{self.told_absent()}")
+                        raise UnprovedError(f"score{index} is not the sum of its trees{self.absent_note()}")
                     part.proved += 1
         if labels:
             with self.part("decision", len(labels)) as part:
@@ -112,10 +111,10 @@ class _NetlistProof:
                     part.proved += 1
 
     def settle(self, words: Counterexample | None) -> None:
-        """What becomes of a part that does not hold by itself. The design is refuted by an input on which it is wrong,
-        and by nothing else; where none is found, the results are asked for as a whole."""
+        """After a part that can't be proved alone: refutes the design with an input on which it is wrong, or, if none
+        is found, tries to prove the results as a whole."""
         part = self.proof.parts[-1]
-        with Running(self.proof, Part("whole", asked=1)) as whole:
+        with Running(self.proof, ProofPart("whole", asked=1)) as whole:
             self.progress("proof: the results as a whole")
             found = wrong_result(self.forest, self.netlist, words)
             if found is None:
@@ -134,14 +133,15 @@ class _NetlistProof:
             whole.why = f"{whole.why}; {part.why}"
 
     def ports(self, outputs: dict[Port, Net]) -> None:
-        """All labels, all scores or both, valid through as many registers as there are cycles, features as they are."""
+        """Proves that the outputs are all labels, all scores or both, that valid has the latency, and the inputs'
+        types."""
         with self.part("ports", 1) as part:
             verify(self.netlist)
             targets = len(self.forest.targets)
             labels = {label_port(index, targets) for index in range(targets)}
             scores = {score_port(index) for index in range(self.forest.n_scores)}
-            told = set(outputs) - {OUT_VALID}
-            if told not in ([scores, labels, scores | labels] if self.forest.decides else [scores]):
+            present = set(outputs) - {OUT_VALID}
+            if present not in ([scores, labels, scores | labels] if self.forest.decides else [scores]):
                 raise UnprovedError(f"the outputs are {', '.join(sorted(p.name for p in outputs))}", wrong=True)
             if (OUT_VALID in outputs) != (self.netlist.latency > 0):
                 raise UnprovedError(f"{OUT_VALID.name} and the latency of {self.netlist.latency} don't fit", wrong=True)
@@ -162,22 +162,22 @@ class _NetlistProof:
                 wanted = feature_word(self.forest, port.index)
                 if self.netlist.types[net] != wanted:
                     raise UnprovedError(f"{port.name} is of {self.netlist.types[net]}, not {wanted}", wrong=True)
-            for port in labels & told:
+            for port in labels & present:
                 if self.netlist.types[outputs[port]].signed:
                     raise UnprovedError(f"{port.name} is signed", wrong=True)
             part.proved = 1
 
-    def told_absent(self) -> str:
-        return f"; no net holds what tree {self.absent[0][0]} says" if self.absent else ""
+    def absent_note(self) -> str:
+        return f"; no net holds the value of tree {self.absent[0][0]}" if self.absent else ""
 
     def part(self, name: str, asked: int) -> Running:
         self.progress(f"proof: {name}")
-        return Running(self.proof, Part(name, asked))
+        return Running(self.proof, ProofPart(name, asked))
 
     # ---- trees ------------------------------------------------------------------------------------------
 
     def trees(self) -> list[Form]:
-        """Proves the net of each tree and output. The form that each output's sum must have."""
+        """Proves the net of each tree and output. Returns the form that each output's sum must have."""
         forest = self.forest
         terms: list[dict[Net, int]] = [{} for _ in range(forest.n_outputs)]
         offsets = [int(bias) for bias in forest.bias]
@@ -206,8 +206,8 @@ class _NetlistProof:
         tree = self.forest.trees[index]
         found = self.witness.trees.get((index, tree.outputs[column]), -1)
         if found == -1:
-            # No net holds it, and perhaps none has to: where its class can't win, its sum is not there. A number of its
-            # own stands for it, which no sum of nets can then equal.
+            # No net holds it, and perhaps none must: a class that can't win has no sum. A negative number stands for
+            # it, which no sum of nets contains.
             absent = -1 - len(self.absent)
             self.absent.append((index, column))
             self.largest[absent] = largest
@@ -220,7 +220,7 @@ class _NetlistProof:
         wrong = solver.differ(solver.tree(tree, values, word), solver.place(found, {}))
         if wrong is not None:
             raise UnprovedError(
-                f"{where}: {_named(found)} differs at {solver.told(wrong)}", solver.feature_words(wrong)
+                f"{where}: {_named(found)} differs at {solver.described(wrong)}", solver.feature_words(wrong)
             )
         if not isinstance(found, Const):
             self.largest[found] = min(largest, self.largest.get(found, largest))
@@ -229,7 +229,7 @@ class _NetlistProof:
     # ---- votes ------------------------------------------------------------------------------------------
 
     def votes(self, sums: list[Form]) -> list[Form]:
-        """Each part decides a label, whose votes are added: proves the labels, then what each vote is worth."""
+        """Proves the label of each part, then the weight of each vote. Returns the forms of the classes' votes."""
         forest = self.forest
         weights = self.weights()
         totals: list[dict[Net, int]] = [{} for _ in forest.classes]
@@ -253,8 +253,8 @@ class _NetlistProof:
         return [int(weight) for weight in self.forest.combine.weights or [1.0] * len(self.forest.parts)]
 
     def averages(self, sums: list[Form], classes: Iterable[int]) -> list[Form]:
-        """What each part says of some classes: proves the nets of curves and shares. The forms of all classes; where a
-        class was not asked for, its is empty."""
+        """Proves the nets of curves and shares of each part for some classes. Returns the forms of all classes, empty
+        for the others."""
         totals: list[dict[Net, int]] = [{} for _ in self.forest.classes]
         fixed = [0] * len(totals)
         classes = list(classes)
@@ -265,13 +265,13 @@ class _NetlistProof:
                 shares = ShareProof(self, index, one, own) if shared else None
                 for kind in classes:
                     if shares:
-                        place = self.said(index, kind)
+                        place = self.ballot_place(index, kind)
                         shares.share(kind, place)
                         counted, times = self.known(place, self.forest.steps), weight
                     elif one.curves:
                         falls = one.width == 1 and not kind
                         step = (-weight, weight * self.forest.steps) if falls else (weight, 0)
-                        place, score = self.said(index, kind), kind % one.width
+                        place, score = self.ballot_place(index, kind), kind % one.width
                         where = f"the curve of part {index} for class {kind}"
                         most = self.stepped(place, where, one.curve_of(score), step, own[score])
                         counted, times = self.known(place, most), 1
@@ -284,15 +284,15 @@ class _NetlistProof:
         self.forms.clear()
         return [_form(term, more) for term, more in zip(totals, fixed, strict=True)]
 
-    def said(self, index: int, kind: int) -> Place:
-        """Where what a part says of a class lies. Raises UnprovedError."""
+    def ballot_place(self, index: int, kind: int) -> Place:
+        """The place of a part's value for a class. Raises UnprovedError."""
         found = self.witness.ballots.get((index, kind), -1)
         if found == -1:
-            raise UnprovedError(f"no net holds what part {index} says of class {kind}")
+            raise UnprovedError(f"no net holds the value of part {index} for class {kind}")
         return found
 
     def known(self, place: Place, most: int) -> Form:
-        """A place that is proved as a form from now on; most: what it holds at most."""
+        """The form of a place that is proved and may then be used in sums. most: its largest value."""
         if isinstance(place, Const):
             return (), place.value
         self.largest[place] = most
@@ -302,7 +302,7 @@ class _NetlistProof:
         return Solver(self.forest, self.netlist, seconds=TREES_SECONDS)
 
     def stepped(self, found: Place, where: str, curve: Sequence[int], step: tuple[int, int], score: Form) -> int:
-        """Shows that a place holds the level of a sum, as `curved` says; the most that can be. Raises UnprovedError."""
+        """Proves that a place holds the level of a sum, as `curved` does. Returns its largest value."""
         low, high = self.span(score)
         more = {} if isinstance(found, Const) else {
             net: form[1] - score[1] for form, net in self.sums_below(found, {score[0]})
@@ -310,19 +310,19 @@ class _NetlistProof:
         return self.curved(found, where, curve, step, Argument(low, high, more))
 
     def curved(self, found: Place, where: str, curve: Sequence[int], step: tuple[int, int], free: Argument) -> int:
-        """Shows that a place holds the level of a word times the first of `step` and the second more, at each value
-        there can be; the most that it holds. Raises UnprovedError."""
+        """Proves that a place holds step[0] * level + step[1], for each possible value of a word. Returns its largest
+        value. Raises UnprovedError."""
         few = free.high - free.low < MOST_VALUES
-        told = (self.curved_by_values if few else self.curved_by_solver)(found, curve, step, free)
-        if told:
-            raise UnprovedError(f"{where} differs at {told}{self.told_absent()}")
+        wrong = (self.curved_by_values if few else self.curved_by_solver)(found, curve, step, free)
+        if wrong:
+            raise UnprovedError(f"{where} differs at {wrong}{self.absent_note()}")
         return max(step[1] + step[0] * bisect_right(curve, end) for end in (free.low, free.high))
 
     def curved_by_values(self, found: Place, curve: Sequence[int], step: tuple[int, int], free: Argument) -> str:
-        """Where a place is not what `curved` says; "" if it is everywhere. Goes through all values."""
+        """A value for which a place is wrong, as text; "" if there is none. Tries all values."""
         for start in range(free.low, free.high + 1, SOME_VALUES):
             values = np.arange(start, min(start + SOME_VALUES, free.high + 1))
-            said = step[1] + step[0] * np.searchsorted(np.array(curve), values, side="right")
+            level = step[1] + step[0] * np.searchsorted(np.array(curve), values, side="right")
             known = {net: values + more for net, more in free.more.items()}
             try:
                 if isinstance(found, Const):
@@ -331,13 +331,13 @@ class _NetlistProof:
                     held = evaluate_from(self.netlist, found, known, len(values))
             except (KeyError, InternalError) as error:
                 return f"a net that is not of its score alone ({error})"
-            wrong = np.flatnonzero(held != said)
+            wrong = np.flatnonzero(held != level)
             if len(wrong):
                 return f"score={values[wrong[0]]}"
         return ""
 
     def curved_by_solver(self, found: Place, curve: Sequence[int], step: tuple[int, int], free: Argument) -> str:
-        """The same, by one question for all values at once."""
+        """The same, with the solver, for all values at once."""
         solver = self.solver()
         width = max(abs(free.low), abs(free.high), len(curve) * abs(step[0])).bit_length() + 3
         word = solver.word("score", WordType(width, True), free.low, free.high)
@@ -345,7 +345,7 @@ class _NetlistProof:
             net: solver.low_bits(solver.plus(word, more, width), self.netlist.types[net].width)
             for net, more in free.more.items()
         }
-        said = solver.constant(step[1], width)
+        level = solver.constant(step[1], width)
         for cut, times in Counter(curve).items():
             if cut > free.high:
                 continue
@@ -354,13 +354,13 @@ class _NetlistProof:
                 more = solver.choose(below, 0, times * step[0], WordType(width, True))
             else:
                 more = solver.constant(times * step[0], width)
-            said = solver.make(solver.kind.BV_ADD, [said, more])
+            level = solver.make(solver.kind.BV_ADD, [level, more])
         got = solver.resized(solver.place(found, cuts), self.type_of(found), width)
-        wrong = solver.differ(got, said)
-        return "" if wrong is None else solver.told(wrong)
+        wrong = solver.differ(got, level)
+        return "" if wrong is None else solver.described(wrong)
 
     def medians(self, sums: list[Form], outputs: dict[Port, Net]) -> None:
-        """Proves the median for whatever the trees say within their range. Raises UnprovedError."""
+        """Proves the median, for any values of the trees within their ranges. Raises UnprovedError."""
         solver = Solver(self.forest, self.netlist, seconds=TREES_SECONDS)
         nets = {net for form in sums for net, _ in form[0] if net >= 0}
         cuts = {net: solver.word(f"tree{net}", self.netlist.types[net], 0, self.largest[net]) for net in sorted(nets)}
@@ -375,19 +375,19 @@ class _NetlistProof:
                 got = solver.resized(solver.net(net, cuts), self.netlist.types[net], width)
                 wrong = solver.differ(got, solver.sign_extended(meaning.result(port), width))
                 if wrong is not None:
-                    raise UnprovedError(f"{port.name} differs if {solver.told(wrong)}{self.told_absent()}")
+                    raise UnprovedError(f"{port.name} differs if {solver.described(wrong)}{self.absent_note()}")
                 part.proved += 1
 
-    def label_of(self, index: int, one: ForestPart, sums: list[Form]) -> Place:
-        """What decides a part. Raises UnprovedError."""
+    def label_of(self, index: int, one: Part, sums: list[Form]) -> Place:
+        """The place of a part's label, which is proved. Raises UnprovedError."""
         label = self.witness.labels[index] if index < len(self.witness.labels) else -1
         if label == -1:
-            raise UnprovedError(f"no net holds what part {index} decides")
+            raise UnprovedError(f"no net holds the label of part {index}")
         self.decided(label, one.decision, sums)
         return label
 
     def ballot(self, label: Place, vote: tuple[int, int], weight: int) -> Place:
-        """Where a part's vote for a class lies, shown to be `weight` where the label is that class, else 0.
+        """The place of a part's vote for a class, which is proved to be `weight` if the label is that class, else 0.
         Raises UnprovedError."""
         index, kind = vote
         found = self.witness.ballots.get(vote, -1)
@@ -401,7 +401,7 @@ class _NetlistProof:
         else:
             free = cuts[label] = solver.word(f"label{label}", word)
             cell = self.netlist.cells[label]
-            if isinstance(cell, Not):  # the vote for the other class may read what the label inverts
+            if isinstance(cell, Not):  # the vote for the other class may read the net that the label inverts
                 cuts[cell.a] = solver.inverted(free)
         if own.low > 0 or own.high < weight:
             raise UnprovedError(f"{_named(found)} does not hold a weight of {weight}")
@@ -416,7 +416,7 @@ class _NetlistProof:
     # ---- sums -------------------------------------------------------------------------------------------
 
     def form(self, net: Net) -> Form:
-        """A net as a sum of proved nets and a constant. Raises UnprovedError where it is none or may overflow."""
+        """A net as a sum of proved nets and a constant. Raises UnprovedError if it is no such sum or may overflow."""
         stack = [net]
         while stack:
             at = stack[-1]
@@ -447,7 +447,7 @@ class _NetlistProof:
                 for part, times in some:
                     counts[part] = counts.get(part, 0) + times
         else:
-            raise UnprovedError(f"net {net} ({type(cell).__name__}) is no sum of trees")
+            raise UnprovedError(f"net {net} ({type(cell).__name__}) is not a sum of trees")
         form = _form(counts, constant)
         low, high = self.span(form)
         word = self.netlist.types[net]
@@ -461,28 +461,28 @@ class _NetlistProof:
     # ---- decisions --------------------------------------------------------------------------------------
 
     def decided(self, label: Place, decision: Decision, sums: list[Form]) -> None:
-        """Proves that a net is the class that some sums decide: whatever they are, or, where that is not so, for every
-        input. Raises UnprovedError."""
+        """Proves that a net is the class that some sums decide: for any sums or, if that fails, for every input. Raises
+        UnprovedError."""
         if not isinstance(label, Const) and is_argmax(self.netlist, label, decision, sums, self.form, self.span):
             return
         try:
-            told = self.other_class(label, decision, sums, free=True)
+            found = self.other_class(label, decision, sums, free=True)
         except TimeoutError as error:
-            told = str(error), None
-        if told is None:
+            found = str(error), None
+        if found is None:
             return
         if self.forest.n_nodes > MOST_NODES:
-            raise UnprovedError(f"{_named(label)} decides otherwise, if sums can be {told[0]}{self.told_absent()}")
-        # Some sums never come together: once more, of the trees themselves. A counterexample is then one of words.
-        told = self.other_class(label, decision, sums, free=False)
-        if told is not None:
-            raise UnprovedError(f"{_named(label)} decides otherwise at {told[0]}{self.told_absent()}", told[1])
+            raise UnprovedError(f"{_named(label)} decides otherwise, if sums can be {found[0]}{self.absent_note()}")
+        # Some combinations of sums never occur: try again with the trees, where counterexamples are features' words.
+        found = self.other_class(label, decision, sums, free=False)
+        if found is not None:
+            raise UnprovedError(f"{_named(label)} decides otherwise at {found[0]}{self.absent_note()}", found[1])
 
     def other_class(
         self, label: Place, decision: Decision, sums: list[Form], free: bool
     ) -> tuple[str, Counterexample | None] | None:
-        """Where a net is not the class that sums decide, as text and as words of features. free: the sums are any words
-        within their range, rather than what the trees say."""
+        """A counterexample to a net being the class that sums decide, as text and as features' words. free: the sums
+        are free words within their ranges, rather than sums of the trees' values."""
         solver = Solver(self.forest, self.netlist, seconds=FREE_SECONDS if free else TREES_SECONDS)
         found: list[tuple[Form, Net]] = []
         if free:
@@ -510,12 +510,12 @@ class _NetlistProof:
         wrong = solver.wrong_class(solver.place(label, cuts), self.type_of(label), scores, decision, shift)
         if wrong is None:
             return None
-        return solver.told(wrong), None if free else solver.feature_words(wrong)
+        return solver.described(wrong), None if free else solver.feature_words(wrong)
 
     def added(
         self, solver: Solver, terms: tuple[tuple[Net, int], ...], width: int, cuts: Mapping[Net, Term] | None = None
     ) -> Term:
-        """The sum of what trees and votes say, of absent ones as the forest has it. cuts: nets that are free words."""
+        """The sum of trees and votes; absent trees are taken from the forest. cuts: nets that are free words."""
         total = solver.constant(0, width)
         for net, times in terms:
             if net < 0:
@@ -531,7 +531,7 @@ class _NetlistProof:
         return total
 
     def sums_below(self, label: Net, wanted: set[tuple[tuple[Net, int], ...]]) -> list[tuple[Form, Net]]:
-        """Where the logic of a decision begins: the nets, as the decision comes to them, that are wanted sums."""
+        """The nets, as reached from a decision, that hold the wanted sums."""
         found: list[tuple[Form, Net]] = []
         stack, seen = [label], {label}
         while stack:
@@ -541,7 +541,7 @@ class _NetlistProof:
                 try:
                     form = self.form(net)
                 except UnprovedError:
-                    form = (), 0  # not a sum: its logic is gone into
+                    form = (), 0  # not a sum: follow its logic
                 if form[0] in wanted:
                     found.append((form, net))
                     continue
@@ -561,7 +561,7 @@ def _form(counts: dict[Net, int], constant: int) -> Form:
 
 
 def _shift_of(sums: list[Form], found: list[tuple[Form, Net]]) -> int:
-    """The constant by which the sums that a decision reads lie above the scores: only differences count there."""
+    """The constant by which the sums that a decision reads exceed the scores. Only their differences matter."""
     votes: dict[int, int] = {}
     for form in sums:
         for (nets, constant), _ in found:

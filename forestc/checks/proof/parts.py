@@ -1,4 +1,4 @@
-"""What a proof consists of: its parts, and what became of each."""
+"""A proof, its parts, and the result of each."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 
 @dataclass
-class Part:
-    """One part: how many questions, how many of them proved, seconds, and why the first that was not."""
+class ProofPart:
+    """asked: number of statements to prove. proved: how many were. why: the reason for the first that was not."""
 
     name: str
     asked: int = 0
@@ -20,10 +20,10 @@ class Part:
 
 @dataclass
 class Proof:
-    """What was asked and what was proved. refuted: an input is known on which the design is wrong, or its ports are
-    others; what is neither proved nor refuted is undecided."""
+    """refuted: an input is known on which the design is wrong, or its ports are wrong. A proof that is neither proved
+    nor refuted is undecided."""
 
-    parts: list[Part] = field(default_factory=list)
+    parts: list[ProofPart] = field(default_factory=list)
     refuted: bool = False
 
     @property
@@ -37,8 +37,8 @@ class Proof:
 
 
 class UnprovedError(Exception):
-    """A step could not be shown. words: those of the features, by index, where the solver saw a difference; whether the
-    design itself is wrong there is not yet known. wrong: it is, whatever the input."""
+    """A step could not be proved. words: features' words by index, for which the solver found a difference; whether the
+    design itself is wrong for them is not yet known. wrong: the design is wrong for every input."""
 
     def __init__(self, why: str, words: dict[int, int] | None = None, wrong: bool = False) -> None:
         super().__init__(why)
@@ -46,13 +46,13 @@ class UnprovedError(Exception):
 
 
 class Running:
-    """A part while it runs: its time is taken, and what stops it is kept."""
+    """A part while it runs: measures its time, and records why it fails."""
 
-    def __init__(self, proof: Proof, part: Part) -> None:
+    def __init__(self, proof: Proof, part: ProofPart) -> None:
         self.part = part
         proof.parts.append(part)
 
-    def __enter__(self) -> Part:
+    def __enter__(self) -> ProofPart:
         self.start = time.perf_counter()
         return self.part
 

@@ -1,6 +1,6 @@
-"""A netlist as RTLIL, the text form of yosys's own netlists: what written Verilog is proved against.
+"""A netlist as RTLIL, the text form of yosys's netlists. The generated Verilog is proved equal to it.
 
-It shares no code with the Verilog backend but the names of nets, and yosys reads it without its Verilog parser.
+It shares only the names of nets with the Verilog backend, and yosys reads it without its Verilog parser.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from forestc.netlist.ir import (
 
 
 def rtlil(netlist: Netlist, top: str) -> str:
-    """The netlist as a module `top` with the Verilog core's ports, its nets named as there."""
+    """The netlist as a module `top` with the ports and net names of the Verilog core."""
     writer = _Writer(netlist)
     for net, cell in enumerate(netlist.cells):
         writer.write(net, cell)

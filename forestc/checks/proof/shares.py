@@ -1,11 +1,10 @@
-"""The shares of an average's part, read along the way to them: what is largest, how far scores are below it, levels,
-and a long division, step by step.
+"""Proves the shares of an average's part in steps: the largest score, the distances to it, levels, and a long division.
 
-Solvers don't see through a division. They see that one bit of it is right, whatever is left before: `fits` is whether
-2^(bit + 1) times the total of all levels can be taken from it, and where it can it is. What is left at the start is
-`dividend - taken`, which is 2 * steps * level + total; so the bits that fit are those of its quotient by 2 * total.
-That has no more bits than `steps`, as no level is above the total. Of a softmax the total is not 0: the largest
-score's level is `steps`, as the forest's verifier lets no cut be above 0.
+Solvers can't handle a whole division, but each bit of it, for any remainder before: `fits` is whether 2^(bit + 1) times
+the total of all levels can be subtracted, and then it is. The first remainder is `dividend - taken`, which is 2 * steps
+* level + total, so the bits that fit are those of its quotient by 2 * total. The quotient has no more bits than
+`steps`, as no level is above the total. The total of a softmax is not 0: the level of the largest score is `steps`, as
+the forest's verifier allows no cut above 0.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from forestc.netlist.ir import Const, Net, Netlist, WordType
 
 
 class Sums(Protocol):
-    """What is known of a netlist's sums."""
+    """What is proved about a netlist's sums."""
 
     forest: Forest
     netlist: Netlist
@@ -41,7 +40,7 @@ class Sums(Protocol):
 
 @dataclass(frozen=True)
 class Argument:
-    """What a curve is of: its least and greatest value, and by how much more nets hold than it."""
+    """The argument of a curve: its least and greatest value, and for each net its offset to the argument."""
 
     low: int
     high: int
@@ -75,7 +74,7 @@ class ShareProof:
         return ((), place.value) if isinstance(place, Const) else self.known.form(place)
 
     def free(self, solver: Solver, place: Place, name: str, width: int, high: int, cuts: dict[Net, Term]) -> Term:
-        """A word that stands for what a place holds, from 0 to `high`: of a constant its value."""
+        """A free word for the value of a place, from 0 to `high`; for a constant its value."""
         if isinstance(place, Const):
             return solver.constant(place.value, width)
         term = solver.word(name, WordType(width, True), 0, high)
@@ -85,18 +84,18 @@ class ShareProof:
     # ---- levels -----------------------------------------------------------------------------------------
 
     def distances(self) -> None:
-        """How far each score is below the largest, whatever the scores are."""
+        """Proves how far each score is below the largest, for any scores."""
         if all(self.known.witness.steps.get(("below", self.index, k, 0), -1) == -1 for k in range(self.part.width)):
             return  # nothing reads them: levels are constants
         top = self.found("largest", 0)
         raised = [self.form(self.found("raised", kind)) for kind in range(self.part.width)]
         shifts = {own[1] - form[1] for own, form in zip(raised, self.sums, strict=True)}
         if len(shifts) != 1 or any(own[0] != form[0] for own, form in zip(raised, self.sums, strict=True)):
-            raise UnprovedError(f"the scores of part {self.index} do not stand where they are compared")
+            raise UnprovedError(f"the compared scores of part {self.index} are not its scores")
         entrants = {self.form(top)} if isinstance(top, Const) else largest_of(self.known.netlist, top, self.known.form)
         never = {form for form in raised if any(_never_above(form, other, self.known.span) for other in entrants)}
         if not entrants <= set(raised) or not set(raised) <= entrants | never:
-            raise UnprovedError(f"the largest score of part {self.index} is not seen to be that")
+            raise UnprovedError(f"the largest score of part {self.index} is not recognised")
         high = max(self.known.span(form)[1] for form in raised)
         for kind in range(self.part.width):
             solver, below = self.known.solver(), self.found("below", kind)
@@ -110,14 +109,14 @@ class ShareProof:
             self.same(solver, below, wanted, cuts, self.named("distance", kind))
 
     def same(self, solver: Solver, place: Place, wanted: Term, cuts: dict[Net, Term], where: str) -> None:
-        """Shows that a place holds what is wanted."""
+        """Proves that a place holds the wanted value."""
         got = solver.resized(solver.place(place, cuts), self.known.type_of(place), wanted.sort().bv_size())
         wrong = solver.differ(got, wanted)
         if wrong is not None:
-            raise UnprovedError(f"{where} differs if {solver.told(wrong)}")
+            raise UnprovedError(f"{where} differs if {solver.described(wrong)}")
 
     def level(self, kind: int, what: str, times: int) -> Place:
-        """Where the level of a score lies, so many times; a net is one of those that are known from then on."""
+        """The place of a score's level, multiplied by `times`, which is proved. Its net may then be used in sums."""
         found, curve, where = self.found(what, kind), self.part.curve_of(kind), self.named(what, kind)
         if self.part.link.kind == "softmax":
             below = self.known.witness.steps.get(("below", self.index, kind, 0), -1)
@@ -138,7 +137,7 @@ class ShareProof:
     # ---- division ---------------------------------------------------------------------------------------
 
     def share(self, kind: int, place: Place) -> None:
-        """Shows that a place holds a class's share."""
+        """Proves that a place holds a class's share."""
         known, taken = self.known, self.found("taken", kind)
         self.level(kind, "taken", (2 << self.bits) - 2 * self.steps)
         known.forms.clear()
@@ -146,17 +145,18 @@ class ShareProof:
         if self.form(dividend) != _total([self.dividends[kind]], self.total):
             raise UnprovedError(f"{self.named('dividend', kind)} is not that of its level and the total")
         if self.form(self.found("double", 0)) != self.total:
-            raise UnprovedError(f"the total of part {self.index} is not seen to be that")
+            raise UnprovedError(f"the total of part {self.index} is not recognised")
         rest, top = self.rest(kind, dividend, taken)
         for bit in reversed(range(self.bits)):
             double = self.found("double", 0, bit + 1)
             if self.form(double) != _times(self.total, 2 << bit):
-                raise UnprovedError(f"2^{bit + 1} times the total of part {self.index} is not seen to be that")
+                raise UnprovedError(f"2^{bit + 1} times the total of part {self.index} is not recognised")
             rest = self.bit(kind, bit, rest, double, top)
         self.bits_joined(kind, place, known.span(self.total)[1])
 
     def rest(self, kind: int, dividend: Place, taken: Place) -> tuple[Place, int]:
-        """Where the division starts from: what is left of the dividend, less than the highest of its word by that."""
+        """The place of the first remainder, stored as the highest value of its word minus the remainder; and that
+        value."""
         solver, rest = self.known.solver(), self.found("rest", kind, self.bits)
         high, most = (self.known.span(self.form(place))[1] for place in (dividend, taken))
         top = self.known.type_of(rest).high
@@ -170,7 +170,7 @@ class ShareProof:
         return rest, top
 
     def bit(self, kind: int, bit: int, before: Place, double: Place, top: int) -> Place:
-        """One bit of the division, of whatever is left before; where lies what is left afterwards."""
+        """Proves one bit of the division, for any remainder before. Returns the place of the remainder afterwards."""
         solver, where = self.known.solver(), self.named(f"bit {bit} of the share", kind)
         most = self.known.span(self.form(double))[1]
         width = (top + most).bit_length() + 3
@@ -181,13 +181,13 @@ class ShareProof:
         fits = solver.less(less, solver.constant(top + 1, width), True)
         self.same(solver, self.found("fits", kind, bit), solver.choose(fits, 1, 0, word), cuts, where)
         if not bit:
-            return before  # nothing reads what is left at the end
+            return before  # nothing reads the last remainder
         afterwards = self.found("rest", kind, bit)
         self.same(solver, afterwards, solver.make(solver.kind.ITE, [fits, less, rest]), cuts, where)
         return afterwards
 
     def bits_joined(self, kind: int, place: Place, most: int) -> None:
-        """The bits that fit make the share; where the total may be 0, it is then the same of each class."""
+        """Proves that the bits make the share, or that a total of 0 gives every class the same share."""
         solver, width = self.known.solver(), max(most, self.steps).bit_length() + 3
         cuts: dict[Net, Term] = {}
         share = solver.constant(0, width)

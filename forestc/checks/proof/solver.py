@@ -1,7 +1,6 @@
-"""Bit-vector questions about netlists and trees, put to bitwuzla.
+"""Statements about netlists and trees as bit vectors, decided by bitwuzla.
 
-Terms are of bitwuzla; what they mean is written from the definitions of `forestc.netlist.ir` and `forestc.forest.ir`,
-and shares no code with the lowering.
+The terms follow the definitions in `forestc.netlist.ir` and `forestc.forest.ir`, and share no code with the lowering.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ from forestc.netlist.ir import (
 
 Term: TypeAlias = Any
 Counterexample: TypeAlias = dict[int, int]  # features' words by index
-Model: TypeAlias = dict[str, int]  # the free words of a question, by name
+Model: TypeAlias = dict[str, int]  # values of the free words, by name
 
 
 class Solver:
-    """Terms of one forest and netlist, and whether they can differ. Features are words within their ranges."""
+    """Terms of one forest and netlist, and whether they can differ. Features are free words within their ranges."""
 
     def __init__(self, forest: Forest, netlist: Netlist, seconds: float = 600) -> None:
         try:
@@ -130,7 +129,7 @@ class Solver:
     # ---- trees ------------------------------------------------------------------------------------------
 
     def tree(self, tree: Tree, values: Any, word: WordType) -> Term:
-        """What a tree says: values[node] of the leaf it comes to, as a word."""
+        """The value of a tree: values[node] of the leaf that is reached, as a word."""
         terms: dict[int, Term] = {}
         for level in reversed(tree.levels):
             for node in level.tolist():
@@ -166,11 +165,11 @@ class Solver:
     # ---- nets -------------------------------------------------------------------------------------------
 
     def place(self, place: Net | Const, cuts: Mapping[Net, Term]) -> Term:
-        """What a net, or a constant in place of one, says."""
+        """The value of a net, or of a constant in its place."""
         return self.constant(place.value, place.width) if isinstance(place, Const) else self.net(place, cuts)
 
     def net(self, net: Net, cuts: Mapping[Net, Term]) -> Term:
-        """What a net says in terms of the features and of cut nets; registers are seen through."""
+        """The value of a net in terms of the features and of cut nets, without the delay of registers."""
         known = self.known if not cuts else dict(cuts)
         stack = [net]
         while stack:
@@ -221,17 +220,17 @@ class Solver:
     # ---- questions --------------------------------------------------------------------------------------
 
     def differ(self, a: Term, b: Term) -> Model | None:
-        """Free words at which two terms differ, None if there are none. Raises TimeoutError past the time limit."""
+        """Free words for which two terms differ, None if there are none. Raises TimeoutError beyond the time limit."""
         return self.ask(self.make(self.kind.DISTINCT, [a, b]))
 
     def wrong_class(
         self, label: Term, word: WordType, scores: list[Term], decision: Decision, shift: int
     ) -> Model | None:
-        """Scores, all `shift` too high, for which a label is not what the decision says; None if there are none."""
+        """Scores, all `shift` too high, for which a label is not what they decide; None if there are none."""
         if decision.kind == "threshold":
             limit = self.constant(int(decision.threshold) + shift, scores[-1].sort().bv_size())
-            said = self.make(self.kind.NOT, [self.less(scores[-1], limit, True)])
-            return self.differ(label, self.extended(self.bit(said), WordType(1, False), word.width))
+            above = self.make(self.kind.NOT, [self.less(scores[-1], limit, True)])
+            return self.differ(label, self.extended(self.bit(above), WordType(1, False), word.width))
         last = decision.ties == "last"
         wrong = []
         for kind, score in enumerate(scores):
@@ -251,7 +250,7 @@ class Solver:
         return self.ask(self.any(wrong))
 
     def ask(self, wrong: Term) -> Model | None:
-        """Free words for which a condition holds, None if there are none. Raises TimeoutError past the time limit."""
+        """Free words for which a condition holds, None if there are none. Raises TimeoutError beyond the time limit."""
         options = self.lib.Options()
         options.set(self.lib.Option.PRODUCE_MODELS, True)
         options.set(self.lib.Option.TIME_LIMIT_PER, int(self.seconds * 1000))
@@ -271,7 +270,7 @@ class Solver:
             found[name] = value - (1 << width) if signed and value >> (width - 1) else value
         return found
 
-    def told(self, found: Model) -> str:
+    def described(self, found: Model) -> str:
         return ", ".join(f"{name}={value}" for name, value in found.items())
 
     def feature_words(self, found: Model) -> Counterexample:

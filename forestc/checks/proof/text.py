@@ -1,7 +1,7 @@
-"""A strict reader of the core's Verilog: exactly what forestc writes, and nothing else.
+"""A strict reader of the core's Verilog, which accepts exactly the forms that forestc writes.
 
-Tools read Verilog differently: comments that are commands, attributes, macros, races, loops, implicit widths. So the
-proof accepts no Verilog but the forms below, line by line, each of which has one meaning in every tool:
+Tools differ in how they read Verilog: commands in comments, attributes, macros, races, loops, implicit widths. So the
+proof accepts only the lines below, each of which has the same meaning in every tool:
 
 | line                                | rules                                                                        |
 |-------------------------------------|------------------------------------------------------------------------------|
@@ -12,7 +12,7 @@ proof accepts no Verilog but the forms below, line by line, each of which has on
 | initial and always                  | one of each: every register starts at 0 and takes one name at each clock edge |
 | assign                              | every bit of y once, and out_valid                                           |
 
-What is read becomes a `Core`; `Core.text` prints it anew, and that is what is handed to yosys.
+The result is a `Core`. `Core.text` prints it again, and yosys gets that text.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ _NOTE = rf"  // {_NAME} < -?\d+(?:, tree \d+, node \d+)?"
 
 
 class OutsideError(Exception):
-    """A line is outside of what is read."""
+    """A line is outside the Verilog that the proof reads."""
 
     def __init__(self, line: int, why: str) -> None:
-        super().__init__(f"line {line} is outside of what is read ({why})")
+        super().__init__(f"line {line} is outside the Verilog that the proof reads ({why})")
 
 
 class Literal(NamedTuple):
@@ -69,7 +69,7 @@ class Choose(NamedTuple):
 
 
 class Operand(NamedTuple):
-    """A word of a sum, `more` bits put in front of it: zeros, or copies of its bit `sign` (-1: zeros)."""
+    """A word of a sum, extended by `more` bits: copies of its bit `sign`, or zeros if that is -1."""
 
     word: Word
     more: int = 0
@@ -91,7 +91,7 @@ class Below(NamedTuple):
 
 
 class OneOf(NamedTuple):
-    """Whether a word is one of some."""
+    """Whether a word equals one of the members."""
 
     a: str
     members: tuple[Literal, ...]
@@ -105,7 +105,7 @@ class Chain(NamedTuple):
 
 
 class Inverted(NamedTuple):
-    """Every bit of a word the other way."""
+    """The bitwise complement of a word."""
 
     name: str
 
@@ -122,20 +122,20 @@ Expression: TypeAlias = Choose | Sum | Below | OneOf | Chain | Inverted | Slice
 
 @dataclass
 class Core:
-    """A module as it was read: `wires` in the order of the file, each reading what stands above it or a register."""
+    """A module as read. wires: in the order of the file; each reads only wires above it and registers."""
 
     name: str
     clocked: bool
     x_bits: int
     y_bits: int
     widths: dict[str, int] = field(default_factory=dict)
-    registers: dict[str, str] = field(default_factory=dict)  # each with the name that it takes
+    registers: dict[str, str] = field(default_factory=dict)  # name -> the name of its next value
     wires: dict[str, Expression] = field(default_factory=dict)
     results: dict[tuple[int, int], Word] = field(default_factory=dict)  # (high, low) of y
     out_valid: str = ""
 
     def text(self) -> str:
-        """The module in Verilog, from what was understood of it."""
+        """The module printed as Verilog."""
         clocked = ["input wire clk", "input wire in_valid", "output wire out_valid"] if self.clocked else []
         ports = [*clocked, f"input wire [{self.x_bits - 1}:0] x", f"output wire [{self.y_bits - 1}:0] y"]
         lines = [f"module {self.name} ({', '.join(ports)});"]
@@ -181,7 +181,7 @@ def _operand(operand: Operand) -> str:
 
 
 def read_core(data: bytes) -> Core:
-    """The core that a file holds. Raises OutsideError for the first line that is outside of what is read."""
+    """Reads the core from a file's bytes. Raises OutsideError for the first line that is not accepted."""
     for number, line in enumerate(data.split(b"\n"), 1):
         if not all(32 <= byte < 127 for byte in line):
             raise OutsideError(number, "a character that is not printable ASCII")
@@ -202,14 +202,14 @@ class _Reader:
         return self.lines[self.at] if self.at < len(self.lines) else ""
 
     def take(self, *wanted: str) -> None:
-        """Lines that stand there word for word."""
+        """Reads these lines, which must match word for word."""
         for line in wanted:
             if self.next() != line:
                 self.fail(f"{line.strip() or 'an empty line'!r} is expected")
             self.at += 1
 
     def matching(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-        """The lines from here on that have a form; each is passed when the next is asked for."""
+        """Yields the following lines that match a pattern, and moves past each."""
         while match := pattern.fullmatch(self.next()):
             yield match
             self.at += 1
@@ -263,7 +263,7 @@ class _Reader:
                     self.fail(f"{part} is not there")
             self.at += 1
         if self.next():
-            self.fail("no declaration that is read")
+            self.fail("no known declaration")
 
     def declare(self, core: Core, name: str, high: str | None) -> None:
         if name in core.widths:
@@ -304,7 +304,7 @@ class _Reader:
         for form, read in _FORMS:
             if match := form.fullmatch(text):
                 return read(self, core, match, width)
-        self.fail("no expression that is read")
+        self.fail("no known expression")
 
     def slice(self, core: Core, match: re.Match[str], width: int) -> Expression:
         high, low = int(match[1]), int(match[2])

@@ -1,7 +1,8 @@
-"""The results of a netlist and its forest as a whole: an input on which they differ, or that there is none.
+"""Compares the results of a netlist and its forest as a whole: finds an input on which they differ, or shows that there
+is none.
 
-For what the chain of small proofs does not reach: sums that hang together so that a simpler netlist is right all the
-same, or a netlist that is wrong, which only an input shows.
+This covers what the chain of small proofs does not: netlists that are simpler but right, as their sums depend on one
+another, and wrong netlists, which only an input can show.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from forestc.netlist.ports import Port
 from hw_sim import Simulator
 
 TRIED = 4096  # inputs beside thresholds, and as many random ones
-MOST_TRIALS = 20_000_000  # inputs times trees that are gone through one by one
+MOST_TRIALS = 20_000_000  # inputs times trees up to which all inputs are tried
 CHUNK = 16384
 
 
@@ -39,29 +40,29 @@ def trial_words(forest: Forest, count: int = TRIED) -> Iterator[NDArray[np.int64
 
 
 def wrong_result(forest: Forest, netlist: Netlist, words: Counterexample | None = None) -> str | None:
-    """An input on which the simulated netlist and the evaluator differ, told; None if none was found. words: where to
-    look first."""
+    """An input on which the simulated netlist and the evaluator differ, as text; None if none was found. words: an
+    input to try first."""
     try:
         simulator = Simulator(netlist)
         if words is not None and len(forest.features):
             known = np.array([[words.get(index, 0) for index in range(len(forest.features))]], dtype=np.int64)
-            if told := _difference(forest, netlist, simulator, known):
-                return told
+            if found := _difference(forest, netlist, simulator, known):
+                return found
         for some in trial_words(forest):
-            if told := _difference(forest, netlist, simulator, some):
-                return told
-    except InternalError as error:  # a sum that leaves its word, or what no compiler makes
+            if found := _difference(forest, netlist, simulator, some):
+                return found
+    except InternalError as error:  # an overflow, or an invalid netlist
         return str(error)
     return None
 
 
 def equal_everywhere(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
-    """None if netlist and forest give the same results for every input; else an input on which they differ, told.
+    """None if netlist and forest give the same results for every input; else an input on which they differ, as text.
 
-    Where comparators tell few enough inputs apart, each of those is gone through; else bitwuzla is asked, for so many
-    seconds (0: not at all). Raises TimeoutError where neither comes to an end.
+    If comparators distinguish few inputs, each of these is tried; else bitwuzla decides, within `seconds` (0: it is not
+    used). Raises TimeoutError if neither finishes.
     """
-    values = _values_told_apart(forest, netlist)
+    values = _representatives(forest, netlist)
     count = 1
     for some in values or []:
         count *= len(some)
@@ -70,12 +71,12 @@ def equal_everywhere(forest: Forest, netlist: Netlist, seconds: float) -> str | 
         rows = product(*(some.tolist() for some in values))
         while chunk := list(islice(rows, CHUNK)):
             words = np.array(chunk, dtype=np.int64).reshape(len(chunk), len(values))
-            if told := _difference(forest, netlist, simulator, words):
-                return told
+            if found := _difference(forest, netlist, simulator, words):
+                return found
         return None
     if not seconds:
-        raise TimeoutError("too many inputs to go through, and the forest is too large to ask of it as a whole")
-    return _asked(forest, netlist, seconds)
+        raise TimeoutError("too many inputs to try, and the forest is too large for the solver")
+    return _solved(forest, netlist, seconds)
 
 
 def _difference(forest: Forest, netlist: Netlist, simulator: Simulator, words: NDArray[np.int64]) -> str | None:
@@ -88,9 +89,9 @@ def _difference(forest: Forest, netlist: Netlist, simulator: Simulator, words: N
     return f"gives {got[first].tolist()} where the forest gives {wanted[first].tolist()}, at {where}"
 
 
-def _values_told_apart(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]] | None:
-    """For each feature one word of every set of words that neither a comparator of the netlist nor a condition of the
-    forest tells apart; None if the netlist reads the words of a wide feature otherwise."""
+def _representatives(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]] | None:
+    """For each feature, one word of each set of words that no comparator of the netlist and no condition of the forest
+    distinguishes; None if other cells read the words of a wide feature."""
     cuts: list[set[int]] = [set() for _ in forest.features]
     sources: dict[int, int] = {}  # a net that holds a feature's word, perhaps behind registers
     whole: set[int] = set()
@@ -135,7 +136,7 @@ def _values_told_apart(forest: Forest, netlist: Netlist) -> list[NDArray[np.int6
 # ---- as one question of bit vectors ---------------------------------------------------------------------
 
 
-def _asked(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
+def _solved(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
     solver = Solver(forest, netlist, seconds=seconds)
     meaning = Meaning(forest, solver)
     wrong: list[Term] = []
@@ -148,16 +149,16 @@ def _asked(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
     found = solver.ask(solver.any(wrong))
     if found is None:
         return None
-    return wrong_result(forest, netlist, solver.feature_words(found)) or _unconfirmed(solver.told(found))
+    return wrong_result(forest, netlist, solver.feature_words(found)) or _unconfirmed(solver.described(found))
 
 
-def _unconfirmed(told: str) -> str:
-    raise TimeoutError(f"the solver sees a difference at {told}, which simulation does not show")
+def _unconfirmed(words: str) -> str:
+    raise TimeoutError(f"the solver sees a difference at {words}, which simulation does not show")
 
 
 class Meaning:
-    """What the forest says, as signed terms of one width. sums: what its trees add up to, made of a width; by default
-    of the features' words."""
+    """The forest's results as signed terms of one width. sums: makes the sums of the trees at a width; by default from
+    the features' words."""
 
     def __init__(self, forest: Forest, solver: Solver, sums: Callable[[int], list[Term]] | None = None) -> None:
         self.forest, self.solver = forest, solver
@@ -170,9 +171,9 @@ class Meaning:
         limits = [abs(int(part.decision.threshold)) for part in targets]
         cuts = [abs(cut) for part in forest.parts for curve in part.curves for cut in (curve[0], curve[-1])]
         steps, classes = max(1, forest.steps), len(forest.classes)
-        said = max(steps, *reach) if any(not part.curves for part in forest.parts) else steps
+        value = max(steps, *reach) if any(not part.curves for part in forest.parts) else steps
         shares = steps * (2 * steps + classes) if any(part.width > 1 for part in forest.parts) else 0
-        most = max([*(2 * one for one in reach), *limits, *cuts, classes, said * sum(self.weights()), shares])
+        most = max([*(2 * one for one in reach), *limits, *cuts, classes, value * sum(self.weights()), shares])
         self.width = int(most).bit_length() + 3
         self.word = WordType(self.width, True)
         self.sums = self._sums() if sums is None else sums(self.width)
@@ -204,17 +205,17 @@ class Meaning:
         return totals
 
     def _averages(self) -> list[Term]:
-        """Of each class what the parts say, weighted."""
+        """For each class the weighted sum of the parts' values."""
         solver, kind = self.solver, self.solver.kind
         totals = [solver.constant(0, self.width) for _ in self.forest.classes]
         for part, weight in zip(self.forest.parts, self.weights(), strict=True):
             factor = solver.constant(weight, self.width)
-            said = [solver.make(kind.BV_MUL, [one, factor]) for one in self._said(part)]
-            totals = [solver.make(kind.BV_ADD, [total, one]) for total, one in zip(totals, said, strict=True)]
+            values = [solver.make(kind.BV_MUL, [one, factor]) for one in self._values(part)]
+            totals = [solver.make(kind.BV_ADD, [total, one]) for total, one in zip(totals, values, strict=True)]
         return totals
 
-    def _said(self, part: Part) -> list[Term]:
-        """What a part of an average says of each class."""
+    def _values(self, part: Part) -> list[Term]:
+        """The value of a part of an average for each class."""
         solver, kind, width = self.solver, self.solver.kind, self.width
         scores = self.sums[part.start : part.stop]
         steps = solver.constant(self.forest.steps, width)
@@ -244,7 +245,7 @@ class Meaning:
         return found
 
     def level(self, score: Term, curve: tuple[int, ...]) -> Term:
-        """A step up for each cut that is not above the score."""
+        """The number of cuts that are not above the score."""
         solver = self.solver
         level = solver.constant(0, self.width)
         for cut, times in Counter(curve).items():
@@ -253,7 +254,7 @@ class Meaning:
         return level
 
     def _median(self) -> list[Term]:
-        """A score that half of all weight is not above, while less than half is below it."""
+        """The weighted median: less than half of the weight is below it, and at least half is not above it."""
         solver, weights = self.solver, self.weights()
         half = solver.constant(-(-sum(weights) // 2), self.width)
         found = self.sums[0]
@@ -277,7 +278,7 @@ class Meaning:
             return solver.choose(below, 0, 1, self.word)
         best, label = scores[0], solver.constant(0, width)
         for kind, score in enumerate(scores[1:], 1):
-            # strictly more wins; the last of equals also with as much
+            # a later class wins with a larger score, or, if ties go to the last, with an equal one
             if part.decision.ties == "last":
                 wins = solver.make(solver.kind.NOT, [solver.less(score, best, True)])
             else:
@@ -287,7 +288,7 @@ class Meaning:
         return label
 
     def result(self, port: Port) -> Term:
-        """What an output of the netlist must be."""
+        """The right value of an output of the netlist."""
         scores = self.scores
         if port.kind == "score":
             return scores[port.index]

@@ -1,4 +1,4 @@
-"""Several forests over the same rows as one: what voting, several targets and one-vs-rest models are made of."""
+"""Merges several forests over the same rows into one: for voting, several prediction targets and one-vs-rest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from forestc.forest.numbers import FLOAT32, FLOAT64, Category
 
 @dataclass(frozen=True)
 class Merged:
-    """Forests side by side: their features joined, each forest's outputs behind those of the one before."""
+    """Forests side by side: their features are joined, and the outputs of each follow those of the one before."""
 
     features: list[Feature]
     columns: int
@@ -56,7 +56,7 @@ class Merged:
 
 
 def side_by_side(forests: Sequence[Forest], where: str) -> Merged:
-    """Raises ModelError where the forests take different rows or read a column in different ways.
+    """Raises ModelError if the forests take different rows or read a column in different ways.
 
     A column that one forest reads as float32 and another as float64 is compared in float64; a missing value is
     accepted where all that read the column accept it.
@@ -97,7 +97,7 @@ def side_by_side(forests: Sequence[Forest], where: str) -> Merged:
 
 
 def _both(a: Feature, b: Feature, where: str) -> Feature:
-    """One feature that both can read."""
+    """One feature for both."""
     missing = a.missing and b.missing
     if b.named and not a.named:
         a = replace(a, name=b.name, named=True)
@@ -134,8 +134,8 @@ def _moved(forest: Forest, tree: Tree, moved: NDArray[np.int32], targets: list[F
 
 
 def widen(thresholds: NDArray[Any]) -> NDArray[np.float64]:
-    """float64 thresholds t' with `x < t'` exactly where `float32(x) < t`, for float32 thresholds t: half way to the
-    float below, and one step more where that half still rounds down (ties go to even)."""
+    """float64 thresholds t' with `x < t'` exactly if `float32(x) < t`, for float32 thresholds t: halfway to the
+    float below, and one step more if that value still rounds down (ties go to even)."""
     with np.errstate(over="ignore"):
         near = np.asarray(thresholds).astype(np.float32)
         below = np.nextafter(near, np.float32(-np.inf)).astype(np.float64)

@@ -1,6 +1,6 @@
-"""scikit-learn models made of other models: voting, several targets, one against the rest.
+"""scikit-learn models made of other models: voting, several prediction targets, one against the rest.
 
-Members are read by whoever reads their library, so forests of XGBoost or LightGBM may be among them.
+Members are read by the frontend of their library, so they may be forests of XGBoost or LightGBM.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ MOST_NOTED = 120  # characters of a search's parameters in a note
 
 
 def read_search(model: Any, where: str) -> Forest:
-    """A search over parameters: the estimator it chose and predicts with. Provenance.notes says which."""
+    """A search over parameters: the forest of its best estimator, which Provenance.notes names."""
     from forestc.frontends import load_object
 
     best = getattr(model, "best_estimator_", None)
     if best is None:
         raise ModelError("holds no best estimator", where=where, do="search with refit=True, or pass the estimator")
     forest = load_object(best)
-    said = chosen_note(model)
-    return replace(forest, provenance=replace(forest.provenance, notes=(said, *forest.provenance.notes)))
+    note = chosen_note(model)
+    return replace(forest, provenance=replace(forest.provenance, notes=(note, *forest.provenance.notes)))
 
 
 def chosen_note(model: Any) -> str:
-    """What a search chose, for Provenance.notes."""
+    """The best parameters of a search, for Provenance.notes."""
     chosen = ", ".join(f"{name}={value!r}" for name, value in (getattr(model, "best_params_", None) or {}).items())
     shown = chosen if len(chosen) <= MOST_NOTED else chosen[: MOST_NOTED - 3] + "..."
     kind = type(model.best_estimator_).__name__
@@ -42,7 +42,7 @@ def chosen_note(model: Any) -> str:
 
 
 def _members(models: Any, where: str) -> list[Forest]:
-    """The members' own forests; a mean of one part is that part."""
+    """The forests of the members; a mean of one part becomes that part."""
     found = [read_member(model, f"{where}, member {index}") for index, model in enumerate(models)]
     return [_alone(one) if len(one.parts) == 1 and one.combine.kind == "average" else one for one in found]
 
@@ -58,14 +58,14 @@ def read_member(model: Any, where: str) -> Forest:
 
 
 def final_estimator(estimator: Any) -> Any:
-    """What decides at the end of pipelines and searches."""
+    """The estimator at the end of pipelines and searches."""
     while (best := getattr(estimator, "best_estimator_", None)) is not None or type(estimator).__name__ == "Pipeline":
         estimator = estimator.steps[-1][1] if best is None else best
     return estimator
 
 
 def refuse_normalised(estimator: Any, where: str) -> None:
-    """For what takes a member's probabilities: raises ModelError where these are not what its forest says."""
+    """Raises ModelError for a member whose probabilities are not those of its forest."""
     if type(final_estimator(estimator)).__name__ == "OneVsRestClassifier" and len(estimator.classes_) > 2:
         raise ModelError(
             "takes the probabilities of a one-vs-rest model, which are divided by their sum",
@@ -75,7 +75,7 @@ def refuse_normalised(estimator: Any, where: str) -> None:
 
 
 def _refuse_order(forests: list[Forest], where: str) -> None:
-    """For what takes members' probabilities: raises ModelError where a member's score shows only their order."""
+    """Raises ModelError for a member whose scores give only the order of its probabilities."""
     for index, forest in enumerate(forests):
         if any(part.link.kind == "order" for part in forest.parts or (forest.whole,)):
             raise ModelError(
@@ -86,7 +86,7 @@ def _refuse_order(forests: list[Forest], where: str) -> None:
 
 
 def as_outer(forest: Forest, model: Any) -> Forest:
-    """The forest with the outer model's column names and version: members may have been trained without."""
+    """The forest with the outer model's column names and version: members may have been trained without them."""
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         named = tuple(replace(feature, name=str(names[feature.column]), named=True) for feature in forest.features)
@@ -99,23 +99,23 @@ def read_voting(model: Any, where: str) -> Forest:
     """VotingClassifier (hard: weighted votes; soft: weighted mean of probabilities) and VotingRegressor."""
     members = _members(model.estimators_, where)
     weights = model._weights_not_none
-    told = () if weights is None else tuple(float(w) for w in weights)
+    weighted = () if weights is None else tuple(float(w) for w in weights)
     merged = side_by_side(members, where)
     first = members[0]
     if not hasattr(model, "classes_"):
-        return as_outer(merged.forest(first, Combine("average", told), where), model)
+        return as_outer(merged.forest(first, Combine("average", weighted), where), model)
     classes = labels_of(model.classes_)
     kind = "vote" if model.voting == "hard" else "average"
     if kind == "average":
         _refuse_order(members, where)
         for index, estimator in enumerate(model.estimators_):
             refuse_normalised(estimator, f"{where}, member {index}")
-    forest = merged.forest(first, Combine(kind, told), where, Decision("argmax"), classes)  # type: ignore[arg-type]
+    forest = merged.forest(first, Combine(kind, weighted), where, Decision("argmax"), classes)  # type: ignore[arg-type]
     return as_outer(forest, model)
 
 
 def read_multi_output(model: Any, where: str) -> Forest:
-    """MultiOutputClassifier and MultiOutputRegressor: one model a target."""
+    """MultiOutputClassifier and MultiOutputRegressor: one model for each prediction target."""
     members = _members(model.estimators_, where)
     merged = side_by_side(members, where)
     first = members[0]

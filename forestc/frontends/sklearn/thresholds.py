@@ -1,4 +1,4 @@
-"""scikit-learn models that judge another model's score anew: thresholds of one's own, calibrated probabilities.
+"""scikit-learn models that decide anew on another model's score: tuned thresholds, calibrated probabilities.
 
 What lies between a score and its class only goes up, or only down, with the score: the class changes at one score. It
 is found by asking the library's own functions, and the forest decides by it.
@@ -92,8 +92,8 @@ def _mean_of_calibrated(model: Any, where: str) -> Forest:
 
 
 def _mean_of_classes(model: Any, where: str) -> Forest:
-    """Of more than two classes: each has a calibrator of its own, and what they say is divided by its sum; or a
-    softmax of all scores has a slope."""
+    """More than two classes: each has its own calibrator, and their values are divided by their sum; or a softmax of
+    all scores has a slope."""
     several = len(model.calibrated_classifiers_) > 1
     parts = []
     for index, calibrated in enumerate(model.calibrated_classifiers_):
@@ -118,7 +118,7 @@ def _mean_of_classes(model: Any, where: str) -> Forest:
 
 
 def _scores_of_classes(estimator: Any, classes: NDArray[Any], where: str) -> Forest:
-    """The forest of an estimator whose scores are what is calibrated: its decision function, or probabilities that are
+    """The forest of an estimator whose scores are calibrated: its decision function, or probabilities that are
     sums of the trees. Raises ModelError."""
     forest = read_member(estimator, where)
     if forest.parts or len(forest.classes) != len(classes) or forest.n_outputs != len(classes):
@@ -139,7 +139,7 @@ def _scores_of_classes(estimator: Any, classes: NDArray[Any], where: str) -> For
 
 
 def _calibration(method: str, calibrator: Any) -> tuple[Link, bool]:
-    """The link from a score to its calibrated probability, and whether it is of the negative score instead."""
+    """The link from a score to its calibrated probability, and whether it applies to the negative score."""
     if method == "sigmoid":
         slope, intercept = -float(calibrator.a_), -float(calibrator.b_)
         return Link("sigmoid", abs(slope), intercept=intercept), slope < 0
@@ -154,8 +154,8 @@ def _method_of(estimator: Any, methods: list[str]) -> str:
 
 
 def _response(estimator: Any, method: str, column: int, where: str) -> tuple[Forest, Callable[[Values], Values]]:
-    """The forest of an estimator of two classes with a single score that class 1 has more of, and what the library
-    makes of such scores (n,) before it judges them: the method's answer for the class `column`."""
+    """The forest of an estimator of two classes with a single score that grows with class 1; and the library's function
+    from such scores (n,) to the method's answers for the class `column`."""
     forest = read_member(estimator, where)
     if forest.parts or len(forest.classes) != 2 or forest.decision.kind == "none":
         raise ModelError(
@@ -184,7 +184,7 @@ def _response(estimator: Any, method: str, column: int, where: str) -> tuple[For
 
 
 def _probabilities(estimator: Any, where: str) -> Callable[[Values], Values]:
-    """The library's own way from the scores (n,) of two classes to probabilities (n, 2)."""
+    """The library's function from the scores (n,) of two classes to probabilities (n, 2)."""
     estimator = final_estimator(estimator)
     kind = type(estimator).__name__
     if kind in ("GradientBoostingClassifier", "HistGradientBoostingClassifier"):
@@ -200,13 +200,13 @@ def _probabilities(estimator: Any, where: str) -> Callable[[Values], Values]:
 
 
 def _negated(forest: Forest) -> Forest:
-    """The forest whose score is the negative one, exactly."""
+    """The forest with the exact negative of the score."""
     trees = tuple(changed_tree(tree, values=-tree.values) for tree in forest.trees)
     return changed(forest, trees=trees, bias=-forest.bias)
 
 
 def _decided_by(forest: Forest, above: Callable[[Values], NDArray[np.bool_]], where: str) -> Forest:
-    """The forest that says class 1 where `above` does, which holds from some score on. Raises ModelError."""
+    """The forest that decides for class 1 if `above` holds, which it does from some score on. Raises ModelError."""
 
     def holds(scores: Values) -> NDArray[np.bool_]:
         return above(np.clip(scores, -FARTHEST, FARTHEST))

@@ -1,5 +1,5 @@
-"""Input formats for `quantize` without rows: words that tell apart whatever the model's thresholds do, for every value
-that a feature may have. What is a change of no row's path with rows is here one of no input's."""
+"""Input formats for `quantize` without rows: words that keep every possible value of a feature on its side of every
+threshold. With rows a format keeps the rows' paths; here it keeps the path of every input."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ WHOLE = "exact for whole numbers"
 def choose_exact(
     feature: Feature, missing: bool, thresholds: NDArray[np.float64], values: Range, way: str, input_bits: int | None
 ) -> Format:
-    """A feature's format: whole numbers as they are, else the fewest fixed-point bits that keep every value on its
-    side of every threshold, else the ordered key. way: auto, fixed or ordered. Raises OptionError where what was asked
-    for is not exact."""
+    """A feature's format: integers as they are, else the fewest fixed-point bits that keep every value on its side of
+    every threshold, else the ordered key. way: auto, fixed or ordered. Raises OptionError if the requested format is
+    not exact."""
     if isinstance(feature.number, Category):
         return Format(feature.number, np.zeros(0, dtype=np.int64), EXACT)
     if not len(thresholds):
         return Format(Fixed(1), np.zeros(0, dtype=np.int64), "not read")
-    _, inside = _asked(feature, thresholds, values)
+    _, inside = _thresholds_inside(feature, thresholds, values)
     key = feature.raw.bits if isinstance(feature.raw, Float) else 64
     if way != "ordered":
         most = MAX_WORD_BITS if way == "fixed" else min(key - 1, MAX_WORD_BITS)
@@ -49,8 +49,8 @@ def choose_exact(
             return found
         if way == "fixed" or (input_bits or key) < key:
             raise OptionError(
-                f"no fixed-point number of {input_bits or most} bits says the same of every value of {feature.name!r} "
-                "as its thresholds do",
+                f"no fixed-point format of {input_bits or most} bits keeps every value of {feature.name!r} on its side "
+                "of the thresholds",
                 do="use input=auto without input_bits, give its range, or rows, on which a change can be measured",
             )
     return Format(Ordered(key), threshold_key(thresholds, key), EXACT)
@@ -59,7 +59,7 @@ def choose_exact(
 def given_exactly(
     feature: Feature, number: NumberType, missing: bool, thresholds: NDArray[np.float64], values: Range
 ) -> Format:
-    """The words of thresholds in a format somebody asked for. Raises OptionError where it is not exact."""
+    """A requested format, with the words of the thresholds. Raises OptionError if it is not exact."""
     check_type(number)
     if isinstance(number, Ordered):
         key = feature.raw.bits if isinstance(feature.raw, Float) else 64
@@ -67,8 +67,8 @@ def given_exactly(
             raise _not_exact(feature, number)
         return Format(number, threshold_key(thresholds, number.bits), EXACT)
     if not isinstance(number, Fixed):
-        raise OptionError(f"{number} is no integer format", do="use uint8, fixed<12,4>, ordered32 and the like")
-    own, inside = _asked(feature, thresholds, values)
+        raise OptionError(f"{number} is not an integer format", do="use uint8, fixed<12,4>, ordered32 and the like")
+    own, inside = _thresholds_inside(feature, thresholds, values)
     if not np.isfinite(thresholds[inside]).all():
         raise _not_exact(feature, number)
     low, high = values.around(thresholds[inside], feature.raw)
@@ -81,13 +81,15 @@ def given_exactly(
 
 def _not_exact(feature: Feature, number: NumberType) -> OptionError:
     return OptionError(
-        f"{number} does not say the same of every value of {feature.name!r} as its thresholds do",
-        do="give a wider format, its range (whole numbers are told by a step of 1), or rows",
+        f"{number} does not keep every value of {feature.name!r} on its side of the thresholds",
+        do="give a wider format, its range (with step 1 for whole numbers), or rows",
     )
 
 
-def _asked(feature: Feature, thresholds: NDArray[np.float64], values: Range) -> tuple[Range, NDArray[np.bool_]]:
-    """The range as the library rounds it, and which thresholds lie in it: of others all values are on one side."""
+def _thresholds_inside(
+    feature: Feature, thresholds: NDArray[np.float64], values: Range
+) -> tuple[Range, NDArray[np.bool_]]:
+    """The range as the library rounds it, and which thresholds lie in it: all values are on one side of the others."""
     own = values.rounded(feature.raw)
     return own, (thresholds > own.smallest) & (thresholds <= own.largest)
 
@@ -101,7 +103,7 @@ def _fixed(
     most: int,
 ) -> Format | None:
     t, own = thresholds[inside], values.rounded(feature.raw)  # steps are counted from the end as it was given
-    if not np.isfinite(t).all():  # `x < inf` tells infinity from all numbers
+    if not np.isfinite(t).all():  # `x < inf` separates infinity from all numbers
         return None
     if not len(t):
         number = Fixed(1)
@@ -127,7 +129,7 @@ def _scattered(
     number: Fixed,
     missing: bool,
 ) -> NDArray[np.int64]:
-    """The words of all thresholds, from those in the range: others never hold, or always."""
+    """The words of all thresholds, given those in the range. Conditions on the others hold never or always."""
     span = word_range(number, missing)
     result = np.where(thresholds <= own.smallest, span.low, span.high + 1)
     result[inside] = words.astype(np.int64)

@@ -1,5 +1,5 @@
-"""What integer leaves do to scores, for every input: nothing where the leaves are multiples of one step and the source
-library adds them without rounding; else no more than a bound."""
+"""The error of scores with integer leaves, for every input: zero if all leaves are multiples of one step and the source
+library adds them without rounding; else at most a bound."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from forestc.forest.evaluate import decide, finish_scores
 from forestc.forest.ir import Decision, Forest
 
 DIGITS = {"float32": 24, "float64": 53}
-SPARE = 3  # digits kept free where sums are divided: two of them must not become one
+SPARE = 3  # digits kept free if sums are divided, so that different sums stay different
 
 
 @dataclass(frozen=True)
 class Grid:
-    """step: a power of two that all leaves and starts are multiples of. bits: of the leaves above each tree's lowest.
-    decision: of the sums in steps, as the model decides on its scores."""
+    """step: a power of two; all leaves and biases are multiples of it. bits: of the leaves above each tree's lowest.
+    decision: on the sums in steps, equal to the model's decision on its scores."""
 
     step: float
     bits: int
@@ -28,10 +28,10 @@ class Grid:
 
 
 def leaf_grid(model: Forest, forest: Forest) -> Grid | None:
-    """How the forest's leaves become integers that decide every input as the model does; None where rounding, here or
-    in the library's own additions, may come between.
+    """The grid on which integer leaves decide every input as the model does; None if rounding,
+    here or in the library's own additions, could change a decision.
 
-    model: one sum a score, without parts. forest: the same, or of two probabilities that of class 1.
+    model: without parts. forest: the same, or with one output for the probability of class 1 instead of two.
     """
     step = _step(model)
     if step is None or not _decides_on_sums(model):
@@ -51,12 +51,12 @@ def leaf_grid(model: Forest, forest: Forest) -> Grid | None:
 
 
 def _decides_on_sums(model: Forest) -> bool:
-    """Whether the link leaves alone what is decided on: past one, scores that differ may be equal."""
+    """Whether the decision is on the sums themselves: after a link, different scores may become equal."""
     return model.decision.kind != "argmax" or model.decision.on == "scores" or model.link.kind == "identity"
 
 
 def _step(model: Forest) -> float | None:
-    """The largest power of two that all leaves and starts are multiples of; None where the library rounds them."""
+    """The largest power of two that divides all leaves and biases; None if the library rounds them."""
     values = np.concatenate([tree.values.ravel() for tree in model.trees] + [model.bias]).astype(np.float64)
     if not np.isfinite(values).all() or (values.astype(model.aggregate.precision) != values).any():
         return None
@@ -70,12 +70,12 @@ def _step(model: Forest) -> float | None:
 
 
 def _two_classes(trees: int, step: float) -> Decision:
-    """Class 1 where it has more than a half: the sum of what class 0 has is the number of trees, less that."""
+    """Class 1 if its sum is more than half of the number of trees: both classes' sums add up to that number."""
     return Decision("threshold", math.floor(trees / (2 * step)) + 1)
 
 
 def _decision(model: Forest, step: float) -> Decision | None:
-    """The model's decision on sums in steps: of a threshold the least sum that the model itself decides for."""
+    """The model's decision on sums in steps. A threshold becomes the least sum for which the model decides class 1."""
     if model.decision.kind == "none":
         return model.decision
     if model.decision.kind == "argmax":
@@ -102,17 +102,17 @@ def score_error(
     step: float,
     exact: bool,
 ) -> float:
-    """The largest error of a score for any input: of leaves and starts that are no multiples of the step, and of the
-    rounding in the library's own additions. exact: on a grid, where only a division rounds.
+    """The largest error of a score for any input, from leaves and biases that are not multiples of the step, and from
+    the rounding of the library's own additions. exact: the leaves are on a grid, so that only a division rounds.
 
-    model, forest: as for `leaf_grid`. leaves: each tree's, in steps above its lowest. bias: (n_outputs,) in steps.
+    model, forest: as for `leaf_grid`. leaves: of each tree, in steps above its lowest. bias: (n_outputs,) in steps.
     """
     divisor = abs(forest.aggregate.divisor)
     error, reach, low_sum = (np.zeros(forest.n_outputs) for _ in range(3))
-    for tree, own in zip(forest.trees, leaves, strict=True):
+    for tree, steps in zip(forest.trees, leaves, strict=True):
         outputs, low = list(tree.outputs), tree.values.min(axis=0)
         low_sum[outputs] += low
-        error[outputs] += np.abs(tree.values - low - own * step).max(axis=0)
+        error[outputs] += np.abs(tree.values - low - steps * step).max(axis=0)
         reach[outputs] += np.abs(tree.values).max(axis=0)
     start = forest.bias * (1.0 if forest.aggregate.bias_first else forest.aggregate.divisor)
     error += np.abs(low_sum + start - bias * step)
@@ -120,19 +120,19 @@ def score_error(
     digit = 2.0 ** (1 - DIGITS[forest.aggregate.precision])
     if exact:
         return float((reach / divisor).max(initial=0.0)) * digit * (math.frexp(divisor)[0] != 0.5)
-    if forest.n_outputs < model.n_outputs:  # class 0 has what class 1 lacks to 1, but for rounding
+    if forest.n_outputs < model.n_outputs:  # the two probabilities add up to 1, but for rounding
         error += sum(float(np.abs(tree.values.sum(axis=1) - 1.0).max()) for tree in model.trees)
     error += digit * (len(forest.trees) + 4) * reach
     return float((error / divisor).max(initial=0.0))
 
 
 def bound_text(error: float) -> str:
-    """A bound above 0 in few digits, rounded up."""
+    """A bound above 0 with three digits, rounded up."""
     place = math.floor(math.log10(error)) - 2
     return f"{math.ceil(error / 10.0**place) * 10.0**place:.3g}"
 
 
 def whole_votes(weights: tuple[float, ...], worth: float, whole: tuple[float, ...]) -> bool:
-    """Whether votes of these weights, added in float64, are `whole` ones times `worth`, without rounding."""
+    """Whether weights are exactly the `whole` weights times `worth`, and sums of them in float64 do not round."""
     dyadic = math.frexp(worth)[0] == 0.5
     return dyadic and all(w * worth == weight for w, weight in zip(whole, weights, strict=True))

@@ -1,4 +1,4 @@
-"""quantize{fit=true}: integer leaves fitted together on the rows, instead of rounded one by one."""
+"""quantize{fit=true}: fits all integer leaves together on the rows, instead of rounding each alone."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from forestc.rows.accuracy import answers_of, truth_of_batch
 from forestc.rows.batches import Rows, count_rows
 from forestc.rows.encode import encode, evaluate
 
-MOST_LEAVES = 1 << 26  # rows times trees kept in memory: past it leaves are fitted on fewer rows
+MOST_LEAVES = 1 << 26  # rows times trees kept in memory; beyond it, leaves are fitted on fewer rows
 
 
 @dataclass(frozen=True)
 class FittingRows:
-    """Of some rows the leaf each tree sends them to, (trees, rows), and the class they should get, (rows,)."""
+    """leaf: (trees, rows) the leaf that each row reaches in each tree. label: (rows,) the class it should get."""
 
     leaf: NDArray[np.int32]
     label: NDArray[np.int64]
 
 
 def outputs_follow(forest: Forest) -> bool:
-    """Whether each tree's outputs follow one another, as fitting wants them."""
+    """Whether the outputs of each tree are consecutive, as fitting needs."""
     return all(tree.outputs == tuple(range(tree.outputs[0], tree.outputs[-1] + 1)) for tree in forest.trees)
 
 
 def zero_of(decision: Decision) -> int:
-    """The score from which on the second of two classes is decided: fitting has it at 0."""
+    """The score from which on class 1 of two is decided. Fitting decides at 0."""
     return int(decision.threshold) if decision.kind == "threshold" else 0
 
 
 def fitting_rows(source: Forest, shaped: Forest, rows: Rows) -> FittingRows:
-    """What leaves are fitted on: labels where there are some, else what the model says. shaped: the forest with
-    integer thresholds. Raises OptionError for a forest that decides nothing, or several things."""
+    """The rows that leaves are fitted on, with their labels, or the model's decisions where there are none. shaped: the
+    forest with integer thresholds. Raises OptionError for a forest that decides nothing, or on several classes."""
     if source.parts or not source.decides:
         raise OptionError(
-            "quantize: fit=true is for models that decide on one class", do="leave it out, and give more leaf_bits"
+            "quantize: fit=true needs a model that decides on one class", do="remove it, and give more leaf_bits"
         )
     if not outputs_follow(shaped):
-        raise OptionError("quantize: fit=true needs trees whose outputs follow one another", do="leave it out")
+        raise OptionError("quantize: fit=true needs trees with consecutive outputs", do="remove it")
     stride = max(1, -(-count_rows(rows) * len(shaped.trees) // MOST_LEAVES))
     leaves, labels, first = [], [], 0
     for batch in rows.batches():
@@ -54,7 +54,7 @@ def fitting_rows(source: Forest, shaped: Forest, rows: Rows) -> FittingRows:
         nodes = [tree.leaf[leaf_nodes(shaped, tree, words)] for tree in shaped.trees]
         leaves.append(np.stack(nodes).astype(np.int32))
         truth = truth_of_batch(batch, np.full(len(batch.X), -1))[chosen]
-        unknown = truth < 0  # no labels, or one of none of the model's classes
+        unknown = truth < 0  # no label, or none of the model's classes
         if unknown.any():
             truth = np.where(unknown, answers_of(source, evaluate(source, batch.X[chosen])), truth)
         labels.append(truth.astype(np.int64))
@@ -69,7 +69,7 @@ def fitted(
     bits: int,
     on: FittingRows,
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """Leaves of `bits` bits and biases, fitted from rounded ones: values (leaves, outputs) of each tree."""
+    """Fits leaves of `bits` bits and biases, starting from rounded ones. values: (leaves, outputs) of each tree."""
     trees, zero = Trees.of(on.leaf, values, outputs), zero_of(decision)
     found, moved = fit_leaves(trees, bias - zero, on.label, (1 << bits) - 1)
     parts = np.split(found, trees.start[1:-1])

@@ -1,8 +1,8 @@
-"""Input formats for `quantize`: which integers each feature becomes, and where its thresholds land.
+"""Input formats for `quantize`: the integer type of each feature, and the words of its thresholds.
 
-Rows say which values occur; for every distinct threshold t they leave an interval (low, high] it may
-move in without changing any row's path (`algorithms.node_bounds`). The fewest fraction bits with a
-multiple of 2^-k in every interval of a feature are enough.
+Every distinct threshold may move in an interval (low, high] without changing any row's path
+(`algorithms.node_bounds`). The fewest fraction bits k for which every interval of a feature holds a multiple of 2^-k
+are enough.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from forestc.forest.numbers import (
 )
 from forestc.passes.share_thresholds.observation import Freedom
 
-MOST_FIXED_BITS = 24  # a float32 holds no more; past it the order-preserving key is no wider and exact
+MOST_FIXED_BITS = 24  # the significand of a float32; beyond it, the order-preserving key is as narrow, and exact
 MOST_INTEGER_BITS = 32
 
 
 @dataclass(frozen=True)
 class Format:
-    """The chosen words of one feature: type, the word of each distinct threshold, and what it keeps."""
+    """A feature's format. number: its type. words: of each distinct threshold. keeps: its promise, for reports."""
 
     number: NumberType
     words: NDArray[np.int64]
@@ -51,8 +51,8 @@ def choose(
     way: str,
     input_bits: int | None,
 ) -> Format:
-    """A feature's format: integers as they are, else as few fixed-point bits as its freedom allows, else
-    the ordered key. way: auto, fixed or ordered. input_bits: at most so many bits, approximate if needed."""
+    """A feature's format: integers as they are, else the fewest fixed-point bits that its freedom allows, else the
+    ordered key. way: auto, fixed or ordered. input_bits: the most bits; the format is approximate if it needs more."""
     if isinstance(number, Category):
         return Format(number, np.zeros(0, dtype=np.int64), "exact")
     t = freedom.thresholds
@@ -80,8 +80,8 @@ def word_bits(number: NumberType) -> int:
 
 
 def comparator_bits(number: NumberType, words: NDArray[np.int64]) -> int:
-    """Input bits that comparators with these distinct thresholds look at: x < t needs not see the bits below t's
-    lowest 1."""
+    """Input bits that comparators with these distinct thresholds read: x < t does not read the bits below t's lowest
+    1."""
     width = word_bits(number)
     lowest = words & -words
     zeros = np.where(words == 0, width - 1, np.log2(np.maximum(lowest, 1)).astype(np.int64))
@@ -89,12 +89,12 @@ def comparator_bits(number: NumberType, words: NDArray[np.int64]) -> int:
 
 
 def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:
-    """The words of thresholds in a format somebody asked for."""
+    """A requested format, with the words of the thresholds."""
     check_type(number)
     if isinstance(number, Ordered):
         return Format(number, threshold_key(freedom.thresholds, number.bits), "exact")
     if not isinstance(number, Fixed):
-        raise OptionError(f"{number} is no integer format", do="use uint8, fixed<12,4>, ordered32 and the like")
+        raise OptionError(f"{number} is not an integer format", do="use uint8, fixed<12,4>, ordered32 and the like")
     scaled = scaled_by(freedom.thresholds, number.fraction)
     low, high = scaled_by(freedom.low, number.fraction), np.floor(scaled_by(freedom.high, number.fraction))
     nearest = np.ceil(scaled)
@@ -105,7 +105,7 @@ def given(number: NumberType, missing: bool, freedom: Freedom) -> Format:
 
 
 def integer_type(freedom: Freedom, missing: bool) -> Fixed | None:
-    """The integer type that holds the values seen and tells all thresholds apart; None past 32 bits."""
+    """The integer type for the values seen that keeps all thresholds apart; None beyond 32 bits."""
     t = freedom.thresholds[np.isfinite(freedom.thresholds)]
     low = int(min([freedom.smallest, *(np.ceil(t[:1]) - 1)]))
     high = int(max([freedom.largest, *np.ceil(t[-1:])])) + missing
@@ -120,23 +120,23 @@ def _type_for(low: int, high: int, fraction: int, most: int) -> Fixed | None:
 
 
 def _clipped(words: NDArray[np.float64], number: NumberType, missing: bool) -> NDArray[np.int64]:
-    """Threshold words; one past either end of the range for conditions that always or never hold."""
+    """Threshold words, clipped so that conditions that hold always or never keep doing so."""
     span = word_range(number, missing)
     inside = np.clip(words, -(2.0**62), 2.0**62).astype(np.int64)
     return np.clip(inside, span.low, span.high + 1)
 
 
 def fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
-    """Fixed-point with the fewest fraction bits that leave each row's path alone, in at most `most` bits."""
+    """The fixed-point format with the fewest fraction bits that keeps each row's path; None beyond `most` bits."""
     t = freedom.thresholds
     finite = np.isfinite(t)
-    if freedom.largest == math.inf and np.isposinf(t).any():  # `x < inf` must tell infinity from the rest
+    if freedom.largest == math.inf and np.isposinf(t).any():  # `x < inf` must separate infinity from the rest
         return None
     low_ends, high_ends = freedom.low[finite], freedom.high[finite]
     reach = float(np.abs(t[finite]).max(initial=0.0))
     least = -max(0, math.frexp(reach)[1]) if reach else 0
     below, fraction = least - 1, least + most + 39
-    while fraction - below > 1:  # multiples of 2^-k are multiples of 2^-(k+1) too: halving finds the first that do
+    while fraction - below > 1:  # if k bits are enough, so are k + 1: bisect
         middle = (below + fraction) // 2
         enough = bool((np.floor(scaled_by(high_ends, middle)) > scaled_by(low_ends, middle)).all())
         below, fraction = (below, middle) if enough else (middle, fraction)
@@ -146,19 +146,19 @@ def fewest_bits(freedom: Freedom, missing: bool, most: int) -> Format | None:
     scaled = scaled_by(t[finite], fraction)
     above = np.ceil(scaled)
     nearest = np.where((above <= high) & ((above - scaled <= 0.5) | (np.floor(scaled) <= low)), above, np.floor(scaled))
-    # floor(scaled) may fall at or below low where above was too high: the interval's own multiple then
+    # floor(scaled) may be at or below low if above was too high: take the largest multiple in the interval
     nearest = np.where((nearest > low) & (nearest <= high), nearest, high)
     number = _type_for(int(nearest.min(initial=1)) - 1, int(nearest.max(initial=1)) + missing, fraction, most)
     if number is None:
         return None
     span = word_range(number, missing)
-    words = np.where(t < 0, span.low, span.high + 1)  # where everything, or nothing, is below infinity
+    words = np.where(t < 0, span.low, span.high + 1)  # nothing is below -inf, every finite value below inf
     words[finite] = nearest.astype(np.int64)
     return Format(number, words, "exact on the rows")
 
 
 def _narrowed(freedom: Freedom, missing: bool, most: int) -> Format:
-    """Fixed-point in at most `most` bits, as many of them fraction bits as fit; thresholds to the nearest."""
+    """Fixed-point of `most` bits with as many fraction bits as fit; thresholds are rounded to the nearest."""
     finite = freedom.thresholds[np.isfinite(freedom.thresholds)]
     reach = float(np.abs(finite).max(initial=0.0)) or 1.0
     for fraction in range(most + 2 - math.frexp(reach)[1], -1100, -1):
@@ -176,7 +176,7 @@ def parse_formats(formats: Mapping[str, Any] | None, forest: Forest) -> dict[str
     if formats is None:
         return {}
     if not isinstance(formats, Mapping):
-        raise OptionError("formats is not a mapping of feature names to types", do='write {"age":"uint8"}')
+        raise OptionError("formats does not map feature names to types", do='write {"age":"uint8"}')
     names = {feature.name for feature in forest.features}
     result = {}
     for name, text in formats.items():

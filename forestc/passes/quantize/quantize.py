@@ -1,8 +1,7 @@
-"""quantize: from floats to integers, once and for all.
+"""quantize: turns features, thresholds and leaves into integers.
 
-After it every feature, threshold and leaf is an integer, and everything downstream equals the
-evaluator bit for bit. Its promise is what the rows show: exact-on-data where no decision of the
-given rows changes, else approximate, measured, and refused past what was allowed.
+Everything downstream equals the evaluator of its result bit for bit. It promises exact-on-data if no decision of the
+given rows changes; else approximate, measured, and refused beyond what is allowed.
 """
 
 from __future__ import annotations
@@ -53,33 +52,33 @@ DEFAULT_TOLERANCE = 0.01
 
 @dataclass(frozen=True)
 class Quantize:
-    """From floats to integers: features, thresholds and leaves. Everything that is written equals its result.
+    """Turns features, thresholds and leaves into integers. All generated files compute exactly its result.
 
-    Promises: exact-on-data where no decision of the given rows changes; else approximate: measured, and refused past
-    what is allowed. Without rows exact: every input in the ranges takes the model's own path, and where leaves can't be
-    kept as they are, scores stay within a bound that is told.
+    Promises: exact-on-data if no decision of the given rows changes; else approximate: measured, and refused beyond
+    what is allowed. Without rows exact: every input in the ranges takes the model's own path, and if leaves must be
+    rounded, scores stay within a bound that is reported.
 
-    input: auto (integers as they are; else fixed point with the fewest bits that change no row's path;
-    else ordered), fixed, or ordered (the float's order-preserving key: always exact, widest). Without rows auto and
-    fixed take the fewest bits that change no input's path.
-    input_bits: auto, or at most so many bits a feature.
-    formats: {feature name: type} given by hand, such as {"age": "uint8"}.
-    leaf_bits: auto (the fewest that keep every decision on the rows; for regression, the error
-    within a tenth of change), or a number of bits a leaf. Without rows as many as keep all sums, up to 32; where
-    the library itself rounds its sums 16, or up to 24 if rows made about the thresholds are decided otherwise.
+    input: auto (integers as they are; else fixed point with the fewest bits that change no row's path; else ordered),
+    fixed, or ordered (the float's order-preserving key: always exact, widest). Without rows auto and fixed take the
+    fewest bits that change no input's path.
+    input_bits: auto, or the most bits of a feature.
+    formats: {feature name: type} for features with a fixed type, such as {"age": "uint8"}.
+    leaf_bits: auto (the fewest that keep every decision on the rows; for regression, the error within a tenth of
+    change), or a number of bits per leaf. Without rows auto takes as many as keep all sums exact, up to 32; if the
+    library itself rounds its sums, 16, or up to 24 if rows generated around the thresholds are decided differently.
     missing: auto (a feature accepts missing values if the rows have some; without rows, as ranges and model say),
     always, or never.
     change: largest share of decisions, or for regression largest error over the range of scores, that may change on
-    the given rows. It does not count where the tolerance does.
-    tolerance: the accuracy (R squared of a regression) that may be lost on held-out rows against the model, a standard
-    error counted as lost; leaf_bits=auto are then the fewest within it, and where none are those that keep the given
-    rows. With fit 0.01 where nothing is said; else nothing is judged where nothing is said.
-    fit: leaves are fitted together on the rows, for their right classes, instead of rounded one by one: one or two
-    bits are often enough. leaf_bits=auto are then the fewest, up to 4, within the tolerance.
-    exact: words and leaves for every input, as without rows, whatever rows are given.
-    scores: largest error on the rows of the values after the link: of a probability as it is (0.001), of anything else
-    as a share of the range of the model's own values on the rows. leaf_bits=auto are then the fewest that keep this,
-    too. By default leaf bits are chosen for decisions alone, and probabilities may move far.
+    the given rows. It is not used if a tolerance applies.
+    tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
+    one standard error; leaf_bits=auto is then the fewest within it, or, if there are none, the fewest that keep the
+    given rows. Without it nothing is judged, but with fit it is 0.01.
+    fit: fit all leaves together to the classes of the rows, instead of rounding each alone: one or two bits are often
+    enough. leaf_bits=auto is then the fewest, up to 4, within the tolerance.
+    exact: choose words and leaves for every input, as without rows, even if rows are given.
+    scores: largest error on the rows of the values after the link: for probabilities absolute (0.001), for others as a
+    share of the range of the model's values on the rows. leaf_bits=auto is then the fewest that also keep this. By
+    default leaf bits are chosen for decisions alone, and probabilities may change much.
     """
 
     input: str = "auto"
@@ -114,36 +113,34 @@ class Quantize:
         if not isinstance(self.exact, bool):
             raise OptionError(f"quantize: exact={self.exact}", do="use true or false")
         if self.exact and self.judged:
-            raise OptionError(
-                "quantize: exact=true looks at no rows, and fit and tolerance do", do="leave one of them out"
-            )
+            raise OptionError("quantize: exact=true uses no rows, but fit and tolerance do", do="remove one of them")
         if self.scores is not None and self.fit:
             raise OptionError(
-                "quantize: leaves that are fitted for classes keep no scores", do="leave fit or scores out"
+                "quantize: leaves that are fitted to classes can't keep scores", do="remove fit or scores"
             )
 
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
         if source.quantised:
-            raise ModelError("the forest is quantised already", do="leave quantize out")
+            raise ModelError("the forest is already quantised", do="remove quantize from the passes")
         refuse_sums(source)
         if isinstance(rows, Ranges) and self.fit:
-            raise OptionError("quantize{fit=true} needs rows, which leaves are fitted to", do="give --rows, or no fit")
+            raise OptionError("quantize{fit=true} needs rows to fit leaves to", do="give --rows, or remove fit")
         if isinstance(rows, Ranges) and self.tolerance is not None:
-            raise OptionError("quantize{tolerance} needs rows held out, and there are none", do="leave it out")
+            raise OptionError("quantize{tolerance} needs held-out rows, and there are none", do="remove it")
         if (self.exact or isinstance(rows, Ranges)) and self.scores is not None:
-            why = "which exact=true does not look at" if have_rows(rows) else "and there are none"
+            why = "which exact=true does not use" if have_rows(rows) else "and there are none"
             raise OptionError(
                 f"leaf bits that keep scores are chosen on rows, {why}",
-                do="give --rows, or quantize{leaf_bits=24} and the like: how far scores may be off is told",
+                do="give --rows, or quantize{leaf_bits=24} and the like, which reports the largest error of scores",
             )
         chosen = self.leaf_bits == "auto" or self.input != "ordered" or self.scores is not None
         if rows is None and chosen and not self.exact:
             raise OptionError("quantize needs rows", do="give rows, or input=ordered and a number of leaf_bits")
         if self.judged and judge is None:
             what = "quantize{fit=true}" if self.fit else f"quantize{{tolerance={self.tolerance}}}"
-            instead = "" if self.fit else "; what may change on the given rows is told by the option change"
+            instead = "" if self.fit else "; the option change limits changes on the given rows"
             raise OptionError(
-                f"{what} is judged on rows held out, and there are none",
+                f"{what} is judged on held-out rows, and there are none",
                 do=f"give --held-out FILE, or 0.2{instead}",
             )
 
@@ -153,24 +150,24 @@ class Quantize:
         return self.fit or self.tolerance is not None
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
-        """The integer forest. With `Ranges` in place of rows, one that is exact for every input in them; with None,
-        inputs are ordered and leaf_bits must be a number.
+        """The integer forest. With `Ranges` instead of rows it is exact for every input in them; with None, input must
+        be ordered and leaf_bits a number.
 
-        Raises OptionError, or ModelError for a forest that is quantised already.
+        Raises OptionError, or ModelError for a forest that is already quantised.
         """
         self.refuse(forest, rows, judge)
         source, forest = forest, one_sum(forest)
         if self.exact or isinstance(rows, Ranges):
             return self._unseen(source, forest, rows if isinstance(rows, Ranges) else Ranges())
         freedoms = observe(forest, rows)
-        asked = parse_formats(self.formats, forest)
+        requested = parse_formats(self.formats, forest)
         most = None if self.input_bits == "auto" else int(self.input_bits)
         missing, formats = [], []
         for feature, freedom in zip(forest.features, freedoms, strict=True):
             seen = freedom.missing if rows is not None else feature.missing
             missing.append(feature.missing and (self.missing == "always" or (self.missing == "auto" and seen)))
-            if feature.name in asked:
-                formats.append(given(parse_number_type(asked[feature.name]), missing[-1], freedom))
+            if feature.name in requested:
+                formats.append(given(parse_number_type(requested[feature.name]), missing[-1], freedom))
             else:
                 formats.append(choose(feature.number, feature.raw, missing[-1], freedom, self.input, most))
         shaped = with_words(forest, formats, missing)
@@ -184,7 +181,7 @@ class Quantize:
         measured = _measure(source, shaped, found, rows, values=self.scores is not None)
         fine = list(range(len(found)))
         if self.scores is not None and measured.rows:
-            allowed = max(self.scores, min(measured.values))  # the pipeline refuses what is past the first
+            allowed = max(self.scores, min(measured.values))  # if scores can't be kept, the pipeline raises
             fine = [c for c in fine if measured.values[c] <= allowed]
         best = min(fine, key=lambda c: (max(measured.change[c], self._goal(forest)), bits[c]))
         change, kept = measured.change[best], measured.rows > 0
@@ -202,7 +199,7 @@ class Quantize:
         result, change = with_leaves(shaped, found[best]), measured.change[best]
         report = {
             "leaf_bits": bits[best],
-            **_inputs_told(forest, formats, missing),
+            **_inputs_report(forest, formats, missing),
             "rows": measured.rows,
             "paths_changed": measured.paths_changed,
             "decisions_changed" if forest.decides else "largest_error": (
@@ -216,23 +213,23 @@ class Quantize:
         return PassResult(result, tuple(promises), report)
 
     def _unseen(self, source: Forest, forest: Forest, ranges: Ranges) -> PassResult:
-        """Words that tell all thresholds apart for every value, and leaves as they are where that can be."""
-        asked = parse_formats(self.formats, forest)
+        """Words that keep every value on its side of every threshold, and unrounded leaves where possible."""
+        requested = parse_formats(self.formats, forest)
         most = None if self.input_bits == "auto" else int(self.input_bits)
         missing, formats = [], []
         for index, feature in enumerate(forest.features):
             t, values = forest.conditions.thresholds(index), ranges.of(feature)
             takes = feature.missing if self.missing == "always" else values.takes_missing(feature)
             missing.append(takes and self.missing != "never")
-            if feature.name in asked:
-                number = parse_number_type(asked[feature.name])
+            if feature.name in requested:
+                number = parse_number_type(requested[feature.name])
                 formats.append(given_exactly(feature, number, missing[-1], t, values))
             else:
                 formats.append(choose_exact(feature, missing[-1], t, values, self.input, most))
         shaped = with_words(forest, formats, missing)
         bits = UNSEEN_LEAF_BITS[0] if self.leaf_bits == "auto" else int(self.leaf_bits)
         leaves = unseen(forest, bits, MOST_LEAF_BITS if self.leaf_bits == "auto" else bits)
-        if self.leaf_bits == "auto" and forest.decides and not leaves.exact:  # more, if near ties need it
+        if self.leaf_bits == "auto" and forest.decides and not leaves.exact:  # more bits, if near ties need them
             tried = [unseen(forest, width, width) for width in UNSEEN_LEAF_BITS]
             made = made_rows(source, ranges, (shaped,))
             changed = _measure(source, shaped, tried, made, values=False).changed
@@ -242,14 +239,14 @@ class Quantize:
         if forest.parts and forest.combine.kind == "vote":
             weights = forest.combine.weights
             exact &= whole_votes(weights, result.scale or 1.0, result.combine.weights)
-            error = 0.0 if exact else math.inf  # a member's vote that changes sides changes the sum by its weight
+            error = 0.0 if exact else math.inf  # a changed vote changes the sum by the member's weight
         spans = [int(values.max(initial=0)) for values in leaves.values]
         report = {
             "leaf_bits": max(1, max(spans, default=0).bit_length()),
             "leaves": "exact" if exact else "rounded",
             "score_bound": error if math.isfinite(error) else None,
             "decides": forest.decides,
-            **_inputs_told(forest, formats, missing),
+            **_inputs_report(forest, formats, missing),
         }
         return PassResult(result, (EveryPath(not exact, error, ranges),), report)
 
@@ -280,12 +277,12 @@ class Quantize:
         return PassResult(found[best], (Within(limit),), report)
 
     def _goal(self, forest: Forest) -> float:
-        """A change not worth more leaf bits: none for decisions, a tenth of what may change for values; all of it
-        where `scores` says how near they are to be."""
+        """The change up to which fewer leaf bits are preferred: none for decisions, a tenth of `change` for values,
+        all of it if `scores` limits their error."""
         return 0.0 if forest.decides else self.change / (10 if self.scores is None else 1)
 
 
-def _inputs_told(forest: Forest, formats: list[Format], missing: list[bool]) -> dict[str, Any]:
+def _inputs_report(forest: Forest, formats: list[Format], missing: list[bool]) -> dict[str, Any]:
     return {
         "input_bits": sum(word_bits(form.number) for form in formats),
         "inputs": {
@@ -297,8 +294,8 @@ def _inputs_told(forest: Forest, formats: list[Format], missing: list[bool]) -> 
 
 @dataclass(frozen=True)
 class _Measured:
-    """change[c]: share of rows whose decision candidate c changes, or its largest error over the range
-    of scores; changed[c]: the same in rows. values[c]: its `LargestError` after the link, where that was asked for."""
+    """change[c]: share of rows whose decision candidate c changes, or its largest error over the range of scores.
+    changed[c]: number of these rows. values[c]: its `LargestError` after the link, if measured."""
 
     change: list[float]
     changed: list[int]
@@ -308,7 +305,7 @@ class _Measured:
 
 
 def _measure(forest: Forest, shaped: Forest, candidates: list[Leaves], rows: Rows | None, *, values: bool) -> _Measured:
-    """What each candidate changes on the rows: one pass over them for all candidates. values: after the link, too."""
+    """What each candidate changes on the rows, in one pass over them. values: also measure values after the link."""
     changed_rows = [0] * len(candidates)
     errors = [0.0] * len(candidates)
     paths = total_rows = 0
@@ -326,13 +323,13 @@ def _measure(forest: Forest, shaped: Forest, candidates: list[Leaves], rows: Row
         low, high = min(low, float(truth.scores.min())), max(high, float(truth.scores.max()))
         for place, leaves in enumerate(candidates):
             scores = np.tile(leaves.bias, (len(words), 1))
-            for own, outputs, leaf in zip(leaves.values, leaves.outputs, reached, strict=True):
-                scores[:, list(outputs)] += own[leaf]
+            for tree_values, outputs, leaf in zip(leaves.values, leaves.outputs, reached, strict=True):
+                scores[:, list(outputs)] += tree_values[leaf]
             if values:
                 moved[place].add(truth.values, judged(finished[place], ids, scores).values)
             if not forest.decides:
-                said = judged(finished[place], ids, scores).scores if leaves.parts else scores
-                error = np.abs(said * leaves.scale - truth.scores).max()
+                total = judged(finished[place], ids, scores).scores if leaves.parts else scores
+                error = np.abs(total * leaves.scale - truth.scores).max()
                 errors[place] = max(errors[place], float(error))
                 continue
             if leaves.parts:

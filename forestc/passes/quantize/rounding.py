@@ -1,7 +1,7 @@
-"""Leaves as integers: what becomes of the sums of a forest, of its parts, and of what combines them.
+"""Integer leaves for a forest, for its parts, and for their combination.
 
-A forest's leaves are rounded to multiples of one step, its parts' each by themselves; where parts are averaged after a
-link, each part's probability becomes a curve, a step function of its integer score.
+Leaves are rounded to multiples of one step per forest or part. If parts are averaged after a link, the probability of
+each part becomes a curve, a step function of its integer score.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from forestc.passes.quantize.formats import Format
 
 MOST_SCORE_BITS = 60
 MOST_VOTES = 1 << 20
-NEGLIGIBLE = 2.0**-30  # of a score: float32, which most libraries add in, loses less than 2^-24 of it
-CURVED = ("identity", "sigmoid", "logistic", "interpolated")  # links that one score's curve may stand in for
-MEANT = (*CURVED, "softmax", "shares")  # links whose values for all classes may be averaged
-FINER = 4  # steps of a curve to one of the leaves whose sums are averaged as they are
-MORE_CURVE_BITS, MOST_CURVE_BITS = 2, 10  # steps of a curve, beside leaf bits
+NEGLIGIBLE = 2.0**-30  # relative to a score: float32, in which most libraries add, rounds by up to 2^-24
+CURVED = ("identity", "sigmoid", "logistic", "interpolated")  # links that a curve of one score can replace
+AVERAGED = (*CURVED, "softmax", "shares")  # links whose values for all classes can be averaged
+FINER = 4  # steps of a curve per step of leaves whose sums are averaged directly
+MORE_CURVE_BITS, MOST_CURVE_BITS = 2, 10  # bits of a curve's steps: leaf bits plus the first, at most the second
 
 
 @dataclass(frozen=True)
 class Leaves:
-    """Integer leaves of every tree, with what they mean: score = (bias + sum) * scale. exact, error: without rows,
-    whether every input is decided as before, and how far a score may be off. weights: of the parts, whole, and link of
-    what they are combined to, where these are not the model's own."""
+    """Integer leaves of every tree: score = (bias + sum) * scale. exact, error: without rows, whether every input is
+    decided as before, and the largest error of a score. weights: integer weights of the parts; link: of their
+    combination; None for those of the model."""
 
     values: list[NDArray[np.int64]]
     outputs: list[tuple[int, ...]]
@@ -50,17 +50,17 @@ class Leaves:
 
 
 def refuse_sums(forest: Forest) -> None:
-    """Raises ModelError for what no sum of leaves decides."""
+    """Raises ModelError for a forest that can't be decided by integer sums of leaves."""
     if forest.parts and forest.combine.kind == "average":
         for index, part in enumerate(forest.parts):
-            if not (_one_mean(forest) or _all_curved(forest)) and not _meant(forest, part):
+            if not (_one_mean(forest) or _all_curved(forest)) and not _averageable(forest, part):
                 raise ModelError(
                     f"a mean of values after a link {part.link.kind} is read but not compiled",
                     where=f"part {index}",
                     do="vote with voting='hard'",
                 )
     elif not all(part.classes for part in forest.parts) and forest.combine.kind != "median":
-        raise ModelError("parts that are numbers are read but not compiled yet", do="train them apart")
+        raise ModelError("parts that are regressions are read but not compiled yet", do="train them apart")
     for part in forest.parts or (forest.whole,):
         if part.aggregate.kind != "sum":
             raise ModelError(
@@ -69,19 +69,19 @@ def refuse_sums(forest: Forest) -> None:
 
 
 def _one_mean(forest: Forest) -> bool:
-    """Whether a mean of parts is one of their scores, so that it is one sum."""
+    """Whether the mean of parts is a mean of their scores, so that one sum computes it."""
     return all(part.link == Link() and part.decision.kind != "threshold" for part in forest.parts)
 
 
 def _all_curved(forest: Forest) -> bool:
-    """Whether each part has one score that a curve turns into the probabilities of two classes."""
+    """Whether each part has one score, which a curve turns into the probabilities of two classes."""
     return all(part.link.kind in CURVED and _two_classes(part) for part in forest.parts)
 
 
-def _meant(forest: Forest, part: Part) -> bool:
-    """Whether what a part says of every class can be averaged in steps."""
+def _averageable(forest: Forest, part: Part) -> bool:
+    """Whether the part's values for all classes can be averaged in steps."""
     each = [one.kind in CURVED for one in part.link.each]
-    wide = part.width == len(forest.classes) and part.link.kind in MEANT and part.link.slope > 0 and all(each)
+    wide = part.width == len(forest.classes) and part.link.kind in AVERAGED and part.link.slope > 0 and all(each)
     return wide or (part.decision.kind == "threshold" and part.width == 1 and part.link.kind in CURVED)
 
 
@@ -91,8 +91,8 @@ def _two_classes(part: Part) -> bool:
 
 
 def one_sum(forest: Forest) -> Forest:
-    """A mean of parts whose values are their scores as one sum, one of a single softmax as that; any other forest as it
-    is."""
+    """The forest without parts, if it is a mean of parts whose values are their scores or of a single softmax; else
+    unchanged."""
     if not forest.parts or forest.combine.kind != "average":
         return forest
     first = forest.parts[0]
@@ -103,7 +103,7 @@ def one_sum(forest: Forest) -> Forest:
 
 
 def _mean_of_parts(forest: Forest) -> Forest:
-    """A mean of parts whose values are their scores as one sum, its leaves weighted by their part's share."""
+    """A mean of parts whose values are their scores, as one sum of leaves that are weighted by their part's share."""
     weights = forest.combine.weights or (1.0,) * len(forest.parts)
     width = forest.parts[0].stop - forest.parts[0].start
     bias = np.zeros(width)
@@ -116,12 +116,12 @@ def _mean_of_parts(forest: Forest) -> Forest:
                 outputs = tuple(output - part.start for output in tree.outputs)
                 values = weight * (tree.values / part.aggregate.divisor)
                 trees.append(changed_tree(tree, values=values, outputs=outputs))
-    mean = Aggregate(divisor=sum(weights))  # of the weighted members, as the library has it; the bias is in the sum
+    mean = Aggregate(divisor=sum(weights))  # divided as in the library; the bias is in the sum
     return changed(forest, trees=tuple(trees), n_outputs=width, bias=bias, aggregate=mean, parts=(), combine=Combine())
 
 
 def one_output(forest: Forest) -> Forest:
-    """Two class probabilities that sum to 1 in every leaf are one number: that of class 1."""
+    """The forest with one output, the probability of class 1, if two probabilities add up to 1 in every leaf."""
     two = forest.n_outputs == 2 and forest.decision.kind == "argmax" and not forest.bias.any()
     two &= forest.decision.ties == "first"
     if not two or any(tree.outputs != (0, 1) for tree in forest.trees):
@@ -141,7 +141,7 @@ def one_output(forest: Forest) -> Forest:
 
 
 def with_words(forest: Forest, formats: list[Format], missing: list[bool]) -> Forest:
-    """Integer features and thresholds; leaves still to come (zeros)."""
+    """The forest with integer features and thresholds, and leaves 0."""
     features = tuple(
         replace(feature, number=form.number, missing=absent)
         for feature, form, absent in zip(forest.features, formats, missing, strict=True)
@@ -179,7 +179,7 @@ def with_words(forest: Forest, formats: list[Format], missing: list[bool]) -> Fo
 
 
 def candidates(forest: Forest, bits: int) -> list[Leaves]:
-    """The forest with leaves of so many bits, in the ways that there are."""
+    """The ways to round the forest's leaves to `bits` bits."""
     if not forest.parts:
         return [_round_whole(forest, bits)]
     match forest.combine.kind:
@@ -192,8 +192,8 @@ def candidates(forest: Forest, bits: int) -> list[Leaves]:
 
 
 def unseen(forest: Forest, bits: int, most: int) -> Leaves:
-    """The forest with leaves as they are, in the fewest bits, where that is possible in at most `most`; else rounded to
-    `bits`. Averages and medians are always rounded."""
+    """Unrounded leaves in the fewest bits, if at most `most` are enough; else leaves rounded to `bits` bits. Averages
+    and medians are always rounded."""
     if not forest.parts:
         return _round_unseen(forest, bits, most)
     if forest.combine.kind in ("average", "median"):
@@ -206,7 +206,7 @@ def _round_whole(forest: Forest, bits: int) -> Leaves:
 
 
 def _round_unseen(model: Forest, bits: int, most: int) -> Leaves:
-    """Leaves as they are, in the fewest bits, where that is possible in at most so many; else rounded to `bits`."""
+    """`unseen` for a forest without parts."""
     forest = one_output(model)
     grid = leaf_grid(model, forest)
     exact = grid is not None and grid.bits <= most
@@ -219,10 +219,10 @@ def _round_unseen(model: Forest, bits: int, most: int) -> Leaves:
 
 
 def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Leaves:
-    """Leaves as integers of `bits` bits, counted from each tree's smallest; one step for the whole forest.
+    """Leaves as integers of `bits` bits, counted from each tree's smallest, with one step for the whole forest.
 
-    What the smallest leaves add up to goes into the bias. A mean becomes a sum by its scale. step: that of leaves which
-    are multiples of one.
+    The sum of the smallest leaves goes into the bias. A mean becomes a sum with another scale. step: replaces the step
+    that the bits imply. Raises ModelError for biases too large for integers.
     """
     lows = [_low(tree) for tree in forest.trees]
     reaches = [float((tree.values - low).max(initial=0.0)) for tree, low in zip(forest.trees, lows, strict=True)]
@@ -232,8 +232,8 @@ def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Leaves
         offset[list(tree.outputs)] += low
     count = forest.aggregate.divisor
     start = offset + forest.bias * (1.0 if forest.aggregate.bias_first else count)
-    # Where every tree is a constant (or as good as one, beside the start), what there is to tell apart lies
-    # in the outputs' starts, or is the start itself.
+    # If every tree is constant, or nearly so compared with the start, the step comes from the differences between
+    # the outputs' starts, or from the start itself.
     reach = float(np.abs(start).max())
     ranges = (spread, float(start.max() - start.min()), reach)
     spread = next((r for r in ranges if r > reach * NEGLIGIBLE), 0.0)
@@ -244,14 +244,14 @@ def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Leaves
     start = start / step
     if not (np.abs(start) < 1 << MOST_SCORE_BITS).all():
         raise ModelError(
-            f"scores start {float(np.abs(start).max()):.3g} steps of {step:.3g} from zero: too far for integers",
+            f"biases are {float(np.abs(start).max()):.3g} steps of {step:.3g}: too large for integers",
             do="look for a leaf or base score that is far larger than all others",
         )
     bias = np.rint(start).astype(np.int64)
     decision = forest.decision
     if decision.kind == "threshold":
-        # The sum of leaves is compared with the exact place of the threshold; the rounding of the
-        # bias, which scores need, cancels out of the decision.
+        # The sum of leaves is compared with the exact threshold: the rounding of the bias cancels out of the
+        # decision.
         needed = math.ceil(float(decision.threshold) * count / step - start[-1])  # of two scores the last is judged
         decision = Decision("threshold", needed + int(bias[-1]))
     elif decision.kind == "argmax":
@@ -260,7 +260,7 @@ def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Leaves
 
 
 def _round_parts(forest: Forest, bits: int, round_part: Callable[[Forest, int], Leaves] = _round_whole) -> Leaves:
-    """Each part rounded by itself: its own bias, scale and decision."""
+    """Rounds each part by itself, with its own bias, scale and decision."""
     exact, error = True, 0.0
     values: list[list[NDArray[np.int64]]] = [[] for _ in forest.trees]
     outputs: list[list[int]] = [[] for _ in forest.trees]
@@ -270,7 +270,7 @@ def _round_parts(forest: Forest, bits: int, round_part: Callable[[Forest, int], 
     for part in forest.parts:
         chosen = forest.trees_of(part)
         trees = []
-        for tree in (forest.trees[index] for index in chosen):  # of a tree that feeds several, this part's columns
+        for tree in (forest.trees[index] for index in chosen):  # only this part's columns of the tree
             here = [place for place, output in enumerate(tree.outputs) if part.start <= output < part.stop]
             fed = tuple(tree.outputs[place] - part.start for place in here)
             trees.append(changed_tree(tree, values=tree.values[:, here], outputs=fed))
@@ -301,7 +301,7 @@ def _round_parts(forest: Forest, bits: int, round_part: Callable[[Forest, int], 
 
 
 def _round_together(forest: Forest, bits: int) -> Leaves:
-    """Parts whose scores are compared with one another: one step for all of them."""
+    """Rounds parts whose scores are compared with one another: one step for all."""
     divisors = np.ones(forest.n_outputs)
     for part in forest.parts:
         divisors[part.start : part.stop] = part.aggregate.divisor
@@ -316,11 +316,11 @@ def _round_together(forest: Forest, bits: int) -> Leaves:
 
 
 def _round_curves(forest: Forest, bits: int) -> list[Leaves]:
-    """Parts of two classes whose probabilities are averaged: leaves of so many bits, and for each part a curve of its
-    probability in as many steps as `bits` and a few more say.
+    """Parts of two classes whose probabilities are averaged: leaves of `bits` bits, and for each part a curve of its
+    probability with a few more bits.
 
-    Class 1 needs more than half of all steps; or, where probabilities that tie are rounded apart, as much more as
-    their rounding can make: one candidate for each.
+    Class 1 needs more than half of all steps. As rounding may separate tied probabilities, a second candidate moves the
+    threshold by as much as rounding can add.
     """
     rounded = _round_parts(forest, bits)
     steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
@@ -340,18 +340,18 @@ def _round_curves(forest: Forest, bits: int) -> list[Leaves]:
 
 
 def _round_means(forest: Forest, bits: int) -> Leaves:
-    """Parts that say something of every class: each score gets a curve of as many steps as `bits` and a few more say.
-    The scores of those whose values they are need none: a multiple of a power of 2 of their step is one of a curve."""
+    """Parts with a value for every class: each score gets a curve with a few more bits than `bits`. Parts whose values
+    are their scores need no curve: their step times a power of 2 is a step of the curves."""
     steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
-    counts = [_as_it_is(part) for part in forest.parts]
+    counts = [_scores_as_values(part) for part in forest.parts]
 
     def round_part(alone: Forest, bits: int) -> Leaves:
-        count = _as_it_is(alone.whole)
+        count = _scores_as_values(alone.whole)
         return round_leaves(alone, bits, FINER * alone.aggregate.divisor / (steps * count) if count else None)
 
     rounded = _round_parts(forest, bits, round_part)
     shares = Link("shares", each=(Link(),) * len(forest.classes))
-    alone = len(forest.parts) == 1  # levels decide as their shares do, and what is shown is divided at the end
+    alone = len(forest.parts) == 1  # without other parts, levels decide as shares do, and values are divided at the end
     links = {"softmax": Link("softmax"), "shares": Link() if alone else shares}
     parts = tuple(
         part if count else replace(part, curves=_curves(rounded, part, steps), link=links.get(part.link.kind, Link()))
@@ -373,8 +373,8 @@ def _round_means(forest: Forest, bits: int) -> Leaves:
     )
 
 
-def _as_it_is(part: Part) -> int:
-    """Of a part whose scores are the values a power of 2 that is no less than what their sum is divided by; else 0."""
+def _scores_as_values(part: Part) -> int:
+    """For a part whose values are its scores, a power of 2 that is at least the divisor of their sum; else 0."""
     if part.link != Link() or part.decision.kind == "threshold":
         return 0
     return max(FINER, 1 << math.ceil(math.log2(max(1.0, part.aggregate.divisor))))
@@ -388,9 +388,9 @@ def _curves(leaves: Leaves, part: Part, steps: int) -> tuple[tuple[int, ...], ..
 
 
 def _curve(leaves: Leaves, part: Part, output: int | None, link: Link, steps: int) -> tuple[int, ...]:
-    """For each step from 1 on the least score of an output whose probability is rounded to it, or one more than its
-    largest score; without an output the least distance below the largest of all. Raises ModelError for probabilities
-    that fall."""
+    """For each step from 1 on, the least score of an output whose probability rounds to it, or its largest score + 1.
+    Without an output, scores are differences to the largest of all outputs. Raises ModelError if the
+    probability falls with the score."""
     low, high = (np.array(leaves.bias, dtype=np.int64) for _ in range(2))
     for values, outputs in zip(leaves.values, leaves.outputs, strict=True):
         low[list(outputs)] += values.min(axis=0)
@@ -403,7 +403,7 @@ def _curve(leaves: Leaves, part: Part, output: int | None, link: Link, steps: in
         return np.asarray(np.floor(np.clip(shown, 0.0, 1.0) * steps + 0.5), dtype=np.int64)
 
     if step_of(np.array([most]))[0] < step_of(np.array([least]))[0]:
-        raise ModelError("a probability falls where its score rises", do="turn the score round")
+        raise ModelError("a probability falls where its score rises", do="use a calibration that rises")
     wanted = np.arange(1, steps + 1)
     below, above = np.full(steps, least - 1), np.full(steps, most + 1)  # step_of(below) < wanted <= step_of(above)
     while (above - below > 1).any():
@@ -414,8 +414,8 @@ def _curve(leaves: Leaves, part: Part, output: int | None, link: Link, steps: in
 
 
 def _whole_weights(weights: tuple[float, ...]) -> tuple[tuple[float, ...], float]:
-    """Weights of votes as whole numbers, and what one is worth: the smallest in their proportion where they have one
-    up to 1000, else the nearest thousandths of the largest."""
+    """Weights of votes as whole numbers, and the worth of 1: exactly proportional if fractions with denominators up to
+    1000 are, else rounded to thousandths of the largest."""
     if not weights:
         return (), 1.0
     exact = [Fraction(weight).limit_denominator(1000) for weight in weights]
@@ -433,7 +433,8 @@ def _low(tree: Tree) -> NDArray[np.float64]:
 
 
 def with_leaves(shaped: Forest, leaves: Leaves) -> Forest:
-    """The integer forest: `shaped` has its words, `leaves` its leaves, biases, parts and decision."""
+    """The integer forest with the features and thresholds of `shaped`, and leaves, biases, parts and decision of
+    `leaves`."""
     vote = bool(leaves.parts) and shaped.combine.kind == "vote"
     weights, worth = _whole_weights(shaped.combine.weights if leaves.parts else ())
     weights = weights if leaves.weights is None else leaves.weights

@@ -1,4 +1,4 @@
-"""The rows each tree of a bootstrapped forest was trained on, drawn again."""
+"""Draws again the bootstrap rows that each tree of a forest was trained on."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ TRAINING_ROWS = "give the training rows, all of them and in their order"
 
 
 def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
-    """(trees, rows) how often each tree was shown each row, from the seeds the source kept (see `Draw`).
+    """(trees, rows) how often each tree was trained on each row, from the seeds in the model (see `Draw`).
 
-    rows: those the model was trained on, or some of them as `Some` tells. One byte a row and tree. Raises OptionError
-    where the model does not tell, RowsError for other rows than the training rows in their order.
+    rows: the training rows, or `Some` of them. One byte per row and tree. Raises OptionError for a model without seeds,
+    RowsError unless the rows are the training rows in their order.
     """
     if isinstance(rows, Some):
         return drawn_rows(forest, rows.rows)[:, rows.chosen(0, count_rows(rows.rows))]
     draws = [tree.drawn for tree in forest.trees]
-    untold = next((index for index, draw in enumerate(draws) if draw is None), None)
-    if untold is not None or not draws:
+    unknown = next((index for index, draw in enumerate(draws) if draw is None), None)
+    if unknown is not None or not draws:
         raise OptionError(
-            "rows=per-tree: the model does not tell which rows a tree was trained on",
-            where=f"tree {untold or 0}",
-            do="use it on scikit-learn's forests with bootstrap, trained without weights, or leave it out",
+            "rows=per-tree: the model does not record which rows a tree was trained on",
+            where=f"tree {unknown or 0}",
+            do="use it for scikit-learn's forests with bootstrap, trained without weights, or remove it",
         )
     count = count_rows(rows)
     result = np.zeros((len(draws), count), dtype=np.uint8)
@@ -43,15 +43,15 @@ def drawn_rows(forest: Forest, rows: Rows) -> NDArray[np.uint8]:
             )
         times = np.bincount(draw.indices(), minlength=draw.rows)
         if times.max(initial=0) > MOST_TIMES:
-            raise OptionError(f"tree {index} was shown a row {times.max()} times", do="leave rows=per-tree out")
+            raise OptionError(f"tree {index} was trained {times.max()} times on a row", do="remove rows=per-tree")
         result[index] = times
     _check(forest, reduce_rows(rows, Observe.of(forest, result)).nodes.bounds, result)
     return result
 
 
 def _check(forest: Forest, seen: NodeBounds, drawn: NDArray[np.uint8]) -> None:
-    """Raises RowsError unless as many of a tree's own rows reach each node as its cover says. Covers that are weights
-    don't say; then both sides of every node must be reached, as in training."""
+    """Raises RowsError unless as many of a tree's own rows reach each node as its cover records. If covers are weights,
+    both sides of every node must be reached, as in training."""
     ends = np.cumsum([tree.size for tree in forest.trees]).tolist()
     for index, (tree, end) in enumerate(zip(forest.trees, ends, strict=True)):
         count = seen.count[end - tree.size : end]
@@ -60,10 +60,10 @@ def _check(forest: Forest, seen: NodeBounds, drawn: NDArray[np.uint8]) -> None:
             wrong = np.flatnonzero(count != tree.cover)
         if len(wrong):
             node = int(wrong[0])
-            told = "" if tree.cover is None else f", not {tree.cover[node]:g}"
+            expected = "" if tree.cover is None else f", not {tree.cover[node]:g}"
             kind = "leaf" if tree.left[node] == LEAF else "node"
             raise RowsError(
-                f"rows=per-tree: {count[node]} of the tree's own rows reach a {kind}{told} as in training",
+                f"rows=per-tree: {count[node]} of the tree's own rows reach a {kind}{expected} as in training",
                 where=f"tree {index}, node {tree.ids[node]}",
                 do=TRAINING_ROWS,
             )

@@ -1,4 +1,4 @@
-"""What rows say of a forest: how far its thresholds may move, and what values its features take.
+"""What the rows show: how far thresholds may move, and the values of the features.
 
 One reduction over the rows serves every pass that moves thresholds.
 """
@@ -22,8 +22,8 @@ from forestc.rows.encode import encode
 
 @dataclass
 class Freedom:
-    """What rows say of one feature: range, whether all values are whole, whether any is missing, and
-    for each distinct threshold the interval (low, high] that it may move in."""
+    """What the rows show for one feature: its range, whether all values are whole, whether any is missing, and for each
+    distinct threshold the interval (low, high] in which it may move."""
 
     thresholds: NDArray[np.float64]
     low: NDArray[np.float64]
@@ -36,7 +36,7 @@ class Freedom:
 
 @dataclass
 class Column:
-    """What rows say of one feature's values. around: for each cut of a set the values next to it."""
+    """The values of one feature. low, high: the nearest values around each cut of a set."""
 
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -55,7 +55,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Observation:
-    """nodes: bounds of all nodes, tree after tree; columns: one a feature."""
+    """nodes: bounds of all nodes, tree after tree. columns: one for each feature."""
 
     nodes: BoundsUpdate
     columns: list[Column]
@@ -65,8 +65,8 @@ class Observation:
 class Observe:
     """The reduction from rows to an Observation. Time O(rows * trees * depth), memory O(nodes).
 
-    drawn: (trees, rows) how often each tree was shown each row; None: all once.
-    cuts: of each feature's sets, ascending. plain: for each feature the nodes that compare it with a threshold.
+    drawn: (trees, rows) how often each tree was trained on each row; None: once on all. cuts: of each feature's sets,
+    ascending. plain: for each feature the nodes that compare it with a threshold.
     """
 
     forest: Forest
@@ -100,12 +100,12 @@ class Observe:
                 smallest, largest = float(known.min()), float(known.max())
             column.smallest, column.largest = min(column.smallest, smallest), max(column.largest, largest)
             if column.whole:
-                # the first few tell most columns of fractions apart
+                # the first values are enough for most columns with fractions
                 column.whole = all(
                     bool((np.isfinite(some) & (some == np.floor(some))).all()) for some in (known[:64], known)
                 )
             cuts = self.cuts[index]
-            if len(cuts):  # a cut of a set moves between the values of all rows, not of its node's
+            if len(cuts):  # a cut moves between the values of all rows, not only those at its node
                 ends = np.concatenate([[-np.inf], np.sort(known.astype(np.float64)), [np.inf]])
                 place = np.searchsorted(ends, cuts, side="left")
                 np.maximum(column.low, ends[np.maximum(place - 1, 0)], out=column.low)
@@ -118,14 +118,14 @@ class Observe:
 
 
 def columns_of(forest: Forest, batch: Batch) -> Columns:
-    """Rows as the compiled passes take them: (features, rows), float32 where that loses nothing."""
+    """The rows for the compiled loops: (features, rows), float32 if that loses nothing."""
     narrow = all(feature.number == FLOAT32 for feature in forest.features)
     columns = encode(forest, batch.X).T
     return np.ascontiguousarray(columns, np.float32) if narrow else np.ascontiguousarray(columns, np.float64)
 
 
 def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
-    """One Freedom a feature. Without rows nothing may move."""
+    """One Freedom for each feature. Without rows no threshold may move."""
     if rows is None:
         return [Freedom(t, t.copy(), t.copy()) for t in map(forest.conditions.thresholds, range(len(forest.features)))]
     task = Observe.of(forest)
@@ -137,7 +137,7 @@ def observe(forest: Forest, rows: Rows | None) -> list[Freedom]:
 def freedom(
     task: Observe, seen: Observation, index: int, thresholds: NDArray[np.float64], bounds: NodeBounds
 ) -> Freedom:
-    """Of one feature, in the forest with these thresholds (nodes,) within these bounds."""
+    """The Freedom of one feature, for these thresholds (nodes,) and bounds."""
     column, here, cuts = seen.columns[index], task.plain[index], task.cuts[index]
     distinct, place = np.unique(np.concatenate([thresholds[here], cuts]), return_inverse=True)
     low, high = np.full(len(distinct), -np.inf), np.full(len(distinct), np.inf)
@@ -158,13 +158,13 @@ def plain_nodes(forest: Forest, trees: FlatTrees) -> tuple[NDArray[np.int64], ..
 
 
 def finite_nodes(task: Observe, index: int) -> NDArray[np.int64]:
-    """Of those the ones whose threshold is a number: `x < inf` is a question of its own, and its threshold stays."""
+    """The plain nodes of a feature with finite thresholds: `x < inf` is a different test, and its threshold stays."""
     here = task.plain[index]
     return here[np.isfinite(task.trees.threshold[here])]
 
 
 def _cuts_of(forest: Forest, index: int) -> NDArray[np.float64]:
-    """The cuts of all sets on a feature that is no category, ascending."""
+    """The cuts of all sets on a feature, ascending; none for a category."""
     table = forest.conditions
     if isinstance(forest.features[index].number, Category):
         return np.zeros(0)
@@ -173,7 +173,7 @@ def _cuts_of(forest: Forest, index: int) -> NDArray[np.float64]:
 
 
 def flat_trees(forest: Forest) -> FlatTrees:
-    """All trees of a float forest in one piece, for the compiled passes over rows."""
+    """All trees of a float forest as flat arrays, for the compiled loops over rows."""
     sizes = [tree.size for tree in forest.trees]
     roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     offset = np.repeat(roots, sizes)

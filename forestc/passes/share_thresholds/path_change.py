@@ -1,4 +1,4 @@
-"""path_change: bounds that leave the paths of most rows alone (Nakamura and Sakurada 2022, problem 4)."""
+"""path_change: bounds that keep the paths of most rows (Nakamura and Sakurada 2022, problem 4)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from forestc.rows.batches import Batch, Rows, reduce_rows
 
 
 @dataclass(frozen=True)
-class _Pass:
-    """One digit of all bounds: a reduction that adds counts."""
+class _DigitCounts:
+    """A reduction that adds the counts for one digit of all bounds."""
 
     observe: Observe
     tails: Tails
@@ -36,12 +36,12 @@ class _Pass:
 
 
 def widened(rows: Rows, task: Observe, seen: NodeBounds, share: float) -> NodeBounds:
-    """Bounds between which `share` of each node's rows may change sides, either way. Passes over the rows: 8 where
-    all features are float32, else 16."""
+    """Bounds within which at most `share` of each node's rows change sides, in either direction. Goes through the rows
+    8 times if all features are float32, else 16 times."""
     narrow = all(feature.number == FLOAT32 for feature in task.forest.features)
     tails = Tails.of(np.floor(share * seen.count).astype(np.int64), 32 if narrow else 64)
     while not tails.done:
-        tails.advance(reduce_rows(rows, _Pass(task, tails))[0])
+        tails.advance(reduce_rows(rows, _DigitCounts(task, tails))[0])
     low, high = tails.bounds()
     plain = (task.trees.left >= 0) & (task.trees.set_start < 0)
     return NodeBounds(np.where(plain, low, -np.inf), np.where(plain, high, np.inf), seen.count)

@@ -1,8 +1,8 @@
 """share-thresholds: fewer distinct conditions, and narrower ones.
 
-Min_DBN (Nakamura and Sakurada 2022, algorithm 2): the threshold of a node may move anywhere in the interval that
-leaves each given row's path alone, so thresholds of one feature whose intervals have a common point become one. The
-extensions of their section 5 are options; `few-bits`, `budget` and the search by `tolerance` are ours.
+Min_DBN (Nakamura and Sakurada 2022, algorithm 2): the threshold of a node may move anywhere in the interval that keeps
+the path of each given row, so thresholds of one feature whose intervals have a common point become one. The extensions
+of their section 5 are options; `few-bits`, `budget` and the search by `tolerance` are ours.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ DEFAULT_TOLERANCE = 0.01
 
 @dataclass(frozen=True)
 class ShareThresholds:
-    """Moves thresholds of one feature together, so that comparators get fewer and narrower.
+    """Merges thresholds of one feature if no given row changes its path: fewer and narrower comparators.
 
     Promises: exact-on-data: no path of a given row changes. With path_change, exceptions, kmeans, budget or tolerance
-    approximate: judged on rows held out, and refused past the tolerance.
+    approximate: judged on held-out rows, and refused beyond the tolerance.
 
     rows: all, or per-tree: each tree keeps the paths of the rows it was trained on, drawn again as scikit-learn drew
     them (problem 3); the rows must be the training rows in their order.
-    path_change: so large a share of a node's rows may change sides either way (sigma of problem 4).
-    exceptions: how many intervals of a feature may be missed (c of problem 5): a number, or a share below 1 of the
+    path_change: share of a node's rows that may change sides in either direction (sigma of problem 4).
+    exceptions: number of intervals of a feature that may be missed (c of problem 5), or a share below 1 of the
     feature's nodes. A missed node takes the nearest threshold.
-    kmeans: instead of all that, so many thresholds a feature, the centres of clusters (Jinguji et al. 2018).
-    budget: at most so many comparators in all: thresholds are given up where it changes least.
-    tolerance: the accuracy (R squared of a regression) that may be lost on held-out rows against the model, a standard
-    error counted as lost; 0.01 where nothing is said. Given without path_change, exceptions, kmeans and budget: the
-    fewest comparators found that stay within it; where none do, thresholds stay as they are.
-    prefer: few-bits (of all smallest sets of thresholds one with the fewest binary digits) or middle (the middle of
-    the interval, as the paper has it).
+    kmeans: instead of these, the number of thresholds per feature, the centres of clusters (Jinguji et al. 2018).
+    budget: the largest number of comparators in all; thresholds are removed where this changes least.
+    tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
+    one standard error; default 0.01. Without path_change, exceptions, kmeans and budget the pass searches for the
+    fewest comparators within it, and keeps the thresholds if there are none.
+    prefer: few-bits (of the smallest sets of thresholds, one with the fewest binary digits) or middle (the middle of
+    the interval, as in the paper).
     """
 
     rows: str = "all"
@@ -70,7 +70,7 @@ class ShareThresholds:
 
     def __post_init__(self) -> None:
         for name in (field.name for field in fields(self)):
-            if isinstance(getattr(self, name), np.generic):  # as printed options must be plain
+            if isinstance(getattr(self, name), np.generic):  # so that printed options are plain numbers
                 object.__setattr__(self, name, getattr(self, name).item())
 
         def refuse(option: str, do: str) -> OptionError:
@@ -93,18 +93,18 @@ class ShareThresholds:
         ways = [w for w in ("exceptions", "kmeans", "budget") if getattr(self, w)]
         if len(ways) > 1 or (self.kmeans and self.path_change):
             others = [*ways, "path_change"] if self.kmeans and self.path_change else ways
-            raise OptionError(f"share-thresholds: {' and '.join(others)}", do="give one of them")
+            raise OptionError(f"share-thresholds: {' and '.join(others)} exclude each other", do="give one of them")
 
     @property
     def searches(self) -> bool:
-        """Whether thresholds are given up until a budget or a tolerance is met."""
+        """Whether thresholds are removed until a budget is met or a tolerance is reached."""
         return bool(self.budget) or (
             self.tolerance is not None and not (self.path_change or self.exceptions or self.kmeans)
         )
 
     @property
     def limit(self) -> float:
-        """The accuracy that may be lost."""
+        """The tolerance, or its default."""
         return DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance)
 
     @property
@@ -119,17 +119,17 @@ class ShareThresholds:
             )
         if not self.lossless and judge is None:
             raise OptionError(
-                f"{print_pass(self)} is judged on rows held out, and there are none",
-                do="give some, best rows the model was not trained on (--held-out FILE), or set a share of the rows "
-                "aside (--held-out 0.2)",
+                f"{print_pass(self)} is judged on held-out rows, and there are none",
+                do="give rows that the model was not trained on (--held-out FILE), or hold out a share of the rows "
+                "(--held-out 0.2)",
             )
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
-        """The forest with shared thresholds. Promises `KeepsPaths` where no exceptions are asked for; else `Within`.
+        """The forest with shared thresholds. Promises `KeepsPaths` with default options; else `Within`.
 
-        Raises OptionError for a quantised forest, without rows, and without a judge for what is judged;
-        RowsError for rows that per-tree can't be. Time O(rows * trees * depth + nodes log nodes); path_change goes
-        through the rows 8 or 16 times.
+        Raises OptionError for a quantised forest, without rows, or if it needs a judge and there is none; RowsError if
+        rows=per-tree gets other rows than the training rows. Time O(rows * trees * depth + nodes log nodes);
+        path_change goes through the rows 8 or 16 times.
         """
         if forest.quantised:
             raise OptionError("share-thresholds works on floats", do="put it before quantize")
@@ -145,7 +145,7 @@ class ShareThresholds:
             assert judge is not None
             search = self._search(task, bounds, rows, judge)
             found = search.within(self.budget) if self.budget else search.fewest(self.limit)
-            if found is None and self.budget:  # which asks for no exceptions
+            if found is None and self.budget:  # the budget needs no exceptions
                 lossless = replace(self, budget=0, tolerance=self.tolerance if self.path_change else None)
                 return lossless.run(forest, rows, judge)
             thresholds = task.trees.threshold if found is None else found
@@ -164,7 +164,7 @@ class ShareThresholds:
         result = with_thresholds(forest, thresholds)
         report = self._report(task, seen, result, rows)
         promise: Promise = KeepsPaths(drawn) if self.lossless else Within(self.limit)
-        if self.searches and thresholds is task.trees.threshold:  # nothing was found: the forest is as it was
+        if self.searches and thresholds is task.trees.threshold:  # nothing was found: the forest is unchanged
             promise = Exact()
         return PassResult(result, (promise,), report)
 
@@ -193,13 +193,13 @@ class ShareThresholds:
         return Search.of(task, bounds, rows, judge, placed)
 
     def _report(self, task: Observe, seen: Observation, result: Forest, fit: Rows) -> dict[str, Any]:
-        """Comparators, their bits and the inputs' bits, [before, after], and thresholds past what the rows allow."""
+        """Comparators, their bits and input bits as [before, after], and the thresholds outside their intervals."""
         forest, exact = task.forest, seen.nodes.bounds
         new = np.concatenate([tree.threshold for tree in result.trees])
         plain = (task.trees.left >= 0) & (task.trees.set_start < 0)
         past = plain & ~((exact.low < new) & (new <= exact.high))
         after, within = seen, exact
-        if past.any():  # rows go other ways now, and leave other room
+        if past.any():  # rows take other paths now, which changes the intervals
             after = reduce_rows(fit, Observe.of(result, task.drawn))
             within = after.nodes.bounds
         figures = np.zeros((3, len(forest.features), 2), dtype=np.int64)
@@ -207,8 +207,8 @@ class ShareThresholds:
         def measure(index: int) -> None:
             feature = forest.features[index]
             sides = ((seen, task.trees.threshold, exact), (after, new, within))
-            for side, (rows_said, thresholds, bounds) in enumerate(sides):
-                own = freedom(task, rows_said, index, thresholds, bounds)
+            for side, (observed, thresholds, bounds) in enumerate(sides):
+                own = freedom(task, observed, index, thresholds, bounds)
                 form = choose(feature.number, feature.raw, own.missing, own, "auto", None)
                 bits = comparator_bits(form.number, form.words)
                 figures[:, index, side] = len(own.thresholds), bits, word_bits(form.number)
@@ -233,7 +233,7 @@ class ShareThresholds:
 
 
 def each(work: Callable[[int], None], count: int) -> None:
-    """work(0) .. work(count - 1), on all cores: what it calls lets go of the interpreter's lock."""
+    """Runs work(0) .. work(count - 1) in threads on all cores; the compiled code in it releases the GIL."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(work, range(count)))
 
@@ -243,7 +243,7 @@ def _number(value: Any) -> bool:
 
 
 def with_thresholds(forest: Forest, thresholds: NDArray[np.float64]) -> Forest:
-    """The forest with other thresholds: (nodes,), tree after tree."""
+    """The forest with these thresholds: (nodes,), tree after tree."""
     ends = np.cumsum([tree.size for tree in forest.trees])
     return changed(
         forest,
@@ -262,13 +262,13 @@ def place(
     narrow: bool,
     few: bool = False,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The fewest thresholds, ascending, that lie in all of a feature's intervals (low, high]: floats of its own type.
-    And which each takes.
+    """The fewest thresholds with one in each of a feature's intervals (low, high], ascending, in the feature's number
+    type; and the index of the threshold that each interval takes.
 
-    own: (p,) the nodes' present thresholds, for where rows say nothing. narrow: the feature is a float32.
-    few: there are so few nodes in all that compiling takes longer.
+    low, high: (p,). own: (p,) the nodes' present thresholds, used where no row sets a bound. narrow: the feature is a
+    float32. few: there are so few nodes that plain Python is faster than compiling.
     """
-    found = narrow_points(low, high, plainly=few) if few_bits else None
+    found = narrow_points(low, high, jit=not few) if few_bits else None
     stabbed = None if found is None else take(low, high, found[0])
     if found is not None and stabbed is not None and not stabbed.missed.any():
         points = found[0]
@@ -278,10 +278,12 @@ def place(
     if narrow:
         with np.errstate(over="ignore"):
             points = points.astype(np.float32).astype(np.float64)
-    outside = ~((stabbed.low < points) & (points <= stabbed.high))  # rounding; a right end is a row's own value
+    outside = ~(
+        (stabbed.low < points) & (points <= stabbed.high)
+    )  # moved out by rounding; a right end is the value of a row
     points = np.where(outside, stabbed.high, points)
     anywhere = np.flatnonzero(np.isinf(stabbed.low) & np.isinf(stabbed.high))
-    for point in anywhere.tolist():  # no row asks
+    for point in anywhere.tolist():  # no row sets a bound
         points[point] = own[stabbed.point == point][0]
     return points, stabbed.point
 

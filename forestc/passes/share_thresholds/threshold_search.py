@@ -1,4 +1,4 @@
-"""budget and tolerance: thresholds are given up, over all features, where that changes least."""
+"""budget and tolerance: removes thresholds, over all features, where this changes least."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from forestc.passes.share_thresholds.observation import Observe, columns_of, fin
 from forestc.rows.accuracy import answers_of
 from forestc.rows.batches import Batch, Rows, reduce_rows
 
-MOST_VALUES = 1 << 25  # kept in memory, of all nodes together: past it the cost of a change is measured on fewer rows
-MOST_JUDGED = 1 << 20  # rows a candidate is judged on
-STEP = 0.85  # from one number of comparators to the next
-GIVE_UP = 5  # candidates past the tolerance in a row
+MOST_VALUES = 1 << 25  # values of all nodes kept in memory; beyond it, the cost of a change is measured on fewer rows
+MOST_JUDGED = 1 << 20  # most rows that a candidate is judged on
+STEP = 0.85  # ratio of successive numbers of comparators that are tried
+GIVE_UP = 5  # the search ends after so many successive candidates beyond the tolerance
 
 Placed: TypeAlias = Callable[[Any, Any, Any, int], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
 class _Sample:
-    """Every n-th row, kept: a reduction. stride: n."""
+    """A reduction that keeps every `stride`-th row."""
 
     forest: Forest
     stride: int
@@ -51,7 +51,7 @@ class _Sample:
 class Search:
     """Which thresholds to keep, for every number of them.
 
-    features: those that are compared with thresholds, and their nodes. judged: the judge's rows as columns.
+    features: (index, plain nodes) of each feature with plain nodes. judged: the judge's rows as columns.
     """
 
     task: Observe
@@ -65,7 +65,7 @@ class Search:
 
     @staticmethod
     def of(task: Observe, bounds: NodeBounds, fit: Rows, judge: Judge, placed: Placed) -> Search:
-        """placed: thresholds for the intervals of a feature."""
+        """placed: a function from the intervals of a feature to thresholds, such as `place`."""
         forest, trees = task.forest, task.trees
         nodes = [finite_nodes(task, index) for index in range(len(forest.features))]
         features = [(index, here) for index, here in enumerate(nodes) if len(here)]
@@ -82,7 +82,7 @@ class Search:
         sample.sort(key=lambda part: part[0])
         columns = np.ascontiguousarray(np.concatenate([part[2] for part in sample], axis=1))
         drawn = None if task.drawn is None else task.drawn[:, np.concatenate([part[1] for part in sample])]
-        values = NodeValues.of(columns, trees, sides_differ(forest, bounds.count), drawn)
+        values = NodeValues.of(columns, trees, side_difference(forest, bounds.count), drawn)
         found = removal(
             np.concatenate(points) if points else np.zeros(0),
             np.concatenate(owner) if owner else np.zeros(0, dtype=np.int64),
@@ -95,24 +95,23 @@ class Search:
         return Search(task, bounds, values, found, features, placed, judge, judged_rows)
 
     def within(self, budget: int) -> NDArray[np.float64] | None:
-        """Thresholds (nodes,) of at most so many comparators; None where nothing need be given up. Raises OptionError
+        """Thresholds (nodes,) with at most `budget` comparators; None if none needs to be removed. Raises OptionError
         if there are more features (and sets of categories or intervals) than that."""
-        # conditions that stay as they are: sets, and thresholds that are no numbers
+        # conditions that stay: sets, and infinite thresholds
         table = self.task.forest.conditions
         compared = table.comparators
         fixed = int(((table.set_number[compared] != NO_SET) | np.isinf(table.threshold[compared])).sum())
         least = len(self.removal.points) - len(self.removal.order) + fixed
         if budget < least:
             raise OptionError(
-                f"share-thresholds: budget={budget}", do=f"the least is one a feature and set of values: {least}"
+                f"share-thresholds: budget={budget}", do=f"use {least} or more: one for each feature and set of values"
             )
         count = budget - fixed
         return self.thresholds(count) if count < len(self.removal.points) else None
 
     def fewest(self, tolerance: float) -> NDArray[np.float64] | None:
-        """Thresholds (nodes,) of the fewest comparators found that stay within a tolerance on the rows of the judge;
-        None where those without exceptions lose more. Accuracy does not fall evenly, so numbers of comparators are
-        tried down to well past it."""
+        """Thresholds (nodes,) with the fewest comparators found within a tolerance on the judge's rows; None if even
+        all of them lose more. Accuracy does not fall evenly, so the search goes on for some candidates beyond it."""
 
         def good_enough(count: int) -> bool:
             return self.loss(count).within(tolerance)
@@ -139,13 +138,13 @@ class Search:
         return self.thresholds(good)
 
     def loss(self, count: int) -> Loss:
-        """What is lost with so many thresholds."""
+        """The loss with `count` thresholds."""
         changed = self.thresholds(count)
         forest = self.task.forest
         return self.judge.of_answers([_answers(forest, columns, self.task, changed) for columns in self.judged])
 
     def thresholds(self, count: int) -> NDArray[np.float64]:
-        """Thresholds of all nodes with so many points kept."""
+        """Thresholds (nodes,) if `count` points are kept."""
         trees, bounds = self.task.trees, self.bounds
         result = trees.threshold.copy()
         kept = self.removal.kept(count)
@@ -154,14 +153,14 @@ class Search:
             low, high, own = bounds.low[here], bounds.high[here], trees.threshold[here]
             points = settled(points, here, trees, bounds, self.values)
             inside = ~take(low, high, points).missed
-            # what is kept has room again: fewer digits, and sometimes fewer points
+            # fewer intervals leave more freedom: fewer digits, and sometimes fewer points
             points = self.placed(low[inside], high[inside], own[inside], index)
             result[here] = points[cheapest(points, here, trees, bounds, self.values)]
         return result
 
 
 def _answers(forest: Forest, columns: Columns, task: Observe, thresholds: NDArray[np.float64]) -> NDArray[Any]:
-    """What the forest answers with other thresholds: as the evaluator, but compiled down to the leaves."""
+    """The forest's answers with other thresholds, as by the evaluator, with compiled tree walks."""
     trees = replace(task.trees, threshold=thresholds)
     leaves = reached(columns, trees)
     total = start_scores(forest, columns.shape[1])
@@ -170,13 +169,13 @@ def _answers(forest: Forest, columns: Columns, task: Observe, thresholds: NDArra
     return answers_of(forest, judged(forest, np.zeros((columns.shape[1], 0), dtype=np.int32), total))
 
 
-def sides_differ(forest: Forest, count: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(nodes,) how far what a node's two sides say on average lies apart, summed over the outputs: what it is worth
-    that a row stays on its side. count: (nodes,) rows that reached each."""
+def side_difference(forest: Forest, count: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(nodes,) the difference between the mean values of a node's two sides, summed over the outputs: the cost of a row
+    that changes sides. count: (nodes,) rows that reached each node."""
     result = []
     start = 0
     for tree in forest.trees:
-        rows = count[start : start + tree.size].astype(np.float64) + 1e-9  # where none came, all leaves weigh the same
+        rows = count[start : start + tree.size].astype(np.float64) + 1e-9  # without rows, all leaves weigh the same
         start += tree.size
         mean = np.zeros((tree.size, len(tree.outputs)))
         leaves = np.flatnonzero(tree.left == LEAF)
