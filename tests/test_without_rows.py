@@ -203,7 +203,7 @@ def test_rows_and_ranges_are_not_both_given(tmp_path):
     with pytest.raises(OptionError, match="both rows and ranges are given"):
         forestc.compile(model, X, tmp_path / "out", ranges={"0": (0, 1)})
     forestc.compile(model, X, tmp_path / "out", name="m", targets="c")
-    with pytest.raises(ForestcError, match="no rows to check on"):
+    with pytest.raises(ForestcError, match="no rows are given to check on"):
         forestc.check(tmp_path / "out")
 
 

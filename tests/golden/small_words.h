@@ -88,7 +88,7 @@ static inline void small_model_quantise(const float row[SMALL_MODEL_COLUMNS], in
 }
 
 #else
-/* Here float is not the 32-bit float of IEEE 754, whose bits are looked at: who calls it is told. */
+/* Here float is not the 32-bit float of IEEE 754, whose bits the quantiser reads: a call does not compile. */
 #define small_model_quantise small_model_has_no_quantise_as_float_is_not_32_bits_wide_here
 #endif
 
