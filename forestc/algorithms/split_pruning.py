@@ -81,8 +81,8 @@ def prune(
 
     trees.leaf numbers leaves from left to right. largest: a leaf may hold 0 .. largest. If the rows are separable,
     steeper odds make the loss as small as one likes, and no split would be worth its cost. So a unit of the scores is
-    worth at most what leaves the mean loss `least_loss` above its minimum. copies_per_row: copies per independent row, the row
-    itself and its mixed copies; standard errors grow by its square root.
+    worth at most what leaves the mean loss `least_loss` above its minimum. copies_per_row: the row itself and its mixed
+    copies; standard errors grow by its square root.
 
     Time O(prices * rounds * rows * trees * (sweeps + depth * (depth + columns of the outcomes))), without the columns
     where a sample of a split's rows chooses its condition (see `rewire`); linear in the rows either way. Memory
