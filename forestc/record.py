@@ -20,7 +20,13 @@ from forestc.passes.pipeline import Step
 from forestc.passes.quantize.exact_leaves import bound_text
 from forestc.version import __version__
 
-MADE = "generated rows, on and beside the model's thresholds and random, as no rows were given"
+GENERATED = "generated"  # rows, as none were given
+# Which rows `measured_on` means, in words.
+MEASURED_ON = {
+    GENERATED: "generated rows, on and beside the model's thresholds and random, as no rows were given",
+    "fitted": "the rows the passes were fitted on",
+    "fitted_and_held_out": "the rows the passes were fitted on, and the held-out rows",
+}
 
 
 def command_line(model: Any, options: CompileOptions) -> str | None:
@@ -59,10 +65,9 @@ def accuracy_record(
 ) -> dict[str, Any]:
     """Accuracies, and the rows they were measured on. shared: the held-out rows are a share of the given rows. made:
     the rows were generated, as none were given."""
-    fitted = MADE if made else "the rows the passes were fitted on"
     return {
         "measure": "accuracy" if forest.decides else "R squared",
-        "measured_on": f"{fitted}, and the held-out rows" if shared else fitted,
+        "measured_on": GENERATED if made else "fitted_and_held_out" if shared else "fitted",
         "given": asdict(given),
         "held_out": None if held_out is None else asdict(held_out),
     }

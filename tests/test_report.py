@@ -101,7 +101,7 @@ def test_rows_in_memory_are_told_by_shape_and_hash(work):
     assert made["rows"]["labels_sha256"] == hashlib.sha256(np.asarray(y, dtype="<i8").tobytes()).hexdigest()
     assert made["model"]["class"] == "xgboost.sklearn.XGBClassifier"
     assert made["held_out"] == {"share": 0.25, "rows": 142}
-    assert made["accuracy"]["measured_on"] == "the rows the passes were fitted on, and the held-out rows"
+    assert made["accuracy"]["measured_on"] == "fitted_and_held_out"
     assert done.figures["measured"] == made["accuracy"]
     forestc.compile(model, X[:, ::-1][:, ::-1] + 0, work / "same", label=y, held_out=0.25, targets="c")
     assert (work / "same/manifest.json").read_bytes() == (work / "array/manifest.json").read_bytes()

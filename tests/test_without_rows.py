@@ -10,6 +10,7 @@ import pytest
 from contract.kind import hard_rows
 from contract.kinds import KINDS
 from models import trained
+from rich.table import Table
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, VotingRegressor
 from sklearn.tree import DecisionTreeClassifier
 from typer.testing import CliRunner
@@ -21,6 +22,7 @@ from forestc.errors import ForestcError, OptionError, RowsError
 from forestc.forest.numbers import FLOAT32, FLOAT64, Fixed, Ordered
 from forestc.passes.pipeline import run_passes
 from forestc.passes.quantize.quantize import Quantize
+from forestc.report.tables import compile_tables
 from forestc.rows.encode import evaluate
 from forestc.rows.made_rows import made_rows
 from forestc.rows.range_files import ranges_from
@@ -66,6 +68,10 @@ def test_engines_and_check_without_rows(kind, tmp_path):
     assert result.ok and result.vectors["rows"] == done.agreement.rows > 4000
     assert result.agreement.agreement > 0.9995 and result.agreement == done.agreement
     assert done.design.last_check()["rows"] == "generated rows"
+    assert done.figures["measured"]["measured_on"] == "generated"
+    assert "on the generated rows" in (tmp_path / "out/report.md").read_text()
+    titles = [str(table.title) for table in compile_tables(done.figures) if isinstance(table, Table)]
+    assert any(title.startswith("measured on generated rows") for title in titles)
     assert forestc.check(done.design, X, label=y, engines=["netlist"], random_rows=0).agreement.agreement == 1
     assert forestc.inspect(done.design.folder)["compiled"]["targets"] == ["c", "verilog"]
 

@@ -9,7 +9,7 @@ from typing import Any
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
 from forestc.passes.pipeline import Step
-from forestc.record import MADE, leaves_note
+from forestc.record import GENERATED, MEASURED_ON, leaves_note
 from forestc.report.tables import estimate_tables, filled, pass_tables, synth_tables, visible
 
 LONGEST = 80
@@ -98,16 +98,16 @@ def _accuracy(figures: Mapping[str, Any]) -> list[str]:
     ]
     if given["largest_error"] is not None:
         rows.append(("largest error of a score", *(f"{on['largest_error']:.4g}" for on in both)))
-    made_up = figures["measured_on"] == MADE
-    head = ("what", f"on the {'made' if made_up else 'given'} rows", *(["on the rows held out"] if held_out else []))
-    if made_up:
-        note = [f"Measured on {MADE}.", "`forestc check` measures accuracy and agreement on rows of yours."]
-        return [*_table(head, rows), "", *note]
+    generated, measured_on = figures["measured_on"] == GENERATED, MEASURED_ON[figures["measured_on"]]
+    heads = [f"on the {'generated' if generated else 'given'} rows", *(["on the rows held out"] if held_out else [])]
+    if generated:
+        note = [f"Measured on {measured_on}.", "`forestc check` measures accuracy and agreement on rows of yours."]
+        return [*_table(("what", *heads), rows), "", *note]
     note = [
-        f"The given rows: measured on {figures['measured_on']}. On other rows accuracy and agreement may be lower:",
+        f"The given rows: measured on {measured_on}. On other rows accuracy and agreement may be lower:",
         "`forestc check` measures them on rows that neither the model nor the passes have seen.",
     ]
-    return [*_table(head, rows), "", *note]
+    return [*_table(("what", *heads), rows), "", *note]
 
 
 def _made(made: Mapping[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from forestc.checks.run import CheckResult
 from forestc.forest.summary import shown
+from forestc.record import GENERATED, MEASURED_ON
 
 T = TypeVar("T")
 
@@ -100,9 +101,9 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table]:
     seconds = [(stage, f"{took:.1f}") for stage, took in figures["seconds"].items()]
     seconds.append(("all", f"{sum(figures['seconds'].values()):.1f}"))
     device = synth_tables(figures["name"], figures["synthesis"], table) if "synthesis" in figures else []
-    made_up = measured["measured_on"].startswith("rows made")
-    heads = ("what", "made rows" if made_up else "given rows", "held-out rows")[: 1 + len(both)]
-    title = f"{'measured on' if made_up else 'the given rows are'} {measured['measured_on']}"
+    generated = measured["measured_on"] == GENERATED
+    heads = ("what", "generated rows" if generated else "given rows", "held-out rows")[: 1 + len(both)]
+    title = f"{'measured on' if generated else 'the given rows are'} {MEASURED_ON[measured['measured_on']]}"
     return [
         table(f"{figures['name']}: {', '.join(figures['targets'])} in {figures['out']}", ("what", "figure"), rows),
         table(title, heads, quality_rows),
