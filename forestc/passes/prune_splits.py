@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import word_range
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
+from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
 from forestc.passes.quantize.fit_leaves import MOST_LEAVES, outputs_follow, zero_of
 from forestc.passes.quantize.formats import word_bits
@@ -44,6 +45,21 @@ MOST_OUTCOMES = 1 << 28  # most rows times feature columns; beyond it, fewer cop
 PRICES = np.geomspace(0.02, 34, 18)  # prices of a LUT that are tried, in units of the loss of one row
 EITHER = "accuracy-or-decisions"
 GIVE_UP = 4  # the search ends after so many successive prices that lose too much
+
+
+_RULES = {
+    "keep": one_of("accuracy", "decisions", EITHER),
+    "tolerance": SHARE,
+    "price": Rule(
+        lambda value: value == "auto" or (is_number(value) and 0 < value < 1e6),
+        "use auto or a number above 0, such as 0.1",
+    ),
+    "leaf_bits": whole(1, 16).or_("same", "auto", do="use same, auto or 1 to 16"),
+    "rewire": FLAG,
+    "copies": whole(0, 100),
+    "mix": SHARE,
+    "seed": whole(0, do="use a whole number from 0 on"),
+}
 
 
 @dataclass(frozen=True)
@@ -77,22 +93,7 @@ class PruneSplits:
     name: ClassVar[str] = "prune-splits"
 
     def __post_init__(self) -> None:
-        if self.keep not in ("accuracy", "decisions", EITHER):
-            raise OptionError(f"prune-splits: keep={self.keep}", do=f"use accuracy, decisions or {EITHER}")
-        if not _number(self.tolerance) or not 0 <= self.tolerance <= 1:
-            raise OptionError(f"prune-splits: tolerance={self.tolerance}", do="use a share from 0 to 1")
-        if self.price != "auto" and (not _number(self.price) or not 0 < float(self.price) < 1e6):
-            raise OptionError(f"prune-splits: price={self.price}", do="use auto or a number above 0, such as 0.1")
-        if self.leaf_bits not in ("same", "auto") and not (_whole(self.leaf_bits) and 1 <= int(self.leaf_bits) <= 16):
-            raise OptionError(f"prune-splits: leaf_bits={self.leaf_bits}", do="use same, auto or 1 to 16")
-        if not isinstance(self.rewire, bool):
-            raise OptionError(f"prune-splits: rewire={self.rewire}", do="use true or false")
-        if not _whole(self.copies) or not 0 <= self.copies <= 100:
-            raise OptionError(f"prune-splits: copies={self.copies}", do="use 0 to 100")
-        if not _number(self.mix) or not 0 <= self.mix <= 1:
-            raise OptionError(f"prune-splits: mix={self.mix}", do="use a share from 0 to 1")
-        if not _whole(self.seed) or self.seed < 0:
-            raise OptionError(f"prune-splits: seed={self.seed}", do="use a whole number from 0 on")
+        check_options(self, _RULES)
         prices(self.cost)  # raises for an unknown family
 
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
@@ -187,14 +188,6 @@ def _scores_are(forest: Forest, pruned: bool) -> str:
 def _odds(forest: Forest) -> bool:
     """Whether its link turns log odds into probabilities: fitted leaves add up to log odds."""
     return forest.link.kind in ("sigmoid", "logistic", "softmax") and forest.link.slope == 1.0
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _changes_no_decision(before: Forest, after: Forest, rows: Rows) -> bool:

@@ -19,6 +19,7 @@ from forestc.forest.ir import Forest
 from forestc.forest.numbers import parse_number_type
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge, Loss
+from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import EveryPath, FewChanges, KeepsDecisions, KeepsPaths, Promise, ScoresWithin, Within
 from forestc.passes.quantize.exact_formats import choose_exact, given_exactly
 from forestc.passes.quantize.exact_leaves import whole_votes
@@ -48,6 +49,22 @@ UNSEEN_LEAF_BITS = range(16, 25)
 SEARCHED_SCORE_BITS = 24
 MOST_FITTED_BITS = 4
 DEFAULT_TOLERANCE = 0.01
+
+
+_RULES = {
+    "input": one_of("auto", "fixed", "ordered"),
+    "missing": one_of("auto", "always", "never"),
+    "input_bits": whole(1, 62).or_("auto", do="use auto or 1 to 62"),
+    "leaf_bits": whole(1, MOST_LEAF_BITS).or_("auto", do=f"use auto or 1 to {MOST_LEAF_BITS}"),
+    "fit": FLAG,
+    "change": SHARE,
+    "tolerance": SHARE.or_(None),
+    "scores": Rule(
+        lambda value: value is None or (is_number(value) and 0 < value <= 1),
+        "use an error above 0 and up to 1, such as 0.001",
+    ),
+    "exact": FLAG,
+}
 
 
 @dataclass(frozen=True)
@@ -94,24 +111,7 @@ class Quantize:
     name: ClassVar[str] = "quantize"
 
     def __post_init__(self) -> None:
-        if self.input not in ("auto", "fixed", "ordered"):
-            raise OptionError(f"quantize: input={self.input}", do="use auto, fixed or ordered")
-        if self.missing not in ("auto", "always", "never"):
-            raise OptionError(f"quantize: missing={self.missing}", do="use auto, always or never")
-        for option, most in (("input_bits", 62), ("leaf_bits", MOST_LEAF_BITS)):
-            value = getattr(self, option)
-            if value != "auto" and (not isinstance(value, int) or not 1 <= value <= most):
-                raise OptionError(f"quantize: {option}={value}", do=f"use auto or 1 to {most}")
-        if not isinstance(self.fit, bool):
-            raise OptionError(f"quantize: fit={self.fit}", do="use true or false")
-        for option, value in (("change", self.change), ("tolerance", self.tolerance or 0)):
-            if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
-                raise OptionError(f"quantize: {option}={value}", do="use a share from 0 to 1")
-        given = isinstance(self.scores, int | float) and not isinstance(self.scores, bool)
-        if self.scores is not None and not (given and 0 < self.scores <= 1):
-            raise OptionError(f"quantize: scores={self.scores}", do="use an error above 0 and up to 1, such as 0.001")
-        if not isinstance(self.exact, bool):
-            raise OptionError(f"quantize: exact={self.exact}", do="use true or false")
+        check_options(self, _RULES)
         if self.exact and self.judged:
             raise OptionError("quantize: exact=true uses no rows, but fit and tolerance do", do="remove one of them")
         if self.scores is not None and self.fit:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +26,7 @@ from forestc.forest.ir import Forest
 from forestc.forest.numbers import FLOAT32
 from forestc.passes.base import PassResult, print_pass
 from forestc.passes.judge import Judge
+from forestc.passes.option_rules import SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, KeepsPaths, Promise, Within
 from forestc.passes.quantize.formats import choose, comparator_bits, word_bits
 from forestc.passes.share_thresholds.drawn_rows import drawn_rows
@@ -36,6 +37,21 @@ from forestc.rows.batches import Rows, reduce_rows
 from forestc.rows.ranges import have_rows
 
 DEFAULT_TOLERANCE = 0.01
+
+
+_COUNT = whole(0, do="use a whole number of thresholds")
+_RULES = {
+    "rows": one_of("all", "per-tree"),
+    "prefer": one_of("few-bits", "middle"),
+    "exceptions": Rule(
+        lambda value: is_number(value) and 0 <= value < 1 << 62 and (value <= 1 or value == int(value)),
+        "use a whole number, or a share below 1",
+    ),
+    "path_change": Rule(lambda value: is_number(value) and 0 <= value < 1, "use a share from 0 to below 1"),
+    "kmeans": _COUNT,
+    "budget": _COUNT,
+    "tolerance": SHARE.or_(None),
+}
 
 
 @dataclass(frozen=True)
@@ -69,27 +85,7 @@ class ShareThresholds:
     name: ClassVar[str] = "share-thresholds"
 
     def __post_init__(self) -> None:
-        for name in (field.name for field in fields(self)):
-            if isinstance(getattr(self, name), np.generic):  # so that printed options are plain numbers
-                object.__setattr__(self, name, getattr(self, name).item())
-
-        def refuse(option: str, do: str) -> OptionError:
-            return OptionError(f"share-thresholds: {option}={getattr(self, option)}", do=do)
-
-        if self.rows not in ("all", "per-tree"):
-            raise refuse("rows", "use all or per-tree")
-        if self.prefer not in ("few-bits", "middle"):
-            raise refuse("prefer", "use few-bits or middle")
-        if not _number(self.exceptions) or (self.exceptions > 1 and self.exceptions != int(self.exceptions)):
-            raise refuse("exceptions", "use a whole number, or a share below 1")
-        if not _number(self.path_change) or self.path_change >= 1:
-            raise refuse("path_change", "use a share from 0 to below 1")
-        for option in ("kmeans", "budget"):
-            value = getattr(self, option)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise refuse(option, "use a whole number of thresholds")
-        if self.tolerance is not None and (not _number(self.tolerance) or self.tolerance > 1):
-            raise refuse("tolerance", "use a share from 0 to 1")
+        check_options(self, _RULES)
         ways = [w for w in ("exceptions", "kmeans", "budget") if getattr(self, w)]
         if len(ways) > 1 or (self.kmeans and self.path_change):
             others = [*ways, "path_change"] if self.kmeans and self.path_change else ways
@@ -236,10 +232,6 @@ def each(work: Callable[[int], None], count: int) -> None:
     """Runs work(0) .. work(count - 1) in threads on all cores; the compiled code in it releases the GIL."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(work, range(count)))
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1 << 62
 
 
 def with_thresholds(forest: Forest, thresholds: NDArray[np.float64]) -> Forest:
