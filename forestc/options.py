@@ -114,9 +114,9 @@ class PassOptions:
     """Which passes run.
 
     level: 0 (exact for every input) to 3 (smallest); each level is a list of passes. tolerance: at level 3, the
-    accuracy (R squared) that may be lost on held-out rows. named: passes that replace those of the level, as objects.
-    text: the same as text. scores: the largest error of a probability on the rows, or of other values as a share of
-    their range.
+    accuracy (R squared) that may be lost on held-out rows. named: the passes that replace those of the level; text: as
+    the user wrote them. scores: the largest error of a probability on the rows, or of other values as a share of their
+    range.
     """
 
     level: int | None = field(default=None, metadata=_flag("-O"))

@@ -33,10 +33,9 @@ INFINITY = float("inf")
 
 
 def toggled(cuts: Iterable[Member]) -> tuple[Member, ...]:
-    """Cuts in any order as few as can be, ascending: a pair of equal cuts does nothing.
+    """The fewest cuts with the same meaning, ascending: two equal cuts cancel.
 
-    Joined cuts of two conditions hold where exactly one of the two does; with a cut at -infinity joined to them,
-    where the condition does not."""
+    The cuts of two conditions, put together, hold exactly where one of the two does."""
     odd: dict[Member, None] = {}
     for cut in cuts:
         if cut in odd:
@@ -107,7 +106,7 @@ def members_of(test: Within | OneOf) -> tuple[Member, ...]:
     return test.cuts if isinstance(test, Within) else test.codes
 
 
-def asked_of_cuts(cuts: Iterable[Member]) -> Below | Within:
+def shortest_test(cuts: Iterable[Member]) -> Below | Within:
     """The shortest test that holds where an odd number of the cuts, in any order, is <= x."""
     found = toggled(cuts)
     return Below(found[1]) if len(found) == 2 and found[0] == -INFINITY else Within(found)
@@ -160,11 +159,6 @@ class ConditionTable:
             return Below(self.threshold[place].item())
         members = self.sets[self.set_number[place]]
         return OneOf(tuple(map(int, members))) if self.categorical[place] else Within(members)
-
-    @property
-    def by_set(self) -> NDArray[np.int64]:
-        """The conditions that a set decides."""
-        return np.flatnonzero(self.set_number != NO_SET)
 
     @cached_property
     def comparators(self) -> NDArray[np.int64]:

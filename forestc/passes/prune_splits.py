@@ -95,6 +95,10 @@ class PruneSplits:
     def __post_init__(self) -> None:
         check_options(self, _RULES)
         prices(self.cost)  # raises for an unknown family
+        if self.keep == EITHER and self.price != "auto":
+            raise OptionError(
+                f"prune-splits: keep={EITHER} searches the price", do="remove price, or use keep=accuracy"
+            )
 
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
         if source.parts or not source.decides:

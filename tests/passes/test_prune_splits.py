@@ -202,3 +202,5 @@ def test_what_nothing_found_keeps_is_kept_in_another_way():
     assert either.promises == (KeepsDecisions(),) and either.report == same.report
     with pytest.raises(OptionError, match="needs held-out rows"):
         PruneSplits(keep="accuracy-or-decisions").run(forest, rows)
+    with pytest.raises(OptionError, match="searches the price"):
+        PruneSplits(keep="accuracy-or-decisions", price=2.0)

@@ -23,8 +23,8 @@ from forestc.forest.conditions import (
     Condition,
     Member,
     OneOf,
-    asked_of_cuts,
     members_of,
+    shortest_test,
     toggled,
     tree_arrays,
     within,
@@ -256,7 +256,7 @@ def _with_points(feature: Feature, image: Column, condition: Condition, cuts: Se
         wanted = bool(_goes_left(feature, condition, np.array([new]))[0])
         if bool(within(np.array([value]), moved)[0]) != wanted:
             corrections += [value, float(np.nextafter(value, np.inf))]
-    test = asked_of_cuts((*moved, *corrections))
+    test = shortest_test((*moved, *corrections))
     return replace(condition, test=test, missing_left=_missing_left(feature, image, condition))
 
 
