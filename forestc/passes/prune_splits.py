@@ -27,18 +27,18 @@ from forestc.costs.prices import DEFAULT_COST, Prices, prices
 from forestc.errors import ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.conditions import Below, Condition, Member
-from forestc.forest.evaluate import evaluate_words, leaf_nodes, missing_words
+from forestc.forest.evaluate import leaf_nodes, missing_words
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import word_range
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
+from forestc.passes.mixed_rows import rows_to_fit
 from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
 from forestc.passes.quantize.fit_leaves import MOST_LEAVES, outputs_follow, zero_of
 from forestc.passes.quantize.formats import word_bits
-from forestc.rows.accuracy import truth_of_batch
 from forestc.rows.batches import Rows
-from forestc.rows.encode import encode, evaluate
+from forestc.rows.encode import evaluate
 from forestc.rows.ranges import have_rows
 
 MOST_OUTCOMES = 1 << 28  # most rows times feature columns; beyond it, fewer copies, then fewer rows are used
@@ -235,7 +235,12 @@ class _Ensemble:
         factor = min(1.0, self.largest / max([1, *(int(leaves.max()) for leaves in values)]))
         values = [np.floor(leaves * factor + 0.5).astype(np.int64) for leaves in values]
         columns = _columns(forest, self.conditions)
-        words, self.label, self.rows, self.copies = _fitting_rows(forest, options, rows, len(columns))
+        most = min(MOST_LEAVES // max(1, len(forest.trees)), MOST_OUTCOMES // max(1, len(columns)))
+        drawn = rows_to_fit(
+            forest, rows, most, own_labels=options.keep == "decisions",
+            copies=options.copies, mix=options.mix, seed=options.seed,
+        )  # fmt: skip
+        words, self.label, self.rows, self.copies = drawn.words, drawn.label, drawn.rows, drawn.copies
         leaf = np.empty((len(forest.trees), len(words)), dtype=np.int32)
         for index, (tree, (leaves, _)) in enumerate(zip(forest.trees, self.slots, strict=True)):
             slot = np.zeros(tree.size, dtype=np.int32)
@@ -354,40 +359,3 @@ def _comparator_cost(forest: Forest, condition: Condition, unit: Prices) -> floa
         whole = int(condition.test.threshold)
         bits -= (whole & -whole).bit_length() - 1 if whole else 0
     return unit.comparison(bits)
-
-
-def _fitting_rows(
-    forest: Forest, options: PruneSplits, rows: Rows, columns: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int, int]:
-    """Words (samples, features) to fit on, the class of each (samples,), the number of rows, and of copies of each."""
-    words, labels = [], []
-    for batch in rows.batches():
-        encoded = encode(forest, batch.X)
-        decided = evaluate_words(forest, encoded).index
-        truth = decided if options.keep == "decisions" else truth_of_batch(batch, decided)
-        words.append(encoded)
-        labels.append(np.where(truth < 0, decided, truth).astype(np.int64))
-    if not words or not sum(map(len, words)):
-        raise OptionError("prune-splits needs rows, and the file has none", do="give a file with rows")
-    trees = max(1, len(forest.trees))
-    here, label = np.concatenate(words), np.concatenate(labels)
-    rows_seen = len(here)
-    most = max(1, min(MOST_LEAVES // trees, MOST_OUTCOMES // max(1, columns)))
-    if rows_seen > most:
-        here, label = here[:: -(-rows_seen // most)], label[:: -(-rows_seen // most)]
-    copies = int(min(options.copies, most // len(here) - 1)) if options.mix else 0
-    random = np.random.default_rng(options.seed)
-    parts = [here, *(_mixed(here, label, options.mix, random) for _ in range(copies))]
-    return np.concatenate(parts), np.tile(label, copies + 1), rows_seen, copies
-
-
-def _mixed(
-    words: NDArray[np.int64], label: NDArray[np.int64], share: float, random: np.random.Generator
-) -> NDArray[np.int64]:
-    """The rows, with a share of their words replaced by those of other rows of their class."""
-    mixed = words.copy()
-    for kind in np.unique(label):
-        rows = np.flatnonzero(label == kind)
-        others = words[random.choice(rows, len(rows))]
-        mixed[rows] = np.where(random.random(others.shape) < share, others, words[rows])
-    return mixed

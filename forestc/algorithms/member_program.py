@@ -1,0 +1,166 @@
+"""The integer program of ensemble selection on HiGHS, from a known selection and with cuts.
+
+Variables: x of the members, the threshold L, and t of the patterns: 1 where one is decided as its gain wishes. Only the
+implication from t to the votes is needed, (2) and (5): a larger objective already makes t as large as it can be, so (3)
+and (6) are redundant, as section 3.1 of the paper says of accuracy; with gains it holds for all weights. y of pairs of
+members, (14)-(17), come in with limits on diversity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forestc.algorithms.highs import make_highs
+from forestc.algorithms.member_search import Found
+from forestc.algorithms.vote_patterns import Diversity, FloatArray, Limits, Patterns
+
+
+@dataclass(frozen=True)
+class Solved:
+    """found: the best selection. bound: no selection is worth more, by the solver. nodes: that it searched."""
+
+    found: Found
+    bound: float
+    nodes: int
+
+
+class _Program:
+    """Columns and rows as they are added; a row is (its lowest value, {column: coefficient})."""
+
+    def __init__(self) -> None:
+        self.cost: list[float] = []
+        self.upper: list[float] = []
+        self.whole: list[bool] = []
+        self.rows: list[tuple[float, dict[int, float]]] = []
+
+    def columns(self, count: int, *, upper: float = 1.0, cost: FloatArray | float = 0.0, whole: bool = True) -> int:
+        """Adds columns from 0 to `upper` and returns the first one's index."""
+        first = len(self.cost)
+        self.cost += np.broadcast_to(cost, count).astype(float).tolist()
+        self.upper += [upper] * count
+        self.whole += [whole] * count
+        return first
+
+    def at_least(self, lowest: float, terms: dict[int, float]) -> None:
+        self.rows.append((lowest, terms))
+
+
+def solve(
+    patterns: Patterns,
+    limits: Limits,
+    start: Found,
+    cuts: tuple[tuple[int, ...], ...],
+    time_limit: float,
+    seed: int = 0,
+) -> Solved:
+    """The best selection of 0/1 votes that HiGHS finds in the time limit, in seconds, never worse than `start`.
+
+    cuts: sets of patterns of which at least one is not decided as wished. A price in the limits is not used.
+    """
+    import highspy
+
+    program = _Program()
+    members = patterns.members
+    program.columns(members)
+    threshold = program.columns(1, upper=members)
+    right = program.columns(len(patterns.gain), cost=np.abs(patterns.gain))
+    for row, gain in enumerate(patterns.gain):
+        voters = np.flatnonzero(patterns.votes[:, row])
+        sign = 1.0 if gain > 0 else -1.0
+        # the sum is more than L (2), or at most L (5), where t is 1; `slack` is how far it may be off where t is 0
+        slack = members + 1.0 if gain > 0 else float(len(voters))
+        terms = {int(k): sign for k in voters} | {threshold: -sign, right + row: -slack}
+        program.at_least((1.0 if gain > 0 else 0.0) - slack, terms)
+    program.at_least(0.0, {**dict.fromkeys(range(members), 1.0), threshold: -1.0})
+    program.at_least(float(-limits.most), dict.fromkeys(range(members), -1.0))
+    for rows in cuts:
+        program.at_least(1.0 - len(rows), dict.fromkeys((right + row for row in rows), -1.0))
+    _add_bills(program, limits, members)
+    chosen = start.times > 0
+    values = np.zeros(len(program.cost))
+    if limits.diversity is not None:
+        first = _add_diversity(program, limits.diversity, members)
+        one, other = np.triu_indices(members, 1)
+        values = np.zeros(len(program.cost))
+        values[first:] = chosen[one] & chosen[other]
+    sums = patterns.sums(start.times)
+    values[:members], values[threshold] = chosen, start.threshold
+    values[right : right + len(sums)] = (sums > start.threshold) == (patterns.gain > 0)
+    solver = make_highs(time_limit=time_limit, seed=seed)
+    solver.passModel(_model(program))
+    if not limits.bills:  # their parts' columns have no values here; HiGHS would complete them, but slowly
+        given = highspy.HighsSolution()
+        given.col_value = values.tolist()
+        solver.setSolution(given)
+    solver.run()
+    info = solver.getInfo()
+    lost = float(patterns.gain[patterns.gain < 0].sum())  # t counts what is won against deciding all against the wish
+    solution = np.array(solver.getSolution().col_value)
+    bound = float(info.mip_dual_bound) + lost
+    best = start
+    if len(solution) and info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
+        times = (solution[:members] > 0.5).astype(np.int64)
+        value, found_threshold = patterns.value(patterns.sums(times))
+        if value > start.gained and limits.violation(times > 0) <= 0:
+            best = Found(times, found_threshold, value)
+    return Solved(best, bound, int(info.mip_node_count))
+
+
+def _add_bills(program: _Program, limits: Limits, members: int) -> None:
+    """A column for each shared part, at least as large as each member that needs it, and a row for each bill."""
+    for bill in limits.bills:
+        if not np.isfinite(bill.most):
+            continue
+        parts = program.columns(len(bill.part), whole=False)
+        for part in range(len(bill.part)):
+            for member in np.flatnonzero(bill.uses[:, part]):
+                program.at_least(0.0, {parts + part: 1.0, int(member): -1.0})
+        terms = {k: -float(bill.own[k]) for k in range(members)}
+        program.at_least(-bill.most, terms | {parts + j: -float(price) for j, price in enumerate(bill.part)})
+
+
+def _add_diversity(program: _Program, diversity: Diversity, members: int) -> int:
+    """Constraints (14)-(18) and (20), and at least two members. Returns the first of the columns y, pair by pair."""
+    one, other = np.triu_indices(members, 1)
+    first = program.columns(len(one), whole=False)
+    place = np.zeros((members, members), dtype=np.int64)
+    place[one, other] = place[other, one] = first + np.arange(len(one))
+    credits, tau, gamma = diversity.credits, diversity.tau, diversity.gamma
+    for k, m in zip(one.tolist(), other.tolist(), strict=True):
+        y = int(place[k, m])
+        program.at_least(-1.0, {y: 1.0, k: -1.0, m: -1.0})  # (14)
+        program.at_least(0.0, {k: 1.0, y: -1.0})  # (15)
+        program.at_least(0.0, {m: 1.0, y: -1.0})  # (16)
+    if tau:
+        for k in range(members):  # (18), with K tau (1 - x_k) on the left
+            terms = {int(place[k, m]): float(credits[k, m]) for m in range(members) if m != k}
+            terms |= dict.fromkeys((m for m in range(members) if m != k), -tau)
+            terms[k] = -tau - tau * members
+            program.at_least(-tau - tau * members, terms)
+    if gamma:  # (20)
+        program.at_least(0.0, {int(place[k, m]): float(credits[k, m]) - gamma for k, m in zip(one, other, strict=True)})
+    program.at_least(2.0, dict.fromkeys(range(members), 1.0))
+    return first
+
+
+def _model(program: _Program) -> object:
+    import highspy
+
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = len(program.cost), len(program.rows)
+    model.sense_ = highspy.ObjSense.kMaximize
+    model.col_cost_ = np.array(program.cost)
+    model.col_lower_, model.col_upper_ = np.zeros(len(program.cost)), np.array(program.upper)
+    model.row_lower_ = np.array([lowest for lowest, _ in program.rows])
+    model.row_upper_ = np.full(len(program.rows), float("inf"))
+    kinds = highspy.HighsVarType
+    model.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in program.whole]
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = np.concatenate([[0], np.cumsum([len(terms) for _, terms in program.rows])]).astype(
+        np.int32
+    )
+    model.a_matrix_.index_ = np.array([column for _, terms in program.rows for column in terms], dtype=np.int32)
+    model.a_matrix_.value_ = np.array([value for _, terms in program.rows for value in terms.values()])
+    return model

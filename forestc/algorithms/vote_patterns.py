@@ -1,0 +1,267 @@
+"""What ensemble selection chooses from: votes with gains, or scores of several classes; and the limits of a choice.
+
+A task tells the value of a choice, and of all choices one move away from it. A choice is a whole number of times that
+each member counts, 0 for a member that is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import compiled, share_out
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+SHARED_WORK = 1 << 20  # rows times members from which on the moves are shared among the cores
+
+
+class Task(Protocol):
+    """The value of a choice of members. members: how many there are to choose from."""
+
+    @property
+    def members(self) -> int: ...
+
+    def sums(self, times: IntArray) -> NDArray[Any]:
+        """The state of a choice: what its members add up to on each row."""
+
+    def moved(self, sums: NDArray[Any], member: int, step: int) -> NDArray[Any]:
+        """The state after a member counts `step` times more."""
+
+    def value(self, sums: NDArray[Any]) -> tuple[float, int]:
+        """The value of a state, and the threshold that gives it (0 without one)."""
+
+    def values_after(self, sums: NDArray[Any], steps: IntArray, smooth: float) -> FloatArray:
+        """(members,) the value after each member counts steps[member] times more; -inf where that is 0. smooth: what
+        rows just below the threshold count for, as a share, which leads a search over plateaus."""
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """A `Task` of members that vote with whole numbers from 0 on: a row is decided positive if the sum is more than
+    the threshold, which is always the best there is. Its value is the sum of the gains of the rows decided positive.
+
+    votes: (members, patterns). gain: (patterns,) what it is worth to decide each positive rather than negative, summed
+    over the rows with these votes.
+    """
+
+    votes: NDArray[np.int32]
+    gain: FloatArray
+    most: int = 1  # times that a member may count
+
+    @property
+    def members(self) -> int:
+        return len(self.votes)
+
+    @property
+    def size(self) -> int:
+        """One more than the largest sum."""
+        return 1 + self.most * int(self.votes.max(axis=1, initial=0).sum(dtype=np.int64))
+
+    def sums(self, times: IntArray) -> NDArray[np.int64]:
+        return np.asarray(times @ self.votes.astype(np.int64), dtype=np.int64)
+
+    def moved(self, sums: NDArray[Any], member: int, step: int) -> NDArray[Any]:
+        return np.asarray(sums + step * self.votes[member])
+
+    def value(self, sums: NDArray[Any]) -> tuple[float, int]:
+        at = np.bincount(sums, self.gain, minlength=int(sums.max(initial=0)) + 1)
+        above = np.concatenate([np.cumsum(at[::-1])[::-1][1:], [0.0]])  # of thresholds 0, 1, ...
+        best = int(np.argmax(above))
+        return float(above[best]), best
+
+    def values_after(self, sums: NDArray[Any], steps: IntArray, smooth: float) -> FloatArray:
+        found = np.full(self.members, -np.inf)
+        size = self.size + 1
+
+        def some(first: int, past: int) -> None:
+            _threshold_values(self.votes, self.gain, sums, steps, smooth, np.zeros(size), found, first, past)
+
+        _run(some, self.votes.size, self.members)
+        return found
+
+
+@dataclass(frozen=True)
+class Classes:
+    """A `Task` of members that score several classes: a row is decided for the class with the largest sum. Its value is
+    the weight of the rows decided rightly.
+
+    scores: (members, rows, classes). start: (classes,) added to all. label, weight: (rows,). last: whether the last of
+    equal classes wins, not the first.
+    """
+
+    scores: NDArray[np.float64]
+    start: FloatArray
+    label: IntArray
+    weight: FloatArray
+    last: bool = False
+
+    @property
+    def members(self) -> int:
+        return len(self.scores)
+
+    def sums(self, times: IntArray) -> FloatArray:
+        return np.asarray(self.start + np.tensordot(times.astype(np.float64), self.scores, 1))
+
+    def moved(self, sums: NDArray[Any], member: int, step: int) -> NDArray[Any]:
+        return np.asarray(sums + step * self.scores[member])
+
+    def value(self, sums: NDArray[Any]) -> tuple[float, int]:
+        classes = sums.shape[1]
+        decided = classes - 1 - np.argmax(sums[:, ::-1], axis=1) if self.last else np.argmax(sums, axis=1)
+        return float(self.weight[decided == self.label].sum()), 0
+
+    def values_after(self, sums: NDArray[Any], steps: IntArray, smooth: float) -> FloatArray:
+        found = np.full(self.members, -np.inf)
+
+        def some(first: int, past: int) -> None:
+            _class_values(self.scores, self.label, self.weight, self.last, sums, steps, found, first, past)
+
+        _run(some, self.scores.size, self.members)
+        return found
+
+
+def _run(some: Any, work: int, members: int) -> None:
+    if work > SHARED_WORK:
+        share_out(members, some)
+    else:
+        some(0, members)
+
+
+@compiled()
+def _threshold_values(
+    votes: Any, gain: Any, sums: Any, steps: Any, smooth: float, at: Any, found: Any, first: int, past: int
+) -> None:
+    """Patterns.values_after for the members first .. past - 1. at: zeros, one more than the largest sum."""
+    for member in range(first, past):
+        step = steps[member]
+        if step == 0:
+            continue
+        at[:] = 0.0
+        for row in range(len(sums)):
+            at[sums[row] + step * votes[member, row]] += gain[row]
+        above, best = 0.0, -np.inf
+        for threshold in range(len(at) - 1, -1, -1):
+            best = max(best, above + smooth * at[threshold])
+            above += at[threshold]
+        found[member] = best
+
+
+@compiled()
+def _class_values(
+    scores: Any, label: Any, weight: Any, last: bool, sums: Any, steps: Any, found: Any, first: int, past: int
+) -> None:
+    """Classes.values_after for the members first .. past - 1."""
+    classes = sums.shape[1]
+    for member in range(first, past):
+        step = steps[member]
+        if step == 0:
+            continue
+        right = 0.0
+        for row in range(len(sums)):
+            own = label[row]
+            if own < 0:
+                continue
+            mine = sums[row, own] + step * scores[member, row, own]
+            wins = True
+            for other in range(classes):
+                theirs = sums[row, other] + step * scores[member, row, other]
+                if theirs > mine or (theirs == mine and other != own and (other > own) == last):
+                    wins = False
+                    break
+            if wins:
+                right += weight[row]
+        found[member] = right
+
+
+def merged_patterns(votes: NDArray[np.uint8], gain: FloatArray) -> Patterns:
+    """Patterns of 0/1 votes, (rows, members), with one pattern for all rows with the same votes. gain: (rows,)."""
+    _, first, inverse = np.unique(np.packbits(votes, axis=1), axis=0, return_index=True, return_inverse=True)
+    total = np.asarray(np.bincount(inverse.ravel(), gain, minlength=len(first)), dtype=np.float64)
+    return Patterns(np.ascontiguousarray(votes[first].T, dtype=np.int32), total)
+
+
+@dataclass(frozen=True)
+class Diversity:
+    """credits: (members, members) failure credits FC. tau: the least diversity (PFC) of a chosen member, constraint
+    (18). gamma: the least mean diversity, constraint (20). Two members are chosen at least."""
+
+    credits: FloatArray
+    tau: float
+    gamma: float
+
+
+@dataclass(frozen=True)
+class Bill:
+    """One linear cost of a choice: what its members cost by themselves, and the parts that they share.
+
+    name: of its unit. own: (members,). uses: (members, parts) whether a member needs a part. part: (parts,) what each
+    costs. most: the largest cost allowed.
+    """
+
+    name: str
+    own: FloatArray
+    uses: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+    part: FloatArray = field(default_factory=lambda: np.zeros(0))
+    most: float = np.inf
+
+    def of(self, chosen: NDArray[np.bool_]) -> float:
+        """The cost of a choice, (members,)."""
+        shared = float(self.part[self.uses[chosen].any(axis=0)].sum()) if self.part.size else 0.0
+        return float(self.own[chosen].sum()) + shared
+
+    def after(self, chosen: NDArray[np.bool_]) -> FloatArray:
+        """(members,) the cost after each member comes in or goes out."""
+        own = np.where(chosen, -self.own, self.own)
+        if not self.part.size:
+            return np.asarray(self.of(chosen) + own)
+        users = self.uses[chosen].sum(axis=0)
+        free = self.uses @ np.where(users == 0, self.part, 0).astype(np.float32)
+        alone = self.uses @ np.where(users == 1, self.part, 0).astype(np.float32)
+        return np.asarray(self.of(chosen) + own + np.where(chosen, -alone, free))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a choice must keep to, and what its hardware is worth. most: members. price: of a unit of the first bill, in
+    units of the value."""
+
+    most: int
+    diversity: Diversity | None = None
+    bills: tuple[Bill, ...] = ()
+    price: float = 0.0
+
+    def violation(self, chosen: NDArray[np.bool_]) -> float:
+        """How far a choice is from keeping all limits; 0 if it does."""
+        count = int(chosen.sum())
+        total = float(max(0, count - self.most)) + (count == 0)
+        for bill in self.bills:
+            total += max(0.0, bill.of(chosen) / max(bill.most, 1e-12) - 1 - 1e-12)
+        if self.diversity is not None:
+            credits = self.diversity.credits[np.ix_(chosen, chosen)]
+            pairs = max(1, count * (count - 1))
+            own = credits.sum(axis=1) / max(1, count - 1)
+            total += float(np.maximum(0, self.diversity.tau - 1e-12 - own).sum()) + 2.0 * (count < 2)
+            total += max(0.0, self.diversity.gamma - 1e-12 - float(credits.sum()) / pairs)
+        return total
+
+    def violation_after(self, chosen: NDArray[np.bool_]) -> FloatArray:
+        """(members,) the violation after each member comes in or goes out."""
+        count = chosen.sum() + np.where(chosen, -1, 1)
+        total = np.maximum(0.0, count - self.most) + (count == 0)
+        for bill in self.bills:
+            total += np.maximum(0.0, bill.after(chosen) / max(bill.most, 1e-12) - 1 - 1e-12)
+        if self.diversity is not None:
+            credits, sign = self.diversity.credits, np.where(chosen, -1.0, 1.0)
+            inside = credits @ chosen  # credits of each member with the chosen ones
+            others = np.maximum(1, count - 1)
+            own = (inside[None, :] + sign[:, None] * credits) / others[:, None]  # row: the move, column: the member
+            kept = np.broadcast_to(chosen, own.shape) ^ np.eye(len(chosen), dtype=bool)
+            short = np.maximum(0.0, self.diversity.tau - 1e-12 - own)
+            total += np.where(kept, short, 0.0).sum(axis=1) + 2.0 * (count < 2)
+            mean = (inside[chosen].sum() + 2 * sign * inside) / np.maximum(1, count * (count - 1))
+            total += np.maximum(0.0, self.diversity.gamma - 1e-12 - mean)
+        return np.asarray(total)

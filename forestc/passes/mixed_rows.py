@@ -1,0 +1,76 @@
+"""The rows that pruning is fitted to: each row with copies in which a share of the values come from other rows.
+
+Without the copies, pruning overfits a small number of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import OptionError
+from forestc.forest.evaluate import evaluate_words
+from forestc.forest.ir import Forest
+from forestc.rows.accuracy import answers_of, truth_of_batch
+from forestc.rows.batches import Rows
+from forestc.rows.encode import encode
+
+
+@dataclass(frozen=True)
+class RowsToFit:
+    """words: (samples, features) encoded rows, first the rows themselves, then one copy of all of them after the other.
+    label: (samples,) class indices, or values of a regression. rows: how many were given; copies: of each row."""
+
+    words: NDArray[Any]
+    label: NDArray[Any]
+    rows: int
+    copies: int
+
+
+def rows_to_fit(
+    forest: Forest,
+    rows: Rows,
+    most: int,
+    *,
+    own_labels: bool = False,
+    copies: int = 0,
+    mix: float = 0.1,
+    seed: int = 0,
+) -> RowsToFit:
+    """At most `most` samples: every n-th row if there are more rows than that, and as many copies as fit.
+
+    own_labels: whether the forest's own answers are the labels; they also stand in for missing labels. mix: share of a
+    copy's words that come from other rows of its class. Raises OptionError without rows.
+    """
+    words, labels = [], []
+    for batch in rows.batches():
+        encoded = encode(forest, batch.X)
+        answers = answers_of(forest, evaluate_words(forest, encoded))
+        truth = answers if own_labels else truth_of_batch(batch, answers)
+        if forest.decides:
+            truth = np.where(truth < 0, answers, truth).astype(np.int64)
+        words.append(encoded)
+        labels.append(truth)
+    if not words or not sum(map(len, words)):
+        raise OptionError("pruning needs rows, and the file has none", do="give a file with rows")
+    here, label = np.concatenate(words), np.concatenate(labels)
+    given, most = len(here), max(1, most)
+    if given > most:
+        here, label = here[:: -(-given // most)], label[:: -(-given // most)]
+    copies = int(min(copies, most // len(here) - 1)) if mix else 0
+    random = np.random.default_rng(seed)
+    parts = [here, *(_mixed(here, label, mix, random) for _ in range(copies))]
+    return RowsToFit(np.concatenate(parts), np.concatenate([label] * (copies + 1)), given, copies)
+
+
+def _mixed(words: NDArray[Any], label: NDArray[Any], share: float, random: np.random.Generator) -> NDArray[Any]:
+    """The rows, with a share of their words replaced by those of other rows of their class."""
+    mixed = words.copy()
+    for kind in np.unique(label):
+        rows = np.flatnonzero(label == kind)
+        others = words[random.choice(rows, len(rows))]
+        mixed[rows] = np.where(random.random(others.shape) < share, others, words[rows])
+    return mixed
