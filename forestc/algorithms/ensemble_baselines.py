@@ -98,19 +98,20 @@ def kappa(votes: Votes, y: Votes) -> list[int]:
 
 def _complementariness(member: Right, ensemble: Right, share: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rows that the member decides rightly and the ensemble wrongly."""
-    return (member & ~ensemble[:, None]).sum(axis=0, dtype=np.float64)
+    return np.asarray((member & ~ensemble[:, None]).sum(axis=0, dtype=np.float64))
 
 
 def _concurrency(member: Right, ensemble: Right, share: NDArray[np.float64]) -> NDArray[np.float64]:
     """2 for rows that the member alone decides rightly, 1 for those that both do, -2 for those that neither does."""
     worth = np.where(member, np.where(ensemble, 1, 2)[:, None], np.where(ensemble, 0, -2)[:, None])
-    return worth.sum(axis=0, dtype=np.float64)
+    return np.asarray(worth.sum(axis=0, dtype=np.float64))
 
 
 def _uncertainty_weighted(member: Right, ensemble: Right, share: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rows weigh by how sure the ensemble is: share, of its members that decide the row rightly."""
-    gained = np.where(ensemble, 1 - share, share)[:, None]
-    return np.where(member, gained, -np.where(ensemble, 1 - share, share)[:, None]).sum(axis=0, dtype=np.float64)
+    # a row that the ensemble decides wrongly weighs by the share of members that are right, and the other way round
+    weight = np.where(ensemble, 1 - share, share)[:, None]
+    return np.asarray(np.where(member, weight, -weight).sum(axis=0, dtype=np.float64))
 
 
 def hill_climb(votes: Votes, y: Votes, fitness: Fitness | None) -> list[int]:

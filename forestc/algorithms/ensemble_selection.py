@@ -118,11 +118,11 @@ def select(
     patterns = merged_patterns(votes, np.where(y == 1, positive, negative))
     # the objective if every row is decided negative
     base = float(np.where(y == 1, weighed.false_negative, weighed.true_negative).sum())
-    found = member_search.search(patterns, limits, starts=starts, seed=seed)
-    if found is None:
-        raise OptionError(f"no selection has tau={tau:g} and gamma={gamma:g}", do="lower tau or gamma")
     cuts = vote_bounds.bound(patterns, min(BOUND_SHARE * time_limit, MOST_BOUND_SECONDS))
     bound = cuts.value
+    found = member_search.search(patterns, limits, starts=starts, seed=seed, enough=cuts.pairs)
+    if found is None:
+        raise OptionError(f"no selection has tau={tau:g} and gamma={gamma:g}", do="lower tau or gamma")
     left = time_limit - (time.perf_counter() - begun)
     if left > 0 and found.gained < bound - _tiny(patterns):
         solved = member_program.solve(patterns, limits, found, cuts.sets, left, seed)
@@ -161,18 +161,24 @@ def _checked(votes: Votes, y: Votes) -> tuple[Votes, Votes]:
 def _limits(votes: Votes, y: Votes, tau: float, gamma: float, most: int | None) -> Limits:
     """Raises OptionError for a limit that no selection can meet."""
     count = votes.shape[1]
+    if most is not None and most < 1:
+        raise OptionError(f"max_members={most}", do="allow at least 1")
+    return Limits(count if most is None else min(most, count), diversity_of(votes, y, tau, gamma, most))
+
+
+def diversity_of(votes: Votes, y: Votes, tau: float, gamma: float, most: int | None) -> Diversity | None:
+    """The limits on diversity of at most `most` members, None for none. Raises OptionError for limits that no two
+    members meet; any that two members meet can be met."""
     for name, value in (("tau", tau), ("gamma", gamma)):
         if not 0 <= value <= 1:
             raise OptionError(f"{name}={value:g}", do="use a share from 0 to 1")
-    if most is not None and most < 1:
-        raise OptionError(f"max_members={most}", do="allow at least 1")
     if not tau and not gamma:
-        return Limits(count if most is None else min(most, count))
+        return None
     needed = f"{'tau' if tau else 'gamma'}={tau or gamma:g} needs two members"
-    if count < 2:
+    if votes.shape[1] < 2:
         raise OptionError(f"{needed}, and there is one", do="set tau and gamma to 0")
     if most is not None and most < 2:
-        raise OptionError(f"{needed}, and max_members={most}", do="allow 2 members, or set tau and gamma to 0")
+        raise OptionError(f"{needed}, and at most one is allowed", do="allow 2, or set tau and gamma to 0")
     credits = failure_credits(votes, y)
     for name, value in (("tau", tau), ("gamma", gamma)):
         if value > credits.max():
@@ -180,4 +186,4 @@ def _limits(votes: Votes, y: Votes, tau: float, gamma: float, most: int | None) 
                 f"{name}={value:g} is more than the diversity of any two members, {credits.max():.4f}",
                 do=f"lower {name}",
             )
-    return Limits(count if most is None else min(most, count), Diversity(credits, tau, gamma))
+    return Diversity(credits, tau, gamma)

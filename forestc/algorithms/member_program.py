@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forestc.algorithms.highs import make_highs
 from forestc.algorithms.member_search import Found
@@ -55,7 +56,8 @@ def solve(
     time_limit: float,
     seed: int = 0,
 ) -> Solved:
-    """The best selection of 0/1 votes that HiGHS finds in the time limit, in seconds, never worse than `start`.
+    """The best selection that HiGHS finds in the time limit, in seconds, never worse than `start`. Each member counts
+    at most once.
 
     cuts: sets of patterns of which at least one is not decided as wished. A price in the limits is not used.
     """
@@ -64,36 +66,38 @@ def solve(
     program = _Program()
     members = patterns.members
     program.columns(members)
-    threshold = program.columns(1, upper=members)
+    most = patterns.size - 1  # the largest sum of votes
+    threshold = program.columns(1, upper=most)
     right = program.columns(len(patterns.gain), cost=np.abs(patterns.gain))
     for row, gain in enumerate(patterns.gain):
         voters = np.flatnonzero(patterns.votes[:, row])
         sign = 1.0 if gain > 0 else -1.0
         # the sum is more than L (2), or at most L (5), where t is 1; `slack` is how far it may be off where t is 0
-        slack = members + 1.0 if gain > 0 else float(len(voters))
-        terms = {int(k): sign for k in voters} | {threshold: -sign, right + row: -slack}
+        votes = patterns.votes[voters, row].astype(float)
+        slack = most + 1.0 if gain > 0 else float(votes.sum())
+        terms = {int(k): sign * vote for k, vote in zip(voters, votes, strict=True)}
+        terms |= {threshold: -sign, right + row: -slack}
         program.at_least((1.0 if gain > 0 else 0.0) - slack, terms)
-    program.at_least(0.0, {**dict.fromkeys(range(members), 1.0), threshold: -1.0})
+    largest = patterns.votes.max(axis=1, initial=0).astype(float)
+    program.at_least(0.0, {**dict(enumerate(largest.tolist())), threshold: -1.0})
     program.at_least(float(-limits.most), dict.fromkeys(range(members), -1.0))
     for rows in cuts:
         program.at_least(1.0 - len(rows), dict.fromkeys((right + row for row in rows), -1.0))
-    _add_bills(program, limits, members)
     chosen = start.times > 0
-    values = np.zeros(len(program.cost))
+    completed = _add_bills(program, limits, chosen)
     if limits.diversity is not None:
-        first = _add_diversity(program, limits.diversity, members)
-        one, other = np.triu_indices(members, 1)
-        values = np.zeros(len(program.cost))
-        values[first:] = chosen[one] & chosen[other]
+        completed += _add_diversity(program, limits.diversity, chosen)
+    values = np.zeros(len(program.cost))
+    for first, known in completed:
+        values[first : first + len(known)] = known
     sums = patterns.sums(start.times)
     values[:members], values[threshold] = chosen, start.threshold
     values[right : right + len(sums)] = (sums > start.threshold) == (patterns.gain > 0)
     solver = make_highs(time_limit=time_limit, seed=seed)
     solver.passModel(_model(program))
-    if not limits.bills:  # their parts' columns have no values here; HiGHS would complete them, but slowly
-        given = highspy.HighsSolution()
-        given.col_value = values.tolist()
-        solver.setSolution(given)
+    given = highspy.HighsSolution()
+    given.col_value = values.tolist()
+    solver.setSolution(given)
     solver.run()
     info = solver.getInfo()
     lost = float(patterns.gain[patterns.gain < 0].sum())  # t counts what is won against deciding all against the wish
@@ -108,8 +112,12 @@ def solve(
     return Solved(best, bound, int(info.mip_node_count))
 
 
-def _add_bills(program: _Program, limits: Limits, members: int) -> None:
+Known = list[tuple[int, FloatArray]]  # a first column and the values of the start from it on
+
+
+def _add_bills(program: _Program, limits: Limits, chosen: NDArray[np.bool_]) -> Known:
     """A column for each shared part, at least as large as each member that needs it, and a row for each bill."""
+    known: Known = []
     for bill in limits.bills:
         if not np.isfinite(bill.most):
             continue
@@ -117,12 +125,16 @@ def _add_bills(program: _Program, limits: Limits, members: int) -> None:
         for part in range(len(bill.part)):
             for member in np.flatnonzero(bill.uses[:, part]):
                 program.at_least(0.0, {parts + part: 1.0, int(member): -1.0})
-        terms = {k: -float(bill.own[k]) for k in range(members)}
+        terms = {k: -float(own) for k, own in enumerate(bill.own)}
         program.at_least(-bill.most, terms | {parts + j: -float(price) for j, price in enumerate(bill.part)})
+        if len(bill.part):
+            known.append((parts, np.asarray(bill.uses[chosen].any(axis=0), dtype=np.float64)))
+    return known
 
 
-def _add_diversity(program: _Program, diversity: Diversity, members: int) -> int:
-    """Constraints (14)-(18) and (20), and at least two members. Returns the first of the columns y, pair by pair."""
+def _add_diversity(program: _Program, diversity: Diversity, chosen: NDArray[np.bool_]) -> Known:
+    """Constraints (14)-(18) and (20), and at least two members; a column y for each pair of members."""
+    members = len(chosen)
     one, other = np.triu_indices(members, 1)
     first = program.columns(len(one), whole=False)
     place = np.zeros((members, members), dtype=np.int64)
@@ -142,7 +154,7 @@ def _add_diversity(program: _Program, diversity: Diversity, members: int) -> int
     if gamma:  # (20)
         program.at_least(0.0, {int(place[k, m]): float(credits[k, m]) - gamma for k, m in zip(one, other, strict=True)})
     program.at_least(2.0, dict.fromkeys(range(members), 1.0))
-    return first
+    return [(first, np.asarray(chosen[one] & chosen[other], dtype=np.float64))]
 
 
 def _model(program: _Program) -> object:

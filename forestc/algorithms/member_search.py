@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,9 @@ from forestc.algorithms.vote_patterns import IntArray, Limits, Task
 
 SMOOTH = (0.0, 0.1, 0.3)  # of one start after the other
 KICK = 4  # most members that a kick moves
-WORK = 3e9  # rows times members times moves that are tried, over all starts
-LEAST_MOVES, MOST_MOVES = 60, 2000  # of each start
+MEMBERS_A_MOVE = 50  # a scan of all moves is followed by one move for each so many members
+WORK = 1e9  # rows times members times moves that are tried, over all starts
+LEAST_SCANS, MOST_SCANS = 60, 2000  # of each start
 
 
 @dataclass(frozen=True)
@@ -45,22 +47,26 @@ def search(
     begin: IntArray | None = None,
     work: float = WORK,
     most_times: int = 1,
+    enough: float = np.inf,
     progress: Callable[[int, float], None] = lambda _start, _value: None,
 ) -> Found | None:
     """The best choice found, the one with fewest members of equal ones; None if none keeps the limits.
 
-    begin: a choice to start from, beside full, single, best-pair and random ones. most_times: how often a member may
-    count. Deterministic: the number of moves depends on the sizes alone. Time O(work).
+    begin: a choice to start from, beside full, empty and random ones. most_times: how often a member may count. enough:
+    a value that no choice exceeds, at which the search ends. Deterministic: the number of scans depends on the sizes
+    alone. Time O(work).
     """
     random = np.random.default_rng(seed)
     rows = len(task.sums(np.zeros(task.members, dtype=np.int64)))
-    moves = int(np.clip(work / max(1, rows * task.members * starts), LEAST_MOVES, MOST_MOVES))
+    scans = int(np.clip(work / max(1, rows * task.members * starts), LEAST_SCANS, MOST_SCANS))
     best: Found | None = None
     for number, first in enumerate(_starts(task, limits, starts, random, begin)):
-        found = _climb(task, limits, first, moves, SMOOTH[number % len(SMOOTH)], random, most_times)
+        found = _climb(task, limits, first, scans, SMOOTH[number % len(SMOOTH)], random, most_times)
         if found is not None and (best is None or _better(found, best)):
             best = found
         progress(number, best.gained if best is not None else -np.inf)
+        if best is not None and best.gained >= enough - 1e-9 * max(1.0, abs(enough)) and not limits.price:
+            break
     return best
 
 
@@ -90,17 +96,17 @@ def _climb(
     task: Task,
     limits: Limits,
     times: IntArray,
-    moves: int,
+    scans: int,
     smooth: float,
     random: np.random.Generator,
     most_times: int,
 ) -> Found | None:
-    """The best choice on one walk of that many moves."""
+    """The best choice on one walk of so many scans of all moves."""
     best: Found | None = None
     kept, kept_worth = times, (np.inf, -np.inf)
-    while moves > 0:
-        times, worth, made = _ascend(task, limits, times, smooth, most_times, moves)
-        moves -= made
+    while scans > 0:
+        times, worth, made = _ascend(task, limits, times, smooth, most_times, scans)
+        scans -= made
         if worth[0] <= 0:
             value, threshold = task.value(task.sums(times))
             found = Found(times.copy(), threshold, value, _cost(limits, times > 0))
@@ -121,41 +127,65 @@ def _cost(limits: Limits, chosen: NDArray[np.bool_]) -> float:
 def _ascend(
     task: Task, limits: Limits, times: IntArray, smooth: float, most_times: int, most: int
 ) -> tuple[IntArray, tuple[float, float], int]:
-    """A choice that no single move betters, its (violation, worth), and the number of moves tried."""
+    """A choice that no single move betters, its (violation, worth), and the number of scans of all moves."""
     times = times.copy()
     sums = task.sums(times)
     violation, worth = limits.violation(times > 0), -np.inf
-    for made in range(1, most + 1):
-        step, after, broken, member = _best_move(task, limits, times, sums, smooth, most_times)
-        least = 1e-9 * max(1.0, abs(worth)) if np.isfinite(worth) else 0.0
-        if not (broken < violation - 1e-12 or (broken <= violation and after > worth + least)):
-            return times, (max(0.0, violation), worth), made
-        times[member] += step
-        sums, violation, worth = task.moved(sums, member, step), broken, after
+    for scan in range(1, most + 1):
+        moves = _moves(task, limits, times, sums, smooth, most_times)
+        improved = False
+        # of many members several moves are made after one scan, each if it still betters the choice at its turn
+        for turn, move in enumerate(moves[: 1 + len(times) // MEMBERS_A_MOVE]):
+            if turn:
+                move = _again(task, limits, times, sums, smooth, move)
+            least = 1e-9 * max(1.0, abs(worth)) if np.isfinite(worth) else 0.0
+            better = move.violation < violation - 1e-12
+            if not (better or (move.violation <= violation and move.worth > worth + least)):
+                break
+            times[move.member] += move.step
+            sums, violation, worth = task.moved(sums, move.member, move.step), move.violation, move.worth
+            improved = True
+        if not improved:
+            return times, (max(0.0, violation), worth), scan
     return times, (max(0.0, violation), worth), most
 
 
-def _best_move(
-    task: Task, limits: Limits, times: IntArray, sums: NDArray[np.float64], smooth: float, most_times: int
-) -> tuple[int, float, float, int]:
-    """(step, worth after, violation after, member) of the move with the least violation, and of these the best."""
+class _Move(NamedTuple):
+    """A member that counts `step` times more, and the violation of the limits and the worth after that."""
+
+    violation: float
+    worth: float
+    member: int
+    step: int
+
+
+def _moves(
+    task: Task, limits: Limits, times: IntArray, sums: NDArray[Any], smooth: float, most_times: int
+) -> list[_Move]:
+    """The best moves, those with the least violation first, and of these those that are worth most."""
     chosen = times > 0
     broken_by_flip = limits.violation_after(chosen)
-    flip_price = np.zeros(len(times))
-    if limits.bills and limits.price:
-        flip_price = limits.price * limits.bills[0].after(chosen)
+    priced = limits.price if limits.bills else 0.0
+    flip_price = priced * limits.bills[0].after(chosen) if priced else np.zeros(len(times))
     now, now_price = limits.violation(chosen), _cost(limits, chosen)
-    best = (0, -np.inf, np.inf, -1)
+    found: list[_Move] = []
     for direction in (1, -1):
-        steps = np.where(times + direction < 0, 0, np.where(times + direction > most_times, 0, direction))
+        steps = np.where((times + direction < 0) | (times + direction > most_times), 0, direction)
         if not steps.any():
             continue
         flips = (times == 0) | (times + steps == 0)  # the others change how often a chosen member counts
-        broken = np.where(flips, broken_by_flip, now)
+        broken = np.where(steps == 0, np.inf, np.where(flips, broken_by_flip, now))
         worth = task.values_after(sums, steps, smooth) - np.where(flips, flip_price, now_price)
-        broken = np.where(steps == 0, np.inf, broken)
-        least = float(broken.min())
-        member = int(np.argmax(np.where(broken <= least, worth, -np.inf)))
-        if least < best[2] or (least == best[2] and worth[member] > best[1]):
-            best = (int(steps[member]), float(worth[member]), least, member)
-    return best
+        for member in np.lexsort((-worth, broken))[: 1 + len(times) // MEMBERS_A_MOVE]:
+            found.append(_Move(float(broken[member]), float(worth[member]), int(member), int(steps[member])))
+    return sorted((move for move in found if move.step), key=lambda move: (move.violation, -move.worth))
+
+
+def _again(task: Task, limits: Limits, times: IntArray, sums: NDArray[Any], smooth: float, move: _Move) -> _Move:
+    """The move, judged from the present choice."""
+    after = times.copy()
+    after[move.member] += move.step
+    steps = np.zeros(len(times), dtype=np.int64)
+    steps[move.member] = move.step
+    worth = float(task.values_after(sums, steps, smooth)[move.member]) - _cost(limits, after > 0)
+    return move._replace(violation=limits.violation(after > 0), worth=worth)

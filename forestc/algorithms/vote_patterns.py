@@ -86,14 +86,18 @@ class Patterns:
 
 @dataclass(frozen=True)
 class Classes:
-    """A `Task` of members that score several classes: a row is decided for the class with the largest sum. Its value is
+    """A `Task` of trees that score several classes: a row is decided for the class with the largest sum. Its value is
     the weight of the rows decided rightly.
 
-    scores: (members, rows, classes). start: (classes,) added to all. label, weight: (rows,). last: whether the last of
-    equal classes wins, not the first.
+    leaf: (members, rows) the leaf that each row reaches. begin: (members + 1,) where each member's entries begin in
+    `score`, leaf by leaf, a score for each class that it feeds. fed: (members, 2) the first of these and one past the
+    last. start: (classes,) added to all rows. label, weight: (rows,). last: whether the last of equal classes wins.
     """
 
-    scores: NDArray[np.float64]
+    leaf: NDArray[np.int32]
+    begin: IntArray
+    score: FloatArray
+    fed: IntArray
     start: FloatArray
     label: IntArray
     weight: FloatArray
@@ -101,13 +105,20 @@ class Classes:
 
     @property
     def members(self) -> int:
-        return len(self.scores)
+        return len(self.leaf)
 
     def sums(self, times: IntArray) -> FloatArray:
-        return np.asarray(self.start + np.tensordot(times.astype(np.float64), self.scores, 1))
+        total = np.tile(self.start, (self.leaf.shape[1], 1))
+        for member in np.flatnonzero(times):
+            total = self.moved(total, int(member), int(times[member]))
+        return total
 
     def moved(self, sums: NDArray[Any], member: int, step: int) -> NDArray[Any]:
-        return np.asarray(sums + step * self.scores[member])
+        first, past = self.fed[member]
+        own = self.score[self.begin[member] : self.begin[member + 1]].reshape(-1, past - first)
+        after = sums.copy()
+        after[:, first:past] += step * own[self.leaf[member]]
+        return after
 
     def value(self, sums: NDArray[Any]) -> tuple[float, int]:
         classes = sums.shape[1]
@@ -116,11 +127,12 @@ class Classes:
 
     def values_after(self, sums: NDArray[Any], steps: IntArray, smooth: float) -> FloatArray:
         found = np.full(self.members, -np.inf)
+        trees = (self.leaf, self.begin, self.score, self.fed)
 
         def some(first: int, past: int) -> None:
-            _class_values(self.scores, self.label, self.weight, self.last, sums, steps, found, first, past)
+            _class_values(*trees, self.label, self.weight, self.last, sums, steps, found, first, past)
 
-        _run(some, self.scores.size, self.members)
+        _run(some, self.leaf.size * sums.shape[1], self.members)
         return found
 
 
@@ -152,23 +164,23 @@ def _threshold_values(
 
 @compiled()
 def _class_values(
-    scores: Any, label: Any, weight: Any, last: bool, sums: Any, steps: Any, found: Any, first: int, past: int
-) -> None:
+    leaf: Any, begin: Any, score: Any, fed: Any, label: Any, weight: Any, last: bool,
+    sums: Any, steps: Any, found: Any, first: int, past: int,
+) -> None:  # fmt: skip
     """Classes.values_after for the members first .. past - 1."""
-    classes = sums.shape[1]
     for member in range(first, past):
         step = steps[member]
         if step == 0:
             continue
+        low, high = fed[member]
         right = 0.0
         for row in range(len(sums)):
             own = label[row]
-            if own < 0:
-                continue
-            mine = sums[row, own] + step * scores[member, row, own]
+            at = begin[member] + leaf[member, row] * (high - low) - low
+            mine = sums[row, own] + (step * score[at + own] if low <= own < high else 0.0)
             wins = True
-            for other in range(classes):
-                theirs = sums[row, other] + step * scores[member, row, other]
+            for other in range(sums.shape[1]):
+                theirs = sums[row, other] + (step * score[at + other] if low <= other < high else 0.0)
                 if theirs > mine or (theirs == mine and other != own and (other > own) == last):
                     wins = False
                     break

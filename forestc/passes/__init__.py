@@ -7,11 +7,14 @@ from dataclasses import replace
 
 from forestc.passes.base import Pass, parse_passes
 from forestc.passes.prune_splits import PruneSplits
+from forestc.passes.prune_trees import PruneTrees
 from forestc.passes.quantize.quantize import Quantize
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
 from forestc.passes.simplify import Simplify
 
-PASSES: dict[str, type[Pass]] = {step.name: step for step in (Simplify, ShareThresholds, Quantize, PruneSplits)}
+PASSES: dict[str, type[Pass]] = {
+    step.name: step for step in (Simplify, ShareThresholds, Quantize, PruneTrees, PruneSplits)
+}
 
 REQUIRED = "quantize"
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import OptionError
-from forestc.forest.evaluate import evaluate_words
 from forestc.forest.ir import Forest
+from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.rows.accuracy import answers_of, truth_of_batch
 from forestc.rows.batches import Rows
 from forestc.rows.encode import encode
@@ -48,7 +48,7 @@ def rows_to_fit(
     words, labels = [], []
     for batch in rows.batches():
         encoded = encode(forest, batch.X)
-        answers = answers_of(forest, evaluate_words(forest, encoded))
+        answers = answers_of(forest, evaluate_quickly(forest, encoded))
         truth = answers if own_labels else truth_of_batch(batch, answers)
         if forest.decides:
             truth = np.where(truth < 0, answers, truth).astype(np.int64)

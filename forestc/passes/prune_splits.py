@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from forestc.algorithms.leaf_fitting import Trees
 from forestc.algorithms.split_pruning import Pruned, Splits, prune
 from forestc.algorithms.split_state import Outcomes
-from forestc.costs.prices import DEFAULT_COST, Prices, prices
+from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.conditions import Below, Condition, Member
@@ -36,7 +36,7 @@ from forestc.passes.mixed_rows import rows_to_fit
 from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
 from forestc.passes.quantize.fit_leaves import MOST_LEAVES, outputs_follow, zero_of
-from forestc.passes.quantize.formats import word_bits
+from forestc.passes.tree_costs import comparator_cost
 from forestc.rows.batches import Rows
 from forestc.rows.encode import evaluate
 from forestc.rows.ranges import have_rows
@@ -220,7 +220,7 @@ class _Ensemble:
         table = np.array([(*split, number[place]) for *split, place in found], dtype=np.int64).reshape(-1, 6)
         tree_of, first, middle, last, size, condition = (table[:, column].copy() for column in range(6))
         unit = prices(options.cost)
-        cost = np.array([_comparator_cost(forest, condition, unit) for condition in self.conditions], dtype=np.float64)
+        cost = np.array([comparator_cost(forest, condition, unit) for condition in self.conditions], dtype=np.float64)
         widths = [len(tree.outputs) for tree in forest.trees]
         values = [tree.values[tree.leaf[nodes]] for tree, (nodes, _) in zip(forest.trees, self.slots, strict=True)]
         present = max((int(leaves.max() - leaves.min()).bit_length() for leaves in values), default=1)
@@ -350,12 +350,3 @@ def _outcomes(
             column[place], cut[place] = number, rank + 1
     begins = np.concatenate([[0], np.cumsum([len(places) + 1 for places in columns])]).astype(np.int64)
     return Outcomes(code, column, cut, begins, sum(_plain(forest, condition) for condition in conditions))
-
-
-def _comparator_cost(forest: Forest, condition: Condition, unit: Prices) -> float:
-    """LUTs of a comparator, whose width excludes the trailing zeros of the threshold."""
-    bits = word_bits(forest.features[condition.feature].number)
-    if isinstance(condition.test, Below):
-        whole = int(condition.test.threshold)
-        bits -= (whole & -whole).bit_length() - 1 if whole else 0
-    return unit.comparison(bits)

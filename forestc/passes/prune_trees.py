@@ -1,0 +1,297 @@
+"""prune-trees: keeps the trees of an ensemble that the rows need, by ensemble selection.
+
+The trees are chosen by local search (`forestc.algorithms.member_search`) for the weight of the rows decided rightly,
+less a price for the hardware of the chosen trees. For two classes the threshold of the decision is chosen along with
+them; a regression gets the scale and the offset with the least squared error. With rising price fewer trees are left,
+and of all prices the cheapest choice within the tolerance on held-out rows is taken. M. A. Mendes Bastos, H. Brandao
+and C. Arbex Valle, "Ensemble pruning via an integer programming approach with diversity constraints", INOC 2024, is the
+program for votes; probabilities, sums of boosting, several classes and hardware go beyond it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms import member_program, vote_bounds
+from forestc.algorithms.ensemble_selection import Weights, diversity_of
+from forestc.algorithms.member_search import Found, search
+from forestc.algorithms.vote_patterns import Limits, Patterns
+from forestc.costs.prices import DEFAULT_COST, prices
+from forestc.errors import ModelError, OptionError
+from forestc.forest.builder import changed, changed_tree
+from forestc.forest.ir import Forest, Link
+from forestc.passes.base import PassResult
+from forestc.passes.judge import Judge
+from forestc.passes.mixed_rows import RowsToFit, rows_to_fit
+from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, whole
+from forestc.passes.promises import Exact, Promise, Within
+from forestc.passes.quantize.fit_leaves import FittingRows, fitted, outputs_follow
+from forestc.passes.tree_costs import UNITS, bill_of, leaf_bits
+from forestc.passes.tree_selection import Selectable, differences, selectable, two_classes
+from forestc.rows.batches import Rows
+from forestc.rows.ranges import have_rows
+
+PRICES = np.geomspace(0.002, 1, 16)  # what the whole forest's hardware is worth, as a share of all rows
+GIVE_UP = 4  # the search ends after so many successive prices that lose too much
+MOST_VALUES = 1 << 25  # samples times trees times scores; beyond it, fewer copies, then fewer rows are used
+WORK, STARTS = 1e8, 4  # samples times trees times scans at each price, from so many starts
+
+_POSITIVE = whole(1).or_(None, do="use a whole number from 1 on")
+_RULES = {
+    "tolerance": SHARE,
+    "weights": Rule(
+        lambda value: (
+            value in ("accuracy", "balanced")
+            or (isinstance(value, list | tuple) and len(value) == 4 and all(map(is_number, value)))
+        ),
+        "use accuracy, balanced, or four numbers: of true positives, false negatives, true and false positives",
+    ),
+    "price": Rule(
+        lambda value: value == "auto" or (is_number(value) and 0 < value < 1e6),
+        "use auto or a number above 0, such as 0.1",
+    ),
+    **{f"most_{unit}": _POSITIVE for unit in UNITS},
+    "tau": SHARE,
+    "gamma": SHARE,
+    "times": whole(1, 16),
+    "refit": FLAG,
+    "seconds": Rule(lambda value: is_number(value) and 0 <= value < 1e6, "use a number of seconds"),
+    "copies": whole(0, 100),
+    "mix": SHARE,
+    "seed": whole(0, do="use a whole number from 0 on"),
+}
+
+
+@dataclass(frozen=True)
+class PruneTrees:
+    """Keeps the trees that the rows need and sets the decision's threshold or the regression's scale to them.
+
+    Promises: approximate: judged on held-out rows, and refused beyond the tolerance; exact if no choice of fewer trees
+    is within it, as all trees then stay.
+
+    tolerance: the accuracy (R squared) that may be lost against the model on held-out rows, including one standard
+    error.
+    weights: what is maximised on the rows: accuracy; balanced, the mean of the classes' accuracies; or of two classes
+    four numbers, the worth of a true positive, false negative, true negative and false positive.
+    price: auto (the highest within the tolerance), or what a unit of `cost` is worth, in units of a row decided rightly
+    (of a regression, of its share of R squared).
+    cost: what the price is of: LUTs of a device family (lut6, xcup, ecp5, ice40), trees, nodes or comparators.
+    most_trees, most_nodes, most_comparators, most_luts: the most of each that are kept; nothing for no limit.
+    tau: the least diversity of each tree from the other trees kept (of two classes; pairwise failure crediting).
+    gamma: the least mean diversity.
+    times: how often a tree may count at most; above 1, leaves are multiplied and need more bits.
+    refit: whether the leaves of the trees kept are fitted to the rows again.
+    seconds: for HiGHS to better and bound the choice, of votes of two classes without a price of its own; results then
+    depend on the machine's speed.
+    copies: number of copies of each row with mixed values.
+    mix: share of a copy's values that come from other rows of its class.
+    seed: of the search and the mixing.
+    """
+
+    tolerance: float = 0.01
+    weights: Any = "accuracy"
+    price: float | str = "auto"
+    cost: str = DEFAULT_COST
+    most_trees: int | None = None
+    most_nodes: int | None = None
+    most_comparators: int | None = None
+    most_luts: int | None = None
+    tau: float = 0.0
+    gamma: float = 0.0
+    times: int = 1
+    refit: bool = False
+    seconds: float = 0
+    copies: int = 8
+    mix: float = 0.1
+    seed: int = 0
+    name: ClassVar[str] = "prune-trees"
+
+    def __post_init__(self) -> None:
+        check_options(self, _RULES)
+        if self.cost not in UNITS:
+            prices(self.cost)  # raises for an unknown family
+        if isinstance(self.weights, list):
+            object.__setattr__(self, "weights", tuple(self.weights))
+
+    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
+        if source.parts or source.aggregate.kind != "sum" or (not source.decides and source.n_outputs != 1):
+            raise OptionError(
+                "prune-trees needs a sum of trees that decides on one class or gives one value",
+                do="remove it from the passes",
+            )
+        if not source.decides and source.link != Link():
+            raise OptionError("prune-trees: a link follows the sum of the trees", do="remove it from the passes")
+        if not outputs_follow(source):
+            raise OptionError("prune-trees: the outputs of a tree are not consecutive", do="remove it from the passes")
+        for option, given in (("tau", self.tau), ("gamma", self.gamma), ("seconds", self.seconds)):
+            if given and not two_classes(source):
+                raise OptionError(f"prune-trees: {option} is for two classes", do=f"remove {option}")
+        if isinstance(self.weights, tuple) and not two_classes(source):
+            raise OptionError("prune-trees: four weights are for two classes", do="use accuracy or balanced")
+        if not have_rows(rows):
+            raise OptionError("prune-trees needs rows", do="give --rows, or remove it from the passes")
+        if judge is None:
+            raise OptionError("prune-trees needs held-out rows", do="give --held-out FILE or 0.2")
+
+    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
+        """Promises `Within`; `Exact` if all trees stay. Raises OptionError, also for limits that contradict one another
+        or that no choice within the tolerance keeps, and ModelError for a forest that is not quantised."""
+        if not forest.quantised:
+            raise ModelError("prune-trees works on integer forests", do="put quantize before it")
+        self.refuse(forest, rows, judge)
+        assert rows is not None and judge is not None
+        chooser = _Chooser(forest, rows, self)
+        best: tuple[Forest, Found] | None = None
+        tried = missed = 0
+        lost: str = ""
+        for found in chooser.path():
+            tried += 1
+            after = chooser.rebuilt(found)
+            loss = judge.of(after)
+            if loss.within(self.tolerance):
+                if best is None or chooser.cost(found) < chooser.cost(best[1]):
+                    best, missed = (after, found), 0
+            elif (missed := missed + 1) == GIVE_UP:
+                break
+            lost = f"{loss.lost:.4f} with a standard error of {loss.error:.4f}"
+        if best is None and (chooser.limited or self.price != "auto"):
+            raise OptionError(
+                f"prune-trees: of {loss.measure} {lost} is lost on held-out rows; tolerance={self.tolerance:g}",
+                do="raise the tolerance, loosen the limits, or remove the price",
+            )
+        promise: Promise = Exact() if best is None else Within(float(self.tolerance))
+        result = forest if best is None else best[0]
+        return PassResult(
+            result,
+            (promise,),
+            self._report(forest, result, chooser, None if best is None else best[1])
+            | {"chosen_on_held_out": tried > 1},
+        )
+
+    def _report(self, before: Forest, after: Forest, chooser: _Chooser, found: Found | None) -> dict[str, Any]:
+        report: dict[str, Any] = {
+            unit: [
+                round(bill_of(forest, unit).of(np.ones(len(forest.trees), dtype=bool))) for forest in (before, after)
+            ]
+            for unit in UNITS
+        }
+        if chooser.bound is not None:
+            report |= {"bound": chooser.bound, "value": found.gained if found else None}
+        return report
+
+
+class _Chooser:
+    """Choices of a forest's trees, at one price after the other."""
+
+    def __init__(self, forest: Forest, rows: Rows, options: PruneTrees) -> None:
+        self.options, self.forest = options, forest
+        classes = max(1, forest.n_outputs if forest.decides and not two_classes(forest) else 1)
+        most = max(1, MOST_VALUES // max(1, len(forest.trees) * classes))
+        copies = options.copies if forest.decides else 0
+        self.sample = rows_to_fit(forest, rows, most, copies=copies, mix=options.mix, seed=options.seed)
+        self.rows = len(self.sample.label) / (self.sample.copies + 1)
+        self.trees: Selectable = selectable(forest, self.sample, _row_weights(self.sample, forest, options))
+        limits = {unit: getattr(options, f"most_{unit}") for unit in UNITS}
+        self.limited = any(limit is not None for limit in limits.values())
+        family = options.cost if options.cost not in UNITS else DEFAULT_COST
+        self.priced = bill_of(forest, "luts" if options.cost not in UNITS else options.cost, family=family)
+        bills = [
+            bill_of(forest, unit, float(limit), family=family)
+            for unit, limit in limits.items()
+            if limit is not None and unit != "trees"
+        ]
+        for bill in bills:
+            least = float(min(bill.of(np.eye(len(forest.trees), dtype=bool)[k]) for k in range(len(forest.trees))))
+            if least > bill.most:
+                raise OptionError(
+                    f"prune-trees: most_{bill.name}={bill.most:g}, and the smallest tree takes {least:.0f}",
+                    do=f"raise most_{bill.name}",
+                )
+        self.diversity = None
+        if options.tau or options.gamma:
+            votes = differences(forest, self.trees.leaf[:, : self.sample.rows])
+            middle = (votes.max(axis=1, keepdims=True) + votes.min(axis=1, keepdims=True)) / 2
+            y = self.sample.label[: votes.shape[1]].astype(np.uint8)
+            self.diversity = diversity_of(
+                (votes > middle).T.astype(np.uint8), y, options.tau, options.gamma, limits["trees"]
+            )
+        self.most = len(forest.trees) if limits["trees"] is None else limits["trees"]
+        self.bills = (self.priced, *bills)
+        self.bound: float | None = None
+
+    def cost(self, found: Found) -> float:
+        return self.priced.of(found.times > 0)
+
+    def path(self) -> Iterator[Found]:
+        """Choices at ascending prices, each from the one before; or the one at the given price."""
+        whole_cost = self.priced.of(np.ones(len(self.forest.trees), dtype=bool))
+        steps = PRICES * self.rows / max(1.0, whole_cost)
+        if self.options.price != "auto":
+            steps = np.array([float(self.options.price)])
+        times = np.ones(len(self.forest.trees), dtype=np.int64)
+        for number, price in enumerate(steps.tolist()):
+            limits = Limits(self.most, self.diversity, self.bills, price)
+            found = search(
+                self.trees.task, limits, starts=STARTS if number == 0 else max(2, STARTS // 3), begin=times,
+                seed=self.options.seed, work=WORK, most_times=self.options.times,
+            )  # fmt: skip
+            if found is None:
+                raise OptionError("prune-trees: no trees keep all limits", do="loosen most_..., tau or gamma")
+            if self.options.seconds and isinstance(self.trees.task, Patterns):
+                found = self._solved(self.trees.task, limits, found)
+            times = found.times
+            yield found
+
+    def _solved(self, task: Patterns, limits: Limits, found: Found) -> Found:
+        """The choice after HiGHS tried to better it without a price, at no more hardware."""
+        at_most = replace(self.priced, most=self.cost(found))
+        most = Limits(limits.most, limits.diversity, (at_most, *limits.bills[1:]))
+        half = float(self.options.seconds) / 2
+        cuts = vote_bounds.bound(task, half) if int(task.votes.max(initial=0)) <= 1 else None
+        solved = member_program.solve(task, most, found, () if cuts is None else cuts.sets, half, self.options.seed)
+        self.bound = solved.bound if cuts is None else min(cuts.value, solved.bound)
+        return solved.found
+
+    def rebuilt(self, found: Found) -> Forest:
+        """The forest of a choice, its leaves fitted again if wanted."""
+        after = self.trees.rebuilt(found.times)
+        if not self.options.refit or not after.decides or not after.trees:
+            return after
+        kept = np.flatnonzero(found.times)
+        low = [tree.values.min(axis=0) for tree in after.trees]
+        values = [tree.values - least for tree, least in zip(after.trees, low, strict=True)]
+        bias = after.bias.copy()
+        for tree, least in zip(after.trees, low, strict=True):
+            bias[list(tree.outputs)] += least
+        bits = max(leaf_bits(tree.values) for tree in after.trees)
+        on = FittingRows(self.trees.leaf[kept], self.sample.label.astype(np.int64))
+        new, moved = fitted(values, [tree.outputs for tree in after.trees], bias, after.decision, bits, on)
+        trees = tuple(changed_tree(tree, values=own) for tree, own in zip(after.trees, new, strict=True))
+        return changed(after, trees=trees, bias=moved)
+
+
+def _row_weights(sample: RowsToFit, forest: Forest, options: PruneTrees) -> NDArray[np.float64]:
+    """(samples,) as `selectable` takes them; all samples of a row together count once."""
+    if not forest.decides:
+        return np.ones(len(sample.label))
+    label = sample.label.astype(np.int64)
+    count = np.bincount(label, minlength=len(forest.classes))
+    if (missing := np.flatnonzero(count == 0)).size and options.weights != "accuracy":
+        raise OptionError(
+            f"prune-trees: no row is of class {forest.classes[int(missing[0])]}",
+            do="give rows of it, or weights=accuracy",
+        )
+    worth = np.ones(len(label))
+    if options.weights == "balanced":
+        worth = (len(label) / (len(count) * np.maximum(count, 1)))[label]
+    if two_classes(forest):
+        named = Weights(*options.weights) if isinstance(options.weights, tuple) else Weights()
+        positive = named.true_positive - named.false_negative
+        negative = named.false_positive - named.true_negative
+        worth = worth * np.where(label == 1, positive, negative)
+    return np.asarray(worth / (sample.copies + 1), dtype=np.float64)

@@ -1,0 +1,55 @@
+"""What the trees of a forest cost, one by one and by the comparators that they share: for passes that drop trees."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forestc.algorithms.vote_patterns import Bill
+from forestc.costs.prices import DEFAULT_COST, Prices, prices
+from forestc.forest.conditions import Below, Condition
+from forestc.forest.ir import Forest
+from forestc.forest.numbers import Float
+from forestc.passes.quantize.formats import word_bits
+
+ASSUMED_BITS = 12  # of a feature that is not quantised yet
+UNITS = ("trees", "nodes", "comparators", "luts")
+
+
+def bill_of(forest: Forest, unit: str, most: float = np.inf, *, family: str = DEFAULT_COST) -> Bill:
+    """The bill of a forest's trees in trees, nodes (conditions counted in each tree), comparators (distinct
+    conditions) or luts of a device family. most: the largest total allowed."""
+    trees = forest.trees
+    nodes = np.array([len(tree.inner) for tree in trees], dtype=np.float64)
+    if unit == "trees":
+        return Bill(unit, np.ones(len(trees)), most=most)
+    if unit == "nodes":
+        return Bill(unit, nodes, most=most)
+    comparators = forest.conditions.comparators
+    uses = np.zeros((len(trees), len(comparators)), dtype=np.float32)
+    for index, (tree, places) in enumerate(zip(trees, forest.conditions.places, strict=True)):
+        uses[index, np.searchsorted(comparators, places[tree.inner], side="right") - 1] = 1
+    if unit == "comparators":
+        return Bill(unit, np.zeros(len(trees)), uses, np.ones(len(comparators)), most)
+    price = prices(family)
+    bits = np.array([leaf_bits(tree.values) for tree in trees]) * [len(tree.outputs) for tree in trees]
+    own = np.where(nodes > 0, (price.split * nodes + price.tree) * bits, 0.0)
+    part = np.array([comparator_cost(forest, forest.conditions[place], price) for place in comparators.tolist()])
+    return Bill(unit, own, uses, part, most)
+
+
+def leaf_bits(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
+    """Bits of a tree's integer leaves above the smallest; of leaves that are not integers yet, 8."""
+    if values.dtype.kind != "i":
+        return 8
+    return max(1, int(values.max() - values.min()).bit_length()) if values.size else 1
+
+
+def comparator_cost(forest: Forest, condition: Condition, unit: Prices) -> float:
+    """LUTs of a comparator, whose width excludes the trailing zeros of the threshold. Before quantize a width is
+    assumed."""
+    number = forest.features[condition.feature].number
+    bits = ASSUMED_BITS if isinstance(number, Float) else word_bits(number)
+    if isinstance(condition.test, Below) and forest.quantised:
+        whole = int(condition.test.threshold)
+        bits -= (whole & -whole).bit_length() - 1 if whole else 0
+    return unit.comparison(bits)

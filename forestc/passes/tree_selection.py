@@ -1,0 +1,158 @@
+"""A quantised forest's trees as members to choose from, and the forest of a choice.
+
+| the forest                | a choice is judged by               | what is set along with the choice      |
+|---------------------------|-------------------------------------|----------------------------------------|
+| decides on two classes    | the difference of the two scores    | the threshold of the difference        |
+| decides on more classes   | the scores                          | what the dropped trees add on average  |
+| a regression              | the score                           | scale and offset, by least squares     |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.least_squares import Squares
+from forestc.algorithms.vote_patterns import Classes, IntArray, Patterns, Task
+from forestc.algorithms.walk import leaves_reached
+from forestc.forest.builder import changed, changed_tree
+from forestc.forest.ir import Forest
+from forestc.passes.mixed_rows import RowsToFit
+from forestc.passes.quantize.fit_leaves import zero_of
+from forestc.passes.quick_evaluation import walked_trees
+
+MOST_SUM = 1 << 12  # of the sums among which a threshold is searched; in the end it is set exactly
+
+
+def leaf_rows(forest: Forest, words: NDArray[Any]) -> NDArray[np.int32]:
+    """(trees, samples) the row of `Tree.values` of the leaf that each sample reaches."""
+    nodes = leaves_reached(walked_trees(forest), words)
+    columns = [tree.leaf[nodes[:, index]] for index, tree in enumerate(forest.trees)]
+    return np.ascontiguousarray(np.stack(columns), dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class Selectable:
+    """task: the trees for the search. leaf: (trees, samples) as `leaf_rows`. sample: the samples with their labels."""
+
+    forest: Forest
+    task: Task
+    leaf: NDArray[np.int32]
+    sample: RowsToFit
+
+    def rebuilt(self, times: IntArray) -> Forest:
+        """The forest of the chosen trees; a tree that counts several times has its leaves multiplied."""
+        before, total = self.forest, int(times.sum())
+        trees = tuple(
+            tree if count == 1 else changed_tree(tree, values=tree.values * count)
+            for tree, count in zip(before.trees, times.tolist(), strict=True)
+            if count
+        )
+        bias, scale, aggregate = before.bias.astype(np.float64), before.scale, before.aggregate
+        if isinstance(self.task, Squares):
+            return self._regression(times, trees, self.task)
+        assert scale is not None
+        if aggregate.divisor != 1.0:  # a mean, now over fewer trees
+            share = total / len(before.trees)
+            aggregate, scale, bias = replace(aggregate, divisor=aggregate.divisor * share), scale / share, bias * share
+        else:
+            bias = bias + (1 - times) @ self._means()
+        after = replace(before, trees=trees, aggregate=aggregate, scale=scale, bias=np.rint(bias).astype(np.int64))
+        if isinstance(self.task, Patterns):
+            after.bias[-1] += _threshold(after) - self._best_threshold(times, _threshold(after))
+        return changed(after, bias=after.bias)
+
+    def _means(self) -> NDArray[np.float64]:
+        """(trees, outputs) what each tree adds on average."""
+        means = np.zeros((len(self.leaf), self.forest.n_outputs))
+        for index, tree in enumerate(self.forest.trees):
+            means[index, list(tree.outputs)] = tree.values[self.leaf[index]].mean(axis=0)
+        return means
+
+    def _best_threshold(self, times: IntArray, natural: int) -> int:
+        """Of the best thresholds on the samples the nearest to the one that changes nothing."""
+        assert isinstance(self.task, Patterns)
+        sums = times @ differences(self.forest, self.leaf)
+        values, place = np.unique(sums, return_inverse=True)
+        gained = np.bincount(place.ravel(), self.task.gain, minlength=len(values))
+        above = np.concatenate([np.cumsum(gained[::-1])[::-1], [0.0]])  # decided positive from the k-th value on
+        first = np.concatenate([[min(int(values[0]) - 1, natural)], values])
+        last = np.concatenate([values - 1, [max(int(values[-1]), natural)]])
+        best = np.flatnonzero(above >= above.max() - 1e-9 * float(np.abs(self.task.gain).sum()))
+        nearest = np.clip(natural, first[best], last[best])
+        found = int(np.argmin(np.abs(nearest - natural)))
+        if nearest[found] == natural:
+            return natural
+        return int(first[best][found] + last[best][found]) // 2
+
+    def _regression(self, times: IntArray, trees: tuple[Any, ...], task: Squares) -> Forest:
+        scale = task.scale(times)
+        scale = scale if scale > 0 else float(self.forest.scale or 1.0)
+        sums = times @ differences(self.forest, self.leaf)
+        offset = float(self.sample.label.mean()) - scale * float(sums.mean())
+        share = max(1, int(times.sum())) / len(self.forest.trees)
+        divisor = self.forest.aggregate.divisor
+        aggregate = replace(self.forest.aggregate, divisor=divisor * share if divisor != 1.0 else 1.0)
+        bias = np.array([round(offset / scale)], dtype=np.int64)
+        return changed(self.forest, trees=trees, aggregate=aggregate, scale=scale, bias=bias)
+
+
+def _threshold(forest: Forest) -> int:
+    """Of two classes: the second is decided if the difference of the trees' sums is more than this."""
+    bias, decision = forest.bias, forest.decision
+    if decision.kind == "threshold":
+        return zero_of(decision) - int(bias[0]) - 1
+    return int(bias[0] - bias[1]) - (decision.ties == "last")
+
+
+def differences(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.int64]:
+    """(trees, samples) what each tree adds to the score of the second class less that of the first, or to the only
+    score."""
+    found = np.zeros(leaf.shape, dtype=np.int64)
+    for index, tree in enumerate(forest.trees):
+        sign = np.array([1 if output == forest.n_outputs - 1 else -1 for output in tree.outputs])
+        found[index] = (tree.values @ sign)[leaf[index]]
+    return found
+
+
+def two_classes(forest: Forest) -> bool:
+    """Whether one difference of scores decides."""
+    return forest.decides and (forest.decision.kind == "threshold" or forest.n_outputs == 2)
+
+
+def selectable(forest: Forest, sample: RowsToFit, weight: NDArray[np.float64]) -> Selectable:
+    """weight: (samples,) of two classes the gain, what deciding a sample for the second is worth rather than for the
+    first; of more classes what deciding it rightly is worth; of a regression not used."""
+    leaf = leaf_rows(forest, sample.words)
+    task: Task
+    if two_classes(forest):
+        task = Patterns(_searched(differences(forest, leaf)), weight)
+    elif forest.decides:
+        sizes = [tree.values.size for tree in forest.trees]
+        score = np.concatenate([tree.values.ravel() for tree in forest.trees]).astype(np.float64)
+        fed = np.array([(tree.outputs[0], tree.outputs[-1] + 1) for tree in forest.trees], dtype=np.int64)
+        start, last = forest.bias.astype(np.float64), forest.decision.ties == "last"
+        begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        found = Selectable(forest, Squares(np.zeros((0, 0)), np.zeros(0), 0.0, 0), leaf, sample)
+        if forest.aggregate.divisor == 1.0:  # dropped trees leave their mean behind
+            means = found._means()
+            score = score - np.concatenate(
+                [np.tile(means[k, list(tree.outputs)], len(tree.values)) for k, tree in enumerate(forest.trees)]
+            )
+            start = start + means.sum(axis=0)
+        task = Classes(leaf, begin, score, fed, start, sample.label.astype(np.int64), weight, last)
+    else:
+        task = Squares.of(differences(forest, leaf).astype(np.float64), sample.label.ravel().astype(np.float64))
+    return Selectable(forest, task, leaf, sample)
+
+
+def _searched(values: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Differences from each tree's smallest on, coarser if their sums would be too many."""
+    votes = values - values.min(axis=1, keepdims=True)
+    total = int(votes.max(axis=1).sum())
+    if total > MOST_SUM:
+        votes = np.rint(votes * (MOST_SUM / total)).astype(np.int64)
+    return np.ascontiguousarray(votes, dtype=np.int32)
