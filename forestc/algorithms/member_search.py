@@ -19,7 +19,7 @@ from forestc.algorithms.vote_patterns import IntArray, Limits, Task
 SMOOTH = (0.0, 0.1, 0.3)  # of one start after the other
 KICK = 4  # most members that a kick moves
 MEMBERS_A_MOVE = 50  # a scan of all moves is followed by one move for each so many members
-WORK = 1e9  # rows times members times moves that are tried, over all starts
+WORK = 1e9  # rows (times classes) times members times moves that are tried, over all starts
 LEAST_SCANS, MOST_SCANS = 60, 2000  # of each start
 
 
@@ -48,21 +48,23 @@ def search(
     work: float = WORK,
     most_times: int = 1,
     enough: float = np.inf,
+    few: bool = True,
     progress: Callable[[int, float], None] = lambda _start, _value: None,
 ) -> Found | None:
     """The best choice found, the one with fewest members of equal ones; None if none keeps the limits.
 
     begin: a choice to start from, beside full, empty and random ones. most_times: how often a member may count. enough:
-    a value that no choice exceeds, at which the search ends. Deterministic: the number of scans depends on the sizes
+    a value that no choice exceeds, at which the search ends. few: whether of equal choices the one with fewest members
+    is taken, or the one with most. Deterministic: the number of scans depends on the sizes
     alone. Time O(work).
     """
     random = np.random.default_rng(seed)
-    rows = len(task.sums(np.zeros(task.members, dtype=np.int64)))
+    rows = task.sums(np.zeros(task.members, dtype=np.int64)).size  # times classes
     scans = int(np.clip(work / max(1, rows * task.members * starts), LEAST_SCANS, MOST_SCANS))
     best: Found | None = None
     for number, first in enumerate(_starts(task, limits, starts, random, begin)):
-        found = _climb(task, limits, first, scans, SMOOTH[number % len(SMOOTH)], random, most_times)
-        if found is not None and (best is None or _better(found, best)):
+        found = _climb(task, limits, first, scans, SMOOTH[number % len(SMOOTH)], random, most_times, few)
+        if found is not None and (best is None or _better(found, best, few)):
             best = found
         progress(number, best.gained if best is not None else -np.inf)
         if best is not None and best.gained >= enough - 1e-9 * max(1.0, abs(enough)) and not limits.price:
@@ -70,10 +72,12 @@ def search(
     return best
 
 
-def _better(one: Found, other: Found) -> bool:
-    """Whether one is worth more, or the same with fewer members."""
+def _better(one: Found, other: Found, few: bool) -> bool:
+    """Whether one is worth more, or the same with fewer (not few: more) members."""
     gain, least = (one.gained - one.cost) - (other.gained - other.cost), 1e-9 * max(1.0, abs(other.gained))
-    return gain > least or (gain > -least and len(one.members) < len(other.members))
+    if abs(gain) > least:
+        return gain > 0
+    return len(one.members) < len(other.members) if few else len(one.members) > len(other.members)
 
 
 def _starts(
@@ -100,6 +104,7 @@ def _climb(
     smooth: float,
     random: np.random.Generator,
     most_times: int,
+    few: bool,
 ) -> Found | None:
     """The best choice on one walk of so many scans of all moves."""
     best: Found | None = None
@@ -110,7 +115,7 @@ def _climb(
         if worth[0] <= 0:
             value, threshold = task.value(task.sums(times))
             found = Found(times.copy(), threshold, value, _cost(limits, times > 0))
-            if best is None or _better(found, best):
+            if best is None or _better(found, best, few):
                 best = found
         if worth[0] < kept_worth[0] or (worth[0] == kept_worth[0] and worth[1] >= kept_worth[1]):
             kept, kept_worth = times, worth

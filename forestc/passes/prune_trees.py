@@ -22,7 +22,7 @@ from forestc.algorithms.ensemble_selection import Weights, diversity_of
 from forestc.algorithms.member_search import Found, search
 from forestc.algorithms.vote_patterns import Limits, Patterns
 from forestc.costs.prices import DEFAULT_COST, prices
-from forestc.errors import ModelError, OptionError
+from forestc.errors import ForestcError, ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest, Link
 from forestc.passes.base import PassResult
@@ -31,12 +31,13 @@ from forestc.passes.mixed_rows import RowsToFit, rows_to_fit
 from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, whole
 from forestc.passes.promises import Exact, Promise, Within
 from forestc.passes.quantize.fit_leaves import FittingRows, fitted, outputs_follow
+from forestc.passes.share_thresholds.drawn_rows import drawn_rows
 from forestc.passes.tree_costs import UNITS, bill_of, leaf_bits
 from forestc.passes.tree_selection import Selectable, differences, selectable, two_classes
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
-PRICES = np.geomspace(0.002, 1, 16)  # what the whole forest's hardware is worth, as a share of all rows
+SHARES = np.geomspace(0.85, 0.02, 15)  # of the forest's hardware that are tried, one after the other
 GIVE_UP = 4  # the search ends after so many successive prices that lose too much
 MOST_VALUES = 1 << 25  # samples times trees times scores; beyond it, fewer copies, then fewer rows are used
 WORK, STARTS = 1e8, 4  # samples times trees times scans at each price, from so many starts
@@ -192,10 +193,11 @@ class _Chooser:
         self.options, self.forest = options, forest
         classes = max(1, forest.n_outputs if forest.decides and not two_classes(forest) else 1)
         most = max(1, MOST_VALUES // max(1, len(forest.trees) * classes))
-        copies = options.copies if forest.decides else 0
+        trained = _trained_on(forest, rows, most)
+        copies = 0 if trained is not None or not forest.decides else options.copies
         self.sample = rows_to_fit(forest, rows, most, copies=copies, mix=options.mix, seed=options.seed)
         self.rows = len(self.sample.label) / (self.sample.copies + 1)
-        self.trees: Selectable = selectable(forest, self.sample, _row_weights(self.sample, forest, options))
+        self.trees: Selectable = selectable(forest, self.sample, _row_weights(self.sample, forest, options), trained)
         limits = {unit: getattr(options, f"most_{unit}") for unit in UNITS}
         self.limited = any(limit is not None for limit in limits.values())
         family = options.cost if options.cost not in UNITS else DEFAULT_COST
@@ -228,20 +230,22 @@ class _Chooser:
         return self.priced.of(found.times > 0)
 
     def path(self) -> Iterator[Found]:
-        """Choices at ascending prices, each from the one before; or the one at the given price."""
-        whole_cost = self.priced.of(np.ones(len(self.forest.trees), dtype=bool))
-        steps = PRICES * self.rows / max(1.0, whole_cost)
-        if self.options.price != "auto":
-            steps = np.array([float(self.options.price)])
+        """Choices of less and less hardware, each from the one before; or the one at the given price."""
+        options, whole_cost = self.options, self.priced.of(np.ones(len(self.forest.trees), dtype=bool))
         times = np.ones(len(self.forest.trees), dtype=np.int64)
-        for number, price in enumerate(steps.tolist()):
-            limits = Limits(self.most, self.diversity, self.bills, price)
+        priced = options.price != "auto"
+        for share in (1.0,) if priced else SHARES.tolist():
+            at_most = replace(self.priced, most=min(self.priced.most, share * whole_cost))
+            price = float(options.price) if priced else 0.0
+            limits = Limits(self.most, self.diversity, (at_most, *self.bills[1:]), price)
             found = search(
-                self.trees.task, limits, starts=STARTS if number == 0 else max(2, STARTS // 3), begin=times,
-                seed=self.options.seed, work=WORK, most_times=self.options.times,
+                self.trees.task, limits, starts=STARTS if priced else 1, begin=times, seed=options.seed, work=WORK,
+                most_times=options.times, few=priced,
             )  # fmt: skip
             if found is None:
-                raise OptionError("prune-trees: no trees keep all limits", do="loosen most_..., tau or gamma")
+                if times.all() and (self.limited or self.diversity is not None):
+                    raise OptionError("prune-trees: no trees keep all limits", do="loosen most_..., tau or gamma")
+                return  # nothing as small
             if self.options.seconds and isinstance(self.trees.task, Patterns):
                 found = self._solved(self.trees.task, limits, found)
             times = found.times
@@ -273,6 +277,16 @@ class _Chooser:
         new, moved = fitted(values, [tree.outputs for tree in after.trees], bias, after.decision, bits, on)
         trees = tuple(changed_tree(tree, values=own) for tree, own in zip(after.trees, new, strict=True))
         return changed(after, trees=trees, bias=moved)
+
+
+def _trained_on(forest: Forest, rows: Rows, most: int) -> NDArray[np.bool_] | None:
+    """(trees, rows) which trees were trained on which rows; None if the rows are not those that the source drew from,
+    or every n-th of them is used."""
+    try:
+        drawn = drawn_rows(forest, rows)
+    except ForestcError:
+        return None
+    return drawn > 0 if drawn.shape[1] <= most else None
 
 
 def _row_weights(sample: RowsToFit, forest: Forest, options: PruneTrees) -> NDArray[np.float64]:

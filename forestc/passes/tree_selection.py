@@ -19,7 +19,7 @@ from forestc.algorithms.least_squares import Squares
 from forestc.algorithms.vote_patterns import Classes, IntArray, Patterns, Task
 from forestc.algorithms.walk import leaves_reached
 from forestc.forest.builder import changed, changed_tree
-from forestc.forest.ir import Forest
+from forestc.forest.ir import Forest, Tree
 from forestc.passes.mixed_rows import RowsToFit
 from forestc.passes.quantize.fit_leaves import zero_of
 from forestc.passes.quick_evaluation import walked_trees
@@ -53,7 +53,7 @@ class Selectable:
         )
         bias, scale, aggregate = before.bias.astype(np.float64), before.scale, before.aggregate
         if isinstance(self.task, Squares):
-            return self._regression(times, trees, self.task)
+            return self._regression(times, trees)
         assert scale is not None
         if aggregate.divisor != 1.0:  # a mean, now over fewer trees
             share = total / len(before.trees)
@@ -88,10 +88,12 @@ class Selectable:
             return natural
         return int(first[best][found] + last[best][found]) // 2
 
-    def _regression(self, times: IntArray, trees: tuple[Any, ...], task: Squares) -> Forest:
-        scale = task.scale(times)
+    def _regression(self, times: IntArray, trees: tuple[Tree, ...]) -> Forest:
+        """The scale and offset are those of the least squares on all samples."""
+        values = differences(self.forest, self.leaf)
+        sums = times @ values
+        scale = Squares.of(values.astype(np.float64), self.sample.label.ravel().astype(np.float64)).scale(times)
         scale = scale if scale > 0 else float(self.forest.scale or 1.0)
-        sums = times @ differences(self.forest, self.leaf)
         offset = float(self.sample.label.mean()) - scale * float(sums.mean())
         share = max(1, int(times.sum())) / len(self.forest.trees)
         divisor = self.forest.aggregate.divisor
@@ -123,16 +125,27 @@ def two_classes(forest: Forest) -> bool:
     return forest.decides and (forest.decision.kind == "threshold" or forest.n_outputs == 2)
 
 
-def selectable(forest: Forest, sample: RowsToFit, weight: NDArray[np.float64]) -> Selectable:
-    """weight: (samples,) of two classes the gain, what deciding a sample for the second is worth rather than for the
-    first; of more classes what deciding it rightly is worth; of a regression not used."""
+def selectable(
+    forest: Forest, sample: RowsToFit, weight: NDArray[np.float64], trained: NDArray[np.bool_] | None = None
+) -> Selectable:
+    """The trees as members to choose from.
+
+    weight: (samples,) of two classes the gain, what deciding a sample for the second is worth rather than for the
+    first; of more classes what deciding it rightly is worth; of a regression not used. trained: (trees, samples)
+    whether a tree was trained on a sample; it then decides nothing there, so that trees are chosen by how they do on
+    samples that they have not seen.
+    """
     leaf = leaf_rows(forest, sample.words)
     task: Task
+    seen = np.zeros((1, 1), dtype=bool) if trained is None else trained
     if two_classes(forest):
-        task = Patterns(_searched(differences(forest, leaf)), weight)
+        task = Patterns(_searched(np.where(seen, _neutral(forest), differences(forest, leaf))), weight)
     elif forest.decides:
-        sizes = [tree.values.size for tree in forest.trees]
-        score = np.concatenate([tree.values.ravel() for tree in forest.trees]).astype(np.float64)
+        # a further leaf of each tree, with nothing in it, is reached by samples that the tree was trained on
+        tables = [np.concatenate([tree.values, np.zeros_like(tree.values[:1])]) for tree in forest.trees]
+        last_leaf = np.array([[len(table) - 1] for table in tables])
+        sizes = [table.size for table in tables]
+        score = np.concatenate([table.ravel() for table in tables]).astype(np.float64)
         fed = np.array([(tree.outputs[0], tree.outputs[-1] + 1) for tree in forest.trees], dtype=np.int64)
         start, last = forest.bias.astype(np.float64), forest.decision.ties == "last"
         begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -140,13 +153,21 @@ def selectable(forest: Forest, sample: RowsToFit, weight: NDArray[np.float64]) -
         if forest.aggregate.divisor == 1.0:  # dropped trees leave their mean behind
             means = found._means()
             score = score - np.concatenate(
-                [np.tile(means[k, list(tree.outputs)], len(tree.values)) for k, tree in enumerate(forest.trees)]
+                [np.tile(means[k, list(tree.outputs)], len(tables[k])) for k, tree in enumerate(forest.trees)]
             )
             start = start + means.sum(axis=0)
-        task = Classes(leaf, begin, score, fed, start, sample.label.astype(np.int64), weight, last)
+        reached = np.where(seen, last_leaf, leaf).astype(np.int32)
+        task = Classes(reached, begin, score, fed, start, sample.label.astype(np.int64), weight, last)
     else:
-        task = Squares.of(differences(forest, leaf).astype(np.float64), sample.label.ravel().astype(np.float64))
+        values = differences(forest, leaf).astype(np.float64)
+        values = np.where(seen, values.mean(axis=1, keepdims=True), values)
+        task = Squares.of(values, sample.label.ravel().astype(np.float64))
     return Selectable(forest, task, leaf, sample)
+
+
+def _neutral(forest: Forest) -> NDArray[np.int64]:
+    """(trees, 1) the difference with which a tree changes no decision: an equal share of the threshold."""
+    return np.full((len(forest.trees), 1), round((_threshold(forest) + 0.5) / len(forest.trees)))
 
 
 def _searched(values: NDArray[np.int64]) -> NDArray[np.int32]:
