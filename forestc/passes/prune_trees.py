@@ -1,11 +1,12 @@
 """prune-trees: keeps the trees of an ensemble that the rows need, by ensemble selection.
 
-The trees are chosen by local search (`forestc.algorithms.member_search`) for the weight of the rows decided rightly,
-less a price for the hardware of the chosen trees. For two classes the threshold of the decision is chosen along with
-them; a regression gets the scale and the offset with the least squared error. With rising price fewer trees are left,
-and of all prices the cheapest choice within the tolerance on held-out rows is taken. M. A. Mendes Bastos, H. Brandao
-and C. Arbex Valle, "Ensemble pruning via an integer programming approach with diversity constraints", INOC 2024, is the
-program for votes; probabilities, sums of boosting, several classes and hardware go beyond it.
+The trees are chosen by local search (`forestc.algorithms.member_search`) for the weight of the rows decided rightly, at
+less and less hardware; of all choices the cheapest within the tolerance on held-out rows is taken. For two classes the
+threshold of the decision is chosen along with the trees; a regression gets the scale and the offset with the least
+squared error. If the rows are those that the trees were drawn from, each tree is judged by the rows that it was not
+trained on; else each row is used with mixed copies. The program for votes is that of M. A. Mendes Bastos, H. Brandao
+and C. Arbex Valle, "Ensemble pruning via an integer programming approach with diversity constraints", INOC 2024;
+probabilities, sums of boosting, several classes, regression and hardware go beyond it.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
 SHARES = np.geomspace(0.85, 0.02, 15)  # of the forest's hardware that are tried, one after the other
-GIVE_UP = 4  # the search ends after so many successive prices that lose too much
+GIVE_UP = 5  # the search ends after so many successive choices that lose too much
 MOST_VALUES = 1 << 25  # samples times trees times scores; beyond it, fewer copies, then fewer rows are used
-WORK, STARTS = 1e8, 4  # samples times trees times scans at each price, from so many starts
+WORK, STARTS = 3e8, 4  # samples times trees times scans at each price, from so many starts
 
 _POSITIVE = whole(1).or_(None, do="use a whole number from 1 on")
 _RULES = {
@@ -167,34 +168,27 @@ class PruneTrees:
             )
         promise: Promise = Exact() if best is None else Within(float(self.tolerance))
         result = forest if best is None else best[0]
-        return PassResult(
-            result,
-            (promise,),
-            self._report(forest, result, chooser, None if best is None else best[1])
-            | {"chosen_on_held_out": tried > 1},
-        )
+        report: dict[str, Any] = {unit: [_total(each, unit) for each in (forest, result)] for unit in UNITS}
+        report |= {"chosen_on": "rows not trained on" if chooser.trained else "rows", "chosen_on_held_out": tried > 1}
+        if chooser.bound is not None and best is not None:
+            report |= {"value": best[1].gained, "bound": chooser.bound}
+        return PassResult(result, (promise,), report)
 
-    def _report(self, before: Forest, after: Forest, chooser: _Chooser, found: Found | None) -> dict[str, Any]:
-        report: dict[str, Any] = {
-            unit: [
-                round(bill_of(forest, unit).of(np.ones(len(forest.trees), dtype=bool))) for forest in (before, after)
-            ]
-            for unit in UNITS
-        }
-        if chooser.bound is not None:
-            report |= {"bound": chooser.bound, "value": found.gained if found else None}
-        return report
+
+def _total(forest: Forest, unit: str) -> int:
+    return round(bill_of(forest, unit).of(np.ones(len(forest.trees), dtype=bool)))
 
 
 class _Chooser:
-    """Choices of a forest's trees, at one price after the other."""
+    """Choices of a forest's trees, of less and less hardware."""
 
     def __init__(self, forest: Forest, rows: Rows, options: PruneTrees) -> None:
         self.options, self.forest = options, forest
         classes = max(1, forest.n_outputs if forest.decides and not two_classes(forest) else 1)
         most = max(1, MOST_VALUES // max(1, len(forest.trees) * classes))
         trained = _trained_on(forest, rows, most)
-        copies = 0 if trained is not None or not forest.decides else options.copies
+        self.trained = trained is not None
+        copies = 0 if self.trained or not forest.decides else options.copies
         self.sample = rows_to_fit(forest, rows, most, copies=copies, mix=options.mix, seed=options.seed)
         self.rows = len(self.sample.label) / (self.sample.copies + 1)
         self.trees: Selectable = selectable(forest, self.sample, _row_weights(self.sample, forest, options), trained)
