@@ -143,9 +143,9 @@ class _Ran:
         kept = [place[feature.column] for feature in self.after.features]
         for inputs in boundary_inputs(self.before, base, most=MOST_BOUNDARY_INPUTS):
             self.inputs += len(inputs)
-            old, new = evaluate_quickly(self.before, inputs), evaluate_quickly(self.after, inputs[:, kept])
             for check in checks:
-                check.on_inputs(old, new)
+                own = check.inside(inputs)
+                check.on_inputs(evaluate_quickly(self.before, own), evaluate_quickly(self.after, own[:, kept]))
 
     def on_made_rows(self) -> None:
         """Checks promises for ranges on rows generated in them, beside the given rows."""
