@@ -41,6 +41,12 @@ class TreeBoxes:
     high: CellArray
     value: NDArray[np.int64]
 
+    @cached_property
+    def narrow(self) -> list[int]:
+        """The features that leaves are told apart by."""
+        differs = (self.low != self.low[0]).any(axis=0) | (self.high != self.high[0]).any(axis=0)
+        return [int(feature) for feature in np.flatnonzero(differs)]
+
     def inside(self, box: Box) -> TreeBoxes:
         """The leaves that meet a box."""
         meets = ((self.low < box[1]) & (self.high > box[0])).all(axis=1)
@@ -80,8 +86,7 @@ def places(tree: TreeBoxes, cells: CellArray) -> NDArray[np.int64]:
     for start in range(0, len(cells), 1024):
         some = cells[start : start + 1024]
         inside = np.ones((len(some), len(tree.value)), dtype=bool)
-        narrow = np.flatnonzero((tree.low != tree.low[0]).any(axis=0) | (tree.high != tree.high[0]).any(axis=0))
-        for feature in narrow.tolist():
+        for feature in tree.narrow:
             cell = some[:, feature, np.newaxis]
             inside &= (tree.low[:, feature] <= cell) & (cell < tree.high[:, feature])
         result[start : start + 1024] = inside.argmax(axis=1)

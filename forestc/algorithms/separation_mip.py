@@ -64,8 +64,7 @@ def solve(problem: Problem, limit: int, seconds: float) -> tuple[int, NDArray[np
         solver.setOptionValue(name, option)
     solver.passModel(rows.model(len(low), int(first[-1]) - len(low)))
     solver.run()
-    info = solver.getInfo()
-    steps = STEPS_A_NODE * int(info.mip_node_count) + STEPS_AN_ITERATION * max(1, int(info.simplex_iteration_count))
+    steps = steps_of(solver.getInfo())
     status = solver.getModelStatus()
     if status == highspy.HighsModelStatus.kInfeasible:
         return NONE, nothing, steps
@@ -77,6 +76,11 @@ def solve(problem: Problem, limit: int, seconds: float) -> tuple[int, NDArray[np
         at = own[~is_below[first[f] : first[f + 1]]]
         cells[f] = max([int(box_low[f]), *at.tolist()])
     return FOUND, cells, steps
+
+
+def steps_of(info: Any) -> int:
+    """The steps that HiGHS took. info: of the solver."""
+    return STEPS_A_NODE * int(info.mip_node_count) + STEPS_AN_ITERATION * max(1, int(info.simplex_iteration_count))
 
 
 class _Rows:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_NODES = 2000
+from forestc.algorithms.separation_mip import STEPS_A_NODE, steps_of
 
 
 def select(
@@ -18,12 +18,15 @@ def select(
     cost: NDArray[np.float64],
     largest: int,
     reach: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], bool] | None:
+    limit: int,
+) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64], bool] | None, int]:
     """Whole weights (trees,) from 0 to `largest` and shifts, from -reach to reach, with
-    `trees @ weights + shifts @ found >= least`, such that the cost of the trees with a weight is least.
+    `trees @ weights + shifts @ found >= least`, such that the cost of the trees with a weight is least, then the sum of
+    weights.
 
-    trees: (demands, trees). shifts: (demands, shifts). Also returns whether no cheaper choice exists (else the search
-    ended after 2,000 nodes). None if nothing was found.
+    trees: (demands, trees). shifts: (demands, shifts). cost: (trees,) whole numbers. limit: of steps, see
+    `separation_mip.solve`. Returns weights, shifts, and whether no cheaper choice exists, or None if nothing was found
+    before the limit; and the steps taken.
     """
     import highspy  # imported here: it takes a while, and few need it
 
@@ -37,13 +40,17 @@ def select(
         own = np.arange(count)
         rows[demands + own, own], rows[demands + own, count + width + own] = -1, largest
     solver = highspy.Highs()
-    options = {"output_flag": False, "threads": 1, "random_seed": 0, "mip_max_nodes": MOST_NODES, "mip_rel_gap": 0.0}
+    options = {"output_flag": False, "threads": 1, "random_seed": 0, "mip_rel_gap": 0.0}
+    options["mip_max_nodes"] = max(1, limit // STEPS_A_NODE)
     for name, value in options.items():
         solver.setOptionValue(name, value)
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = columns, len(rows)
     nothing = np.zeros(count + width)
-    lp.col_cost_ = np.concatenate([nothing, cost]) if linked else np.concatenate([cost, np.zeros(width)])
+    lp.col_cost_ = np.concatenate([cost, np.zeros(width)])
+    if linked:
+        nothing[:count] = 0.5 / (count * largest)
+        lp.col_cost_ = np.concatenate([nothing, cost])
     lp.col_lower_ = np.concatenate([np.zeros(count), np.full(width, -reach), np.zeros(count * linked)])
     lp.col_upper_ = np.concatenate([np.full(count, largest), np.full(width, reach), np.ones(count * linked)])
     lp.row_lower_ = np.concatenate([least, np.zeros(count * linked)]).astype(np.float64)
@@ -56,11 +63,13 @@ def select(
     lp.integrality_ = [highspy.HighsVarType.kInteger] * columns
     solver.passModel(lp)
     solver.run()
+    info = solver.getInfo()
+    steps = steps_of(info)
     values: Any = np.array(solver.getSolution().col_value)
-    if solver.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
-        return None
+    if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+        return None, steps
     whole = np.rint(values).astype(np.int64)
     weights, found = whole[:count], whole[count : count + width]
     if (trees @ weights + shifts @ found < least).any():  # rounding of the solver
-        return None
-    return weights, found, solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
+        return None, steps
+    return (weights, found, solver.getModelStatus() == highspy.HighsModelStatus.kOptimal), steps

@@ -1,7 +1,7 @@
 """Removes nodes: a subtree becomes a leaf, or a split becomes one of its sides, where every decision provably stays.
 
-The value of a new leaf need not be an old one: the inputs of the pool bound it from both sides, the middle is tried, and
-each counterexample tightens the bounds until a value is proved or none is left.
+The value of a new leaf need not be an old one: the inputs of the pool bound it from both sides, the middle is tried,
+and each counterexample tightens the bounds until a value is proved or none is left.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class PruneExact:
     trees: whether whole trees are removed.
     nodes: whether subtrees become leaves, and splits one of their sides.
     largest_weight: trees that stay may count up to so many times, which makes their leaves wider; 1: no weights.
-    effort: millions of search steps in all, about a second for each 20; the result depends on it, not on the clock.
+    effort: millions of search steps in all, about a second a hundred; the result depends on it, not on the clock.
     time_limit: further limit in seconds, or null; with it the result depends on the machine.
     engine: search (branch and bound over boxes), highs (integer programs), or both: each proof made by both.
     seed: of the random inputs that reject candidates without a proof.

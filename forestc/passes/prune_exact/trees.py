@@ -1,7 +1,8 @@
 """Removes trees: keeps the cheapest that decide a growing set of inputs as the model does, until a choice is proved.
 
 The cutting planes of Emine et al., Free Lunch in the Forest (AAAI 2025): an integer program chooses trees, their whole
-weights and a shift of each score; the separation oracle proves the choice or gives an input that it decides differently.
+weights and a shift of each score; the separation oracle proves the choice, or gives an input that it decides
+differently.
 """
 
 from __future__ import annotations
@@ -42,11 +43,13 @@ def remove_trees(working: Working, largest: int, most: int) -> Selection:
     for round_ in range(MOST_ROUNDS):
         if working.effort.ended:
             break
-        found = select(*_demands(working, chosen), cost, largest, _reach(working))
+        allowed = min(most, working.effort.steps - working.effort.taken)
+        found, taken = select(*_demands(working, chosen), cost, largest, _reach(working), allowed)
+        working.effort.taken += taken
         if found is None:
             break
         weights, shift, optimal = found
-        if weights.all() and (weights == 1).all():
+        if weights.all():
             return Selection("same" if optimal else "unknown", optimal, ones, round_ + 1)
         after = _weighted(working, weights, shift)
         wrong = _wrong(working, after, weights, shift)

@@ -53,8 +53,8 @@ STEPS_A_SECOND = 200_000_000  # of one core, for the time limit
 @dataclass
 class Pool:
     """Inputs with their decisions. cells: (inputs, features). classes: (inputs,) of the model before all edits.
-    place: for each tree the leaf of each input. scores: (inputs, outputs) after the edits so far. Inputs whose margin is
-    too small to count are left out."""
+    place: for each tree the leaf of each input. scores: (inputs, outputs) after the edits so far. Inputs whose margin
+    is too small to count are left out."""
 
     cells: CellArray
     classes: NDArray[np.int64]
@@ -80,14 +80,15 @@ class Working:
 
     def add(self, cells: CellArray) -> None:
         """Adds inputs (inputs, features) to the pool."""
-        scores = self.model.scores(cells)
+        scores, own = np.tile(self.model.bias, (len(cells), 1)), np.tile(self.state.bias, (len(cells), 1))
+        place = []
+        for old_tree, tree in zip(self.model.trees, self.state.trees, strict=True):
+            at = places(old_tree, cells)
+            scores += old_tree.value[at]
+            place.append(at if tree is old_tree else places(tree, cells))
+            own += tree.value[place[-1]]
         counts = self.decider.counts(scores)
-        cells, scores = cells[counts], scores[counts]
-        place = [places(tree, cells) for tree in self.state.trees]
-        own = self.state.bias + sum(
-            (tree.value[at] for tree, at in zip(self.state.trees, place, strict=True)),
-            np.zeros((len(cells), len(self.state.bias)), np.int64),
-        )
+        cells, scores, own, place = cells[counts], scores[counts], own[counts], [at[counts] for at in place]
         old = self.pool
         self.pool = Pool(
             np.concatenate([old.cells, cells]),
@@ -130,9 +131,10 @@ class Working:
             own = rest[classes == one]
             factors, constants = self.decider.demands(one, self.forest.n_outputs, False)
             needed = -(own @ factors.T + constants).min(axis=0)  # what the leaf must add to each demand
-            for row, amount in zip(factors, needed.tolist(), strict=True):
-                plus = next((column.get(o, zero) for o in np.flatnonzero(row > 0).tolist()), zero)
-                minus = next((column.get(o, zero) for o in np.flatnonzero(row < 0).tolist()), zero)
+            for row, amount in zip(factors.tolist(), needed.tolist(), strict=True):
+                # each demand adds at most one score and subtracts at most one
+                plus = column.get(row.index(1), zero) if 1 in row else zero
+                minus = column.get(row.index(-1), zero) if -1 in row else zero
                 result[plus, minus] = max(result[plus, minus], amount)
         return result
 
