@@ -93,9 +93,12 @@ def test_engines_agree_with_all_cells():
             after, new = list(before), model
             for index in random.choice(len(before), min(len(before), 1 + change // 2), replace=False).tolist():
                 # a tree is removed, grown anew, or nothing is changed but its form
-                after[index] = [np.zeros(outputs, np.int64), grown(random, size, outputs, 3), (0, 1, *[before[index]] * 2)][
-                    int(random.integers(3))
-                ]  # fmt: skip
+                forms = (
+                    np.zeros(outputs, np.int64),
+                    grown(random, size, outputs, 3),
+                    (0, 1, before[index], before[index]),
+                )
+                after[index] = forms[int(random.integers(3))]
                 new = new.with_tree(index, boxes(after[index], size))
             new = replace(new, bias=biases[change % 2])
             low = np.array([int(random.integers(n)) if change == 3 else 0 for n in size], np.int32)

@@ -146,7 +146,7 @@ class PruneExact:
         random = np.random.default_rng(self.seed)
         size = cells.box[1]
         inputs = [random.integers(0, size, (MOST_RANDOM, len(size))).astype(np.int32), cells.of_words(some)]
-        base = some if len(some) else cells.words_of(inputs[0])
+        base = np.concatenate([some, cells.words_of(inputs[0])])
         inputs += [cells.of_words(words) for words in boundary_inputs(forest, base, self.seed, MOST_BOUNDARY)]
         working.add(np.unique(np.concatenate(inputs), axis=0))
         return working, spans
