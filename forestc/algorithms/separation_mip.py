@@ -17,15 +17,15 @@ from forestc.algorithms.separation_search import FOUND, NONE, STOPPED
 if TYPE_CHECKING:
     from forestc.algorithms.separation import Problem
 
-STEPS_A_NODE, STEPS_AN_ITERATION = 1_000_000, 1_000  # about as long as so many steps of our own search
+ITERATIONS_A_NODE = 100  # of the simplex method, roughly
 SLACK = 0.5  # sums are integers: so much is added to each for the solver's tolerance
 MOST_SUM = 1e8  # beyond it, tolerances of the solver could hide an input
 
 
 def solve(problem: Problem, limit: int, seconds: float) -> tuple[int, NDArray[np.int32], int]:
-    """NONE, FOUND or STOPPED, the cells (features,) of the input, and the steps: a million for each node and a thousand
-    for each iteration of the simplex method. limit: of the steps. An input may be wrong within the solver's
-    tolerance."""
+    """NONE, FOUND or STOPPED, the cells (features,) of the input, and the steps: one for each entry of the
+    program in each iteration of the simplex method. limit: of the steps, roughly. An input may be wrong within the
+    solver's tolerance."""
     import highspy  # imported here: it takes a while, and few need it
 
     low, high, value = problem.low, problem.high, problem.value[:, : problem.single]
@@ -59,12 +59,12 @@ def solve(problem: Problem, limit: int, seconds: float) -> tuple[int, NDArray[np
         rows.add(own, value[own, total], -float(start[total]) - SLACK, np.inf)
     solver = highspy.Highs()
     remaining = max(0.0, seconds)
-    options = {"output_flag": False, "threads": 1, "random_seed": 0, "mip_max_nodes": max(1, limit // STEPS_A_NODE)}
+    options = {"output_flag": False, "threads": 1, "random_seed": 0, "mip_max_nodes": most_nodes(limit, rows.start[-1])}
     for name, option in {**options, **({"time_limit": remaining} if np.isfinite(remaining) else {})}.items():
         solver.setOptionValue(name, option)
     solver.passModel(rows.model(len(low), int(first[-1]) - len(low)))
     solver.run()
-    steps = steps_of(solver.getInfo())
+    steps = steps_of(solver)
     status = solver.getModelStatus()
     if status == highspy.HighsModelStatus.kInfeasible:
         return NONE, nothing, steps
@@ -78,9 +78,14 @@ def solve(problem: Problem, limit: int, seconds: float) -> tuple[int, NDArray[np
     return FOUND, cells, steps
 
 
-def steps_of(info: Any) -> int:
-    """The steps that HiGHS took. info: of the solver."""
-    return STEPS_A_NODE * int(info.mip_node_count) + STEPS_AN_ITERATION * max(1, int(info.simplex_iteration_count))
+def most_nodes(limit: int, entries: int) -> int:
+    """The nodes that a limit of steps allows for a program of so many entries."""
+    return max(1, limit // (ITERATIONS_A_NODE * max(1, entries)))
+
+
+def steps_of(solver: Any) -> int:
+    """The steps that HiGHS took: about as long as so many of our own search."""
+    return int(solver.getNumNz()) * max(1, int(solver.getInfo().simplex_iteration_count))
 
 
 class _Rows:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.separation_mip import STEPS_A_NODE, steps_of
+from forestc.algorithms.separation_mip import most_nodes, steps_of
 
 
 def select(
@@ -41,7 +41,8 @@ def select(
         rows[demands + own, own], rows[demands + own, count + width + own] = -1, largest
     solver = highspy.Highs()
     options = {"output_flag": False, "threads": 1, "random_seed": 0, "mip_rel_gap": 0.0}
-    options["mip_max_nodes"] = max(1, limit // STEPS_A_NODE)
+    entry = rows != 0
+    options["mip_max_nodes"] = most_nodes(limit, int(entry.sum()))
     for name, value in options.items():
         solver.setOptionValue(name, value)
     lp = highspy.HighsLp()
@@ -55,7 +56,6 @@ def select(
     lp.col_upper_ = np.concatenate([np.full(count, largest), np.full(width, reach), np.ones(count * linked)])
     lp.row_lower_ = np.concatenate([least, np.zeros(count * linked)]).astype(np.float64)
     lp.row_upper_ = np.full(len(rows), np.inf)
-    entry = rows != 0
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum(entry.sum(axis=1))]).astype(np.int32)
     lp.a_matrix_.index_ = np.nonzero(entry)[1].astype(np.int32)
@@ -64,7 +64,7 @@ def select(
     solver.passModel(lp)
     solver.run()
     info = solver.getInfo()
-    steps = steps_of(info)
+    steps = steps_of(solver)
     values: Any = np.array(solver.getSolution().col_value)
     if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return None, steps

@@ -185,8 +185,8 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> 
         if "proof" in step
     ]
     if proofs:
-        heads = ("pass", "trees", "nodes", "proof", "proved changes", "refuted", "undecided", "not examined")
-        tables.append(made("exact pruning", heads, proofs))
+        counts = ("proved changes", "refuted", "undecided", "not examined")
+        tables.append(made("exact pruning", ("pass", "trees", "nodes", "proof", *counts), proofs))
     judged = [(step, step["held_out"]) for step in passes if step.get("held_out")]
     if judged:
         accuracies = [

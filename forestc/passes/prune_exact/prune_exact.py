@@ -116,6 +116,7 @@ class PruneExact:
         tally, selected = self._prune(working)
         result = _rebuilt(working)
         state = working.effort.reached or ("effort reached" if tally.unknown else "proved")
+        touched = any(edits.leaf or edits.stands or edits.factor != 1 for edits in working.edits)
         figures = {
             "trees": [len(forest.trees), len(result.trees)],
             "nodes": [forest.n_nodes, result.n_nodes],
@@ -130,8 +131,8 @@ class PruneExact:
                 "steps": working.effort.taken,
                 **selected,
             },
+            "scores": "ranking" if touched else "unchanged",
         }
-        touched = any(edits.leaf or edits.stands or edits.factor != 1 for edits in working.edits)
         promise: Promise = SameDecisions(state, float(self.margin), spans) if touched else Exact()
         return PassResult(result if touched else forest, (promise,), figures)
 

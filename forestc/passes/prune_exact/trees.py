@@ -17,8 +17,9 @@ from forestc.algorithms.tree_selection import select
 from forestc.passes.prune_exact.cells import Edits, drawn
 from forestc.passes.prune_exact.working import Working
 
-FIRST_INPUTS, MORE_INPUTS = 300, 60
+FIRST_INPUTS, MORE_INPUTS = 60, 40
 MOST_ROUNDS = 80
+STAGE = 3  # times the steps of one proof that all programs and proofs may take together
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,12 @@ def remove_trees(working: Working, largest: int, most: int) -> Selection:
     count = len(working.forest.trees)
     ones = np.ones(count, dtype=np.int64)
     cost = np.array([1 + one.splits[0] for one in working.drawn], dtype=np.float64)
+    most_in_all = working.effort.taken + STAGE * most
     chosen = _closest(working)
     if not len(chosen):
         return Selection("unknown", False, ones, 0)
     for round_ in range(MOST_ROUNDS):
-        if working.effort.ended:
+        if working.effort.ended or working.effort.taken > most_in_all:
             break
         allowed = min(most, working.effort.steps - working.effort.taken)
         found, taken = select(*_demands(working, chosen), cost, largest, _reach(working), allowed)
