@@ -19,14 +19,15 @@ def select(
     largest: int,
     reach: int,
     limit: int,
+    seconds: float,
 ) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64], bool] | None, int]:
     """Whole weights (trees,) from 0 to `largest` and shifts, from -reach to reach, with
     `trees @ weights + shifts @ found >= least`, such that the cost of the trees with a weight is least, then the sum of
     weights.
 
     trees: (demands, trees). shifts: (demands, shifts). cost: (trees,) whole numbers. limit: of steps, see
-    `separation_mip.solve`. Returns weights, shifts, and whether no cheaper choice exists, or None if nothing was found
-    before the limit; and the steps taken.
+    `separation_mip.solve`. seconds: further limit. Returns weights, shifts, and whether no cheaper choice exists, or
+    None if nothing was found before the limit; and the steps taken.
     """
     import highspy  # imported here: it takes a while, and few need it
 
@@ -41,6 +42,8 @@ def select(
         rows[demands + own, own], rows[demands + own, count + width + own] = -1, largest
     solver = highspy.Highs()
     options = {"output_flag": False, "threads": 1, "random_seed": 0, "mip_rel_gap": 0.0}
+    if np.isfinite(seconds):
+        options["time_limit"] = max(0.0, seconds)
     entry = rows != 0
     options["mip_max_nodes"] = most_nodes(limit, int(entry.sum()))
     for name, value in options.items():

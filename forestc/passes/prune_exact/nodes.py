@@ -34,7 +34,7 @@ def merge(working: Working, tally: Tally, most: int, roots: bool, inner: bool) -
         _, index, node = heapq.heappop(queue)
         if node not in working.drawn[index].regions or is_leaf(working.forest.trees[index], working.edits[index], node):
             continue
-        if working.effort.ended:
+        if working.effort.is_over():
             tally.skipped += 1
             continue
         tally.count(_merged(working, index, node, most))
@@ -84,7 +84,7 @@ def hoist(working: Working, tally: Tally, most: int) -> None:
         tree, edits, here = working.forest.trees[index], working.edits[index], working.drawn[index]
         if node not in here.regions or {kept, lost} != set(children(tree, edits, node)) or lost not in here.regions:
             continue
-        if working.effort.ended:
+        if working.effort.is_over():
             tally.skipped += 1
             continue
         tally.count(_hoisted(working, index, node, kept, lost, most))

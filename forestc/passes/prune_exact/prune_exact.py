@@ -114,6 +114,8 @@ class PruneExact:
             )
         working, spans = self._start(forest, rows)
         tally, selected = self._prune(working)
+        if tally.unknown:
+            working.effort.is_over()
         result = _rebuilt(working)
         state = working.effort.reached or ("effort reached" if tally.unknown else "proved")
         touched = any(edits.leaf or edits.stands or edits.factor != 1 for edits in working.edits)
@@ -170,6 +172,8 @@ def _steps_of(margin: float, scale: float) -> int:
     """The largest integer difference of scores that is within the margin; -1 without a margin."""
     if not margin:
         return -1
+    if margin / scale > 2 * MOST_SUM:  # beyond all scores
+        return 2 * MOST_SUM
     steps = int(margin / scale)
     while steps * scale > margin:
         steps -= 1
@@ -189,6 +193,8 @@ def _observed(forest: Forest, rows: Rows | None, ranged: bool) -> tuple[tuple[Sp
         return (tuple(_span_of(forest, rows, index) for index in range(count)) if ranged else None), _none(count)
     kept = 0
     for batch in rows.batches() if rows is not None else ():
+        if not len(batch.X):
+            continue
         if kept < MOST_ROWS:
             found.append(encode(forest, batch.X[: MOST_ROWS - kept]))
             kept += len(found[-1])

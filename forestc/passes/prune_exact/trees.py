@@ -7,6 +7,7 @@ differently.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,13 +41,14 @@ def remove_trees(working: Working, largest: int, most: int) -> Selection:
     cost = np.array([1 + one.splits[0] for one in working.drawn], dtype=np.float64)
     most_in_all = working.effort.taken + STAGE * most
     chosen = _closest(working)
-    if not len(chosen):
-        return Selection("unknown", False, ones, 0)
+    if not len(chosen) or (working.decider.threshold is None and len(working.state.bias) == 1):
+        return Selection("same", False, ones, 0)  # nothing is decided: merging nodes will find that
     for round_ in range(MOST_ROUNDS):
-        if working.effort.ended or working.effort.taken > most_in_all:
+        if working.effort.is_over() or working.effort.taken > most_in_all:
             break
         allowed = min(most, working.effort.steps - working.effort.taken)
-        found, taken = select(*_demands(working, chosen), cost, largest, _reach(working), allowed)
+        seconds = working.effort.deadline - time.monotonic()
+        found, taken = select(*_demands(working, chosen), cost, largest, _reach(working), allowed, seconds)
         working.effort.taken += taken
         if found is None:
             break

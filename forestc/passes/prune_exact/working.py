@@ -31,9 +31,8 @@ class Effort:
     reached: str = ""
     proofs: int = 0
 
-    @property
-    def ended(self) -> bool:
-        """Whether a limit is reached."""
+    def is_over(self) -> bool:
+        """Whether a limit is reached, which is then noted in `reached`."""
         if time.monotonic() > self.deadline:
             self.reached = "time limit reached"
         elif self.taken >= self.steps:
