@@ -56,6 +56,23 @@ def boundary_inputs(
         yield np.concatenate(waiting)
 
 
+def random_words(forest: Forest, count: int, seed: int = 0) -> NDArray[np.int64]:
+    """Words (count, features) of a quantised forest: of each feature any threshold, the word below it, an end, or a
+    code, at random and whatever the other features hold. Starting from these, inputs reach combinations that no row
+    has."""
+    random = np.random.default_rng(seed)
+    words = np.empty((count, len(forest.features)), dtype=np.int64)
+    for index, feature in enumerate(forest.features):
+        span = word_range(feature.number, feature.missing)
+        if isinstance(feature.number, Category):
+            words[:, index] = random.integers(span.low, span.top, count, endpoint=True)
+            continue
+        thresholds = forest.conditions.thresholds(index)
+        near = np.clip(np.concatenate([thresholds, thresholds - 1]), span.low, span.high)
+        words[:, index] = random.choice(np.append(near, [span.low, span.top]), count)
+    return words
+
+
 def _thresholds(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """The nodes of a tree and their thresholds: one for each node, or every cut of a set of cuts."""
     tree = forest.trees[index]

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from forestc.passes.base import Pass, parse_passes
+from forestc.passes.prune_exact.prune_exact import PruneExact
 from forestc.passes.prune_splits import PruneSplits
-from forestc.passes.prune_trees import PruneTrees
+from forestc.passes.prune_trees.prune_trees import PruneTrees
 from forestc.passes.quantize.quantize import Quantize
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
 from forestc.passes.simplify import Simplify
 
 PASSES: dict[str, type[Pass]] = {
-    step.name: step for step in (Simplify, ShareThresholds, Quantize, PruneTrees, PruneSplits)
+    step.name: step for step in (Simplify, ShareThresholds, Quantize, PruneTrees, PruneSplits, PruneExact)
 }
 
 REQUIRED = "quantize"

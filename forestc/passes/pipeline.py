@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.forest.boundary import boundary_inputs
+from forestc.forest.boundary import boundary_inputs, random_words
 from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
 from forestc.forest.verify import verify
@@ -29,6 +29,7 @@ from forestc.rows.made_rows import made_rows
 from forestc.rows.ranges import Ranges
 
 MOST_BOUNDARY_INPUTS = 20_000
+RANDOM_INPUTS = 256  # at least so many of the inputs that those beside thresholds are made from are not rows
 
 
 @dataclass(frozen=True)
@@ -139,13 +140,15 @@ class _Ran:
         if not checks:
             return
         base = encode(self.before, _some_rows(self.before, rows))
+        if self.before.quantised:
+            base = np.concatenate([base, random_words(self.before, len(base) + RANDOM_INPUTS)])
         place = {feature.column: index for index, feature in enumerate(self.before.features)}
         kept = [place[feature.column] for feature in self.after.features]
         for inputs in boundary_inputs(self.before, base, most=MOST_BOUNDARY_INPUTS):
             self.inputs += len(inputs)
-            old, new = evaluate_quickly(self.before, inputs), evaluate_quickly(self.after, inputs[:, kept])
             for check in checks:
-                check.on_inputs(old, new)
+                own = check.inside(inputs)
+                check.on_inputs(evaluate_quickly(self.before, own), evaluate_quickly(self.after, own[:, kept]))
 
     def on_made_rows(self) -> None:
         """Checks promises for ranges on rows generated in them, beside the given rows."""

@@ -3,6 +3,7 @@
 | promise          | says                                                          | checked on             |
 |------------------|---------------------------------------------------------------|------------------------|
 | `Exact`          | same scores and decisions for every input                     | rows, and boundaries   |
+| `SameDecisions`  | same decisions for every input, in ranges, or beyond a margin | rows, and boundaries   |
 | `KeepsPaths`     | no path of the given rows changes, or of each tree's own rows | rows, leaf by leaf     |
 | `KeepsDecisions` | no decision of the given rows changes                         | rows                   |
 | `FewChanges`     | few decisions of the given rows change, or scores change little | rows                 |
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import CheckError
-from forestc.forest.evaluate import Evaluation, score_range
+from forestc.forest.evaluate import Evaluation, missing_words, score_range
 from forestc.forest.ir import Forest
 from forestc.passes.judge import Loss
 from forestc.passes.quantize.exact_leaves import bound_text
@@ -51,6 +52,10 @@ class PromiseCheck:
 
     def on_inputs(self, old: Evaluation, new: Evaluation) -> None:
         """Evaluations of inputs beside thresholds, before and after the pass."""
+
+    def inside(self, words: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Inputs (rows, features) beside thresholds, moved to where the promise holds."""
+        return words
 
     def on_held_out(self, loss: Loss) -> None:
         """The loss of the forest after the pass against the model."""
@@ -151,6 +156,85 @@ class _ExactCheck(PromiseCheck):
             )
 
     on_inputs = on_rows
+
+
+@dataclass(frozen=True)
+class Span:
+    """The words of a feature that a promise is about: low..high, and whether the feature may be missing."""
+
+    low: int
+    high: int
+    missing: bool
+
+
+@dataclass(frozen=True)
+class SameDecisions:
+    """The same decision for every input; scores may change.
+
+    state: proved, or the limit at which the search for more changes ended; what was changed is proved in any case.
+    margin: inputs whose decision's margin, in units of the scores before the link, is no larger do not count; 0: all
+    count. It is the distance of the two largest scores, or of the score from the threshold. spans: for each feature the
+    words that inputs must hold to count; None: all.
+    """
+
+    state: str
+    margin: float = 0.0
+    spans: tuple[Span, ...] | None = None
+    guarantee: ClassVar[Guarantee] = "exact"
+
+    def text(self) -> str:
+        limits = ["in the ranges"] * (self.spans is not None) + [f"beyond a margin of {self.margin:g}"] * (
+            self.margin > 0
+        )
+        changes = "proved" if self.state == "proved" else f"changes proved, {self.state}"
+        return f"exact ({', '.join(['decisions', *limits])}; {changes})"
+
+    def meaning(self) -> str:
+        where = ", in the ranges of the features" * (self.spans is not None)
+        margin = f", whose scores are further than {self.margin:g} from another decision," if self.margin else ""
+        ended = "" if self.state == "proved" else f" ({self.state}: more changes may be possible)"
+        return f"every input{where}{margin} is decided as before, which is proved{ended}; scores may change"
+
+    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
+        return _SameDecisionsCheck(name, before, after, self)
+
+
+class _SameDecisionsCheck(PromiseCheck):
+    every_input = True
+
+    def __init__(self, name: str, before: Forest, after: Forest, promise: SameDecisions) -> None:
+        super().__init__(name, before, after)
+        self.promise = promise
+
+    def inside(self, words: NDArray[np.int64]) -> NDArray[np.int64]:
+        if self.promise.spans is None:
+            return words
+        low, high = (np.array([getattr(span, end) for span in self.promise.spans]) for end in ("low", "high"))
+        takes_missing, missing_word = missing_words(self.before)
+        absent = takes_missing & np.array([span.missing for span in self.promise.spans]) & (words == missing_word)
+        return np.where(absent, words, np.clip(words, low, high))
+
+    def on_rows(self, old: Evaluation, new: Evaluation) -> None:
+        wrong = _different(old, new) & (self._margin(old) > self.promise.margin if self.promise.margin else True)
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise CheckError(
+                f"{self.name} promised to keep all decisions and changed {int(wrong.sum())} of {len(wrong)}",
+                where=f"from class {old.index[row]} to {new.index[row]}, scores {old.scores[row].tolist()}",
+                do=A_BUG,
+            )
+
+    on_inputs = on_rows
+
+    def _margin(self, old: Evaluation) -> NDArray[np.float64]:
+        """(rows,) the margin of each decision."""
+        scale = self.before.scale or 1.0
+        if self.before.decision.kind == "threshold":
+            return np.asarray(np.abs(old.scores[:, -1] - self.before.decision.threshold) * scale)
+        if old.scores.shape[1] < 2:
+            return np.full(len(old.scores), np.inf)
+        ordered = np.sort(old.scores, axis=1)
+        return np.asarray((ordered[:, -1] - ordered[:, -2]) * scale)
 
 
 @dataclass(frozen=True, eq=False)

@@ -173,6 +173,20 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> 
     ]
     if pruned:
         tables.append(made("splits pruned", ("pass", "splits", "cost, LUTs", "price", "scores"), pruned))
+    proofs = [
+        (
+            step["pass"],
+            pair(step, "trees"),
+            pair(step, "nodes"),
+            step["proof"]["state"],
+            *(f"{step['proof'][key]:,}" for key in ("changes", "refuted", "undecided", "not_examined")),
+        )
+        for step in passes
+        if "proof" in step
+    ]
+    if proofs:
+        counts = ("proved changes", "refuted", "undecided", "not examined")
+        tables.append(made("exact pruning", ("pass", "trees", "nodes", "proof", *counts), proofs))
     judged = [(step, step["held_out"]) for step in passes if step.get("held_out")]
     if judged:
         accuracies = [

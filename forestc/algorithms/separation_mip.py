@@ -1,0 +1,121 @@
+"""The separation problem as an integer program, solved by HiGHS.
+
+A binary for each threshold says whether the input's cell lies below it; those of a feature are chained. A variable for
+each leaf says whether the input lies in it: one leaf a tree, and on each side of a threshold as many as the binary lets
+(the formulation of Misic, Optimization of Tree Ensembles, Operations Research 2020).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.separation_search import FOUND, NONE, STOPPED
+
+if TYPE_CHECKING:
+    from forestc.algorithms.separation import Problem
+
+ITERATIONS_A_NODE = 100  # of the simplex method, roughly
+SLACK = 0.5  # sums are integers: so much is added to each for the solver's tolerance
+MOST_SUM = 1e8  # beyond it, tolerances of the solver could hide an input
+
+
+def solve(problem: Problem, limit: int, seconds: float) -> tuple[int, NDArray[np.int32], int]:
+    """NONE, FOUND or STOPPED, the cells (features,) of the input, and the steps: one for each entry of the
+    program in each iteration of the simplex method. limit: of the steps, roughly. An input may be wrong within the
+    solver's tolerance."""
+    import highspy  # imported here: it takes a while, and few need it
+
+    low, high, value = problem.low, problem.high, problem.value[:, : problem.single]
+    start = problem.start[: problem.single]
+    nothing = np.zeros(low.shape[1], dtype=np.int32)
+    if max(float(np.abs(value).sum()), float(np.abs(start).max(initial=0))) > MOST_SUM or limit <= 0:
+        return STOPPED, nothing, 0
+    box_low, box_high = problem.box
+    low, high = np.maximum(low, box_low), np.minimum(high, box_high)
+    cuts = [np.unique(np.concatenate([low[:, f], high[:, f]])) for f in range(low.shape[1])]
+    cuts = [own[(own > box_low[f]) & (own < box_high[f])] for f, own in enumerate(cuts)]
+    first = len(low) + np.concatenate([[0], np.cumsum([len(own) for own in cuts])])
+    rows = _Rows()
+    trees = np.unique(problem.tree)
+    for tree in trees.tolist():
+        own = np.flatnonzero(problem.tree == tree)
+        rows.add(own, np.ones(len(own)), 1, 1)
+        for f in range(low.shape[1]):
+            for cut in np.unique(np.concatenate([low[own, f], high[own, f]])).tolist():
+                if not box_low[f] < cut < box_high[f]:
+                    continue
+                below = int(first[f] + np.searchsorted(cuts[f], cut))
+                inside, outside = own[high[own, f] <= cut], own[low[own, f] >= cut]
+                rows.add([*inside, below], [*np.ones(len(inside)), -1], -np.inf, 0)
+                rows.add([*outside, below], [*np.ones(len(outside)), 1], -np.inf, 1)
+    for f, own in enumerate(cuts):
+        for place in range(int(first[f]), int(first[f]) + len(own) - 1):
+            rows.add([place, place + 1], [1, -1], -np.inf, 0)
+    for total in range(problem.single):
+        own = np.flatnonzero(value[:, total])
+        rows.add(own, value[own, total], -float(start[total]) - SLACK, np.inf)
+    solver = highspy.Highs()
+    remaining = max(0.0, seconds)
+    options = {"output_flag": False, "threads": 1, "random_seed": 0, "mip_max_nodes": most_nodes(limit, rows.start[-1])}
+    for name, option in {**options, **({"time_limit": remaining} if np.isfinite(remaining) else {})}.items():
+        solver.setOptionValue(name, option)
+    solver.passModel(rows.model(len(low), int(first[-1]) - len(low)))
+    solver.run()
+    steps = steps_of(solver)
+    status = solver.getModelStatus()
+    if status == highspy.HighsModelStatus.kInfeasible:
+        return NONE, nothing, steps
+    if status != highspy.HighsModelStatus.kOptimal:
+        return STOPPED, nothing, steps
+    is_below = np.array(solver.getSolution().col_value) > 0.5
+    cells = box_low.copy()
+    for f, own in enumerate(cuts):
+        at = own[~is_below[first[f] : first[f + 1]]]
+        cells[f] = max([int(box_low[f]), *at.tolist()])
+    return FOUND, cells, steps
+
+
+def most_nodes(limit: int, entries: int) -> int:
+    """The nodes that a limit of steps allows for a program of so many entries."""
+    return max(1, limit // (ITERATIONS_A_NODE * max(1, entries)))
+
+
+def steps_of(solver: Any) -> int:
+    """The steps that HiGHS took: about as long as so many of our own search."""
+    return int(solver.getNumNz()) * max(1, int(solver.getInfo().simplex_iteration_count))
+
+
+class _Rows:
+    """The rows of a linear program, which grow."""
+
+    def __init__(self) -> None:
+        self.start, self.index, self.value = [0], [np.zeros(0, np.int32)], [np.zeros(0)]
+        self.lower: list[float] = []
+        self.upper: list[float] = []
+
+    def add(self, index: Any, value: Any, lower: float, upper: float) -> None:
+        self.index.append(np.asarray(index, dtype=np.int32))
+        self.value.append(np.asarray(value, dtype=np.float64))
+        self.start.append(self.start[-1] + len(self.index[-1]))
+        self.lower.append(lower)
+        self.upper.append(upper)
+
+    def model(self, leaves: int, binaries: int) -> Any:
+        """The program of these rows: columns from 0 to 1, first those of leaves, then binaries."""
+        import highspy
+
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = leaves + binaries, len(self.lower)
+        lp.col_cost_ = np.zeros(leaves + binaries)
+        lp.col_lower_, lp.col_upper_ = np.zeros(leaves + binaries), np.ones(leaves + binaries)
+        lp.row_lower_, lp.row_upper_ = np.array(self.lower), np.array(self.upper)
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.start_ = np.array(self.start, dtype=np.int32)
+        lp.a_matrix_.index_ = np.concatenate(self.index)
+        lp.a_matrix_.value_ = np.concatenate(self.value)
+        kinds = highspy.HighsVarType
+        lp.integrality_ = [kinds.kContinuous] * leaves + [kinds.kInteger] * binaries
+        return lp

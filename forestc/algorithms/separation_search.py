@@ -1,0 +1,202 @@
+"""Branch and bound over boxes of cells: is there an input on which several sums of leaves are all at least 0?
+
+A box is closed when some sum, or some sum of two of them, is negative even if every tree gives its largest value in the
+box (interval bounds; the sums of sums are Lagrangian bounds: the same tree stands in both, so what both ensembles share
+cancels). Otherwise the box is cut in two. Candidates for the cut come from the trees whose values vary most; the one
+that lowers the bounds of both halves most is taken (strong branching, as in integer programming).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import compiled
+
+NONE, FOUND, STOPPED = 0, 1, 2
+TREES_TRIED = 4  # trees whose leaves offer cuts
+CUTS_TRIED = 10
+
+
+def search(
+    low: NDArray[np.int32],
+    high: NDArray[np.int32],
+    tree: NDArray[np.int32],
+    value: NDArray[np.int64],
+    start: NDArray[np.int64],
+    single: int,
+    box: tuple[NDArray[np.int32], NDArray[np.int32]],
+    limit: int,
+) -> tuple[int, NDArray[np.int32], int]:
+    """Returns NONE, FOUND or STOPPED; the cells (features,) of the input that was found; and the steps taken.
+
+    low, high: (features, leaves) the cells low <= cell < high of each leaf. tree: (leaves,) its tree, ascending. value:
+    (leaves, sums) what the leaf adds to each sum. start: (sums,) the sums without trees. single: the first so many sums
+    must be at least 0; the others are sums of these, and only bound. box: the cells to search. limit: of the steps, one
+    for each leaf looked at for each sum.
+    """
+    found = np.zeros(len(low), dtype=np.int32)
+    state, steps = _search(low, high, tree, value, start, single, box[0], box[1], limit, found)
+    return int(state), found, int(steps)
+
+
+@compiled()
+def _search(
+    low: Any, high: Any, tree: Any, value: Any, start: Any, single: Any, first_low: Any, first_high: Any, limit: Any,
+    found: Any,
+) -> Any:  # fmt: skip
+    features, leaves, sums = low.shape[0], low.shape[1], len(start)
+    # a stack of open boxes; the leaves that meet a box lie in `kept` at begin .. begin + count - 1
+    room = 64
+    box_low, box_high = np.empty((room, features), np.int32), np.empty((room, features), np.int32)
+    base = np.empty((room, sums), np.int64)
+    begin, count = np.empty(room, np.int64), np.empty(room, np.int64)
+    kept = np.empty(4 * leaves + 64, np.int32)
+    halves = np.empty((2, leaves + 1), np.int32)
+    most, least = np.empty(sums, np.int64), np.empty(sums, np.int64)
+    upper, lower = np.empty(sums, np.int64), np.empty(sums, np.int64)
+    spread, best = np.empty(TREES_TRIED, np.int64), np.empty(TREES_TRIED, np.int32)
+    box_low[0], box_high[0], base[0] = first_low, first_high, start
+    begin[0], count[0] = 0, leaves
+    for leaf in range(leaves):
+        kept[leaf] = leaf
+    open_boxes, steps = 1, 0
+    while open_boxes:
+        here = open_boxes - 1
+        first, n = begin[here], count[here]
+        steps += (n + 1) * sums
+        # bounds of all sums; trees of a single leaf move into the base
+        upper[:], lower[:] = 0, 0
+        at, left = first, first
+        while at < first + n:
+            end = at + 1
+            most[:] = value[kept[at]]
+            least[:] = most
+            while end < first + n and tree[kept[end]] == tree[kept[at]]:
+                leaf = kept[end]
+                for s in range(sums):
+                    most[s] = max(most[s], value[leaf, s])
+                    least[s] = min(least[s], value[leaf, s])
+                end += 1
+            varies = False
+            for s in range(sums):
+                varies |= most[s] != least[s]
+            if varies:
+                upper += most
+                lower += least
+                for place in range(at, end):
+                    kept[left] = kept[place]
+                    left += 1
+            else:
+                base[here] += most
+            at = end
+        n = left - first
+        closed, holds, chosen = False, True, -1
+        for s in range(sums):
+            upper[s] += base[here, s]
+            lower[s] += base[here, s]
+            closed |= upper[s] < 0
+            holds &= s >= single or lower[s] >= 0
+            if upper[s] > lower[s] and (chosen < 0 or upper[s] < upper[chosen]):
+                chosen = s
+        if closed:
+            open_boxes -= 1
+            continue
+        if holds:
+            found[:] = box_low[here]
+            return FOUND, steps
+        if steps > limit:
+            return STOPPED, steps
+        # the trees whose values vary most in the tightest sum, and of each the leaf with its largest value
+        spread[:] = 0
+        at = first
+        while at < first + n:
+            end, top = at + 1, kept[at]
+            bottom = value[top, chosen]
+            while end < first + n and tree[kept[end]] == tree[kept[at]]:
+                leaf = kept[end]
+                if value[leaf, chosen] > value[top, chosen]:
+                    top = leaf
+                bottom = min(bottom, value[leaf, chosen])
+                end += 1
+            place, width = TREES_TRIED, value[top, chosen] - bottom
+            while place > 0 and spread[place - 1] < width:
+                place -= 1
+            for other in range(TREES_TRIED - 1, place, -1):
+                spread[other], best[other] = spread[other - 1], best[other - 1]
+            if place < TREES_TRIED:
+                spread[place], best[place] = width, top
+            at = end
+        # of the cuts beside these leaves the one that lowers the bounds of both halves most
+        cut_feature, cut_at, cut_score, larger_left, tried = -1, 0, -1.0, False, 0
+        for rank in range(TREES_TRIED):
+            if spread[rank] == 0:
+                break
+            for feature in range(features):
+                for side in range(2):
+                    cut = low[feature, best[rank]] if side == 0 else high[feature, best[rank]]
+                    if not box_low[here, feature] < cut < box_high[here, feature]:
+                        continue
+                    if tried >= CUTS_TRIED * (rank + 1):
+                        continue
+                    tried += 1
+                    on_left = on_right = base[here, chosen]
+                    at = first
+                    while at < first + n:
+                        own = tree[kept[at]]
+                        most_left = most_right = np.int64(-(1 << 62))
+                        while at < first + n and tree[kept[at]] == own:
+                            leaf = kept[at]
+                            if low[feature, leaf] < cut:
+                                most_left = max(most_left, value[leaf, chosen])
+                            if high[feature, leaf] > cut:
+                                most_right = max(most_right, value[leaf, chosen])
+                            at += 1
+                        on_left += most_left
+                        on_right += most_right
+                    steps += n
+                    # a half whose bound is negative is done, however negative it is
+                    whole = upper[chosen] + 1
+                    score = (0.01 + min(whole, upper[chosen] - on_left)) * (0.01 + min(whole, upper[chosen] - on_right))
+                    if score > cut_score:
+                        cut_feature, cut_at, cut_score, larger_left = feature, cut, score, on_left > on_right
+        n_left = n_right = 0
+        for place in range(first, first + n):
+            leaf = kept[place]
+            if low[cut_feature, leaf] < cut_at:
+                halves[0, n_left] = leaf
+                n_left += 1
+            if high[cut_feature, leaf] > cut_at:
+                halves[1, n_right] = leaf
+                n_right += 1
+        if first + n_left + n_right > len(kept):
+            more = np.empty(2 * (len(kept) + leaves), np.int32)
+            more[: len(kept)] = kept
+            kept = more
+        if here + 2 > room:
+            room *= 2
+            box_low, box_high = _longer(box_low, room), _longer(box_high, room)
+            base = _longer(base, room)
+            begin, count = _longer(begin, room), _longer(count, room)
+        box_low[here + 1], box_high[here + 1], base[here + 1] = box_low[here], box_high[here], base[here]
+        # the half with the larger bound is looked at next: an input is more likely there
+        place_left, place_right = (here + 1, here) if larger_left else (here, here + 1)
+        count[place_left], count[place_right] = n_left, n_right
+        begin[here], begin[here + 1] = first, first + count[here]
+        for place in range(n_left):
+            kept[begin[place_left] + place] = halves[0, place]
+        for place in range(n_right):
+            kept[begin[place_right] + place] = halves[1, place]
+        box_high[place_left, cut_feature] = cut_at
+        box_low[place_right, cut_feature] = cut_at
+        open_boxes += 1
+    return NONE, steps
+
+
+@compiled()
+def _longer(array: Any, room: Any) -> Any:
+    longer = np.empty((room,) + array.shape[1:], array.dtype)  # noqa: RUF005, numba unpacks no tuples
+    longer[: len(array)] = array
+    return longer

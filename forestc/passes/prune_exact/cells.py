@@ -1,0 +1,196 @@
+"""A quantised forest over cells: of each feature the words between two thresholds are one cell, numbered upwards.
+
+Cuts, codes of categories and the word for "missing" need no special treatment then: a condition sends some cells left,
+and a node whose cells left are not consecutive becomes several boxes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.separation import Box, CellArray, TreeBoxes
+from forestc.errors import ModelError
+from forestc.forest.ir import LEAF, Forest, Tree
+from forestc.forest.numbers import Category, word_range
+from forestc.passes.promises import Span
+
+MOST_BOXES = 1 << 20  # of a tree, whose conditions on sets may multiply its leaves
+
+
+def whole_span(forest: Forest, feature: int) -> Span:
+    """All words of a feature. Of a category all codes count, whatever a span says."""
+    words = word_range(forest.features[feature].number, forest.features[feature].missing)
+    return Span(words.low, words.high, words.missing is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """word: for each feature a word of each of its cells. lowest: for each feature the words at which cells begin, and
+    the cell of each: all codes of a category; the word for "missing" is not among them. left: for each condition of the
+    forest which cells it sends left."""
+
+    word: tuple[NDArray[np.int64], ...]
+    lowest: tuple[tuple[NDArray[np.int64], NDArray[np.int32]], ...]
+    missing: tuple[int | None, ...]
+    left: tuple[NDArray[np.bool_], ...]
+
+    @cached_property
+    def box(self) -> Box:
+        """All cells."""
+        size = np.array([len(word) for word in self.word], dtype=np.int32)
+        return np.zeros(len(size), dtype=np.int32), size
+
+    def of_words(self, words: NDArray[np.int64]) -> CellArray:
+        """The cells (rows, features) of words inside the spans."""
+        cells = np.empty(words.shape, dtype=np.int32)
+        for feature, (begins, cell) in enumerate(self.lowest):
+            column = words[:, feature]
+            at = np.searchsorted(begins, column, side="right") - 1
+            cells[:, feature] = cell[np.clip(at, 0, len(cell) - 1)]
+            if (absent := self.missing[feature]) is not None:
+                cells[column == absent, feature] = len(self.word[feature]) - 1
+        return cells
+
+    def words_of(self, cells: CellArray) -> NDArray[np.int64]:
+        """A row of words (rows, features) for each row of cells."""
+        columns = [word[cells[:, feature]] for feature, word in enumerate(self.word)]
+        return np.stack(columns, axis=1) if columns else np.zeros(cells.shape, dtype=np.int64)
+
+
+def cells_of(forest: Forest, spans: Sequence[Span]) -> Cells:
+    """The cells of a quantised forest. spans: of each feature."""
+    left: dict[int, NDArray[np.bool_]] = {}
+    word, lowest, missing = [], [], []
+    for index, span in enumerate(spans):
+        feature = forest.features[index]
+        absent = word_range(feature.number, feature.missing).missing if span.missing else None
+        begins, cell, conditions = _begins(forest, index, span)
+        chosen = begins[np.unique(cell, return_index=True)[1]]
+        for place in conditions:
+            condition = forest.conditions[place]
+            holds = condition.test.holds(chosen)
+            left[place] = np.append(holds, condition.missing_left) if absent is not None else holds
+        word.append(chosen if absent is None else np.append(chosen, absent))
+        lowest.append((begins, cell))
+        missing.append(absent)
+    return Cells(tuple(word), tuple(lowest), tuple(missing), tuple(left[place] for place in range(len(left))))
+
+
+def _begins(forest: Forest, index: int, span: Span) -> tuple[NDArray[np.int64], NDArray[np.int32], list[int]]:
+    """The words where cells of a feature begin, the cell of each, and the feature's conditions. Codes of a category
+    that no condition tells apart are one cell."""
+    conditions = forest.conditions.of(index).tolist()
+    number = forest.features[index].number
+    if isinstance(number, Category):
+        codes = np.arange(number.count + 1, dtype=np.int64)
+        sides = np.array([forest.conditions.test(place).holds(codes) for place in conditions], dtype=bool)
+        if not len(sides):
+            return codes[:1], np.zeros(1, dtype=np.int32), conditions
+        _, first, cell = np.unique(sides, axis=1, return_index=True, return_inverse=True)
+        rank = np.argsort(np.argsort(first))
+        return codes, rank[np.ravel(cell)].astype(np.int32), conditions
+    cuts = forest.conditions.thresholds(index)
+    begins = np.unique(np.append(cuts[(cuts > span.low) & (cuts <= span.high)], span.low)).astype(np.int64)
+    return begins, np.arange(len(begins), dtype=np.int32), conditions
+
+
+@dataclass(frozen=True, eq=False)
+class Edits:
+    """Changes of a tree. stands: node to the node, below it, that takes its place. leaf: node to the values (outputs of
+    the tree,) of the leaf that takes its place. factor: of all leaves of the source."""
+
+    stands: Mapping[int, int]
+    leaf: Mapping[int, NDArray[np.int64]]
+    factor: int = 1
+
+    def place(self, node: int) -> int:
+        """The node that stands at a node's place."""
+        while node in self.stands:
+            node = self.stands[node]
+        return node
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """An edited tree as boxes. regions: of each node, the boxes from which it is reached; no entry for a node that no
+    input reaches. splits: of each node, the number of splits below it, itself included."""
+
+    boxes: TreeBoxes
+    regions: Mapping[int, list[Box]]
+    splits: Mapping[int, int]
+
+
+def drawn(forest: Forest, cells: Cells, index: int, edits: Edits, root: int = 0) -> Drawn:
+    """A tree of the forest with its edits, or the subtree below a node as if it were a tree. Raises ModelError for a
+    tree whose sets make too many boxes."""
+    tree, conditions = forest.trees[index], forest.conditions.places[index]
+    regions: dict[int, list[Box]] = {}
+    lows, highs, values = [], [], []
+    stack: list[tuple[int, CellArray, CellArray]] = [(edits.place(root), *cells.box)]
+    while stack:
+        node, low, high = stack.pop()
+        regions.setdefault(node, []).append((low, high))
+        if node in edits.leaf or tree.left[node] == LEAF:
+            lows.append(low)
+            highs.append(high)
+            values.append(_spread(forest, tree, leaf_value(tree, edits, node)))
+            if len(lows) > MOST_BOXES:
+                raise ModelError("conditions on sets make too many boxes", where=f"tree {index}")
+            continue
+        feature, left = int(tree.feature[node]), cells.left[conditions[node]]
+        start, stop = int(low[feature]), int(high[feature])
+        ends = [start, *(start + 1 + np.flatnonzero(np.diff(left[start:stop]))).tolist(), stop]
+        for begin, end in reversed(list(pairwise(ends))):
+            child = edits.place(int(tree.left[node] if left[begin] else tree.right[node]))
+            own_low, own_high = low, high
+            if len(ends) > 2:
+                own_low, own_high = low.copy(), high.copy()
+                own_low[feature], own_high[feature] = begin, end
+            stack.append((child, own_low, own_high))
+    boxes = TreeBoxes(np.array(lows), np.array(highs), np.array(values).reshape(len(lows), forest.n_outputs))
+    return Drawn(boxes, regions, _splits(tree, edits, root))
+
+
+def leaf_value(tree: Tree, edits: Edits, node: int) -> NDArray[np.int64]:
+    """(outputs of the tree,) of a node that is a leaf."""
+    if node in edits.leaf:
+        return edits.leaf[node]
+    return np.asarray(tree.values[tree.leaf[node]] * edits.factor)
+
+
+def is_leaf(tree: Tree, edits: Edits, node: int) -> bool:
+    """Whether a node is a leaf after the edits."""
+    return node in edits.leaf or tree.left[node] == LEAF
+
+
+def children(tree: Tree, edits: Edits, node: int) -> tuple[int, int]:
+    """The nodes at both sides of a split after the edits."""
+    return edits.place(int(tree.left[node])), edits.place(int(tree.right[node]))
+
+
+def _spread(forest: Forest, tree: Tree, value: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Values of a tree's outputs among those of the forest."""
+    row = np.zeros(forest.n_outputs, dtype=np.int64)
+    row[list(tree.outputs)] = value
+    return row
+
+
+def _splits(tree: Tree, edits: Edits, root: int) -> dict[int, int]:
+    """Of each node, the number of splits below it, itself included."""
+    found: dict[int, int] = {}
+    stack = [(edits.place(root), False)]
+    while stack:
+        node, after = stack.pop()
+        if is_leaf(tree, edits, node):
+            found[node] = 0
+        elif after:
+            found[node] = 1 + sum(found[child] for child in children(tree, edits, node))
+        else:
+            stack += [(node, True), *((child, False) for child in children(tree, edits, node))]
+    return found

@@ -1,0 +1,142 @@
+"""Removes trees: keeps the cheapest that decide a growing set of inputs as the model does, until a choice is proved.
+
+The cutting planes of Emine et al., Free Lunch in the Forest (AAAI 2025): an integer program chooses trees, their whole
+weights and a shift of each score; the separation oracle proves the choice, or gives an input that it decides
+differently.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.separation import Ensemble
+from forestc.algorithms.tree_selection import select
+from forestc.passes.prune_exact.cells import Edits, drawn
+from forestc.passes.prune_exact.working import Working
+
+FIRST_INPUTS, MORE_INPUTS = 60, 40
+MOST_ROUNDS = 80
+STAGE = 3  # times the steps of one proof that all programs and proofs may take together
+
+
+@dataclass(frozen=True)
+class Selection:
+    """state: same (trees were removed, or none can be: proved), or unknown (a limit was reached, all trees stay).
+    smallest: whether no choice has fewer splits. weights: (trees,) 0 for a removed one. rounds: of cutting planes."""
+
+    state: str
+    smallest: bool
+    weights: NDArray[np.int64]
+    rounds: int
+
+
+def remove_trees(working: Working, largest: int, most: int) -> Selection:
+    """Removes and weighs trees where this is proved. largest: weight of a tree. most: steps of one proof."""
+    count = len(working.forest.trees)
+    ones = np.ones(count, dtype=np.int64)
+    cost = np.array([1 + one.splits[0] for one in working.drawn], dtype=np.float64)
+    most_in_all = working.effort.taken + STAGE * most
+    chosen = _closest(working)
+    if not len(chosen) or (working.decider.threshold is None and len(working.state.bias) == 1):
+        return Selection("same", False, ones, 0)  # nothing is decided: merging nodes will find that
+    for round_ in range(MOST_ROUNDS):
+        if working.effort.is_over() or working.effort.taken > most_in_all:
+            break
+        allowed = min(most, working.effort.steps - working.effort.taken)
+        seconds = working.effort.deadline - time.monotonic()
+        found, taken = select(*_demands(working, chosen), cost, largest, _reach(working), allowed, seconds)
+        working.effort.taken += taken
+        if found is None:
+            break
+        weights, shift, optimal = found
+        if weights.all():
+            return Selection("same" if optimal else "unknown", optimal, ones, round_ + 1)
+        after = _weighted(working, weights, shift)
+        wrong = _wrong(working, after, weights, shift)
+        if len(wrong):
+            chosen = np.union1d(chosen, wrong[:MORE_INPUTS])
+            continue
+        known = len(working.pool.cells)
+        state = working.proved(after, [working.cells.box], most)
+        if state == "same":
+            _take(working, after, weights)
+            return Selection(state, optimal, weights, round_ + 1)
+        if state == "unknown":
+            break
+        chosen = np.union1d(chosen, np.arange(known, len(working.pool.cells)))
+    return Selection("unknown", False, ones, round_ + 1)
+
+
+def _closest(working: Working) -> NDArray[np.int64]:
+    """The inputs of the pool whose decisions are closest."""
+    scores = working.pool.scores
+    if working.decider.threshold is not None:
+        margin = np.abs(scores[:, -1] - working.decider.threshold)
+    elif scores.shape[1] == 1:
+        margin = np.zeros(len(scores), dtype=np.int64)
+    else:
+        largest = np.partition(scores, -2, axis=1)
+        margin = largest[:, -1] - largest[:, -2]
+    return np.sort(np.argsort(margin, kind="stable")[:FIRST_INPUTS])
+
+
+def _demands(
+    working: Working, chosen: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """What the decisions of inputs demand of weights and shifts, see `select`."""
+    pool, state = working.pool, working.state
+    values = np.stack([tree.value[at[chosen]] for tree, at in zip(state.trees, pool.place, strict=True)], axis=1)
+    trees, shifts, least = [], [], []
+    for one in np.unique(pool.classes[chosen]).tolist():
+        factors, constants = working.decider.demands(one, len(state.bias), False)
+        own = values[pool.classes[chosen] == one]
+        for row, constant in zip(factors, constants.tolist(), strict=True):
+            trees.append(own @ row)
+            shifts.append(np.tile(row, (len(own), 1)))
+            least.append(np.full(len(own), -constant - int(row @ state.bias)))
+    return np.concatenate(trees), np.concatenate(shifts), np.concatenate(least)
+
+
+def _reach(working: Working) -> int:
+    """The largest sum of all trees."""
+    return int(sum(np.abs(tree.value).max(initial=0) for tree in working.state.trees))
+
+
+def _weighted(working: Working, weights: NDArray[np.int64], shift: NDArray[np.int64]) -> Ensemble:
+    """Trees with their weights; one that is removed is a single leaf of nothing."""
+    trees = []
+    for index, (tree, weight) in enumerate(zip(working.state.trees, weights.tolist(), strict=True)):
+        if weight != 1:
+            tree = drawn(working.forest, working.cells, index, _edits(working, index, weight)).boxes
+        trees.append(tree)
+    return Ensemble(tuple(trees), working.state.bias + shift)
+
+
+def _edits(working: Working, index: int, weight: int) -> Edits:
+    nothing = np.zeros(len(working.forest.trees[index].outputs), dtype=np.int64)
+    old = working.edits[index]
+    return replace(old, leaf={0: nothing}) if weight == 0 else replace(old, factor=weight)
+
+
+def _wrong(
+    working: Working, after: Ensemble, weights: NDArray[np.int64], shift: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The inputs of the pool that would be decided differently."""
+    pool = working.pool
+    scores = np.tile(after.bias, (len(pool.cells), 1))
+    for tree, at, weight in zip(working.state.trees, pool.place, weights.tolist(), strict=True):
+        if weight:
+            scores += weight * tree.value[at]
+    return np.flatnonzero(working.decider.classes(scores) != pool.classes)
+
+
+def _take(working: Working, after: Ensemble, weights: NDArray[np.int64]) -> None:
+    working.pool.scores += after.bias - working.state.bias
+    working.state = replace(working.state, bias=after.bias)
+    for index, weight in enumerate(weights.tolist()):
+        if weight != 1:
+            working.accept(index, _edits(working, index, weight))

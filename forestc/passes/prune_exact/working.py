@@ -1,0 +1,183 @@
+"""The forest while it is pruned: its edits, proved so far, and a pool of inputs that reject wrong edits cheaply."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.difference_bounds import NO_BOUND
+from forestc.algorithms.separation import Box, CellArray, Decider, Engine, Ensemble, places, separate
+from forestc.forest.ir import Forest
+from forestc.passes.prune_exact.cells import Cells, Drawn, Edits, drawn
+
+ENGINES: tuple[Engine, ...] = get_args(Engine)
+NEIGHBOURS = 16  # inputs near a counterexample that are tried
+
+
+@dataclass
+class Effort:
+    """What proofs may cost, and did. steps: of the search, see `separate`. deadline: on the monotonic clock. engine:
+    search, highs or both. taken: steps so far. reached: the limit that was reached. proofs: number of them, failed ones
+    included."""
+
+    steps: int
+    deadline: float
+    engine: str
+    taken: int = 0
+    reached: str = ""
+    proofs: int = 0
+
+    def is_over(self) -> bool:
+        """Whether a limit is reached, which is then noted in `reached`."""
+        if time.monotonic() > self.deadline:
+            self.reached = "time limit reached"
+        elif self.taken >= self.steps:
+            self.reached = "effort reached"
+        return bool(self.reached)
+
+    def allowed(self, most: int) -> int:
+        """The steps that one proof may take: `most` of them, of what is left and of what the time allows."""
+        seconds = self.deadline - time.monotonic()
+        in_time = int(seconds * STEPS_A_SECOND) if np.isfinite(seconds) else most
+        return max(0, min(most, self.steps - self.taken, in_time))
+
+
+STEPS_A_SECOND = 200_000_000  # of one core, for the time limit
+
+
+@dataclass
+class Pool:
+    """Inputs with their decisions. cells: (inputs, features). classes: (inputs,) of the model before all edits.
+    place: for each tree the leaf of each input. scores: (inputs, outputs) after the edits so far. Inputs whose margin
+    is too small to count are left out."""
+
+    cells: CellArray
+    classes: NDArray[np.int64]
+    place: list[NDArray[np.int64]]
+    scores: NDArray[np.int64]
+
+
+class Working:
+    """A forest and its edits. model: before all edits; state: after those that were proved."""
+
+    def __init__(self, forest: Forest, cells: Cells, decider: Decider, effort: Effort, seed: int) -> None:
+        self.forest, self.cells, self.decider, self.effort = forest, cells, decider, effort
+        self.random = np.random.default_rng(seed)
+        self.edits = [Edits({}, {}) for _ in forest.trees]
+        self.drawn: list[Drawn] = [drawn(forest, cells, index, edits) for index, edits in enumerate(self.edits)]
+        self.model = Ensemble(tuple(one.boxes for one in self.drawn), forest.bias.astype(np.int64))
+        self.state = self.model
+        width, features = forest.n_outputs, len(cells.word)
+        empty = [np.zeros(0, dtype=np.int64) for _ in forest.trees]
+        self.pool = Pool(
+            np.zeros((0, features), np.int32), np.zeros(0, np.int64), empty, np.zeros((0, width), np.int64)
+        )
+
+    def add(self, cells: CellArray) -> None:
+        """Adds inputs (inputs, features) to the pool."""
+        scores, own = np.tile(self.model.bias, (len(cells), 1)), np.tile(self.state.bias, (len(cells), 1))
+        place = []
+        for old_tree, tree in zip(self.model.trees, self.state.trees, strict=True):
+            at = places(old_tree, cells)
+            scores += old_tree.value[at]
+            place.append(at if tree is old_tree else places(tree, cells))
+            own += tree.value[place[-1]]
+        counts = self.decider.counts(scores)
+        cells, scores, own, place = cells[counts], scores[counts], own[counts], [at[counts] for at in place]
+        old = self.pool
+        self.pool = Pool(
+            np.concatenate([old.cells, cells]),
+            np.concatenate([old.classes, self.decider.classes(scores)]),
+            [np.concatenate(pair) for pair in zip(old.place, place, strict=True)],
+            np.concatenate([old.scores, own]),
+        )
+
+    def add_near(self, cells: CellArray, box: Box) -> None:
+        """Adds a counterexample (features,) and inputs near it, in its box: some features changed."""
+        near = np.tile(cells, (NEIGHBOURS, 1))
+        anywhere = self.random.integers(box[0], box[1], near.shape)
+        moved = self.random.random(near.shape) < min(0.5, 2 / near.shape[1])
+        near = np.where(moved, anywhere, near).astype(np.int32)
+        near[0] = cells
+        self.add(near)
+
+    def inside(self, boxes: list[Box]) -> NDArray[np.int64]:
+        """The inputs of the pool that lie in one of the boxes."""
+        size = self.cells.box[1]
+        inside = np.zeros(len(self.pool.cells), dtype=bool)
+        for low, high in boxes:
+            here = np.ones(len(inside), dtype=bool)
+            for feature in np.flatnonzero((low > 0) | (high < size)).tolist():
+                column = self.pool.cells[:, feature]
+                here &= (low[feature] <= column) & (column < high[feature])
+            inside |= here
+        return np.flatnonzero(inside)
+
+    def bounds(self, index: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What the decisions of inputs of the pool demand of the values of a tree's outputs, if one leaf holds them
+        all: lower bounds of differences, see `difference_bounds`."""
+        outputs = self.forest.trees[index].outputs
+        rest = self.pool.scores[chosen] - self.state.trees[index].value[self.pool.place[index][chosen]]
+        classes = self.pool.classes[chosen]
+        zero = len(outputs)
+        column = {output: place for place, output in enumerate(outputs)}
+        result = np.full((zero + 1, zero + 1), NO_BOUND, dtype=np.int64)
+        for one in np.unique(classes).tolist():
+            own = rest[classes == one]
+            factors, constants = self.decider.demands(one, self.forest.n_outputs, False)
+            needed = -(own @ factors.T + constants).min(axis=0)  # what the leaf must add to each demand
+            for row, amount in zip(factors.tolist(), needed.tolist(), strict=True):
+                # each demand adds at most one score and subtracts at most one
+                plus = column.get(row.index(1), zero) if 1 in row else zero
+                minus = column.get(row.index(-1), zero) if -1 in row else zero
+                result[plus, minus] = max(result[plus, minus], amount)
+        return result
+
+    def proved(self, after: Ensemble, boxes: list[Box], most: int) -> str:
+        """Whether an edit keeps all decisions in the boxes: same, differs (the input is then in the pool), unknown.
+
+        Without a margin the forest after the edits so far decides as the model on every input: comparing with it is
+        as good as comparing with the model, and easier, as only the last edit differs."""
+        before = self.state if self.decider.margin < 0 else self.model
+        for box in boxes:
+            allowed = self.effort.allowed(most)
+            for engine in ENGINES:
+                if self.effort.engine not in (engine, "both"):
+                    continue
+                seconds = self.effort.deadline - time.monotonic()
+                found = separate(before, after, self.decider, box, allowed, engine, seconds)
+                self.effort.taken += found.steps
+                self.effort.proofs += 1
+                if found.cells is not None:
+                    self.add_near(found.cells, box)
+                if found.state != "same":
+                    return found.state
+        return "same"
+
+    def accept(self, index: int, edits: Edits) -> None:
+        """Takes an edit of one tree that was proved."""
+        old = self.state.trees[index].value[self.pool.place[index]]
+        self.edits[index] = edits
+        self.drawn[index] = drawn(self.forest, self.cells, index, edits)
+        tree = self.drawn[index].boxes
+        self.state = self.state.with_tree(index, tree)
+        self.pool.place[index] = places(tree, self.pool.cells)
+        self.pool.scores += tree.value[self.pool.place[index]] - old
+
+
+@dataclass
+class Tally:
+    """How many candidates were proved, refuted and left open."""
+
+    same: int = 0
+    differs: int = 0
+    unknown: int = 0
+    skipped: int = 0
+
+    def count(self, state: str) -> None:
+        """Counts a candidate."""
+        setattr(self, state, getattr(self, state) + 1)

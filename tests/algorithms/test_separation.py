@@ -1,0 +1,134 @@
+"""Both engines against all cells, one by one: leaves are found here by a walk of their own."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from forestc.algorithms.separation import Decider, Ensemble, TreeBoxes, separate
+
+ENGINES = ("search", "highs")
+PLENTY = 10**12
+
+
+def grown(random, size, outputs, depth):
+    """A random tree: nested tuples (feature, cut, left, right), or a leaf's values."""
+    feature = int(random.integers(len(size)))
+    if depth == 0 or size[feature] < 2 or random.random() < 0.1:
+        return random.integers(-6, 7, outputs)
+    cut = int(random.integers(1, size[feature]))
+    return feature, cut, grown(random, size, outputs, depth - 1), grown(random, size, outputs, depth - 1)
+
+
+def value_at(tree, cells):
+    while isinstance(tree, tuple):
+        feature, cut, left, right = tree
+        tree = left if cells[feature] < cut else right
+    return tree
+
+
+def boxes(tree, size):
+    """The leaves of a tree as boxes; those that no cell reaches are left out."""
+    found = []
+
+    def walk(node, low, high):
+        if any(a >= b for a, b in zip(low, high, strict=True)):
+            return
+        if not isinstance(node, tuple):
+            found.append((low, high, node))
+            return
+        feature, cut, left, right = node
+        walk(left, low, [min(h, cut) if f == feature else h for f, h in enumerate(high)])
+        walk(right, [max(a, cut) if f == feature else a for f, a in enumerate(low)], high)
+
+    walk(tree, [0] * len(size), list(size))
+    low, high, value = zip(*found, strict=True)
+    return TreeBoxes(np.array(low, np.int32), np.array(high, np.int32), np.array(value, np.int64))
+
+
+def decided(decider, score):
+    """(class, margin) of one input, in words."""
+    if decider.threshold is not None:
+        return int(score[-1] >= decider.threshold), abs(int(score[-1]) - decider.threshold)
+    best = max(score)
+    winners = [k for k, s in enumerate(score) if s == best]
+    others = sorted(score)
+    return winners[-1] if decider.ties_last else winners[0], int(others[-1] - others[-2])
+
+
+def differing(before, after, biases, decider, box):
+    """All cells of the box that count and are decided differently."""
+    found = []
+    for cells in itertools.product(*(range(low, high) for low, high in zip(*box, strict=True))):
+        old, new = (
+            decided(decider, b + sum(value_at(tree, cells) for tree in trees))
+            for trees, b in zip((before, after), biases, strict=True)
+        )
+        if old[0] != new[0] and old[1] > decider.margin:
+            found.append(cells)
+    return found
+
+
+def cases():
+    for seed in range(24):
+        random = np.random.default_rng(seed)
+        size = random.integers(1, 6, int(random.integers(1, 4)))
+        outputs = int(random.integers(1, 4))
+        decider = Decider(
+            int(random.integers(-4, 5)) if outputs == 1 else None, bool(seed % 2), int(random.choice([-1, -1, 0, 3]))
+        )
+        yield random, size, outputs, decider
+
+
+def test_engines_agree_with_all_cells():
+    told = {"same": 0, "differs": 0}
+    for random, size, outputs, decider in cases():
+        before = [grown(random, size, outputs, 4) for _ in range(int(random.integers(1, 5)))]
+        biases = [random.integers(-2, 3, outputs) for _ in range(2)]
+        model = Ensemble(tuple(boxes(tree, size) for tree in before), biases[0])
+        for change in range(4):
+            after, new = list(before), model
+            for index in random.choice(len(before), min(len(before), 1 + change // 2), replace=False).tolist():
+                # a tree is removed, grown anew, or nothing is changed but its form
+                forms = (
+                    np.zeros(outputs, np.int64),
+                    grown(random, size, outputs, 3),
+                    (0, 1, before[index], before[index]),
+                )
+                after[index] = forms[int(random.integers(3))]
+                new = new.with_tree(index, boxes(after[index], size))
+            new = replace(new, bias=biases[change % 2])
+            low = np.array([int(random.integers(n)) if change == 3 else 0 for n in size], np.int32)
+            box = low, np.array(size, np.int32)
+            wrong = differing(before, after, [biases[0], new.bias], decider, box)
+            for engine in ENGINES:
+                found = separate(model, new, decider, box, PLENTY, engine)
+                assert found.state == ("differs" if wrong else "same")
+                assert (tuple(found.cells.tolist()) in wrong) if wrong else found.cells is None
+            told[found.state] += 1
+    assert min(told.values()) > 15
+
+
+def test_a_tree_in_two_forms_of_many_leaves_is_bounded_apart(monkeypatch):
+    monkeypatch.setattr("forestc.algorithms.separation.MOST_OVERLAID", 0)
+    test_engines_agree_with_all_cells()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_limit_gives_unknown_never_same(engine):
+    random = np.random.default_rng(1)
+    size = np.full(6, 12)
+    trees = tuple(boxes(grown(random, size, 1, 6), size) for _ in range(12))
+    model = Ensemble(trees, np.zeros(1, np.int64))
+    raised = replace(model, bias=np.ones(1, np.int64))
+    box = np.zeros(6, np.int32), size.astype(np.int32)
+    # a threshold that bounds alone allow to be reached, and no input reaches
+    highest = sum(int(tree.value.max()) for tree in trees)
+    proofs = (separate(model, raised, Decider(t), box, PLENTY, engine) for t in range(highest + 1, 0, -1))
+    place, proof = next((place, one) for place, one in enumerate(proofs) if one.steps)
+    assert proof.state == "same"
+    short = separate(model, raised, Decider(highest + 1 - place), box, 1 if engine == "search" else 0, engine)
+    assert short.state == "unknown" and short.cells is None and short.steps < proof.steps

@@ -1,0 +1,383 @@
+"""prune-exact: every result is confirmed by all cells one by one, with the plain evaluator, or by the other engine."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from models import trained
+from random_forests import random_forest
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, RandomForestClassifier
+from xgboost import XGBClassifier
+
+import forestc
+from forestc.algorithms.separation import Decider, Ensemble, separate
+from forestc.errors import CheckError, ModelError, OptionError
+from forestc.forest.builder import changed, changed_tree
+from forestc.forest.evaluate import evaluate_words
+from forestc.forest.numbers import Category, word_range
+from forestc.forest.text import print_forest
+from forestc.frontends import load
+from forestc.passes import passes_from
+from forestc.passes.base import PassResult
+from forestc.passes.pipeline import run_passes
+from forestc.passes.promises import Exact, SameDecisions
+from forestc.passes.prune_exact.cells import Edits, cells_of, drawn, whole_span
+from forestc.passes.prune_exact.prune_exact import PruneExact
+from forestc.rows.batches import ArrayRows
+from forestc.rows.ranges import Range, Ranges
+
+MOST_CELLS = 40_000
+
+
+def words_of(forest, feature):
+    """A word of every kind that the forest can tell apart: the lowest, each on a cut, each code, missing."""
+    own = forest.features[feature]
+    span = word_range(own.number, own.missing)
+    absent = [] if span.missing is None else [span.missing]
+    if isinstance(own.number, Category):
+        return [*range(span.low, span.high + 1), *absent]
+    cuts = {span.low}
+    for tree in forest.trees:
+        for node in np.flatnonzero(tree.feature == feature).tolist():
+            members = [tree.threshold[node]] if tree.set_index[node] < 0 else tree.sets[tree.set_index[node]]
+            cuts |= {int(cut) for cut in members}
+    return [*sorted(cut for cut in cuts if span.low <= cut <= span.high), *absent]
+
+
+def all_inputs(forest):
+    """One row of words for each cell, or None if there are too many."""
+    words = [words_of(forest, feature) for feature in range(len(forest.features))]
+    if np.prod([len(own) for own in words], dtype=float) > MOST_CELLS:
+        return None
+    return np.array(list(itertools.product(*words)), dtype=np.int64).reshape(-1, len(words))
+
+
+def margins(forest, scores):
+    if forest.decision.kind == "threshold":
+        return np.abs(scores[:, -1] - forest.decision.threshold) * forest.scale
+    ordered = np.sort(scores, axis=1)
+    return (ordered[:, -1] - ordered[:, -2]) * forest.scale
+
+
+def wrong_inputs(before, after, inputs, margin=0.0):
+    """How many inputs are decided differently, of those that count."""
+    old, new = evaluate_words(before, inputs), evaluate_words(after, inputs)
+    counts = margins(before, old.scores) > margin if margin else True
+    return int(((old.index != new.index) & counts).sum())
+
+
+@cache
+def small_forests():
+    """(name, forest, all of its inputs) of random integer forests and trained ones of few cells."""
+    found = []
+    for seed in range(400):
+        forest = random_forest(seed, True, ["binary", "argmax", "vector"][seed % 3])
+        inputs = all_inputs(forest)
+        if inputs is not None and len(forest.trees) > 2 and len(inputs) > 30:
+            found.append((f"random {seed}", forest, inputs))
+        if len(found) == 30:
+            break
+    for data in (load_iris, load_wine, load_breast_cancer):
+        X, y = data(return_X_y=True)
+        for model in (
+            RandomForestClassifier(7, max_depth=3, random_state=0),
+            ExtraTreesClassifier(7, max_depth=3, random_state=1),
+            GradientBoostingClassifier(n_estimators=6, max_depth=2, random_state=0),
+            XGBClassifier(n_estimators=8, max_depth=2, random_state=0),
+        ):
+            model.fit(X[:, :3], y)
+            forest, _ = run_passes(
+                load(model), passes_from("simplify,quantize{leaf_bits=4,change=1}"), ArrayRows(X[:, :3])
+            )
+            inputs = all_inputs(forest)
+            assert inputs is not None
+            found.append((f"{data.__name__} {type(model).__name__}", forest, inputs))
+    return found
+
+
+def other_engine_proves(before, after):
+    """HiGHS on both forests as a whole, whatever passes did."""
+    cells = cells_of(before, [whole_span(before, index) for index in range(len(before.features))])
+    nothing = Edits({}, {})
+
+    def ensemble(forest, trees):
+        # the pruned forest's conditions are all of the model's, so that both share their cells
+        number = {condition: place for place, condition in enumerate(before.conditions)}
+        left = tuple(cells.left[number[condition]] for condition in forest.conditions)
+        own = [drawn(forest, replace(cells, left=left), index, nothing).boxes for index in range(len(forest.trees))]
+        zero = replace(own[0], value=np.zeros_like(own[0].value))
+        return Ensemble((*own, *[zero] * (trees - len(own))), forest.bias)
+
+    decision = before.decision
+    decider = Decider(decision.threshold if decision.kind == "threshold" else None, decision.ties == "last")
+    both = ensemble(before, len(before.trees)), ensemble(after, len(before.trees))
+    return separate(*both, decider, cells.box, 10**12, "highs").state
+
+
+def test_every_result_is_confirmed_on_all_cells():
+    pruned = removed = 0
+    for number, (name, forest, inputs) in enumerate(small_forests()):
+        result = PruneExact(largest_weight=3 if number % 5 == 4 else 1, seed=number).run(forest, None)
+        assert wrong_inputs(forest, result.forest, inputs) == 0, name
+        figures = result.report
+        assert figures["proof"]["state"] == "proved" and figures["proof"]["undecided"] == 0, name
+        assert figures["nodes"] == [forest.n_nodes, result.forest.n_nodes]
+        if result.promises == (Exact(),):
+            assert result.forest is forest
+        pruned += result.forest.n_nodes < forest.n_nodes
+        removed += len(result.forest.trees) < len(forest.trees)
+    assert len(small_forests()) > 40 and pruned > 30 and removed > 15
+
+
+@pytest.mark.parametrize("options", [{"nodes": False}, {"trees": False}, {"engine": "highs"}, {"engine": "both"}])
+def test_parts_and_engines(options):
+    for name, forest, inputs in small_forests()[::6]:
+        result = PruneExact(**options).run(forest, None)
+        assert wrong_inputs(forest, result.forest, inputs) == 0, name
+        if options.get("nodes") is False:
+            kept = {tree.ids.tobytes() for tree in forest.trees}
+            assert all(tree.size == 1 or tree.ids.tobytes() in kept for tree in result.forest.trees)
+
+
+@pytest.mark.parametrize("kind", ["xgboost", "forest"])
+def test_larger_results_are_proved_by_the_other_engine(kind):
+    X, y = load_wine(return_X_y=True) if kind == "xgboost" else load_iris(return_X_y=True)
+    forest = RandomForestClassifier(10, max_depth=6, random_state=0)
+    model = XGBClassifier(n_estimators=6, max_depth=3) if kind == "xgboost" else forest
+    forest, _ = run_passes(load(model.fit(X, y)), passes_from("simplify,quantize"), ArrayRows(X))
+    result = PruneExact().run(forest, ArrayRows(X))
+    assert result.forest.n_nodes < forest.n_nodes
+    assert other_engine_proves(forest, result.forest) == "same"
+
+
+@pytest.mark.parametrize(
+    ("some", "most"),
+    [
+        pytest.param(slice(0, 30, 3), 20, id="random"),
+        pytest.param(slice(0, None), 400, marks=pytest.mark.slow, id="all"),
+    ],
+)
+def test_planted_wrong_prunings_are_caught_by_both_engines(some, most):
+    planted = 0
+    for name, forest, inputs in small_forests()[some]:
+        random = np.random.default_rng(planted)
+        for index, tree in enumerate(forest.trees):
+            values = tree.values.copy()
+            values[random.integers(len(values))] += int(random.integers(1, 6))
+            dropped = forest.trees[:index] + forest.trees[index + 1 :]
+            for wrong in (
+                changed(
+                    forest, trees=(*forest.trees[:index], changed_tree(tree, values=values), *forest.trees[index + 1 :])
+                ),
+                changed(forest, trees=dropped),
+            ):
+                if not wrong_inputs(forest, wrong, inputs):
+                    continue
+                planted += 1
+                assert other_engine_proves(forest, wrong) == "differs", name
+                assert _search(forest, wrong) == "differs", name
+    assert planted > most
+
+
+def _search(before, after):
+    cells = cells_of(before, [whole_span(before, index) for index in range(len(before.features))])
+    number = {condition: place for place, condition in enumerate(before.conditions)}
+    own = replace(cells, left=tuple(cells.left[number[condition]] for condition in after.conditions))
+    old = [drawn(before, cells, index, Edits({}, {})).boxes for index in range(len(before.trees))]
+    new = [drawn(after, own, index, Edits({}, {})).boxes for index in range(len(after.trees))]
+    zero = replace(old[0], value=np.zeros_like(old[0].value))
+    new += [zero] * (len(old) - len(new))
+    decision = before.decision
+    decider = Decider(decision.threshold if decision.kind == "threshold" else None, decision.ties == "last")
+    found = separate(Ensemble(tuple(old), before.bias), Ensemble(tuple(new), after.bias), decider, cells.box, 10**12)
+    if found.cells is not None:  # the input is one, in words
+        assert wrong_inputs(before, after, cells.words_of(found.cells[np.newaxis])) == 1
+    return found.state
+
+
+@dataclass
+class Wrong:
+    """A pass that promises what it may not keep."""
+
+    name: ClassVar[str] = "wrong"
+
+    def run(self, forest, rows, judge=None):
+        return PassResult(self.after, (self.promise,))
+
+
+def wrong_pass(after, promise):
+    """The pass, whose result is no option."""
+    step = Wrong()
+    step.after, step.promise = after, promise
+    return step
+
+
+def test_the_pipeline_checks_the_promise_by_itself():
+    caught = 0
+    for _, forest, inputs in small_forests()[::3]:
+        wrong = changed(forest, trees=forest.trees[:-1])
+        if wrong_inputs(forest, wrong, inputs) > 0.02 * len(inputs):
+            with pytest.raises(CheckError, match="promised to keep all decisions"):
+                run_passes(forest, [wrong_pass(wrong, SameDecisions("proved"))], None)
+            caught += 1
+            # beyond the largest margin nothing is promised
+            run_passes(forest, [wrong_pass(wrong, SameDecisions("proved", 1e9))], None)
+    assert caught > 7
+
+
+@pytest.mark.parametrize("margin", [0.25, 1.0, 2.0])
+def test_a_margin_allows_more(margin):
+    more = 0
+    for name, forest, inputs in small_forests()[::4]:
+        plain, wide = PruneExact().run(forest, None), PruneExact(margin=margin).run(forest, None)
+        assert wrong_inputs(forest, wide.forest, inputs, margin) == 0, name
+        more += wide.forest.n_nodes < plain.forest.n_nodes
+        run_passes(forest, passes_from(f"quantize,prune-exact{{margin={margin}}}")[1:], None)
+    assert more > 1
+
+
+def test_ranges_of_rows_and_given_ranges():
+    more = 0
+    for name, forest, inputs in small_forests()[30:]:
+        words = [words_of(forest, feature) for feature in range(len(forest.features))]
+        low, high = np.array([w[len(w) // 4] for w in words]), np.array([w[len(w) // 2] for w in words])
+        inside = inputs[((inputs >= low) & (inputs <= high)).all(axis=1)]
+        values = [
+            [np.ldexp(float(end), -feature.number.fraction) for end in ends]
+            for feature, *ends in zip(forest.features, low, high, strict=True)
+        ]
+        X = np.zeros((2, forest.columns))
+        X[:, [feature.column for feature in forest.features]] = np.array(values).T
+        rows = ArrayRows(X)
+        ranges = Ranges({feature.column: Range(*ends) for feature, ends in zip(forest.features, values, strict=True)})
+        ranged = PruneExact(within="ranges")
+        found, given = ranged.run(forest, rows), ranged.run(forest, ranges)
+        for result in (found, given):
+            assert wrong_inputs(forest, result.forest, inside) == 0, name
+        run_passes(forest, [ranged], rows)
+        if found.promises != (Exact(),):
+            assert found.promises[0].spans == given.promises[0].spans
+            assert "in the ranges" in found.promises[0].text()
+        more += found.forest.n_nodes < PruneExact().run(forest, rows).forest.n_nodes
+    assert more > 8
+
+
+def test_a_changed_decision_outside_the_ranges_is_no_broken_promise_and_inside_it_is():
+    _, forest, _ = small_forests()[30]
+    spans = tuple(whole_span(forest, index) for index in range(len(forest.features)))
+    wrong = changed(forest, trees=forest.trees[:-2])
+    with pytest.raises(CheckError, match="promised to keep all decisions"):
+        run_passes(forest, [wrong_pass(wrong, SameDecisions("proved", spans=spans))], None)
+    point = tuple(replace(span, high=span.low) for span in spans)
+    corner = np.array([[span.low for span in point]])
+    assert wrong_inputs(forest, wrong, corner) == 0
+    run_passes(forest, [wrong_pass(wrong, SameDecisions("proved", spans=point))], None)
+
+
+def test_limits_are_told_and_what_was_proved_stays():
+    X, y = load_breast_cancer(return_X_y=True)
+    forest, _ = run_passes(
+        load(RandomForestClassifier(10, max_depth=6, random_state=0).fit(X, y)), passes_from("quantize"), ArrayRows(X)
+    )
+    short = PruneExact(effort=1).run(forest, ArrayRows(X))
+    told = short.report["proof"]
+    assert told["state"] == "effort reached" and told["undecided"] + told["not_examined"] > 0
+    again = PruneExact(effort=1).run(forest, ArrayRows(X))
+    assert print_forest(again.forest) == print_forest(short.forest) and again.report == short.report
+    late = PruneExact(time_limit=1e-6).run(forest, ArrayRows(X))
+    assert late.report["proof"]["state"] == "time limit reached" and late.report["proof"]["not_examined"] > 10
+    assert late.forest is forest and late.promises == (Exact(),)
+    long = PruneExact(effort=200).run(forest, ArrayRows(X))
+    assert long.forest.n_nodes <= short.forest.n_nodes
+    assert "effort reached" in SameDecisions("effort reached").text()
+
+
+def test_weights_keep_decisions_and_need_wider_leaves():
+    X, y = load_iris(return_X_y=True)
+    model = XGBClassifier(n_estimators=10, max_depth=4, random_state=0).fit(X, y)
+    forest, _ = run_passes(load(model), passes_from("simplify,quantize"), ArrayRows(X))
+    plain, weighed = (
+        PruneExact(nodes=False).run(forest, None),
+        PruneExact(nodes=False, largest_weight=4).run(forest, None),
+    )
+    assert weighed.report["proof"]["weights"] and max(weighed.report["proof"]["weights"]) > 1
+    assert len(weighed.forest.trees) <= len(plain.forest.trees) < len(forest.trees)
+    assert weighed.report["leaf_bits"][1] >= plain.report["leaf_bits"][1]
+    inputs = all_inputs(forest)
+    assert wrong_inputs(forest, weighed.forest, inputs) == wrong_inputs(forest, plain.forest, inputs) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"within": "rows"}, "within=rows; use everywhere or ranges"),
+        ({"margin": -1}, "margin=-1; use 0, or a difference"),
+        ({"trees": 1}, "trees=1; use true or false"),
+        ({"largest_weight": 0}, "largest_weight=0; use 1 to 64"),
+        ({"effort": 0}, "effort=0; use millions of steps"),
+        ({"time_limit": 0}, "time_limit=0; use null or"),
+        ({"engine": "cplex"}, "engine=cplex; use search, highs or both"),
+        ({"seed": -1}, "seed=-1; use a whole number"),
+    ],
+)
+def test_options_are_refused(options, message):
+    with pytest.raises(OptionError, match=message):
+        PruneExact(**options)
+
+
+def test_models_are_refused():
+    float_forest = random_forest(1, False, "binary")
+    with pytest.raises(ModelError, match="works on integer forests; put quantize before it"):
+        PruneExact().run(float_forest, None)
+    for kind in ("regression", "vote", "each"):
+        with pytest.raises(OptionError, match="decides on one class"):
+            PruneExact().refuse(random_forest(3, True, kind), None, None)
+    forest = random_forest(1, True, "binary")
+    with pytest.raises(OptionError, match="within=ranges needs rows or ranges"):
+        PruneExact(within="ranges").refuse(forest, None, None)
+    with pytest.raises(OptionError, match="there are none"):
+        PruneExact(within="ranges").run(forest, ArrayRows(np.zeros((0, forest.columns))))
+    smallest = replace(forest, aggregate=replace(forest.aggregate, kind="min"))
+    with pytest.raises(OptionError, match="this takes the min"):
+        PruneExact().refuse(smallest, None, None)
+    huge = changed(forest, bias=np.array([1 << 45]))
+    with pytest.raises(ModelError, match="too large; use fewer leaf_bits"):
+        PruneExact().run(huge, None)
+    many = random_forest(2, True, "argmax")
+    on_values = replace(many, decision=replace(many.decision, on="values"))
+    with pytest.raises(ModelError, match="values after its link"):
+        PruneExact().run(on_values, None)
+
+
+def test_a_model_is_refused_before_any_pass_runs(tmp_path):
+    model, X, _ = trained("forest-regression")
+    with pytest.raises(OptionError, match="prune-exact needs a model that decides"):
+        forestc.compile(model, X, tmp_path / "out", passes="quantize,prune-exact")
+
+
+def test_compiled_folder(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    model = XGBClassifier(n_estimators=8, max_depth=3, random_state=0).fit(X, y)
+    done = forestc.compile(model, X, tmp_path / "out", label=y, passes="simplify,quantize,prune-exact,simplify")
+    figures = done.figures["passes"][2]
+    assert figures["proof"]["state"] == "proved" and figures["change"] == 0
+    assert figures["trees"][1] < figures["trees"][0]
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["guarantees"]["prune-exact"] == "exact (decisions; proved)"
+    report = (tmp_path / "out" / "report.md").read_text()
+    assert "every input is decided as before, which is proved" in report and "## exact pruning" in report
+    checked = forestc.check(done.design, X, label=y, engines=["netlist"], prove=True)
+    assert checked.ok and checked.agreement.agreement == done.agreement.agreement
+
+
+def test_where_nothing_counts_nothing_stays():
+    _, forest, _ = small_forests()[30]
+    result = PruneExact(margin=1e9).run(forest, None)
+    assert result.forest.n_nodes == 1 and result.report["proof"]["state"] == "proved"
