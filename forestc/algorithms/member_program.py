@@ -93,7 +93,7 @@ def solve(
     sums = patterns.sums(start.times)
     values[:members], values[threshold] = chosen, start.threshold
     values[right : right + len(sums)] = (sums > start.threshold) == (patterns.gain > 0)
-    solver = make_highs(time_limit=time_limit, seed=seed)
+    solver = make_highs(time_limit=time_limit, seed=seed, mip_rel_gap=0.0)
     solver.passModel(_model(program))
     given = highspy.HighsSolution()
     given.col_value = values.tolist()

@@ -21,6 +21,7 @@ KICK = 4  # most members that a kick moves
 MEMBERS_A_MOVE = 50  # a scan of all moves is followed by one move for each so many members
 WORK = 1e9  # rows (times classes) times members times moves that are tried, over all starts
 LEAST_SCANS, MOST_SCANS = 60, 2000  # of each start
+SCANS_A_MEMBER = 20  # of each start, at most
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ def search(
     random = np.random.default_rng(seed)
     rows = task.sums(np.zeros(task.members, dtype=np.int64)).size  # times classes
     scans = int(np.clip(work / max(1, rows * task.members * starts), LEAST_SCANS, MOST_SCANS))
+    scans = min(scans, SCANS_A_MEMBER * task.members)
     best: Found | None = None
     for number, first in enumerate(_starts(task, limits, starts, random, begin)):
         found = _climb(task, limits, first, scans, SMOOTH[number % len(SMOOTH)], random, most_times, few)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.highs import make_highs
 from forestc.algorithms.separation_search import FOUND, NONE, STOPPED
 
 if TYPE_CHECKING:
@@ -57,11 +58,7 @@ def solve(problem: Problem, limit: int, seconds: float) -> tuple[int, NDArray[np
     for total in range(problem.single):
         own = np.flatnonzero(value[:, total])
         rows.add(own, value[own, total], -float(start[total]) - SLACK, np.inf)
-    solver = highspy.Highs()
-    remaining = max(0.0, seconds)
-    options = {"output_flag": False, "threads": 1, "random_seed": 0, "mip_max_nodes": most_nodes(limit, rows.start[-1])}
-    for name, option in {**options, **({"time_limit": remaining} if np.isfinite(remaining) else {})}.items():
-        solver.setOptionValue(name, option)
+    solver = make_highs(time_limit=seconds, mip_max_nodes=most_nodes(limit, rows.start[-1]))
     solver.passModel(rows.model(len(low), int(first[-1]) - len(low)))
     solver.run()
     steps = steps_of(solver)

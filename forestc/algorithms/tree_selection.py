@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.highs import make_highs
 from forestc.algorithms.separation_mip import most_nodes, steps_of
 
 
@@ -40,14 +41,8 @@ def select(
     if linked:
         own = np.arange(count)
         rows[demands + own, own], rows[demands + own, count + width + own] = -1, largest
-    solver = highspy.Highs()
-    options = {"output_flag": False, "threads": 1, "random_seed": 0, "mip_rel_gap": 0.0}
-    if np.isfinite(seconds):
-        options["time_limit"] = max(0.0, seconds)
     entry = rows != 0
-    options["mip_max_nodes"] = most_nodes(limit, int(entry.sum()))
-    for name, value in options.items():
-        solver.setOptionValue(name, value)
+    solver = make_highs(time_limit=seconds, mip_rel_gap=0.0, mip_max_nodes=most_nodes(limit, int(entry.sum())))
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = columns, len(rows)
     nothing = np.zeros(count + width)

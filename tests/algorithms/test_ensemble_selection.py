@@ -13,6 +13,9 @@ from forestc.errors import OptionError, RowsError
 WEIGHTS = ("accuracy", "balanced", Weights(2.0, -1.0, 0.5, -3.0))
 
 
+ALIKE = np.repeat(np.arange(60)[:, None] % 2, 3, axis=1)  # three members that vote the same
+
+
 def problem(seed, rows=60, members=8):
     """Members of different quality that tend to be wrong on the same rows, and labels of unequal classes."""
     random = np.random.default_rng(seed)
@@ -108,8 +111,8 @@ def test_the_same_seed_gives_the_same_members():
         ({"votes": np.full((60, 3), 2)}, "votes holds other values than 0 and 1"),
         ({"votes": np.zeros((60, 0))}, "no members"),
         ({"votes": np.zeros((59, 3))}, r"shape \(59, 3\)"),
-        ({"tau": 0.999}, "tau=0.999 is more than the diversity of any two members"),
-        ({"gamma": 0.999}, "gamma=0.999 is more than the diversity of any two members"),
+        ({"votes": ALIKE, "tau": 0.1}, "tau=0.1 is more than the diversity of any two members"),
+        ({"votes": ALIKE, "gamma": 0.1}, "gamma=0.1 is more than the diversity of any two members"),
         ({"tau": 1.5}, "tau=1.5"),
         ({"tau": 0.1, "max_members": 1}, "at most one is allowed"),
         ({"max_members": 0}, "max_members=0"),

@@ -31,10 +31,10 @@ from forestc.passes.judge import Judge
 from forestc.passes.mixed_rows import RowsToFit, rows_to_fit
 from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, whole
 from forestc.passes.promises import Exact, Promise, Within
+from forestc.passes.prune_trees.selectable import Selectable, differences, selectable, two_classes
 from forestc.passes.quantize.fit_leaves import FittingRows, fitted, outputs_follow
 from forestc.passes.share_thresholds.drawn_rows import drawn_rows
 from forestc.passes.tree_costs import UNITS, bill_of, leaf_bits
-from forestc.passes.tree_selection import Selectable, differences, selectable, two_classes
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
