@@ -33,15 +33,13 @@ class _Program:
     def __init__(self) -> None:
         self.cost: list[float] = []
         self.upper: list[float] = []
-        self.whole: list[bool] = []
         self.rows: list[tuple[float, dict[int, float]]] = []
 
-    def columns(self, count: int, *, upper: float = 1.0, cost: FloatArray | float = 0.0, whole: bool = True) -> int:
+    def columns(self, count: int, *, upper: float = 1.0, cost: FloatArray | float = 0.0) -> int:
         """Adds columns from 0 to `upper` and returns the first one's index."""
         first = len(self.cost)
         self.cost += np.broadcast_to(cost, count).astype(float).tolist()
         self.upper += [upper] * count
-        self.whole += [whole] * count
         return first
 
     def at_least(self, lowest: float, terms: dict[int, float]) -> None:
@@ -121,7 +119,7 @@ def _add_bills(program: _Program, limits: Limits, chosen: NDArray[np.bool_]) -> 
     for bill in limits.bills:
         if not np.isfinite(bill.most):
             continue
-        parts = program.columns(len(bill.part), whole=False)
+        parts = program.columns(len(bill.part))
         for part in range(len(bill.part)):
             for member in np.flatnonzero(bill.uses[:, part]):
                 program.at_least(0.0, {parts + part: 1.0, int(member): -1.0})
@@ -136,7 +134,7 @@ def _add_diversity(program: _Program, diversity: Diversity, chosen: NDArray[np.b
     """Constraints (14)-(18) and (20), and at least two members; a column y for each pair of members."""
     members = len(chosen)
     one, other = np.triu_indices(members, 1)
-    first = program.columns(len(one), whole=False)
+    first = program.columns(len(one))
     place = np.zeros((members, members), dtype=np.int64)
     place[one, other] = place[other, one] = first + np.arange(len(one))
     credits, tau, gamma = diversity.credits, diversity.tau, diversity.gamma
@@ -167,8 +165,8 @@ def _model(program: _Program) -> object:
     model.col_lower_, model.col_upper_ = np.zeros(len(program.cost)), np.array(program.upper)
     model.row_lower_ = np.array([lowest for lowest, _ in program.rows])
     model.row_upper_ = np.full(len(program.rows), float("inf"))
-    kinds = highspy.HighsVarType
-    model.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in program.whole]
+    # pairs and parts are integral anyway; declared continuous, HiGHS 1.14 has called wrong optima optimal
+    model.integrality_ = [highspy.HighsVarType.kInteger] * len(program.cost)
     model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     model.a_matrix_.start_ = np.concatenate([[0], np.cumsum([len(terms) for _, terms in program.rows])]).astype(
         np.int32
