@@ -21,7 +21,6 @@ KICK = 4  # most members that a kick moves
 MEMBERS_A_MOVE = 50  # a scan of all moves is followed by one move for each so many members
 WORK = 1e9  # rows (times classes) times members times moves that are tried, over all starts
 LEAST_SCANS, MOST_SCANS = 60, 2000  # of each start
-SCANS_A_MEMBER = 20  # of each start, at most
 
 
 @dataclass(frozen=True)
@@ -48,21 +47,22 @@ def search(
     begin: IntArray | None = None,
     work: float = WORK,
     most_times: int = 1,
+    scans_a_member: int = 20,
     enough: float = np.inf,
     few: bool = True,
     progress: Callable[[int, float], None] = lambda _start, _value: None,
 ) -> Found | None:
     """The best choice found, the one with fewest members of equal ones; None if none keeps the limits.
 
-    begin: a choice to start from, beside full, empty and random ones. most_times: how often a member may count. enough:
-    a value that no choice exceeds, at which the search ends. few: whether of equal choices the one with fewest members
-    is taken, or the one with most. Deterministic: the number of scans depends on the sizes
-    alone. Time O(work).
+    begin: a choice to start from, beside full, empty and random ones. most_times: how often a member may count.
+    scans_a_member: most scans of all moves from each start, for each member. enough: a value that no choice exceeds, at
+    which the search ends. few: whether of equal choices the one with fewest members is taken, or the one with most.
+    Deterministic: the number of scans depends on the sizes alone. Time O(work).
     """
     random = np.random.default_rng(seed)
     rows = task.sums(np.zeros(task.members, dtype=np.int64)).size  # times classes
     scans = int(np.clip(work / max(1, rows * task.members * starts), LEAST_SCANS, MOST_SCANS))
-    scans = min(scans, SCANS_A_MEMBER * task.members)
+    scans = min(scans, scans_a_member * task.members)
     best: Found | None = None
     for number, first in enumerate(_starts(task, limits, starts, random, begin)):
         found = _climb(task, limits, first, scans, SMOOTH[number % len(SMOOTH)], random, most_times, few)

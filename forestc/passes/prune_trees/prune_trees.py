@@ -41,7 +41,8 @@ from forestc.rows.ranges import have_rows
 SHARES = np.geomspace(0.85, 0.02, 15)  # of the forest's hardware that are tried, one after the other
 GIVE_UP = 5  # the search ends after so many successive choices that lose too much
 MOST_VALUES = 1 << 25  # samples times trees times scores; beyond it, fewer copies, then fewer rows are used
-WORK, STARTS = 3e8, 4  # samples times trees times scans at each price, from so many starts
+SCANS = 4  # of all moves, for each tree, at most
+WORK, STARTS = 1.5e8, 4  # samples times trees times scans at each price, from so many starts
 
 _POSITIVE = whole(1).or_(None, do="use a whole number from 1 on")
 _RULES = {
@@ -191,7 +192,9 @@ class _Chooser:
         copies = 0 if self.trained or not forest.decides else options.copies
         self.sample = rows_to_fit(forest, rows, most, copies=copies, mix=options.mix, seed=options.seed)
         self.rows = len(self.sample.label) / (self.sample.copies + 1)
-        self.trees: Selectable = selectable(forest, self.sample, _row_weights(self.sample, forest, options), trained)
+        self.trees: Selectable = selectable(
+            forest, self.sample, _row_weights(self.sample, forest, options), trained, options.times
+        )
         limits = {unit: getattr(options, f"most_{unit}") for unit in UNITS}
         self.limited = any(limit is not None for limit in limits.values())
         family = options.cost if options.cost not in UNITS else DEFAULT_COST
@@ -234,7 +237,7 @@ class _Chooser:
             limits = Limits(self.most, self.diversity, (at_most, *self.bills[1:]), price)
             found = search(
                 self.trees.task, limits, starts=STARTS if priced else 1, begin=times, seed=options.seed, work=WORK,
-                most_times=options.times, few=priced,
+                most_times=options.times, scans_a_member=SCANS, few=priced,
             )  # fmt: skip
             if found is None:
                 if times.all() and (self.limited or self.diversity is not None):

@@ -126,20 +126,24 @@ def two_classes(forest: Forest) -> bool:
 
 
 def selectable(
-    forest: Forest, sample: RowsToFit, weight: NDArray[np.float64], trained: NDArray[np.bool_] | None = None
+    forest: Forest,
+    sample: RowsToFit,
+    weight: NDArray[np.float64],
+    trained: NDArray[np.bool_] | None = None,
+    most_times: int = 1,
 ) -> Selectable:
     """The trees as members to choose from.
 
     weight: (samples,) of two classes the gain, what deciding a sample for the second is worth rather than for the
     first; of more classes what deciding it rightly is worth; of a regression not used. trained: (trees, samples)
     whether a tree was trained on a sample; it then decides nothing there, so that trees are chosen by how they do on
-    samples that they have not seen.
+    samples that they have not seen. most_times: how often a tree may count.
     """
     leaf = leaf_rows(forest, sample.words)
     task: Task
     seen = np.zeros((1, 1), dtype=bool) if trained is None else trained
     if two_classes(forest):
-        task = Patterns(_searched(np.where(seen, _neutral(forest), differences(forest, leaf))), weight)
+        task = Patterns(_searched(np.where(seen, _neutral(forest), differences(forest, leaf))), weight, most_times)
     elif forest.decides:
         # a further leaf of each tree, with nothing in it, is reached by samples that the tree was trained on
         tables = [np.concatenate([tree.values, np.zeros_like(tree.values[:1])]) for tree in forest.trees]

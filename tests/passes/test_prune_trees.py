@@ -1,0 +1,223 @@
+"""prune-trees: fewer trees, within the tolerance and the limits; what it sets along with them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from random_forests import random_forest, troublesome_rows
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
+from xgboost import XGBClassifier, XGBRegressor
+
+from forestc import load
+from forestc.algorithms.ensemble_selection import failure_credits
+from forestc.errors import ModelError, OptionError
+from forestc.passes import passes_from
+from forestc.passes.judge import Judge
+from forestc.passes.mixed_rows import rows_to_fit
+from forestc.passes.pipeline import run_passes
+from forestc.passes.promises import Exact, Within
+from forestc.passes.prune_trees.prune_trees import PruneTrees
+from forestc.passes.prune_trees.selectable import differences, leaf_rows, selectable
+from forestc.passes.tree_costs import bill_of
+from forestc.rows.batches import ArrayRows
+from forestc.rows.encode import encode, evaluate
+
+MODELS = {
+    "forest": (RandomForestClassifier(20, max_depth=5, random_state=0), load_breast_cancer),
+    "extra": (ExtraTreesClassifier(20, max_depth=5, random_state=0), load_breast_cancer),
+    "boosting": (XGBClassifier(n_estimators=25, max_depth=3), load_breast_cancer),
+    "forest-multi": (RandomForestClassifier(20, max_depth=7, random_state=0), load_digits),
+    "boosting-multi": (XGBClassifier(n_estimators=6, max_depth=3), load_digits),
+    "forest-regression": (RandomForestRegressor(20, max_depth=5, random_state=0), load_diabetes),
+    "boosting-regression": (XGBRegressor(n_estimators=25, max_depth=3), load_diabetes),
+}
+
+
+@cache
+def case(kind):
+    """(quantised forest, training rows, judge on other rows)."""
+    model, data = MODELS[kind]
+    X, y = data(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(X))
+    fit, held = order[: len(X) // 2], order[len(X) // 2 :]
+    source = load(model.fit(X[fit].astype(np.float32), y[fit]))
+    rows, held_out = (ArrayRows(X[part].astype(np.float32).astype(np.float64), y[part]) for part in (fit, held))
+    forest = run_passes(source, passes_from("simplify,quantize{leaf_bits=8,change=1}"), rows)[0]
+    return forest, rows, Judge(source, held_out)
+
+
+def total(forest, unit):
+    return bill_of(forest, unit).of(np.ones(len(forest.trees), dtype=bool))
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_fewer_trees_within_the_tolerance(kind):
+    forest, rows, judge = case(kind)
+    tolerance = 0.05 if forest.decides else 0.15
+    result = PruneTrees(tolerance=tolerance, copies=0 if kind == "boosting-multi" else 2).run(forest, rows, judge)
+    after, report = result.forest, result.report
+    assert result.promises == (Within(tolerance),) and judge.of(after).within(tolerance)
+    assert report["trees"] == [len(forest.trees), len(after.trees)] and report["luts"][1] < 0.8 * report["luts"][0]
+    assert report["comparators"][1] == len(after.conditions.comparators)
+    assert report["chosen_on"] == ("rows not trained on" if kind.startswith("forest") else "rows")
+
+
+def test_the_same_seed_gives_the_same_forest():
+    forest, rows, judge = case("boosting")
+    one, other = (PruneTrees(tolerance=0.05, price=0.1, copies=2, seed=1).run(forest, rows, judge) for _ in range(2))
+    assert one.report == other.report and np.array_equal(one.forest.bias, other.forest.bias)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_all_trees_make_the_same_forest(kind):
+    """Nothing is dropped: decisions stay, whatever is set beside the trees."""
+    forest, rows, _ = case(kind)
+    sample = rows_to_fit(forest, rows, 10_000)
+    weight = np.where(sample.label == 1, 1.0, -1.0) if forest.n_outputs < 3 else np.ones(len(sample.label))
+    trees = selectable(forest, sample, weight)
+    times = np.ones(len(forest.trees), dtype=np.int64)
+    after, X = trees.rebuilt(times), rows.X
+    value = trees.task.value(trees.task.sums(times))[0]
+    if not forest.decides:
+        old, new = evaluate(forest, X).values[:, 0], evaluate(after, X).values[:, 0]
+        errors = [((values - rows.truth) ** 2).sum() for values in (old, new)]
+        assert errors[1] <= errors[0] * 1.0001 and np.corrcoef(old, new)[0, 1] > 0.999999
+        assert value / trees.task.rows == pytest.approx(
+            1 - errors[1] / ((rows.truth - rows.truth.mean()) ** 2).sum(), rel=1e-3
+        )
+        return
+    right = [(evaluate(each, X).index == rows.truth).sum() for each in (forest, after)]
+    assert right[1] >= right[0]
+    if forest.n_outputs > 2:
+        assert right[0] == right[1] == value
+    else:
+        assert right[1] == value + (rows.truth == 0).sum()
+
+
+def test_moves_are_worth_what_the_forest_is():
+    """The value of a choice is that of the forest made of it, for any choice."""
+    random = np.random.default_rng(0)
+    for kind in ("forest-multi", "boosting-multi"):
+        forest, rows, _ = case(kind)
+        trees = selectable(forest, rows_to_fit(forest, rows, 10_000), np.ones(len(rows.X)))
+        for _ in range(3):
+            times = random.integers(0, 3, len(forest.trees))
+            steps = np.where(random.random(len(times)) < 0.5, 1, -1)
+            sums = trees.task.sums(times)
+            after = trees.task.values_after(sums, steps, 0.0)
+            for member in random.integers(0, len(times), 3).tolist():
+                moved = times.copy()
+                moved[member] += steps[member]
+                assert after[member] == trees.task.value(trees.task.moved(sums, member, int(steps[member])))[0]
+                if moved[member] >= 0 and kind == "forest-multi":  # whose trees leave no mean behind
+                    said = evaluate(trees.rebuilt(moved), rows.X).index
+                    assert (said == rows.truth).sum() == after[member]
+
+
+@pytest.mark.parametrize("unit, most", [("trees", 5), ("nodes", 60), ("comparators", 40), ("luts", 120)])
+def test_limits_are_kept(unit, most):
+    forest, rows, judge = case("forest")
+    after = PruneTrees(tolerance=0.2, **{f"most_{unit}": most}).run(forest, rows, judge).forest
+    assert 0 < round(total(after, unit)) <= most < total(forest, unit)
+
+
+def test_a_price_a_weight_diversity_and_a_solver():
+    forest, rows, judge = case("forest")
+    dear = PruneTrees(tolerance=0.3, price=5.0, cost="trees").run(forest, rows, judge)
+    cheap = PruneTrees(tolerance=0.3, price=0.01, cost="trees").run(forest, rows, judge)
+    assert len(dear.forest.trees) < len(cheap.forest.trees) < 20
+    assert dear.report["chosen_on_held_out"] is False
+    recall = PruneTrees(tolerance=0.9, weights=[1, -20, 1, 0], price=0.01, copies=0).run(forest, rows, judge)
+    said = evaluate(recall.forest, rows.X).index
+    assert (said[rows.truth == 1] == 1).all()  # a false negative is dear
+    diverse = PruneTrees(tolerance=0.3, tau=0.4, price=0.01).run(forest, rows, judge).forest
+    leaf = leaf_rows(diverse, encode(diverse, rows.X))
+    votes = differences(diverse, leaf)
+    middle = (votes.max(axis=1, keepdims=True) + votes.min(axis=1, keepdims=True)) / 2
+    credits = failure_credits((votes > middle).T.astype(np.uint8), rows.truth.astype(np.uint8))
+    assert (credits.sum(axis=1) / (len(credits) - 1) >= 0.4 - 1e-9).all()
+    solved = PruneTrees(tolerance=0.3, price=0.5, cost="trees", seconds=4).run(forest, rows, judge)
+    assert solved.report["bound"] >= solved.report["value"]
+
+
+def test_trees_that_count_twice_and_leaves_that_are_fitted_again():
+    forest, rows, judge = case("boosting")
+    twice = PruneTrees(tolerance=0.2, times=3, most_trees=4, copies=0, price=0.1).run(forest, rows, judge).forest
+    assert len(twice.trees) <= 4
+    multiples = [tree.values * times for tree in forest.trees for times in (1, 2, 3)]
+    assert all(any(np.array_equal(tree.values, values) for values in multiples) for tree in twice.trees)
+    plain, fitted = (
+        PruneTrees(tolerance=0.5, most_trees=2, refit=refit, copies=0, price=0.1).run(forest, rows, judge).forest
+        for refit in (False, True)
+    )
+    accuracy = [(evaluate(each, rows.X).index == rows.truth).mean() for each in (plain, fitted)]
+    assert accuracy[1] >= accuracy[0] - 0.01 and not np.array_equal(plain.trees[0].values, fitted.trees[0].values)
+
+
+def test_nothing_to_drop_is_exact():
+    forest, rows, judge = case("forest")
+    one = PruneTrees(tolerance=0.2, most_trees=1).run(forest, rows, judge).forest
+    result = PruneTrees(tolerance=0).run(one, rows, judge)
+    assert result.promises == (Exact(),) and result.forest is one
+
+
+def test_any_forest_is_pruned_or_refused():
+    done = 0
+    for seed in range(25):
+        forest = random_forest(seed, True)
+        X = troublesome_rows(forest, seed, 60)
+        judge = Judge(forest, ArrayRows(troublesome_rows(forest, seed + 1, 60)))
+        try:
+            _ = judge.accuracy
+            result = PruneTrees(tolerance=1, copies=0).run(forest, ArrayRows(X), judge)
+        except OptionError as error:
+            assert "prune-trees" in str(error) or "same label" in str(error)
+            continue
+        done += 1
+        assert len(result.forest.trees) <= len(forest.trees)
+    assert done > 5
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"most_luts": 2}, "most_luts=2, and the smallest tree takes"),
+        ({"most_nodes": 1}, "most_nodes=1, and the smallest tree takes"),
+        ({"tau": 0.1, "most_trees": 1}, "at most one is allowed"),
+        ({"tau": 0.95, "most_luts": 50}, "no trees keep all limits"),
+        ({"most_trees": 1, "tolerance": 0}, "is lost on held-out rows; tolerance=0"),
+    ],
+)
+def test_limits_that_can_not_be_kept(options, words):
+    forest, rows, judge = case("forest")
+    with pytest.raises(OptionError, match=words):
+        PruneTrees(**options).run(forest, rows, judge)
+
+
+def test_what_is_refused():
+    forest, rows, judge = case("forest")
+    for options, words in (
+        ({"weights": "f1"}, "use accuracy, balanced, or four numbers"),
+        ({"weights": [1, 2]}, "four numbers"),
+        ({"times": 0}, "times=0"),
+        ({"cost": "gates"}, "unknown cost 'gates'"),
+        ({"most_trees": 0}, "most_trees=0"),
+    ):
+        with pytest.raises(OptionError, match=words):
+            PruneTrees(**options)
+    with pytest.raises(OptionError, match="needs held-out rows"):
+        PruneTrees().run(forest, rows)
+    with pytest.raises(OptionError, match="needs rows"):
+        PruneTrees().run(forest, None, judge)
+    with pytest.raises(ModelError, match="put quantize before it"):
+        PruneTrees().run(judge.model, rows, judge)
+    several, regression = case("forest-multi"), case("boosting-regression")
+    for kind, option in ((several, {"tau": 0.1}), (regression, {"seconds": 1}), (several, {"weights": [1, 0, 1, 0]})):
+        with pytest.raises(OptionError, match="two classes"):
+            PruneTrees(**option).run(*kind)
+    one_class = ArrayRows(rows.X[rows.truth == 1], rows.truth[rows.truth == 1])
+    with pytest.raises(OptionError, match="no row is of class"):
+        PruneTrees(weights="balanced").run(forest, one_class, judge)
