@@ -59,11 +59,11 @@ def improved(H: Floats, columns: Bits) -> Biclique:
 
 
 def heaviest_biclique(
-    H: Floats, least: float, steps: int = 10**15, deadline: float = math.inf
+    H: Floats, least: float, steps: int = 10**17, deadline: float = math.inf
 ) -> tuple[list[Biclique], float, bool]:
     """Bicliques heavier than `least`, the heaviest first, and an upper bound on the weight of all bicliques, which is
-    the weight of the first, or `least` if there is none, unless the search ended early: after so many steps, or at the
-    deadline (of time.monotonic()). Third, whether it came to its end.
+    the weight of the first, or `least` if there is none, unless the search ended early: after about so many steps
+    (additions), or at the deadline (of time.monotonic()). Third, whether it came to its end.
 
     The bound at a node is the sum over rows of max(0, weight so far + positive weights of the undecided columns); see
     `_branched`. Branches over the shorter side of H.
@@ -156,7 +156,7 @@ def _branched(flag: Any, H: Any, least: float, most: int, limit: int) -> Any:
         bounds[0] += rest[0, i]
     while d >= 0:
         if state[d] == 0 or state[d] == 1:
-            steps += 1
+            steps += n
             if flag[0] != 0 or steps > limit:
                 complete = False
                 for e in range(d + 1):

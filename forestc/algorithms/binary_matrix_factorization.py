@@ -65,7 +65,13 @@ def boolean_product(A: Bits, B: Bits) -> Bits:
 
 
 def factorize(
-    X: NDArray[Any], k: int, *, rho: float = 1.0, time_limit: float = 60.0, seed: int = 0, progress: Progress | None = None
+    X: NDArray[Any],
+    k: int,
+    *,
+    rho: float = 1.0,
+    time_limit: float = 60.0,
+    seed: int = 0,
+    progress: Progress | None = None,
 ) -> Factorization:
     """Factors of rank k of X: (n, m) of 0 and 1, NaN where an entry is missing and doesn't count.
 
@@ -167,8 +173,8 @@ class _Bicliques:
 
 def _bits(column: Column) -> tuple[Bits, Bits]:
     """The rows and columns of a biclique."""
-    a, b = column.key  # type: ignore[misc]
-    return np.frombuffer(a, dtype=bool), np.frombuffer(b, dtype=bool)
+    a, b = column.key
+    return np.frombuffer(a, dtype=np.bool_), np.frombuffer(b, dtype=np.bool_)
 
 
 class _State:

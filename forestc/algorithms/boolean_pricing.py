@@ -43,9 +43,10 @@ class Literals:
     def arrays(self) -> tuple[Any, ...]:
         return self.codes, self.start, self.feature, self.low, self.high, self.inverted
 
-    def of(self, rows: Ints) -> Literals:
-        """The same on some of the rows."""
-        return Literals(self.codes[rows], self.start, self.feature, self.low, self.high, self.inverted)
+    def of(self, rows: Ints, chosen: Ints) -> Literals:
+        """Some of the rows and some of the literals, which are numbered anew."""
+        spans = (each[chosen] for each in (self.feature, self.low, self.high, self.inverted))
+        return Literals(self.codes[rows], self.start, *spans)
 
     def covered(self, clause: tuple[int, ...]) -> Bits:
         """The rows that satisfy a clause."""
@@ -66,7 +67,8 @@ def literals_of(bits: Bits, groups: Ints | None = None) -> Literals:
     """
     many = bits.shape[1]
     groups = np.arange(many) if groups is None else np.asarray(groups)
-    codes, start, feature = [], [0], np.zeros(many, dtype=np.int64)
+    codes: list[Ints] = []
+    start, feature = [0], np.zeros(many, dtype=np.int64)
     low, high, inverted = np.zeros(many, dtype=np.int64), np.zeros(many, dtype=np.int64), np.zeros(many, dtype=bool)
     pending = [np.flatnonzero(groups == group) for group in np.unique(groups)]
     while pending:
@@ -131,7 +133,8 @@ def best_clauses(
 
     A clause and its descendants are left where even the rows' positive weight, or the removal of negative weight by
     each further literal as if they removed different rows, can't beat the best worth so far. A literal that removes no
-    negative weight is never of use, here or further down. steps: nodes after which the search ends.
+    negative weight is never of use, here or further down. steps: about how many
+    additions the search may take.
     """
     clauses, gain, worth, complete = Stop().run(
         _branched, *literals.arrays, weight, price, longest, steps, MOST_KEPT, deadline=deadline
@@ -142,7 +145,7 @@ def best_clauses(
 def _sorted(clauses: Ints, gain: Floats, price: float) -> list[tuple[int, ...]]:
     found = [tuple(sorted(row[row >= 0].tolist())) for row in clauses]
     reduced = [value - price * (len(clause) + 1) for clause, value in zip(found, gain.tolist(), strict=True)]
-    order = np.argsort(-np.array(reduced), kind="stable") if reduced else []
+    order = np.argsort(-np.array(reduced), kind="stable").tolist()
     return [found[place] for place in order if reduced[place] > 0]
 
 
@@ -192,7 +195,7 @@ def _holds(codes: Any, feature: Any, low: Any, high: Any, inverted: Any, i: int,
 
 @compiled()
 def _implies(feature: Any, low: Any, high: Any, inverted: Any, k: int, other: int) -> Any:
-    """Whether literal k holds only where the other holds, or never with it: of no use after the other, or the reverse."""
+    """Whether literal k holds only where the other holds, so that of the two k alone says as much."""
     if feature[k] != feature[other]:
         return False
     if inverted[k]:
@@ -210,7 +213,7 @@ def _same(clause: Any, other: Any, length: int) -> Any:
     for e in range(length):
         found = False
         for f in range(length):
-            found = found or other[f] == clause[e]
+            found = found or (other[f] == clause[e])
         if not found:
             return False
     return True
@@ -263,7 +266,7 @@ def _beam(
             )
             clause = beam[b].copy()
             for k in range(many):
-                if q[k] >= total_q - 1e-12 and length > 0 or p[k] <= price * (length + 2):
+                if (q[k] >= total_q - 1e-12 and length > 0) or p[k] <= price * (length + 2):
                     continue
                 clause[length] = k
                 v = p[k] - q[k] - price * (length + 2)
@@ -314,7 +317,7 @@ def _branched(
     while depth >= 0:
         if fresh:  # price every literal that may follow, and keep those that may lead to something better
             fresh = False
-            nodes += 1
+            nodes += (past[depth] - first[depth]) * codes.shape[1] + start[-1] + size[depth]
             candidates = tail[depth, : size[depth]].copy()
             total_p, total_q = _masses(
                 codes, start, feature, low, high, inverted, weight, rows[first[depth] : past[depth]], candidates, plus,

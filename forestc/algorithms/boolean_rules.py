@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +30,8 @@ Clause = tuple[int, ...]
 WIDTH = 20  # clauses that the beam search keeps of each length
 LONGEST_IN_BEAM = 6
 COLUMNS_A_ROUND = 20
+MOST_ROWS, MOST_BITS = 2000, 100_000  # of the samples that are drawn from larger tables
+SAMPLE_STEPS = 3 * 10**7  # of the search over a sample
 PROGRAM_SHARE = 0.25  # of the time limit, kept for the final integer program
 
 
@@ -65,7 +68,7 @@ def holds(clauses: Sequence[Clause], form: Form, bits: Bits) -> Bits:
     result = np.zeros(len(bits), dtype=bool)
     for clause in clauses:
         result |= (bits[:, list(clause)] != negated).all(axis=1)
-    return result != negated
+    return np.asarray(result != negated)
 
 
 def hamming_loss(clauses: Sequence[Clause], form: Form, bits: Bits, y: NDArray[Any], weight: Floats) -> float:
@@ -98,16 +101,16 @@ def learn_rules(
     bits: (rows, literals) booleans, negated literals among them where they may be used. y: (rows,) of 0 and 1.
     complexity: C, the most clauses plus literals; a clause takes at least 2. time_limit: in seconds; the bound says how
     far from the best the rule may be. groups: (literals,) the feature that each literal is about, for faster pricing;
-    see `literals_of`. weight: (rows,) >= 0 of each row, such as class weights. longest: D, the most literals in a clause.
-    start: clauses to begin with, such as the candidates of another run.
+    see `literals_of`. weight: (rows,) >= 0 of each row, such as class weights. longest: D, the most literals of a
+    clause. start: clauses to begin with, such as the candidates of another run.
 
     Raises RowsError for rows that are no bits, or labels that are not 0 and 1, OptionError for limits below 1.
     """
     bits, y, weight = _checked(bits, y, weight, complexity, time_limit, form, longest)
-    begin = time.monotonic()
-    deadline = begin + time_limit
+    _compile()
+    deadline = time.monotonic() + time_limit
     negated = form == "cnf"
-    problem = _Problem.of(bits != negated, y != negated, weight, complexity, longest, groups)
+    problem = _Problem.of(bits != negated, y != negated, weight, complexity, longest, groups, seed)
     cover = problem.cover
     if not len(cover.penalty) or complexity < 2 or not bits.shape[1]:
         loss = float(cover.penalty.sum())
@@ -120,27 +123,44 @@ def learn_rules(
     return _finished(made, selection, problem, form, deadline, seed)
 
 
+@cache
+def _compile() -> None:
+    """Compiles what will run, so that the time limit doesn't count it."""
+    y = np.array([True, False])
+    problem = _Problem.of(np.stack([y, ~y], axis=1), y, np.ones(2), 4, None, None, 0)
+    selection = CoverSearch(problem.cover, 0)
+    generate(problem.cover, problem, selection, deadline=time.monotonic() + 60, seed=0)
+    problem.quick(np.ones(1), 0.0)
+    selection.improve(np.ones(len(selection.columns)))
+
+
 def _finished(
     made: Generated, selection: CoverSearch, problem: _Problem, form: Form, deadline: float, seed: int
 ) -> RuleLearning:
     """The integer program over the clauses found, and the result."""
-    interrupted, proved = made.interrupted, False
+    interrupted = made.interrupted
     if not interrupted:
         try:
-            proved = selection.solve(deadline, made.bound, seed)
+            selection.solve(deadline, made.bound, seed)
         except KeyboardInterrupt:
             interrupted = True
     loss, chosen = selection.best
     bound = min(loss, made.bound)
     clauses = tuple(sorted(made.columns[place].key for place in chosen))
     return RuleLearning(
-        clauses, form, loss, sum(len(clause) + 1 for clause in clauses), bound, bound >= loss - 1e-9,
+        clauses, form, loss, sum(len(clause) + 1 for clause in clauses), bound, bool(bound >= loss - 1e-9),
         interrupted, made.rounds, tuple(column.key for column in made.columns),
     )  # fmt: skip
 
 
 def _checked(
-    bits: Bits, y: NDArray[Any], weight: Floats | None, complexity: int, time_limit: float, form: str, longest: int | None
+    bits: Bits,
+    y: NDArray[Any],
+    weight: Floats | None,
+    complexity: int,
+    time_limit: float,
+    form: str,
+    longest: int | None,
 ) -> tuple[Bits, Bits, Floats]:
     bits, y = np.asarray(bits), np.asarray(y)
     if bits.ndim != 2 or not len(bits) or not np.isin(bits, (0, 1)).all():
@@ -165,8 +185,8 @@ def _checked(
 @dataclass(frozen=True)
 class _Problem:
     """The pricing problem over distinct rows. literals: of the distinct rows. positive: (covered rows,) the distinct
-    rows that are to be covered. negative: (distinct rows,) the weight of those that are not. identity: column numbers of
-    the literals that remain, since constant and repeated ones are left out."""
+    rows that are to be covered. negative: (distinct rows,) the weight of those that are not. identity: column numbers
+    of the literals that remain, since constant and repeated ones are left out."""
 
     cover: Cover
     literals: Literals
@@ -174,9 +194,12 @@ class _Problem:
     negative: Floats
     identity: Ints
     longest: int
+    random: np.random.Generator
 
     @staticmethod
-    def of(bits: Bits, y: Bits, weight: Floats, complexity: int, longest: int | None, groups: Ints | None) -> _Problem:
+    def of(
+        bits: Bits, y: Bits, weight: Floats, complexity: int, longest: int | None, groups: Ints | None, seed: int
+    ) -> _Problem:
         # a literal that never holds or always does is of no use, nor is a copy of another
         varies = np.flatnonzero(bits.any(axis=0) & ~bits.all(axis=0)) if len(bits) else np.zeros(0, dtype=np.int64)
         if not len(varies) and bits.shape[1]:
@@ -188,7 +211,7 @@ class _Problem:
         _, place, inverse = np.unique(packed, axis=0, return_index=True, return_inverse=True)
         inverse = inverse.reshape(-1)
         mass, against = (
-            np.bincount(inverse[y[kept] == side], weight[kept][y[kept] == side], minlength=len(place))
+            np.bincount(inverse, np.where(y[kept] == side, weight[kept], 0.0), minlength=len(place)).astype(np.float64)
             for side in (True, False)
         )
         distinct = bits[kept[place]][:, identity]
@@ -198,7 +221,7 @@ class _Problem:
         literals = literals_of(distinct, None if groups is None else np.asarray(groups)[identity])
         # a clause never gains by more literals than it takes to leave out every negative row
         most = min(complexity - 1, longest or complexity, max(1, len(identity)))
-        return _Problem(cover, literals, positive, against, identity, max(1, most))
+        return _Problem(cover, literals, positive, against, identity, max(1, most), np.random.default_rng(seed))
 
     def weights(self, duals: Floats) -> Floats:
         result = -self.negative
@@ -225,8 +248,23 @@ class _Problem:
         return list(made.values())
 
     def quick(self, duals: Floats, price: float) -> list[Column]:
-        longest = min(self.longest, LONGEST_IN_BEAM)
-        return self.columns(beam_search(self.literals, self.weights(duals), price, longest, WIDTH).clauses)
+        weight = self.weights(duals)
+        found = beam_search(self.literals, weight, price, min(self.longest, LONGEST_IN_BEAM), WIDTH).clauses
+        return self.columns(found) + self.columns(self.sampled(weight, price))
+
+    def sampled(self, weight: Floats, price: float) -> list[Clause]:
+        """Of large tables, clauses from an exact search over some of the rows and literals, drawn anew each time."""
+        rows, literals = len(weight), len(self.identity)
+        if rows <= MOST_ROWS and rows * literals <= MOST_BITS:
+            return []
+        share = min(1.0, MOST_ROWS / rows)
+        some = np.flatnonzero(self.random.random(rows) < share)
+        kept = np.flatnonzero(self.random.random(literals) < MOST_BITS / max(1, len(some) * literals))
+        if not len(some) or not len(kept):
+            return []
+        part = self.literals.of(some, kept)
+        found = best_clauses(part, weight[some] / share, price, self.longest, SAMPLE_STEPS, math.inf).clauses
+        return [tuple(kept[list(clause)].tolist()) for clause in found]
 
     def exact(self, duals: Floats, price: float, steps: int, deadline: float) -> Priced:
         found = best_clauses(self.literals, self.weights(duals), price, self.longest, steps, deadline)

@@ -45,7 +45,7 @@ Progress = Callable[[str], None]
 LEAST_GAIN = 1e-7  # a reduced cost nearer to 0 than this is rounding
 SMOOTHING = (0.8, 0.4, 0.0)  # share of the best duals so far in the duals that are priced, tried in turn
 FREQUENT = 5  # rounds between two local searches for a better incumbent
-FEW_STEPS, MANY_STEPS = 300_000, 10**15  # of exact pricing: in every round, and where nothing else finds a column
+FEW_STEPS, MANY_STEPS = 10**8, 10**17  # of exact pricing: in every round, and where nothing else finds a column
 EXACT_SHARE = 0.3  # share of the remaining time that one exact pricing may take
 LAST_SHARE = 0.15  # share of the time kept for a last exact pricing, which makes the bound
 INACTIVE = -1
@@ -54,12 +54,12 @@ MOST_IDLE = 8  # rounds after which an unused column leaves the master
 
 @dataclass(frozen=True)
 class Column:
-    """rows: ascending, those it covers. key: what the column stands for; equal keys are equal columns."""
+    """rows: ascending, those it covers. key: what the column stands for, hashable; equal keys are equal columns."""
 
     rows: NDArray[np.int32]
     cost: float
     size: float
-    key: Hashable
+    key: Any
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ class Pricer(Protocol):
         ...
 
     def exact(self, duals: Floats, price: float, steps: int, deadline: float) -> Priced:
-        """The best column, others, and a bound on the worth of all. It ends after so many steps of its search, or at
-        the deadline (of time.monotonic()), with what is known by then."""
+        """The best column, others, and a bound on the worth of all. It ends after about so many additions,
+        or at the deadline (of time.monotonic()), with what is known by then."""
         ...
 
 
@@ -303,7 +303,8 @@ class _Run:
 
     def add(self, columns: Sequence[Column]) -> int:
         """Columns for the master. Those of the pool are activated again."""
-        new, again = [], []
+        new: list[Column] = []
+        again: list[int] = []
         for column in columns:
             place = self.places.setdefault(column.key, len(self.columns) + len(new))
             if place == len(self.columns) + len(new):
@@ -329,7 +330,7 @@ class _Run:
             at = self.timed("master", self.master.solve)
             self.relaxed, taken = at.value, at.taken
             self.round += 1
-            if self.round % FREQUENT == 1:
+            if self.round < FREQUENT or self.round % FREQUENT == 0:
                 self.timed("selection", self.selection.improve, taken)
             self.tell()
             if self.closed():
@@ -344,8 +345,8 @@ class _Run:
         self.tell()
 
     def closed(self) -> bool:
-        """Whether more columns can't help: the bound meets the incumbent, or the relaxation."""
-        self.complete |= self.relaxed - self.bound <= 1e-6 * max(1.0, self.relaxed)
+        """Whether more columns can't help: the bound meets the relaxation, or the incumbent."""
+        self.complete = self.complete or self.relaxed - self.bound <= 1e-6 * max(1.0, self.relaxed)
         return self.complete or self.cover.rounded(self.bound) >= self.selection.best[0] - 1e-9
 
     def find(self, at: Relaxed) -> int:
@@ -364,8 +365,6 @@ class _Run:
                     self.wait = min(20, 2**self.failures)
                     break
                 self.failures = 0
-                if added and False:
-                    break
         added += self.add(self.gaining(self.timed("quick", self.pricer.quick, at.duals, at.price), at))
         if not added:
             # a limit here loses completeness, not the bound
@@ -396,6 +395,7 @@ class _Run:
         if self.progress is not None:
             value = self.selection.best[0]
             self.progress(
-                f"round {self.round}: {len(self.columns)} columns, relaxation {self.relaxed:.6g}, incumbent {value:.6g}, "
-                f"bound {self.cover.rounded(self.bound):.6g}, {time.monotonic() - self.begin:.1f} s"
+                f"round {self.round}: {len(self.columns)} columns, relaxation {self.relaxed:.6g}, "
+                f"incumbent {value:.6g}, bound {self.cover.rounded(self.bound):.6g}, "
+                f"{time.monotonic() - self.begin:.1f} s"
             )

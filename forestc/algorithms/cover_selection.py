@@ -175,7 +175,8 @@ def _integer_program(search: CoverSearch, seconds: float, seed: int) -> tuple[li
     lp.row_upper_ = np.append(np.full(rows, highspy.kHighsInf), cover.budget)
     index = [np.arange(rows, dtype=np.int32), *(np.append(column.rows, rows).astype(np.int32) for column in columns)]
     value = [np.ones(rows), *(np.append(np.ones(len(column.rows)), column.size) for column in columns)]
-    lp.a_matrix_.start_ = np.concatenate([np.arange(rows), rows + np.cumsum([0, *map(len, index[1:])])]).astype(np.int32)
+    ends = rows + np.cumsum([0, *map(len, index[1:])])
+    lp.a_matrix_.start_ = np.concatenate([np.arange(rows), ends]).astype(np.int32)
     lp.a_matrix_.index_, lp.a_matrix_.value_ = np.concatenate(index), np.concatenate(value)
     lp.integrality_ = [highspy.HighsVarType.kContinuous] * rows + [highspy.HighsVarType.kInteger] * many
     highs = solver(seed, time_limit=seconds, mip_rel_gap=0.0, mip_abs_gap=0.4 * tie)

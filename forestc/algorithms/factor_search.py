@@ -1,8 +1,8 @@
 """Local search for Boolean factors: k-greedy starts and alternating improvement of the true error.
 
 With A fixed, each column of B is improved by itself, and the reverse (Barahona and Goncalves 2019; Kovacs, Gunluk and
-Hauser 2021, section 3.1): bits are flipped while the error falls. To escape, one factor is thrown away and another grown
-from what the rest leaves uncovered.
+Hauser 2021, section 3.1): bits are flipped while the error falls. To escape, a factor is thrown away and another grown
+from what the rest leaves uncovered; worse factors are accepted as in simulated annealing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def polished(X: Bits, weight: Floats, A: Bits, B: Bits) -> Factors:
 
 
 def searched(X: Bits, weight: Floats, start: Factors, tries: int, seed: int, deadline: float = math.inf) -> Factors:
-    """Alternating improvement, then `tries` times another factor in place of one, kept if that is no worse."""
+    """Alternating improvement, then `tries` times another factor in place of one (see `HEAT`). Returns
+    the best ones met."""
     value = np.where(X, weight, -weight)
     A, B, error = Stop().run(_searched, value, start.A.copy(), start.B.copy(), tries, seed, deadline=deadline)
     return Factors(A, B, float(error))
