@@ -23,6 +23,7 @@ from forestc.algorithms.compiled import compiled
 
 Ints = NDArray[np.int64]
 Bits = NDArray[np.bool_]
+LONG = 10**17  # steps without end
 MOST_KEPT = 64  # clauses that one search returns
 
 
@@ -45,8 +46,8 @@ class Literals:
 
     def of(self, rows: Ints, chosen: Ints) -> Literals:
         """Some of the rows and some of the literals, which are numbered anew."""
-        spans = (each[chosen] for each in (self.feature, self.low, self.high, self.inverted))
-        return Literals(self.codes[rows], self.start, *spans)
+        feature, low, high = self.feature[chosen], self.low[chosen], self.high[chosen]
+        return Literals(self.codes[rows], self.start, feature, low, high, self.inverted[chosen])
 
     def covered(self, clause: tuple[int, ...]) -> Bits:
         """The rows that satisfy a clause."""
@@ -137,16 +138,27 @@ def best_clauses(
     additions the search may take.
     """
     clauses, gain, worth, complete = Stop().run(
-        _branched, *literals.arrays, weight, price, longest, steps, MOST_KEPT, deadline=deadline
+        _branched, *literals.arrays, weight, price, longest, steps, MOST_KEPT, 0.0, deadline=deadline
     )
     return Clauses(_sorted(clauses, gain, price), float(worth), bool(complete))
 
 
-def _sorted(clauses: Ints, gain: Floats, price: float) -> list[tuple[int, ...]]:
+def all_clauses(
+    literals: Literals, weight: Floats, price: float, longest: int, slack: float, most: int, deadline: float
+) -> Clauses:
+    """Every clause with gain - price * size > -slack, but for those that another one is as good as: covers the same
+    positive rows or more, negative weight as much or less, and no larger. complete: these are all, at most `most`."""
+    clauses, gain, _, complete = Stop().run(
+        _branched, *literals.arrays, weight, price, longest, LONG, most, slack, deadline=deadline
+    )
+    return Clauses(_sorted(clauses, gain, price, -slack), price, bool(complete))
+
+
+def _sorted(clauses: Ints, gain: Floats, price: float, least: float = 0.0) -> list[tuple[int, ...]]:
     found = [tuple(sorted(row[row >= 0].tolist())) for row in clauses]
     reduced = [value - price * (len(clause) + 1) for clause, value in zip(found, gain.tolist(), strict=True)]
     order = np.argsort(-np.array(reduced), kind="stable").tolist()
-    return [found[place] for place in order if reduced[place] > 0]
+    return [found[place] for place in order if reduced[place] > least]
 
 
 @compiled()
@@ -293,9 +305,11 @@ def _beam(
 @compiled()
 def _branched(
     flag: Any, codes: Any, start: Any, feature: Any, low: Any, high: Any, inverted: Any, weight: Any, price: float,
-    longest: int, steps: int, most: int,
+    longest: int, steps: int, most: int, slack: float,
 ) -> Any:  # fmt: skip
-    """Depth-first: at each depth the rows of the clause, and the literals that may still follow, each with a bound."""
+    """Depth-first: at each depth the rows of the clause, and the literals that may still follow, each with a bound.
+
+    slack > 0: all clauses of reduced gain above -slack at this price, instead of the one of highest worth."""
     many, n = len(feature), len(codes)
     plus, minus, p, q = np.zeros(start[-1]), np.zeros(start[-1]), np.zeros(many), np.zeros(many)
     clauses, gain, value, count = np.full((most, longest), -1), np.zeros(most), np.zeros(most), 0
@@ -325,16 +339,23 @@ def _branched(
             )  # fmt: skip
             for e in range(len(candidates)):
                 v = p[e] - q[e] - price * (depth + 2)
-                if v > 1e-7:
+                if v > 1e-7 - slack:
                     clause[depth] = candidates[e]
                     g = p[e] - q[e]
-                    count = _keep(clauses, gain, value, count, clause, depth + 1, g, v)
-                    worth = max(worth, g / (depth + 2))
+                    if slack == 0.0:
+                        count = _keep(clauses, gain, value, count, clause, depth + 1, g, v)
+                        worth = max(worth, g / (depth + 2))
+                    elif count == most:
+                        flag[0] = 1
+                    elif q[e] < total_q - 1e-12 or depth == 0:
+                        clauses[count, : depth + 1] = clause[: depth + 1]
+                        gain[count] = g
+                        count += 1
             kept = 0
             at[depth], size[depth] = 0, 0
             if depth + 1 < longest:
                 for e in range(len(candidates)):
-                    if q[e] < total_q - 1e-12 and q[e] > 1e-12 and p[e] > worth * (depth + 3) + 1e-9:
+                    if q[e] < total_q - 1e-12 and q[e] > 1e-12 and p[e] > worth * (depth + 3) + 1e-9 - slack:
                         candidates[kept] = candidates[e]
                         loss[kept], removed[kept] = total_p - p[e], total_q - q[e]
                         kept += 1
@@ -346,7 +367,7 @@ def _branched(
                     e = order[o]
                     freed += max(0.0, removed[e] - worth)
                     best = max(best, min(base + freed, total_p - worth * (depth + 3)) - loss[e])
-                if best > 1e-9:
+                if best > 1e-9 - slack:
                     out = 0
                     for o in range(kept - 1, -1, -1):  # the largest loss first: it has all others to follow
                         e = order[o]
@@ -357,7 +378,7 @@ def _branched(
                         freed -= max(0.0, removed[e] - worth)
                         # below 0: it can't be the next literal, but may follow one of those before it
                         tail[depth, out] = candidates[e]
-                        bound[depth, out] = worth + upper / (depth + 3) if upper > 1e-9 else -1.0
+                        bound[depth, out] = worth + max(0.0, upper) / (depth + 3) if upper > 1e-9 - slack else -1.0
                         out += 1
                     size[depth] = out
         stop = flag[0] != 0 or nodes > steps
@@ -371,7 +392,7 @@ def _branched(
             continue
         here = at[depth]
         at[depth] += 1
-        if bound[depth, here] <= worth + 1e-12:
+        if bound[depth, here] < 0 or (slack == 0.0 and bound[depth, here] <= worth + 1e-12):
             continue
         literal = tail[depth, here]
         clause[depth] = literal

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.boolean_pricing import Bits, Ints, Literals, beam_search, best_clauses, literals_of
+from forestc.algorithms.boolean_pricing import Bits, Ints, Literals, all_clauses, beam_search, best_clauses, literals_of
 from forestc.algorithms.column_generation import Column, Cover, Floats, Generated, Priced, Progress, generate
 from forestc.algorithms.cover_selection import CoverSearch
 from forestc.errors import OptionError, RowsError
@@ -32,6 +32,7 @@ LONGEST_IN_BEAM = 6
 COLUMNS_A_ROUND = 20
 MOST_ROWS, MOST_BITS = 2000, 100_000  # of the samples that are drawn from larger tables
 SAMPLE_STEPS = 3 * 10**7  # of the search over a sample
+MOST_LISTED, LISTING_SHARE = 20_000, 0.3  # clauses that are listed for a proof, and the share of the time for it
 PROGRAM_SHARE = 0.25  # of the time limit, kept for the final integer program
 
 
@@ -107,6 +108,11 @@ def learn_rules(
     Raises RowsError for rows that are no bits, or labels that are not 0 and 1, OptionError for limits below 1.
     """
     bits, y, weight = _checked(bits, y, weight, complexity, time_limit, form, longest)
+    if groups is not None and np.shape(groups) != (bits.shape[1],):
+        raise RowsError("there must be one group a literal", where=f"{np.shape(groups)} for {bits.shape[1]} literals")
+    for literal in (literal for clause in start for literal in clause):
+        if not 0 <= literal < bits.shape[1]:
+            raise OptionError(f"there is no literal {literal} to start with", where=f"{bits.shape[1]} literals")
     _compile()
     deadline = time.monotonic() + time_limit
     negated = form == "cnf"
@@ -137,16 +143,21 @@ def _compile() -> None:
 def _finished(
     made: Generated, selection: CoverSearch, problem: _Problem, form: Form, deadline: float, seed: int
 ) -> RuleLearning:
-    """The integer program over the clauses found, and the result."""
-    interrupted = made.interrupted
-    if not interrupted:
+    """The integer program over the clauses found, and where they are few enough, over all that a better rule may have,
+    which proves it the best."""
+    interrupted, proved = made.interrupted, False
+    if not interrupted and made.bound < selection.best[0]:
         try:
-            selection.solve(deadline, made.bound, seed)
+            every = problem.in_reach(made, selection.best[0], deadline)
+            if every is not None:
+                known = {column.key for column in selection.columns}
+                selection.add([column for column in every if column.key not in known])
+            proved = selection.solve(deadline, made.bound, seed) and every is not None
         except KeyboardInterrupt:
             interrupted = True
     loss, chosen = selection.best
-    bound = min(loss, made.bound)
-    clauses = tuple(sorted(made.columns[place].key for place in chosen))
+    bound = loss if proved else min(loss, made.bound)
+    clauses = tuple(sorted(selection.columns[place].key for place in chosen))
     return RuleLearning(
         clauses, form, loss, sum(len(clause) + 1 for clause in clauses), bound, bool(bound >= loss - 1e-9),
         interrupted, made.rounds, tuple(column.key for column in made.columns),
@@ -246,6 +257,19 @@ class _Problem:
             if len(made) == COLUMNS_A_ROUND:
                 break
         return list(made.values())
+
+    def in_reach(self, made: Generated, loss: float, deadline: float) -> list[Column] | None:
+        """Columns of every clause that a rule of smaller loss may have: a cover costs at least the bound and the
+        reduced costs of its columns. None if they are too many to list."""
+        dual_bound = float(made.duals.sum()) - self.cover.budget * made.price
+        slack = (loss - 1 if self.cover.integral else loss) - dual_bound + 1e-6
+        until = time.monotonic() + LISTING_SHARE * (deadline - time.monotonic())
+        found = all_clauses(
+            self.literals, self.weights(made.duals), made.price, self.longest, slack, MOST_LISTED, until
+        )
+        if not found.complete:
+            return None
+        return [self.column(tuple(self.identity[list(clause)].tolist())) for clause in found.clauses]
 
     def quick(self, duals: Floats, price: float) -> list[Column]:
         weight = self.weights(duals)
