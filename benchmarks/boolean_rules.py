@@ -29,10 +29,11 @@ from tools import arguments, show
 from forestc.algorithms.binarisation import Binarisation, binarisation
 from forestc.algorithms.boolean_rules import RuleLearning, learn_rules
 
-# file, label that is 1, accuracy with its standard error of the paper's CG, RIPPER and CART, and their complexity
+# file, label that is 1, accuracy with its standard error of the paper's CG, RIPPER and CART, and their complexity. The
+# paper names no labels: where its AM and BCD columns have complexity 0, the accuracy shows that the common class is 0.
 SETS: dict[str, tuple[str, str, tuple[float, float], float, float, tuple[float, float], float, float]] = {
     "heart": ("heart_statlog", "present", (78.9, 2.4), 79.3, 81.6, (11.3, 1.8), 16.0, 32.0),
-    "ILPD": ("ilpd", "1", (69.6, 1.2), 69.8, 67.4, (10.9, 2.7), 9.5, 56.5),
+    "ILPD": ("ilpd", "2", (69.6, 1.2), 69.8, 67.4, (10.9, 2.7), 9.5, 56.5),
     "liver": ("bupa", "2", (59.7, 2.4), 57.1, 55.9, (5.2, 1.2), 5.4, 60.2),
     "pima": ("pima", "1", (74.1, 1.9), 73.4, 72.1, (4.5, 1.3), 17.0, 34.7),
     "tic-tac-toe": ("tic_tac_toe", "positive", (100.0, 0.0), 98.2, 90.1, (32.0, 0.0), 32.9, 67.2),

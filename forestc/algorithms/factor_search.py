@@ -173,9 +173,15 @@ def _searched(flag: Any, value: Any, A: Any, B: Any, tries: int, seed: int) -> A
         old_A, old_B, old_count = A.copy(), B.copy(), count.copy()
         for _ in range(1 + np.random.randint(2)):
             _regrow(value, A, B, np.random.randint(k), count)
+        if np.random.random() < 0.25:  # a random bit too: regrown factors alone do not reach everything
+            f, j = np.random.randint(k), np.random.randint(B.shape[1])
+            B[f, j] = not B[f, j]
+            for i in range(len(A)):
+                if A[i, f]:
+                    count[i, j] += 1 if B[f, j] else -1
         _improve(value, A, B, count)
         found = _error(value, count)
-        heat = HEAT * least * (1.0 - step / tries)  # cools down to 0: worse factors are taken ever less often
+        heat = max(HEAT * least, 0.5) * (1.0 - step / tries)  # cools down to 0: worse factors are taken ever less often
         if found <= error + 1e-9 or np.random.random() < math.exp((error - found) / max(heat, 1e-9)):
             error = found
             if error < least - 1e-9:
