@@ -45,7 +45,7 @@ SETS: dict[str, tuple[str, str, tuple[float, float], float, float, tuple[float, 
     "mushroom": ("mushroom", "p", (100.0, 0.0), 100.0, 96.2, (17.8, 0.3), 17.0, 9.3),
     "musk1": ("musk1", "1", (95.6, 0.2), 95.9, 90.1, (123.9, 6.5), 143.4, 17.0),
 }
-COMPLEXITIES = (2, 4, 6, 9, 12, 16, 24, 32, 48)
+COMPLEXITIES = (1, 2, 4, 6, 9, 12, 16, 24, 32, 48)
 LARGE_COMPLEXITIES = (4, 10, 18, 32, 60, 100)
 LARGE = 5000  # rows
 
@@ -120,7 +120,7 @@ def spread(values: Sequence[float]) -> str:
 def best_complexity(
     columns: list[NDArray[Any]], y: NDArray[np.bool_], train: NDArray[np.int64], options: Any
 ) -> tuple[int, list[tuple[int, ...]], Binarisation]:
-    """The C of highest mean accuracy on inner folds, the smallest within half a standard error of it, the clauses met
+    """The C of highest mean accuracy on inner folds, the smallest within a quarter of a standard error of it, the clauses met
     on the way, and the literals of the training rows."""
     large = len(train) > LARGE
     complexities = LARGE_COMPLEXITIES if large or len(columns) > 100 else COMPLEXITIES
@@ -142,7 +142,7 @@ def best_complexity(
     means = np.mean(scores, axis=0)
     held_rows = len(train) / options.inner * len(scores)
     error = np.sqrt(means.max() * (1 - means.max()) / held_rows)
-    place = int(np.flatnonzero(means >= means.max() - 0.5 * error)[0])
+    place = int(np.flatnonzero(means >= means.max() - 0.25 * error)[0])
     return complexities[place], sorted(set(candidates)), made
 
 

@@ -296,6 +296,7 @@ class _Run:
         self.columns: list[Column] = []
         self.places: dict[Hashable, int] = {}
         self.bound, self.relaxed = 0.0, float(cover.penalty.sum())
+        # all duals 0 are the first centre: their bound is 0
         self.centre, self.centre_price, self.centre_value = np.zeros(len(cover.penalty)), 0.0, 0.0
         self.complete = False
         self.round, self.wait, self.failures = 0, 0, 0
@@ -355,7 +356,7 @@ class _Run:
         if self.wait:
             self.wait -= 1
         else:
-            for share in SMOOTHING if self.centre_value > 0 else (0.0,):
+            for share in SMOOTHING:
                 duals = share * self.centre + (1 - share) * at.duals
                 price = share * self.centre_price + (1 - share) * at.price
                 found, over = self.priced(at, duals, price, FEW_STEPS, self.last_call)
@@ -378,7 +379,7 @@ class _Run:
     def priced(self, at: Relaxed, duals: Floats, price: float, steps: int, deadline: float) -> tuple[int, bool]:
         """Exact pricing at these duals: how many columns were added, and whether the search came to its end."""
         found = self.timed("exact", self.pricer.exact, duals, price, steps, deadline)
-        value = float(duals.sum()) - self.cover.budget * max(0.0, found.worth) if found.worth < math.inf else 0.0
+        value = float(duals.sum()) - self.cover.budget * max(0.0, found.worth)
         if value > self.centre_value:
             self.centre, self.centre_price, self.centre_value = duals, max(0.0, found.worth), value
         self.bound = max(self.bound, value)
