@@ -120,8 +120,8 @@ def spread(values: Sequence[float]) -> str:
 def best_complexity(
     columns: list[NDArray[Any]], y: NDArray[np.bool_], train: NDArray[np.int64], options: Any
 ) -> tuple[int, list[tuple[int, ...]], Binarisation]:
-    """The C of highest mean accuracy on inner folds, the smallest within a quarter of a standard error of it, the clauses met
-    on the way, and the literals of the training rows."""
+    """The C of highest mean accuracy on inner folds (the smallest within a quarter of a standard error of it), the
+    clauses met on the way, and the literals of the training rows."""
     large = len(train) > LARGE
     complexities = LARGE_COMPLEXITIES if large or len(columns) > 100 else COMPLEXITIES
     made = binarisation([column[train] for column in columns])
