@@ -1,0 +1,76 @@
+"""Boolean rank-k factorisation beside the published errors and gaps of Kovacs, Gunluk and Hauser (2021).
+
+    python benchmarks/binary_matrix_factorization.py --data DIR --seconds 1200 --json FILE
+
+For each matrix bmf_NAME.csv.gz of DIR and each rank: the error beside the paper's column generation (Table 4) and its
+best other method; MLP(1) beside Table 3, starred where it is proved to be the relaxation's optimum; and the gap of
+MIP(1) beside Table 2. The paper took 20 minutes each with CPLEX.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import csv
+import gzip
+import time
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from tools import arguments, show
+
+from forestc.algorithms.binary_matrix_factorization import boolean_product, factorize
+
+# rank: error of the paper's column generation, of the best other method (Table 4); MLP(1) (Table 3); gap in % (Table 2)
+PAPER = {
+    "zoo": {2: (271, 271, 272, 0.0), 5: (125, 133, 127, 0.0), 10: (40, 41, 38.8, 3.0)},
+    "tumor": {2: (1411, 1408, 1409.8, 0.9), 5: (1029, 1055, 1019.3, 9.3), 10: (579, 583, 575.5, 28.4)},
+    "hepatitis": {2: (1382, 1391, 1384, None), 5: (1228, 1228, 1041.1, None), 10: (910, 902, 734.8, None)},
+    "heart": {2: (1185, 1187, 1185, None), 5: (736, 738, 736, None), 10: (419, 419, 419, None)},
+    "audio": {2: (1499, 1499, 1499, None), 5: (1176, 1211, 1159.3, None), 10: (893, 919, 867.2, None)},
+    "votes": {2: (2926, 2926, 2926, None), 5: (2272, 2293, 2135.5, None), 10: (1527, 1573, 1409.5, None)},
+}
+
+
+def main() -> None:
+    parser = arguments(str(__doc__))
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--only", default=",".join(PAPER), metavar="NAMES")
+    parser.add_argument("--ranks", default="2,5,10", metavar="NUMBERS")
+    parser.add_argument("--seconds", type=float, default=1200.0, help="for each matrix and rank")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    rows = []
+    for name in options.only.split(","):
+        X = read(options.data / f"bmf_{name}.csv.gz")
+        for k in map(int, options.ranks.split(",")):
+            start = time.perf_counter()
+            found = factorize(X, k, time_limit=options.seconds, seed=options.seed)
+            seconds = time.perf_counter() - start
+            assert found.error == np.count_nonzero((boolean_product(found.A, found.B) != X)[~np.isnan(X)])
+            paper, other, relaxation, gap = PAPER[name][k]
+            rows.append(
+                {
+                    "matrix": name, "k": k, "error": found.error, "paper": paper, "other_methods": other,
+                    "bound": found.bound, "MIP(1)": found.model_error,
+                    "MLP(1)": f"{found.relaxation:.1f}{'*' if found.complete else ''}", "paper_MLP(1)": relaxation,
+                    "MIP(1)_bound": found.model_bound, "gap_%": round(100 * found.model_gap, 2),
+                    "paper_gap_%": "" if gap is None else gap, "s": round(seconds, 1),
+                }
+            )  # fmt: skip
+            print(", ".join(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
+    better, equal = (sum(test(row["error"], row["paper"]) for row in rows) for test in (int.__lt__, int.__eq__))
+    show("binary_matrix_factorization", rows, options.json, below_the_paper=better, equal_to_the_paper=equal)
+
+
+def read(path: Path) -> NDArray[np.float64]:
+    """Bits; NaN where a field is empty."""
+    with gzip.open(path, "rt") as file:
+        return np.array([[float(v) if v else np.nan for v in line] for line in list(csv.reader(file))[1:]])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Bits for rule learning from tables: deciles of numbers and values of categories, each with its negation.
+
+As in Dash, Gunluk and Wei (2018, section 4): x <= t and x > t at the sample deciles, x = c and x != c for categories.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import RowsError
+
+Relation = Literal["<=", ">", "==", "!="]
+NEGATED: dict[Relation, Relation] = {"<=": ">", ">": "<=", "==": "!=", "!=": "=="}
+
+
+@dataclass(frozen=True)
+class Bit:
+    """One literal: a feature, a relation and a value."""
+
+    feature: int
+    relation: Relation
+    value: Any
+
+    def holds(self, column: NDArray[Any]) -> NDArray[np.bool_]:
+        """For each value of the feature. Of a missing number only `!=` and no other relation holds."""
+        match self.relation:
+            case "<=":
+                return np.asarray(column.astype(np.float64) <= self.value)
+            case ">":
+                return np.asarray(column.astype(np.float64) > self.value)
+            case "==":
+                return np.asarray(column == self.value)
+            case "!=":
+                return np.asarray(column != self.value)
+
+
+@dataclass(frozen=True)
+class Binarisation:
+    """bits: the literals of a table's rows, by feature."""
+
+    bits: tuple[Bit, ...]
+
+    @property
+    def groups(self) -> NDArray[np.int64]:
+        """(literals,) the feature of each, as `learn_rules` takes them."""
+        return np.array([bit.feature for bit in self.bits], dtype=np.int64)
+
+    def transform(self, columns: list[NDArray[Any]]) -> NDArray[np.bool_]:
+        """(rows, literals) from the columns of a table."""
+        return np.stack([bit.holds(columns[bit.feature]) for bit in self.bits], axis=1)
+
+
+def binarisation(columns: list[NDArray[Any]], *, quantiles: int = 10) -> Binarisation:
+    """The literals of a table, fitted on training rows. columns: one array a feature; arrays of numbers are cut at
+    their quantiles (9 cuts for deciles, fewer where values repeat), all others are categories.
+
+    Raises RowsError if no feature has two different values.
+    """
+    bits: list[Bit] = []
+    for feature, column in enumerate(columns):
+        if np.issubdtype(column.dtype, np.number):
+            known = column[~np.isnan(column.astype(np.float64))]
+            cuts = np.unique(np.quantile(known, np.linspace(0, 1, quantiles + 1)[1:-1])) if len(known) else np.zeros(0)
+            bits += [
+                Bit(feature, relation, cut) for cut in cuts.tolist() if cut < known.max() for relation in ("<=", ">")
+            ]
+        else:
+            values = np.unique(column).tolist()
+            # of two values, one's negation is the other
+            relations: tuple[Relation, ...] = ("==", "!=") if len(values) > 2 else ("==",)
+            bits += [Bit(feature, relation, value) for value in values for relation in relations if len(values) > 1]
+    if not bits:
+        raise RowsError("no feature has two different values", do="pass rows that differ")
+    return Binarisation(tuple(bits))

@@ -1,0 +1,240 @@
+"""Rules are as good as those found by trying all, bounds hold, and odd tables are answered or refused."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forestc.algorithms.binarisation import binarisation
+from forestc.algorithms.boolean_pricing import beam_search, best_clauses, literals_of
+from forestc.algorithms.boolean_rules import hamming_loss, holds, learn_rules
+from forestc.algorithms.rule_sets import class_weights, learn_rule_sets
+from forestc.errors import OptionError, RowsError
+
+LONG = 10**17
+
+
+def every_clause(literals, longest):
+    return [clause for size in range(1, longest + 1) for clause in combinations(range(literals), size)]
+
+
+def least_loss(bits, y, complexity, weight, form="dnf"):
+    """The least loss, and the least complexity at which it is reached, by trying every set of distinct clauses."""
+    clauses = every_clause(bits.shape[1], complexity - 1)
+    best = (hamming_loss((), form, bits, y, weight), 0)
+    for many in range(1, complexity // 2 + 1):
+        for chosen in combinations(clauses, many):
+            size = sum(len(clause) + 1 for clause in chosen)
+            if size <= complexity:
+                best = min(best, (hamming_loss(chosen, form, bits, y, weight), size))
+    return best
+
+
+def random_table(seed, rows=24, literals=5):
+    random = np.random.default_rng(seed)
+    bits = random.random((rows, literals)) < random.random()
+    y = random.random(rows) < 0.5 if seed % 2 else (bits[:, 0] & bits[:, 1]) | bits[:, -1]
+    return bits, y, random
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.integers(2, 6), st.sampled_from(["dnf", "cnf"]), st.booleans())
+def test_the_rule_is_the_best_of_all_where_it_says_so_and_the_bound_holds(seed, complexity, form, weighted):
+    bits, y, random = random_table(seed)
+    weight = random.integers(0, 4, len(y)).astype(float) if weighted else np.ones(len(y))
+    found = learn_rules(bits, y, complexity=complexity, form=form, time_limit=20, weight=weight)
+    best, size = least_loss(bits, y, complexity, weight, form)
+    assert found.bound <= best + 1e-9 <= found.loss + 2e-9
+    assert found.loss == hamming_loss(found.clauses, form, bits, y, weight)
+    assert found.complexity == sum(len(clause) + 1 for clause in found.clauses) <= complexity
+    assert found.optimal  # all clauses can be listed
+    assert found.loss == best and found.complexity >= size
+    negated = form == "cnf"
+    expected = np.zeros(len(y), dtype=bool)
+    for clause in found.clauses:
+        expected |= np.logical_and.reduce([bits[:, literal] != negated for literal in clause])
+    assert np.array_equal(found.predict(bits), expected != negated)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.integers(1, 5), st.sampled_from([0.0, 0.3, 1.0]), st.booleans())
+def test_the_exact_search_finds_the_clause_of_highest_worth(seed, longest, price, chains):
+    random = np.random.default_rng(seed)
+    numbers = random.integers(0, 4, (40, 2)).astype(float)
+    made = binarisation([*numbers.T, np.array(list("abc"))[random.integers(0, 3, 40)]], quantiles=4)
+    bits = made.transform([*numbers.T, np.array(list("abc"))[random.integers(0, 3, 40)]])
+    literals = literals_of(bits, made.groups if chains else None)
+    weight = np.where(random.random(40) < 0.5, random.random(40), -1.0 * random.integers(0, 2, 40))
+    gains = {}
+    for clause in every_clause(bits.shape[1], min(longest, 3)):
+        inside = bits[:, list(clause)].all(axis=1)
+        assert np.array_equal(literals.covered(clause), inside)
+        gains[clause] = weight[inside].sum()
+    best = max(price, *(gain / (len(clause) + 1) for clause, gain in gains.items()))
+    found = best_clauses(literals, weight, price, min(longest, 3), LONG, float("inf"))
+    assert found.complete and found.worth == pytest.approx(best)
+    if best > price + 1e-6:
+        worths = [gains[clause] / (len(clause) + 1) for clause in found.clauses]
+        assert max(worths) == pytest.approx(best)
+    few = best_clauses(literals, weight, price, min(longest, 3), 1, float("inf"))
+    assert few.worth >= best - 1e-9  # cut short, it is a bound still
+    for clause in beam_search(literals, weight, price, min(longest, 3), 5).clauses:
+        assert gains[clause] > price * (len(clause) + 1)
+
+
+def test_chains_change_the_speed_but_not_the_rule():
+    random = np.random.default_rng(1)
+    columns = list(random.normal(size=(3, 200)))
+    y = (columns[0] > 0.2) & (columns[1] < 0.5) | (columns[2] > 1.3)
+    made = binarisation(columns)
+    bits = made.transform(columns)
+    literals = literals_of(bits, made.groups)
+    assert literals.codes.shape[1] == 3  # one code a feature
+    assert np.array_equal(literals.covered((0, 30)), bits[:, 0] & bits[:, 30])
+    one, two = (learn_rules(bits, y, complexity=8, time_limit=30, groups=each) for each in (None, made.groups))
+    assert one.optimal and two.optimal
+    assert (one.loss, one.complexity) == (two.loss, two.complexity)
+    shuffled = random.integers(0, 3, bits.shape[1])  # no groups at all
+    assert learn_rules(bits, y, complexity=8, time_limit=30, groups=shuffled).loss == one.loss
+
+
+def test_equal_losses_are_told_apart_by_complexity():
+    a, b = np.array([1, 1, 0, 0], bool), np.array([1, 1, 1, 0], bool)
+    found = learn_rules(np.stack([b, a], axis=1), a, complexity=9)
+    assert found.clauses == ((1,),) and found.complexity == 2 and found.optimal
+
+
+def test_clauses_are_no_longer_than_asked():
+    random = np.random.default_rng(0)
+    bits = random.random((80, 6)) < 0.7
+    y = bits[:, :4].all(axis=1)
+    assert learn_rules(bits, y, complexity=12).clauses == ((0, 1, 2, 3),)
+    short = learn_rules(bits, y, complexity=12, longest=2)
+    assert short.loss > 0 and all(len(clause) <= 2 for clause in short.clauses)
+
+
+def test_the_same_seed_gives_the_same_rule():
+    bits, y, _ = random_table(3, rows=120, literals=9)
+    one, two = (learn_rules(bits, y, complexity=8, seed=5) for _ in range(2))
+    assert one == two and one.rounds > 0
+
+
+@pytest.mark.parametrize("form", ["dnf", "cnf"])
+@pytest.mark.parametrize("side", [False, True])
+def test_rows_of_one_class(form, side):
+    bits = np.array([[1, 0], [0, 1], [1, 0]], dtype=bool)
+    found = learn_rules(bits, np.full(3, side), complexity=4, form=form)
+    assert found.loss == 0 and found.optimal and (found.predict(bits) == side).all()
+
+
+def test_constant_bits_and_contradictory_rows():
+    constant = np.array([[1, 0]] * 5, dtype=bool)
+    y = np.array([1, 1, 1, 0, 0])
+    found = learn_rules(constant, y, complexity=5)
+    assert found.clauses == ((0,),) and found.loss == 2 and found.optimal  # always true: two of five are wrong
+    assert learn_rules(~constant[:, :1] & False, y, complexity=5).clauses == ()
+    bits = np.repeat(np.array([[1], [0]], dtype=bool), 3, axis=0)
+    found = learn_rules(bits, np.array([1, 1, 0, 0, 0, 1]), complexity=5)
+    assert found.loss == 2 and found.clauses == ((0,),)
+
+
+def test_no_clause_fits_into_a_complexity_of_one():
+    bits, y, _ = random_table(0)
+    found = learn_rules(bits, y, complexity=1)
+    assert found.clauses == () and found.optimal and found.loss == found.bound == y.sum()
+    assert not found.predict(bits).any()
+    assert learn_rules(bits, y, complexity=1, form="cnf").predict(bits).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"bits": np.full((4, 2), 3)}, RowsError, "table of bits"),
+        ({"bits": np.zeros((0, 2))}, RowsError, "table of bits"),
+        ({"y": np.array([0, 1, 2, 0])}, RowsError, "labels must be 0 and 1"),
+        ({"y": np.array([0, 1])}, RowsError, "labels must be 0 and 1"),
+        ({"complexity": 0}, OptionError, "above 0"),
+        ({"time_limit": 0.0}, OptionError, "above 0"),
+        ({"longest": 0}, OptionError, "above 0"),
+        ({"form": "xor"}, OptionError, "no form of rules"),
+        ({"weight": -np.ones(4)}, RowsError, "weights must be"),
+        ({"groups": np.zeros(3, int)}, RowsError, "one group a literal"),
+        ({"start": [(0, 7)]}, OptionError, "no literal 7"),
+    ],
+)
+def test_what_can_not_be_learnt_from_is_refused(change, error, words):
+    given = {"bits": np.eye(4, 2) > 0, "y": np.array([1, 0, 1, 0]), "complexity": 4, **change}
+    with pytest.raises(error, match=words):
+        learn_rules(given.pop("bits"), given.pop("y"), **given)
+
+
+def test_an_interrupt_keeps_the_best_rule_so_far():
+    random = np.random.default_rng(2)
+    bits = random.random((300, 14)) < 0.5
+    y = (bits[:, 0] & bits[:, 1]) | (bits[:, 2] & bits[:, 3]) | (random.random(300) < 0.1)
+    told = []
+
+    def progress(line):
+        told.append(line)
+        if len(told) == 3:
+            raise KeyboardInterrupt
+
+    found = learn_rules(bits, y, complexity=10, progress=progress)
+    assert found.interrupted and found.clauses and found.loss < y.sum()
+    assert found.bound <= found.loss == hamming_loss(found.clauses, "dnf", bits, y, np.ones(300))
+    assert "incumbent" in told[0] and "bound" in told[0]
+
+
+def test_clauses_to_begin_with_are_used():
+    bits, y, _ = random_table(2)
+    found = learn_rules(bits, y, complexity=6, start=[(1, 0), (0, 1), (4,)])
+    assert found.loss == 0 and {(0, 1), (4,)} <= set(found.candidates)
+
+
+def test_several_classes_and_their_priorities():
+    random = np.random.default_rng(0)
+    number = random.integers(0, 9, 150).astype(float)
+    label = np.array(["low", "mid", "top"])[np.digitize(number, [3, 6])]
+    made = binarisation([number])
+    found = learn_rule_sets(made.transform([number]), label, complexity=4, groups=made.groups)
+    assert (found.predict(made.transform([number])) == label).all()
+    assert found.classes.tolist() == ["low", "mid", "top"] and found.complexity <= 12
+    two = learn_rule_sets(made.transform([number]), label == "top", complexity=4)
+    assert two.rules[0].clauses == () and two.complexity == 2
+    with pytest.raises(RowsError, match="one class"):
+        learn_rule_sets(made.transform([number]), np.zeros(150), complexity=4)
+
+
+def test_weights_of_classes_move_the_rule_to_the_rare_class():
+    bits = np.array([[1]] * 10 + [[0]] * 90, dtype=bool)
+    y = np.array([1] * 4 + [0] * 6 + [0] * 90)
+    assert learn_rules(bits, y, complexity=2).clauses == ()
+    assert class_weights(y).sum() == pytest.approx(100)
+    assert learn_rules(bits, y, complexity=2, weight=class_weights(y)).clauses == ((0,),)
+
+
+def test_bits_of_a_table():
+    columns = [
+        np.array([1.0, 2.0, np.nan, 4.0]),
+        np.array(list("aabc")),
+        np.array(list("xxxx")),
+        np.array(list("pqpq")),
+    ]
+    made = binarisation(columns, quantiles=2)
+    told = [(bit.feature, bit.relation, bit.value) for bit in made.bits]
+    assert told == [
+        (0, "<=", 2.0), (0, ">", 2.0), (1, "==", "a"), (1, "!=", "a"), (1, "==", "b"), (1, "!=", "b"), (1, "==", "c"),
+        (1, "!=", "c"), (3, "==", "p"), (3, "==", "q"),
+    ]  # fmt: skip
+    assert made.transform(columns)[:, :3].astype(int).tolist() == [[1, 0, 1], [1, 0, 1], [0, 0, 0], [0, 1, 0]]
+    with pytest.raises(RowsError, match="no feature"):
+        binarisation([np.zeros(4)])
+
+
+def test_a_rule_without_clauses():
+    bits = np.zeros((2, 1), dtype=bool)
+    assert not holds((), "dnf", bits).any() and holds((), "cnf", bits).all()

@@ -1,0 +1,122 @@
+"""The engine on covers whose columns can all be listed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forestc.algorithms.column_generation import Column, Cover, Priced, Stop, generate
+from forestc.algorithms.compiled import compiled
+from forestc.algorithms.cover_selection import CoverSearch
+
+
+class Listed:
+    """Prices columns from a list; `quick` finds none, so that the engine must ask for exact ones."""
+
+    def __init__(self, columns):
+        self.columns = columns
+
+    def quick(self, duals, price):
+        return []
+
+    def exact(self, duals, price, steps, deadline):
+        worth = [(duals[c.rows].sum() - c.cost) / c.size for c in self.columns]
+        best = int(np.argmax(worth))
+        return Priced([self.columns[best]], max(worth[best], price), True)
+
+
+def problem(seed):
+    random = np.random.default_rng(seed)
+    rows = 8
+    cover = Cover(random.integers(1, 4, rows).astype(float), float(random.integers(2, 7)), 1.0, True)
+    columns = []
+    for number in range(9):
+        covered = np.flatnonzero(random.random(rows) < 0.4).astype(np.int32)
+        columns.append(Column(covered, float(random.integers(0, 3)), float(random.integers(1, 4)), number))
+    return cover, columns
+
+
+def objective(cover, chosen):
+    missed = cover.penalty.copy()
+    for column in chosen:
+        missed[column.rows] = 0
+    return missed.sum() + sum(column.cost for column in chosen)
+
+
+def best_of_all(cover, columns):
+    return min(
+        objective(cover, chosen)
+        for many in range(len(columns) + 1)
+        for chosen in combinations(columns, many)
+        if sum(column.size for column in chosen) <= cover.budget
+    )
+
+
+def relaxed_optimum(cover, columns):
+    """By scipy, which shares HiGHS but not the form of the problem."""
+    from scipy.optimize import linprog
+
+    rows, many = len(cover.penalty), len(columns)
+    A = np.zeros((rows + 1, rows + many))
+    A[:rows, :rows] = -np.eye(rows)
+    for place, column in enumerate(columns):
+        A[column.rows, rows + place] = -1
+        A[rows, rows + place] = column.size
+    return linprog(
+        np.concatenate([cover.penalty, [column.cost for column in columns]]), A, np.append(-np.ones(rows), cover.budget)
+    ).fun
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6))
+def test_the_relaxation_is_solved_and_bounds_the_best_cover(seed):
+    cover, columns = problem(seed)
+    selection = CoverSearch(cover, 0)
+    made = generate(cover, Listed(columns), selection, deadline=time.monotonic() + 30, seed=0)
+    best = best_of_all(cover, columns)
+    assert made.bound <= best <= made.value
+    assert made.value == objective(cover, [made.columns[place] for place in made.chosen])
+    if made.complete:
+        assert made.relaxed == pytest.approx(relaxed_optimum(cover, columns), abs=1e-6)
+    else:
+        assert made.bound == made.value  # it ended since nothing better was possible
+    everything = CoverSearch(cover, 0)
+    everything.add(columns)
+    assert everything.solve(time.monotonic() + 30, 0.0, 0)
+    assert everything.best[0] == best
+
+
+def test_local_search_swaps_to_the_best_cover():
+    cover, columns = problem(1)
+    selection = CoverSearch(cover, 0)
+    selection.add(columns)
+    selection.improve(np.ones(len(columns)))
+    assert selection.best[0] == best_of_all(cover, columns)
+
+
+@compiled()
+def endless(flag, work):
+    steps = 0
+    while flag[0] == 0:  # read anew each time, since `work` might be the same memory
+        steps += 1
+        work[steps & 3] = steps
+    return steps
+
+
+def test_compiled_code_ends_at_a_deadline_and_on_ctrl_c():
+    work = np.zeros(4, dtype=np.int64)
+    Stop().run(endless, work, deadline=time.monotonic() + 0.01)  # compiled by now
+    start = time.monotonic()
+    assert Stop().run(endless, work, deadline=start + 0.1) > 0
+    assert time.monotonic() - start < 5
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        Stop().run(endless, work)
