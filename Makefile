@@ -48,6 +48,8 @@ bench: $(STAMP) slow
 	$(BIN)/python benchmarks/sharing_speed.py
 	$(BIN)/python benchmarks/prune_speed.py $(if $(DATA),--data $(DATA))
 	$(if $(DATA),$(BIN)/python benchmarks/exact_pruning.py --data $(DATA))
+	$(if $(DATA),$(BIN)/python benchmarks/forest_pruning.py --data $(DATA))
+	$(if $(DATA),$(BIN)/python benchmarks/ensemble_pruning.py --data $(DATA))
 	$(BIN)/python benchmarks/threshold_sharing.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/threshold_sharing.py --fronts --plot out/fronts.png $(if $(DATA),--data $(DATA))
 	$(if $(PEERS),$(BIN)/python benchmarks/sharing_peers.py --peers $(PEERS))

@@ -41,6 +41,11 @@ def _code(text: str) -> str:
     return f"`{text}`" if text else ""
 
 
+def _codes(text: str) -> str:
+    """Several, separated by semicolons."""
+    return "; ".join(map(_code, text.split("; ")))
+
+
 def _plain(text: str) -> str:
     """A text from the code, in which <, { and * are meant as they stand. What is in backticks stays as it is."""
     parts = text.split("`")
@@ -108,7 +113,12 @@ def passes_page() -> str:
         "[Promises](../explanation/promises.md) explains what is promised and how it is checked.",
     ]
     levels = [
-        [_code(level["level"]), level["keeps"], _code(level["passes"]), _code(level["otherwise"])]
+        [
+            _code(level["level"]),
+            level["keeps"],
+            _code(level["passes"]),
+            "; ".join(map(_code, level["otherwise"].split("; "))),
+        ]
         for level in levels_guide()
     ]
     parts += [

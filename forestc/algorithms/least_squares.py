@@ -65,3 +65,25 @@ class Squares:
         """Rows times R squared: with the best scale >= 0 the squared error falls by target^2 / own."""
         won = np.divide(np.maximum(target, 0.0) ** 2, own, out=np.zeros_like(own * 1.0), where=own > 1e-12)
         return self.rows * won / self.total if self.total > 0 else won * 0.0
+
+
+def refit(
+    leaf: NDArray[np.int32], values: list[NDArray[np.int64]], bias: float, target: FloatArray, sweeps: int = 4
+) -> list[NDArray[np.int64]]:
+    """New leaf values of trees that are added up, by least squares, one leaf after the other.
+
+    leaf: (trees, rows) the leaf that each row reaches. values: of each tree, (leaves,) whole numbers; they stay whole,
+    and between the smallest and the largest of all. bias: added to the sums. target: (rows,) in units of the leaves.
+    Time O(sweeps * trees * rows).
+    """
+    values = [own.copy() for own in values]
+    low, high = min(int(own.min()) for own in values), max(int(own.max()) for own in values)
+    total = bias + sum(own[at] for own, at in zip(values, leaf, strict=True))
+    for _ in range(sweeps):
+        for own, at in zip(values, leaf, strict=True):
+            rows = np.bincount(at, minlength=len(own))
+            missing = np.bincount(at, target - total, minlength=len(own))
+            new = np.clip(np.rint(own + missing / (rows + 1)), low, high).astype(np.int64)  # a row of doubt each
+            total = total + (new - own)[at]
+            own[:] = new
+    return values

@@ -1,6 +1,6 @@
 """Optimisation levels, from 0 (exact for every input) to 3 (smallest): the passes that run if the user names none.
 
-Each level is a list of passes. If one of them rejects the model, the level's second list runs, and a note says so.
+Each level is a list of passes. If one of them rejects the model, the level's next list runs, and a note says so.
 """
 
 from __future__ import annotations
@@ -25,28 +25,30 @@ HELD_OUT = 0.2  # share of the rows that level 3 holds out if none are given
 
 @dataclass(frozen=True)
 class Level:
-    """keeps: what the level promises. passes: its list, with TOLERANCE for the user's tolerance. otherwise: the list
-    for models that one of these passes rejects, and for --scores, which pruning can't keep."""
+    """keeps: what the level promises. passes: its list, with TOLERANCE for the user's tolerance. otherwise: lists for
+    models that one of these passes rejects, and for --scores, which pruning can't keep; the first that fits is run."""
 
     keeps: str
     passes: str
-    otherwise: str
+    otherwise: tuple[str, ...] = ()
 
 
 EXACT = "simplify,quantize{exact=true},simplify"
 PATHS = "simplify,share-thresholds,quantize,simplify"
+PRUNED = "prune-splits{keep=accuracy-or-decisions,tolerance=TOLERANCE,leaf_bits=auto}"
+WITHIN = "share-thresholds,share-thresholds{tolerance=TOLERANCE},quantize{tolerance=TOLERANCE}"
 LEVELS: tuple[Level, ...] = (
-    Level("the model's own path for every input", EXACT, EXACT),
-    Level("every path of the given rows", PATHS, PATHS),
+    Level("the model's own path for every input", EXACT),
+    Level("every path of the given rows", PATHS),
     Level(
         "every decision of the given rows",
         "simplify,share-thresholds,quantize,prune-splits{keep=decisions,leaf_bits=auto},simplify",
-        PATHS,
+        (PATHS,),
     ),
     Level(
         "accuracy on held-out rows, within the tolerance",
-        "simplify,share-thresholds,quantize,prune-splits{keep=accuracy-or-decisions,tolerance=TOLERANCE,leaf_bits=auto},simplify",
-        "simplify,share-thresholds,share-thresholds{tolerance=TOLERANCE},quantize{tolerance=TOLERANCE},simplify",
+        f"simplify,share-thresholds,quantize,{PRUNED},prune-trees{{tolerance=TOLERANCE}},simplify",
+        (f"simplify,{WITHIN},prune-trees{{tolerance=TOLERANCE}},simplify", f"simplify,{WITHIN},simplify"),
     ),
 )
 LEVEL_WITHOUT_ROWS, DEFAULT_LEVEL, JUDGED_LEVEL = 0, 1, 3
@@ -91,7 +93,7 @@ def levels_guide() -> list[dict[str, str]]:
     """For `forestc passes`: each level, what it keeps, its passes, and those for models that one of them rejects."""
     return [
         {"level": f"-O{n}{' (default)' * (n == DEFAULT_LEVEL)}", "keeps": level.keeps, "passes": level.passes}
-        | {"otherwise": level.otherwise if level.otherwise != level.passes else ""}
+        | {"otherwise": "; ".join(level.otherwise)}
         for n, level in enumerate(LEVELS)
     ]
 
@@ -143,11 +145,16 @@ def plan(
         wanted = LEVEL_WITHOUT_ROWS
     judge = None if held_out is None else Judge(source, held_out)
     chosen = LEVELS[wanted]
-    passes = _parsed(chosen.passes, tolerance, scores)
-    if (refused := _refused(passes, source, rows, judge, scores)) is not None and chosen.otherwise != chosen.passes:
-        passes = _parsed(chosen.otherwise, tolerance, scores)
+    why = None
+    for text in (chosen.passes, *chosen.otherwise):
+        passes = _parsed(text, tolerance, scores)
+        refused = _refused(passes, source, rows, judge, scores)
+        if refused is None:
+            break
+        why = why or refused
+    if why is not None and chosen.otherwise:
         spelt = ",".join(map(print_pass, passes))
-        notes.append(f"-O{wanted} is {spelt} here: {refused}")
+        notes.append(f"-O{wanted} is {spelt} here: {why}")
     return Plan(wanted, tuple(passes), tuple(notes), DEFAULT_TOLERANCE if tolerance is None else tolerance)
 
 
@@ -162,8 +169,8 @@ def _refused(
 ) -> str | None:
     """Why one of the passes rejects the model or the scores; None if none does."""
     for step in passes:
-        if step.name == "prune-splits" and scores is not None:
-            return "prune-splits keeps no scores"
+        if step.name in ("prune-splits", "prune-trees") and scores is not None:
+            return f"{step.name} keeps no scores"
         if isinstance(step, Refusing):
             try:
                 step.refuse(source, rows, judge)

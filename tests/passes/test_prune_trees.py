@@ -157,6 +157,16 @@ def test_trees_that_count_twice_and_leaves_that_are_fitted_again():
     assert accuracy[1] >= accuracy[0] - 0.01 and not np.array_equal(plain.trees[0].values, fitted.trees[0].values)
 
 
+def test_leaves_of_a_regression_are_fitted_again():
+    forest, rows, judge = case("boosting-regression")
+    few = {"tolerance": 1.0, "most_trees": 4, "price": 0.01}
+    plain, fitted = (PruneTrees(**few, refit=refit).run(forest, rows, judge).forest for refit in (False, True))
+    errors = [((evaluate(each, rows.X).values[:, 0] - rows.truth) ** 2).sum() for each in (plain, fitted)]
+    assert errors[1] < 0.95 * errors[0]
+    span = max(tree.values.max() for tree in forest.trees) - min(tree.values.min() for tree in forest.trees)
+    assert all(tree.values.max() - tree.values.min() <= span for tree in fitted.trees)
+
+
 def test_nothing_to_drop_is_exact():
     forest, rows, judge = case("forest")
     one = PruneTrees(tolerance=0.2, most_trees=1).run(forest, rows, judge).forest

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from forestc.algorithms import member_program, vote_bounds
 from forestc.algorithms.ensemble_selection import Weights, diversity_of
+from forestc.algorithms.least_squares import refit
 from forestc.algorithms.member_search import Found, search
 from forestc.algorithms.vote_patterns import Limits, Patterns
 from forestc.costs.prices import DEFAULT_COST, prices
@@ -39,10 +40,10 @@ from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
 SHARES = np.geomspace(0.85, 0.02, 15)  # of the forest's hardware that are tried, one after the other
-GIVE_UP = 5  # the search ends after so many successive choices that lose too much
+GIVE_UP = 8  # the search ends after so many successive choices that lose too much
 MOST_VALUES = 1 << 25  # samples times trees times scores; beyond it, fewer copies, then fewer rows are used
-SCANS = 4  # of all moves, for each tree, at most
-WORK, STARTS = 1.5e8, 4  # samples times trees times scans at each price, from so many starts
+SCANS = 8  # of all moves, for each tree, at most
+WORK, STARTS = 2e8, 4  # samples times trees times scans at each price, from so many starts
 
 _POSITIVE = whole(1).or_(None, do="use a whole number from 1 on")
 _RULES = {
@@ -81,10 +82,13 @@ class PruneTrees:
     error.
     weights: what is maximised on the rows: accuracy; balanced, the mean of the classes' accuracies; or of two classes
     four numbers, the worth of a true positive, false negative, true negative and false positive.
-    price: auto (the highest within the tolerance), or what a unit of `cost` is worth, in units of a row decided rightly
-    (of a regression, of its share of R squared).
+    price: auto (as little hardware as the tolerance allows), or what a unit of `cost` is worth, in units of a row
+    decided rightly (of a regression, of its share of R squared).
     cost: what the price is of: LUTs of a device family (lut6, xcup, ecp5, ice40), trees, nodes or comparators.
-    most_trees, most_nodes, most_comparators, most_luts: the most of each that are kept; nothing for no limit.
+    most_trees: the most trees that are kept; null for no limit.
+    most_nodes: the most nodes with a condition.
+    most_comparators: the most distinct conditions.
+    most_luts: the most LUTs, by the prices of `cost`.
     tau: the least diversity of each tree from the other trees kept (of two classes; pairwise failure crediting).
     gamma: the least mean diversity.
     times: how often a tree may count at most; above 1, leaves are multiplied and need more bits.
@@ -97,7 +101,7 @@ class PruneTrees:
     """
 
     tolerance: float = 0.01
-    weights: Any = "accuracy"
+    weights: str | tuple[float, ...] = "accuracy"
     price: float | str = "auto"
     cost: str = DEFAULT_COST
     most_trees: int | None = None
@@ -118,7 +122,7 @@ class PruneTrees:
         check_options(self, _RULES)
         if self.cost not in UNITS:
             prices(self.cost)  # raises for an unknown family
-        if isinstance(self.weights, list):
+        if not isinstance(self.weights, str):
             object.__setattr__(self, "weights", tuple(self.weights))
 
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
@@ -261,19 +265,29 @@ class _Chooser:
     def rebuilt(self, found: Found) -> Forest:
         """The forest of a choice, its leaves fitted again if wanted."""
         after = self.trees.rebuilt(found.times)
-        if not self.options.refit or not after.decides or not after.trees:
+        if not self.options.refit or not after.trees:
             return after
-        kept = np.flatnonzero(found.times)
+        leaf = self.trees.leaf[np.flatnonzero(found.times)]
+        if not after.decides:
+            assert after.scale is not None
+            target = self.sample.label.ravel().astype(np.float64) / after.scale
+            fitted_values = refit(leaf, [tree.values[:, 0] for tree in after.trees], float(after.bias[0]), target)
+            return _with_values(after, [own[:, None] for own in fitted_values], after.bias)
         low = [tree.values.min(axis=0) for tree in after.trees]
         values = [tree.values - least for tree, least in zip(after.trees, low, strict=True)]
         bias = after.bias.copy()
         for tree, least in zip(after.trees, low, strict=True):
             bias[list(tree.outputs)] += least
         bits = max(leaf_bits(tree.values) for tree in after.trees)
-        on = FittingRows(self.trees.leaf[kept], self.sample.label.astype(np.int64))
-        new, moved = fitted(values, [tree.outputs for tree in after.trees], bias, after.decision, bits, on)
-        trees = tuple(changed_tree(tree, values=own) for tree, own in zip(after.trees, new, strict=True))
-        return changed(after, trees=trees, bias=moved)
+        on = FittingRows(leaf, self.sample.label.astype(np.int64))
+        return _with_values(
+            after, *fitted(values, [tree.outputs for tree in after.trees], bias, after.decision, bits, on)
+        )
+
+
+def _with_values(forest: Forest, values: list[NDArray[np.int64]], bias: NDArray[np.int64]) -> Forest:
+    trees = tuple(changed_tree(tree, values=own) for tree, own in zip(forest.trees, values, strict=True))
+    return changed(forest, trees=trees, bias=bias)
 
 
 def _trained_on(forest: Forest, rows: Rows, most: int) -> NDArray[np.bool_] | None:
