@@ -173,6 +173,14 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> 
     ]
     if pruned:
         tables.append(made("splits pruned", ("pass", "splits", "cost, LUTs", "price", "scores"), pruned))
+    chosen = [
+        (step["pass"], *(pair(step, key) for key in ("trees", "nodes", "comparators", "luts")), step["chosen_on"])
+        for step in passes
+        if "chosen_on" in step
+    ]
+    if chosen:
+        heads = ("pass", "trees", "conditions in all trees", "comparators", "LUTs (price)", "chosen on")
+        tables.append(made("trees kept", heads, chosen))
     proofs = [
         (
             step["pass"],
@@ -201,7 +209,7 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> 
 
 def passes_tables(figures: Sequence[Mapping[str, Any]], levels: Sequence[Mapping[str, str]]) -> list[Table]:
     """The tables of `forestc passes`."""
-    heads = ("level", "keeps", "passes", "of models that prune-splits refuses, and with --scores")
+    heads = ("level", "keeps", "passes", "of models that a pass refuses, and with --scores")
     return [
         table("passes", ("pass", "promises", "for"), [(f["name"], f["promises"], f["for"]) for f in figures], "left"),
         table("levels", heads, [tuple(level.values()) for level in levels], "left"),

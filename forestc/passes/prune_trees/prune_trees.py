@@ -212,7 +212,7 @@ class _Chooser:
             least = float(min(bill.of(np.eye(len(forest.trees), dtype=bool)[k]) for k in range(len(forest.trees))))
             if least > bill.most:
                 raise OptionError(
-                    f"prune-trees: most_{bill.name}={bill.most:g}, and the smallest tree takes {least:.0f}",
+                    f"prune-trees: most_{bill.name}={bill.most:g}, and the smallest tree takes {least:.4g}",
                     do=f"raise most_{bill.name}",
                 )
         self.diversity = None
