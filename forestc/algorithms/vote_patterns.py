@@ -121,16 +121,26 @@ class Classes:
         return after
 
     def value(self, sums: NDArray[Any]) -> tuple[float, int]:
-        classes = sums.shape[1]
-        decided = classes - 1 - np.argmax(sums[:, ::-1], axis=1) if self.last else np.argmax(sums, axis=1)
-        return float(self.weight[decided == self.label].sum()), 0
+        return float(self.weight[self._decided(sums) == self.label].sum()), 0
+
+    def _decided(self, sums: FloatArray) -> IntArray:
+        if self.last:
+            return np.asarray(sums.shape[1] - 1 - np.argmax(sums[:, ::-1], axis=1))
+        return np.asarray(np.argmax(sums, axis=1))
+
+    def _two_best(self, sums: FloatArray) -> tuple[IntArray, IntArray]:
+        """(rows,) the class that is decided, and the one that would be without it."""
+        best, rest = self._decided(sums), sums.copy()
+        rest[np.arange(len(rest)), best] = -np.inf
+        return best, self._decided(rest)
 
     def values_after(self, sums: NDArray[Any], steps: IntArray, smooth: float) -> FloatArray:
         found = np.full(self.members, -np.inf)
         trees = (self.leaf, self.begin, self.score, self.fed)
+        best, second = self._two_best(sums)
 
         def some(first: int, past: int) -> None:
-            _class_values(*trees, self.label, self.weight, self.last, sums, steps, found, first, past)
+            _class_values(*trees, self.label, self.weight, self.last, sums, best, second, steps, found, first, past)
 
         _run(some, self.leaf.size * sums.shape[1], self.members)
         return found
@@ -163,11 +173,16 @@ def _threshold_values(
 
 
 @compiled()
+def _wins(one: float, one_class: int, other: float, other_class: int, last: bool) -> bool:
+    return one > other or (one == other and (one_class > other_class) == last)
+
+
+@compiled()
 def _class_values(
     leaf: Any, begin: Any, score: Any, fed: Any, label: Any, weight: Any, last: bool,
-    sums: Any, steps: Any, found: Any, first: int, past: int,
+    sums: Any, best: Any, second: Any, steps: Any, found: Any, first: int, past: int,
 ) -> None:  # fmt: skip
-    """Classes.values_after for the members first .. past - 1."""
+    """Classes.values_after for the members first .. past - 1. best, second: Classes._two_best of the sums."""
     for member in range(first, past):
         step = steps[member]
         if step == 0:
@@ -177,13 +192,23 @@ def _class_values(
         for row in range(len(sums)):
             own = label[row]
             at = begin[member] + leaf[member, row] * (high - low) - low
-            mine = sums[row, own] + (step * score[at + own] if low <= own < high else 0.0)
-            wins = True
-            for other in range(sums.shape[1]):
-                theirs = sums[row, other] + (step * score[at + other] if low <= other < high else 0.0)
-                if theirs > mine or (theirs == mine and other != own and (other > own) == last):
-                    wins = False
-                    break
+            if high == low + 1:  # one class moves: it meets the best of the others
+                rival = best[row] if best[row] != low else second[row]
+                moved = sums[row, low] + step * score[at + low]
+                if own == low:
+                    wins = _wins(moved, own, sums[row, rival], rival, last)
+                else:
+                    wins = rival == own and _wins(sums[row, own], own, moved, low, last)
+            else:
+                wins = True
+                mine = sums[row, own] + (step * score[at + own] if low <= own < high else 0.0)
+                for other in range(sums.shape[1]):
+                    if other == own:
+                        continue
+                    theirs = sums[row, other] + (step * score[at + other] if low <= other < high else 0.0)
+                    if not _wins(mine, own, theirs, other, last):
+                        wins = False
+                        break
             if wins:
                 right += weight[row]
         found[member] = right

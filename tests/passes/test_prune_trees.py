@@ -14,6 +14,7 @@ from xgboost import XGBClassifier, XGBRegressor
 from forestc import load
 from forestc.algorithms.ensemble_selection import failure_credits
 from forestc.errors import ModelError, OptionError
+from forestc.forest.builder import changed, changed_tree
 from forestc.passes import passes_from
 from forestc.passes.judge import Judge
 from forestc.passes.mixed_rows import rows_to_fit
@@ -165,6 +166,18 @@ def test_leaves_of_a_regression_are_fitted_again():
     assert errors[1] < 0.95 * errors[0]
     span = max(tree.values.max() for tree in forest.trees) - min(tree.values.min() for tree in forest.trees)
     assert all(tree.values.max() - tree.values.min() <= span for tree in fitted.trees)
+
+
+def test_trees_of_one_leaf_are_no_members():
+    forest, rows, judge = case("boosting")
+    leaf = {"feature": -1, "threshold": 0, "set_index": -1, "left": -1, "right": -1, "missing_left": False, "leaf": 0}
+    arrays = {name: np.array([value], dtype=getattr(forest.trees[0], name).dtype) for name, value in leaf.items()}
+    one = changed_tree(forest.trees[0], **arrays, values=np.array([[7]]), cover=None, ids=np.zeros(1, dtype=np.int32))
+    longer = changed(forest, trees=(one, *forest.trees), bias=forest.bias - 7)
+    options = {"tolerance": 0.3, "most_trees": 5, "price": 0.1, "copies": 0}
+    plain, found = (PruneTrees(**options).run(each, rows, judge).forest for each in (forest, longer))
+    assert len(found.trees) <= 5 and all(tree.size > 1 for tree in found.trees)
+    assert np.array_equal(evaluate(plain, rows.X).scores, evaluate(found, rows.X).scores)
 
 
 def test_nothing_to_drop_is_exact():

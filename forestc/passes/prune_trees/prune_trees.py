@@ -152,7 +152,7 @@ class PruneTrees:
             raise ModelError("prune-trees works on integer forests", do="put quantize before it")
         self.refuse(forest, rows, judge)
         assert rows is not None and judge is not None
-        chooser = _Chooser(forest, rows, self)
+        chooser = _Chooser(_without_constants(forest), rows, self)
         best: tuple[Forest, Found] | None = None
         tried = missed = 0
         lost: str = ""
@@ -178,6 +178,17 @@ class PruneTrees:
         if chooser.bound is not None and best is not None:
             report |= {"value": best[1].gained, "bound": chooser.bound}
         return PassResult(result, (promise,), report)
+
+
+def _without_constants(forest: Forest) -> Forest:
+    """The forest with trees of a single leaf in the bias, if any tree is larger."""
+    constant = [tree for tree in forest.trees if tree.size == 1]
+    if not constant or len(constant) == len(forest.trees):
+        return forest
+    bias = forest.bias.copy()
+    for tree in constant:
+        bias[list(tree.outputs)] += tree.values[0]
+    return changed(forest, trees=tuple(tree for tree in forest.trees if tree.size > 1), bias=bias)
 
 
 def _total(forest: Forest, unit: str) -> int:
