@@ -139,8 +139,8 @@ def summary(name: str, size: int, found: list[Scores]) -> dict[str, Any]:
     row["theta_error"] = round(100 * float(np.std(theta)) / np.sqrt(len(theta)), 2)
     row["F1_accuracy"] = round(100 * float(np.mean([one["F1"][0] for one in found])), 2)
     paper = PAPER_BALANCED.get(name) if size == 100 else None
-    row["paper_theta"] = "-" if paper is None else 100 * paper[1]
-    row["paper_full"] = "-" if paper is None else 100 * paper[5]
+    row["paper_theta"] = "-" if paper is None else round(100 * paper[1], 2)
+    row["paper_full"] = "-" if paper is None else round(100 * paper[5], 2)
     return row
 
 

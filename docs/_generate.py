@@ -292,16 +292,22 @@ def benchmark_tables() -> dict[str, str]:
     made = {}
     for path in sorted((HERE / "benchmarks").glob("*.json")):
         result = json.loads(path.read_text(encoding="utf-8"))
-        rows = [[_figure(value) for value in row.values()] for row in result["rows"]]
-        head = [name.replace("_", " ") for name in result["rows"][0]]
         own = ("title", "rows", "command", "date", "machine")
         more = {key: value for key, value in result.items() if key not in own}
-        parts = [f"**{_plain(result['title'])}**", table(head, rows)]
-        parts += [f"{key.replace('_', ' ')}: {_figure(value)}" for key, value in more.items()]
+        parts = [f"**{_plain(result['title'])}**", _rows_table(result["rows"])]
+        for key, value in more.items():
+            title = key.replace("_", " ")
+            rows = isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
+            parts += [f"**{title}**", _rows_table(value)] if rows else [f"{title}: {_figure(value)}"]
         if "command" in result:
             parts.append(f"Measured on {result['date']} ({result['machine']}) with `{result['command']}`.")
         made[path.stem] = "\n\n".join(parts) + "\n"
     return made
+
+
+def _rows_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    head = [name.replace("_", " ") for name in rows[0]]
+    return table(head, [[_figure(value) for value in row.values()] for row in rows])
 
 
 def _figure(value: Any) -> str:

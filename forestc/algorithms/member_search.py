@@ -7,7 +7,6 @@ starts count rows just below the threshold in part, which leads them across plat
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -50,7 +49,6 @@ def search(
     scans_a_member: int = 20,
     enough: float = np.inf,
     few: bool = True,
-    progress: Callable[[int, float], None] = lambda _start, _value: None,
 ) -> Found | None:
     """The best choice found, the one with fewest members of equal ones; None if none keeps the limits.
 
@@ -68,7 +66,6 @@ def search(
         found = _climb(task, limits, first, scans, SMOOTH[number % len(SMOOTH)], random, most_times, few)
         if found is not None and (best is None or _better(found, best, few)):
             best = found
-        progress(number, best.gained if best is not None else -np.inf)
         if best is not None and best.gained >= enough - 1e-9 * max(1.0, abs(enough)) and not limits.price:
             break
     return best

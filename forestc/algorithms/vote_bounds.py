@@ -20,6 +20,7 @@ from forestc.algorithms.vote_patterns import FloatArray, Patterns
 
 MOST_PAIRS = 200_000  # pairs of conflicting rows that are looked at; those with the largest gains come first
 PAIRS_A_ROUND = 4000
+MOST_KEPT = 5000  # sets; of more, those that hold with equality in the linear program are kept
 SETS_A_ROUND = 40
 LEAST_VIOLATION = 1e-6
 
@@ -27,7 +28,7 @@ LEAST_VIOLATION = 1e-6
 @dataclass(frozen=True)
 class Bound:
     """value: no selection is worth more. pairs: the same by conflicting pairs alone. sets: rows of which at least one
-    is lost, those that bound the value."""
+    is lost."""
 
     value: float
     pairs: float
@@ -71,6 +72,8 @@ def bound(patterns: Patterns, time_limit: float) -> Bound:
     def at_most(lost_at_least: float) -> float:
         return float(np.floor(wished - lost_at_least + 1e-6)) if whole else wished - lost_at_least
 
+    if len(kept) > MOST_KEPT:
+        kept = [rows for rows in kept if share[list(rows)].sum() <= 1 + LEAST_VIOLATION]
     return Bound(at_most(loss), at_most(by_pairs), tuple(kept))
 
 
