@@ -33,6 +33,7 @@ COLUMNS_A_ROUND = 20
 MOST_ROWS, MOST_BITS = 2000, 100_000  # of the samples that are drawn from larger tables
 SAMPLE_STEPS = 3 * 10**7  # of the search over a sample
 MOST_LISTED, LISTING_SHARE = 20_000, 0.3  # clauses that are listed for a proof, and the share of the time for it
+PROGRAM_NODES = 50  # of the final integer program where rounds are limited
 PROGRAM_SHARE = 0.25  # of the time limit, kept for the final integer program
 
 
@@ -95,6 +96,7 @@ def learn_rules(
     weight: Floats | None = None,
     longest: int | None = None,
     start: Sequence[Clause] = (),
+    rounds: int | None = None,
     progress: Progress | None = None,
 ) -> RuleLearning:
     """The rule of least Hamming loss with at most this complexity, ties broken by lower complexity.
@@ -103,7 +105,9 @@ def learn_rules(
     complexity: C, the most clauses plus literals; a clause takes at least 2. time_limit: in seconds; the bound says how
     far from the best the rule may be. groups: (literals,) the feature that each literal is about, for faster pricing;
     see `literals_of`. weight: (rows,) >= 0 of each row, such as class weights. longest: D, the most literals of a
-    clause. start: clauses to begin with, such as the candidates of another run.
+    clause. start: clauses to begin with, such as the candidates of another run. rounds: the most rounds of column
+    generation; the programs after it are then limited by their nodes, so that the result depends on the machine's speed
+    only where the time limit is reached.
 
     Raises RowsError for rows that are no bits, or labels that are not 0 and 1, OptionError for limits below 1.
     """
@@ -124,9 +128,10 @@ def learn_rules(
     selection = CoverSearch(cover, seed)
     made = generate(
         cover, problem, selection, start=[problem.column(tuple(sorted(set(clause)))) for clause in start],
-        deadline=deadline - PROGRAM_SHARE * time_limit, seed=seed, progress=progress,
+        deadline=deadline - PROGRAM_SHARE * time_limit, seed=seed, progress=progress, rounds=rounds,
     )  # fmt: skip
-    return _finished(made, selection, problem, form, deadline, seed)
+    nodes = None if rounds is None else PROGRAM_NODES
+    return _finished(made, selection, problem, form, deadline, seed, nodes)
 
 
 @cache
@@ -141,18 +146,24 @@ def _compile() -> None:
 
 
 def _finished(
-    made: Generated, selection: CoverSearch, problem: _Problem, form: Form, deadline: float, seed: int
+    made: Generated,
+    selection: CoverSearch,
+    problem: _Problem,
+    form: Form,
+    deadline: float,
+    seed: int,
+    nodes: int | None,
 ) -> RuleLearning:
     """The integer program over the clauses found, and where they are few enough, over all that a better rule may have,
     which proves it the best."""
     interrupted, proved = made.interrupted, False
     if not interrupted and made.bound < selection.best[0]:
         try:
-            every = problem.in_reach(made, selection.best[0], deadline)
+            every = problem.in_reach(made, selection.best[0], deadline) if nodes is None else None
             if every is not None:
                 known = {column.key for column in selection.columns}
                 selection.add([column for column in every if column.key not in known])
-            proved = selection.solve(deadline, made.bound, seed) and every is not None
+            proved = selection.solve(deadline, made.bound, seed, nodes) and every is not None
         except KeyboardInterrupt:
             interrupted = True
     loss, chosen = selection.best

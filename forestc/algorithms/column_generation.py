@@ -254,13 +254,14 @@ def generate(
     deadline: float,
     seed: int,
     progress: Progress | None = None,
+    rounds: int | None = None,
 ) -> Generated:
     """Columns, the best cover that `selection` finds over them, and a bound, by column generation.
 
     deadline: of time.monotonic(). Ctrl-C ends the search early, and what is known by then is returned. The same seed
-    gives the same columns unless the deadline cuts a pricing short.
+    gives the same columns unless the deadline cuts a pricing short. rounds: the most; the search also ends there.
     """
-    run = _Run(cover, pricer, selection, deadline, seed, progress)
+    run = _Run(cover, pricer, selection, deadline, seed, progress, rounds)
     interrupted = False
     try:
         run.add(start)
@@ -278,8 +279,10 @@ class _Run:
     """The state of `generate`."""
 
     def __init__(
-        self, cover: Cover, pricer: Pricer, selection: Selection, deadline: float, seed: int, progress: Progress | None
-    ) -> None:
+        self, cover: Cover, pricer: Pricer, selection: Selection, deadline: float, seed: int,
+        progress: Progress | None, rounds: int | None,
+    ) -> None:  # fmt: skip
+        self.most_rounds = math.inf if rounds is None else rounds
         self.cover, self.pricer, self.selection, self.progress = cover, pricer, selection, progress
         self.begin, self.deadline = time.monotonic(), deadline
         self.last_call = deadline - LAST_SHARE * max(0.0, deadline - self.begin)
@@ -325,7 +328,7 @@ class _Run:
             if self.round < FREQUENT or self.round % FREQUENT == 0:
                 self.timed("selection", self.selection.improve, taken)
             self.tell()
-            if self.closed():
+            if self.closed() or self.round >= self.most_rounds:
                 break
             if time.monotonic() > self.last_call:
                 self.priced(at, at.duals, at.price, MANY_STEPS, self.deadline)

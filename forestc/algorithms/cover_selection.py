@@ -76,15 +76,16 @@ class CoverSearch:
         ):
             self._chosen, self._value, self._size = tuple(distinct), value, size
 
-    def solve(self, deadline: float, target: float, seed: int) -> bool:
+    def solve(self, deadline: float, target: float, seed: int, nodes: int | None = None) -> bool:
         """The integer program over all columns at hand, from the best cover so far. target: a bound at which the search
-        may stop. Returns whether the best cover is now proved to be the best over these columns."""
+        may stop. nodes: the most of its search tree. Returns whether the best cover is now proved to be the best over
+        these columns."""
         if self._value <= target + 1e-9 and self._size == 0:
             return True
         left = deadline - time.monotonic()
         if left <= 0 or not self.columns:
             return not self.columns
-        found, proved = _integer_program(self, left, seed)
+        found, proved = _integer_program(self, left, seed, nodes)
         self.offer(found)
         return proved
 
@@ -161,7 +162,7 @@ def _swapped(ends: Any, rows: Any, cost: Any, size: Any, penalty: Any, budget: f
     return np.flatnonzero(inside)
 
 
-def _integer_program(search: CoverSearch, seconds: float, seed: int) -> tuple[list[int], bool]:
+def _integer_program(search: CoverSearch, seconds: float, seed: int, nodes: int | None) -> tuple[list[int], bool]:
     """The columns that HiGHS chooses, and whether it proved that no others are better."""
     import highspy
 
@@ -181,7 +182,8 @@ def _integer_program(search: CoverSearch, seconds: float, seed: int) -> tuple[li
     lp.a_matrix_.index_, lp.a_matrix_.value_ = np.concatenate(index), np.concatenate(value)
     # missed_i is integral anyway; declared continuous, HiGHS 1.14 calls wrong optima optimal (9 of 2,500 small covers)
     lp.integrality_ = [highspy.HighsVarType.kInteger] * (rows + many)
-    highs = make_highs(seed=seed, time_limit=seconds, mip_rel_gap=0.0, mip_abs_gap=0.4 * tie)
+    limits = {} if nodes is None else {"mip_max_nodes": nodes}
+    highs = make_highs(seed=seed, time_limit=seconds, mip_rel_gap=0.0, mip_abs_gap=0.4 * tie, **limits)
     highs.HandleKeyboardInterrupt = True
     highs.passModel(lp)
     start = np.zeros(rows + many)

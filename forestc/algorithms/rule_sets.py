@@ -58,6 +58,7 @@ def learn_rule_sets(
     groups: Ints | None = None,
     weight: Floats | None = None,
     longest: int | None = None,
+    rounds: int | None = None,
     progress: Progress | None = None,
 ) -> RuleSets:
     """A rule for each class of y, each with at most this complexity; the time limit is for all together. The rest as
@@ -75,7 +76,7 @@ def learn_rule_sets(
     for place in places:
         rule = learn_rules(
             bits, label == place, complexity=complexity, form=form, time_limit=time_limit / len(places),
-            seed=seed, groups=groups, weight=weight, longest=longest, progress=progress,
+            seed=seed, groups=groups, weight=weight, longest=longest, rounds=rounds, progress=progress,
         )  # fmt: skip
         rules.append(rule)
         if rule.interrupted:

@@ -19,7 +19,9 @@ from forestc.backends.c_types import (
     constant,
     float_inputs,
     label_type,
+    leaves_of,
     members,
+    reach_of,
     score_type,
     word_type,
 )
@@ -113,6 +115,7 @@ class _Header:
                     starts[output] += int(tree.values[tree.leaf[0], place])
         combined = {"vote": self._votes, "average": self._averages, "median": self._median}.get(forest.combine.kind)
         combined = combined if forest.parts else None
+        adds = bool(forest.parts) or forest.aggregate.kind == "sum"
         return {
             "prefix": self.prefix,
             "macro": macro,
@@ -154,7 +157,7 @@ class _Header:
             "helpers": self._helpers() if varying else [],
             "trees": [self.tree(index) for index in varying],
             "score_type": self.score,
-            "sums_body": self._sums("sums" if combined else "scores", varying, starts),
+            "sums_body": self._sums("sums" if combined else "scores", varying, starts) if adds else self._extremes(),
             "combined_body": combined() if combined else [],
             "curves": forest.combine.kind == "average" and bool(forest.parts),
             "shares": {part.link.kind for part in forest.parts if part.curves} & {"softmax", "shares"},
@@ -371,6 +374,42 @@ class _Header:
                 lines.append(f"{self.prefix}_tree_{index}(x, {into});")
         return lines
 
+    def _extremes(self) -> list[str]:
+        """Each score as the largest or smallest value of its trees. If they have one value beside that at which the
+        score starts, trees are asked one after the other until one has it."""
+        forest, largest = self.forest, self.forest.aggregate.kind == "max"
+        starts, lines, called = [], [], set()
+        for output, bias in enumerate(forest.bias.tolist()):
+            used = {i: leaves_of(tree, output) for i, tree in enumerate(forest.trees) if output in tree.outputs}
+            start = max(map(min, used.values())) if largest else min(map(max, used.values()))
+            ends = {value for own in used.values() for value in own if (value > start if largest else value < start)}
+            asked = [index for index, own in used.items() if own & ends]
+            target = f"scores[{output}]"
+            starts.append(f"{target} = {constant(bias + start)};")
+            if len(ends) == 1 and all(len(forest.trees[index].outputs) == 1 for index in asked):
+                (end,) = ends
+                calls = [f"{self.prefix}_tree_{index}(x) == {constant(end)}" for index in asked]
+                lines += [f"if ({calls[0]}", *(f"    || {call}" for call in calls[1:])]
+                lines[-1] += ") {"
+                lines += [f"    {target} = {constant(bias + end)};", "}"]
+                continue
+            for index in asked:
+                if len(forest.trees[index].outputs) > 1:
+                    called.add(index)
+                    continue
+                lines += [
+                    f"value = ({self.score})({self.prefix}_tree_{index}(x) + {constant(bias)});",
+                    *self._taken(target, "value"),
+                ]
+        lines += [f"{self.prefix}_tree_{index}(x, scores);" for index in sorted(called)]
+        declared = [f"{self.score} value;"] if any("value = " in line for line in lines) else []
+        return [*declared, *([] if lines else ["(void)x;"]), *starts, *lines]
+
+    def _taken(self, target: str, value: str) -> list[str]:
+        """C statements that make a score the larger or smaller of itself and a value."""
+        sign = ">" if self.forest.aggregate.kind == "max" else "<"
+        return [f"if ({value} {sign} {target}) {{", f"    {target} = {value};", "}"]
+
     def _predict(self) -> list[str]:
         if not self.forest.decides:
             return []
@@ -388,13 +427,7 @@ class _Header:
         averages, those of the sum over all parts for a class."""
         if self.forest.parts and part not in self.forest.parts:
             return 0, max(1, self.forest.steps) * sum(self._weights())
-        output = part.stop - 1
-        low = high = int(self.forest.bias[output])
-        for tree in (tree for tree in self.forest.trees if output in tree.outputs):
-            column = tree.values[:, tree.outputs.index(output)]
-            low += int(column.min())
-            high += int(column.max())
-        return low, high
+        return reach_of(self.forest, part.stop - 1)
 
     def tree(self, index: int) -> _TreeText:
         """One tree as nested ifs. The smaller side is nested and ends in a return, so the nesting depth
@@ -435,9 +468,12 @@ class _Header:
         values = tree.values[tree.leaf[node]].tolist()
         if single:
             return [f"return {constant(values[0])};"]
-        lines = []
+        lines: list[str] = []
+        adds = bool(self.forest.parts) or self.forest.aggregate.kind == "sum"
         for output, value in zip(tree.outputs, values, strict=True):
-            if value:
+            if not adds:
+                lines += self._taken(f"scores[{output}]", constant(value + int(self.forest.bias[output])))
+            elif value:
                 lines.append(f"scores[{output}] = ({self.score})(scores[{output}] + {constant(value)});")
         return [*lines, "return;"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from forestc.backends.names import feature_name
 from forestc.errors import OptionError
-from forestc.forest.ir import Forest
+from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, Float, word_range
 
 _SIZES = (8, 16, 32, 64)
@@ -53,6 +53,21 @@ def score_type(forest: Forest) -> str:
         total = sum(int(weight) * one for weight, one in zip(weights, most, strict=True))
         reach = max((reach << wide) + 1, total)
     return int_type(-max(reach, 1 << 14), reach)
+
+
+def leaves_of(tree: Tree, output: int) -> set[int]:
+    """The values that leaves of a tree have for one of its outputs."""
+    return set(tree.values[tree.leaf[tree.left == LEAF], tree.outputs.index(output)].tolist())
+
+
+def reach_of(forest: Forest, output: int) -> tuple[int, int]:
+    """Bounds of a score: the smallest and largest sum, or extreme, of the trees that feed it."""
+    used = [leaves_of(tree, output) for tree in forest.trees if output in tree.outputs]
+    bias = int(forest.bias[output])
+    if forest.parts or forest.aggregate.kind == "sum":
+        return bias + sum(map(min, used)), bias + sum(map(max, used))
+    joined = max if forest.aggregate.kind == "max" else min
+    return bias + joined(map(min, used)), bias + joined(map(max, used))
 
 
 def label_type(forest: Forest) -> str:

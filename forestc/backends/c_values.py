@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from forestc.backends.c_types import reach_of
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest, Part
 
@@ -91,17 +92,6 @@ def _upwards(bound: float) -> float:
     return float(f"{math.ceil(bound * (1 + 1e-6) / 10.0**digits)}e{digits}")
 
 
-def _reach(forest: Forest, output: int) -> tuple[int, int]:
-    """The smallest and largest sum of an output."""
-    low = high = int(forest.bias[output])
-    for tree in forest.trees:
-        if output in tree.outputs:
-            column = tree.values[:, tree.outputs.index(output)]
-            low += int(column.min())
-            high += int(column.max())
-    return low, high
-
-
 @dataclass(frozen=True)
 class _Rate:
     """c as rate / 2^shift, for 2^-(c * distance), which is 0 beyond limit."""
@@ -134,7 +124,7 @@ class _Target:
         for other in forest.targets:
             if other.start < part.start:
                 self.first += max(len(other.classes), other.stop - other.start)
-        self.reaches = [_reach(forest, output) for output in range(part.start, part.stop)]
+        self.reaches = [reach_of(forest, output) for output in range(part.start, part.stop)]
 
     def store(self, place: str, value: str) -> str:
         """A probability in steps of 2^-31, converted to the output type."""

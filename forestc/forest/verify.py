@@ -49,6 +49,10 @@ def verify(forest: Forest) -> None:
     for index, tree in enumerate(forest.trees):
         verify_tree(forest, index, tree)
     if forest.quantised:
+        fed = {output for tree in forest.trees for output in tree.outputs}
+        for part in forest.parts or (forest.whole,):
+            if part.aggregate.kind != "sum" and (empty := set(range(part.start, part.stop)) - fed):
+                raise ModelError(f"no tree feeds output {min(empty)}, the {part.aggregate.kind} of its trees")
         # in Python's integers, as the absolute value of the lowest int64 does not fit int64
         reach = sum(max(-int(t.values.min(initial=0)), int(t.values.max(initial=0))) for t in forest.trees)
         if reach + max(-int(forest.bias.min()), int(forest.bias.max())) >= 1 << MAX_SCORE_BITS:

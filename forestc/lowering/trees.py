@@ -19,6 +19,7 @@ from forestc.forest.conditions import INFINITY, Below, OneOf, Span, Within
 from forestc.forest.ir import LEAF, Decision, Forest, Part
 from forestc.forest.numbers import Category, Fixed, Float, Ordered, word_range
 from forestc.forest.words import word_note
+from forestc.lowering.extremes import adds, extreme_of, prioritised, refuse_extremes_of_parts
 from forestc.lowering.schedule import pipelined
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, FALSE, Const, Net, Netlist, Origin, WordType
@@ -108,8 +109,10 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
         wanted = "label" if forest.decides else "scores"
     if not forest.decides and wanted != "scores":
         raise OptionError(f"outputs={wanted} of a regression model", do="use outputs=scores")
+    refuse_extremes_of_parts(forest)
     lowering = _Lowering(forest)
-    sums = [lowering.sum_of(output) for output in range(forest.n_outputs)]
+    extremes = [] if adds(forest) else [extreme_of(lowering, output) for output in range(forest.n_outputs)]
+    sums = [one.score for one in extremes] or [lowering.sum_of(output) for output in range(forest.n_outputs)]
     offsets = lowering.offsets
     if forest.parts and forest.combine.kind != "each":
         sums, offsets = _COMBINED[forest.combine.kind](lowering, sums)
@@ -117,7 +120,8 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
         targets = forest.targets
         for index, part in enumerate(targets):
             here = slice(part.start, part.stop) if len(targets) > 1 else slice(None)
-            label = lowering.label(part.decision, sums[here], offsets[here])
+            label = prioritised(lowering.builder, part.decision, extremes) if extremes else None
+            label = lowering.label(part.decision, sums[here], offsets[here]) if label is None else label
             lowering.builder.output(label_port(index, len(targets)), label)
     if wanted in ("scores", "both"):
         for output, (net, low, high) in enumerate(sums):
@@ -209,21 +213,25 @@ class _Lowering:
         used = leaves[tree.leaf[tree.left == LEAF]]
         smallest, largest = int(used.min()), int(used.max())
         self.offsets[output] += smallest
-        word = width_for(0, largest - smallest)
+        net = self.mux_tree(index, (leaves - smallest).tolist(), width_for(0, largest - smallest))
+        self.tree_nets[index, output] = self.place(net)
+        return net, largest - smallest
+
+    def mux_tree(self, index: int, values: Sequence[int], word: WordType) -> Net:
+        """One tree as multiplexers. values: of each row of its leaves, which fit the word where a leaf has them."""
+        tree = self.forest.trees[index]
         left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
         conditions = self.forest.conditions.places[index].tolist()
         nets: dict[int, Net] = {}
         for level in reversed(tree.levels):
             for node in level.tolist():
                 if left[node] == LEAF:
-                    value = int(leaves[leaf[node]]) - smallest
-                    nets[node] = self.builder.const(value, word)
+                    nets[node] = self.builder.const(values[leaf[node]], word)
                     continue
                 at = Origin(index, int(tree.ids[node]))
                 a, b = nets.pop(left[node]), nets.pop(right[node])
                 nets[node] = a if a == b else self.builder.mux(self.condition(conditions[node], at), a, b, at)
-        self.tree_nets[index, output] = self.place(nets[0])
-        return nets[0], largest - smallest
+        return nets[0]
 
     def sum_of(self, output: int) -> tuple[Net, int, int]:
         """The sum of the trees that feed an output, without its offset: net, smallest and largest value."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from forestc.passes.base import Pass, parse_passes
+from forestc.passes.extract_rules.extract_rules import ExtractRules
 from forestc.passes.prune_exact.prune_exact import PruneExact
 from forestc.passes.prune_splits import PruneSplits
 from forestc.passes.prune_trees.prune_trees import PruneTrees
@@ -14,7 +15,7 @@ from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
 from forestc.passes.simplify import Simplify
 
 PASSES: dict[str, type[Pass]] = {
-    step.name: step for step in (Simplify, ShareThresholds, Quantize, PruneTrees, PruneSplits, PruneExact)
+    step.name: step for step in (Simplify, ShareThresholds, Quantize, PruneTrees, PruneSplits, ExtractRules, PruneExact)
 }
 
 REQUIRED = "quantize"

@@ -15,7 +15,7 @@ from typing import Any
 from forestc.errors import OptionError
 from forestc.passes.base import Pass
 
-_ENTRY = re.compile(r"(\w+): (.*)")
+_ENTRY = re.compile(r"(\w+(?:, \w+)*): (.*)")  # several options may share a meaning
 
 
 def pass_guide(table: Mapping[str, type[Pass]], name: str) -> dict[str, Any]:
@@ -30,8 +30,9 @@ def pass_guide(table: Mapping[str, type[Pass]], name: str) -> dict[str, Any]:
     meaning: list[str] = []
     for line in "\n".join(rest).splitlines():
         entry = _ENTRY.fullmatch(line)
-        if entry and entry[1] in options:
-            meanings[entry[1]] = meaning = [entry[2]]
+        if entry and set(names := entry[1].split(", ")) <= options.keys():
+            meaning = [entry[2]]
+            meanings |= dict.fromkeys(names, meaning)
         else:
             meaning.append(line)
     return {

@@ -103,6 +103,8 @@ class PruneSplits:
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
         if source.parts or not source.decides:
             raise OptionError("prune-splits needs a model that decides on one class", do="remove it from the passes")
+        if source.aggregate.kind != "sum":
+            raise OptionError("prune-splits needs a sum of trees", do="remove it from the passes")
         if not outputs_follow(source):
             raise OptionError("prune-splits: the outputs of a tree are not consecutive", do="remove it from the passes")
         if not have_rows(rows):

@@ -8,6 +8,7 @@ from typing import Any
 
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
+from forestc.passes.extract_rules.rules_text import is_rules, rules_text
 from forestc.passes.pipeline import Step
 from forestc.record import GENERATED, MEASURED_ON, leaves_note
 from forestc.report.tables import estimate_tables, filled, pass_tables, synth_tables, visible
@@ -65,6 +66,7 @@ def compile_report(
             "",
             *_table(("pass", "guarantee", "meaning", "inputs checked"), promises),
             "",
+            *_rules(forest),
             *(line for lines in later for line in lines),
             "## features",
             "",
@@ -77,6 +79,12 @@ def compile_report(
             "",
         ]
     )
+
+
+def _rules(forest: Forest) -> list[str]:
+    """The rules that extract-rules made, as text; nothing for other forests."""
+    text = rules_text(forest) if is_rules(forest) else ""
+    return ["## rules", "", *(f"    {visible(line)}" for line in text.splitlines()), ""] if text else []
 
 
 def _meaning(step: Step) -> str:

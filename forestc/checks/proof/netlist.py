@@ -9,7 +9,8 @@ The proof is a chain of small proofs, each cut where the next begins, as solvers
 | votes    | a net holds a part's weight if the part decides for a class, else 0                    | bit vectors    |
 | scores   | each sum adds the nets of its trees, each once, and a constant, and can't overflow     | linear forms   |
 | decision | the class is the one that the sums decide, for any sums                                | cells, vectors |
-| whole    | if a part above can't be proved alone: the results, from the features to the outputs   | see `whole`    |
+| whole    | if a part above can't be proved alone, or trees are not added: the results, from the   | see `whole`    |
+|          | features to the outputs                                                                |                |
 
 Lowering names the net of each tree and vote; the proof verifies that it holds the value. Registers are ignored: the
 netlist's verifier shows that all paths pass the same number of them, so that a pipelined netlist computes what its
@@ -81,6 +82,9 @@ class _NetlistProof:
         self.ports(outputs)
         labels = [net for port, net in sorted(outputs.items(), key=lambda one: one[0].index) if port.kind == "label"]
         scores = {port.index: net for port, net in outputs.items() if port.kind == "score"}
+        if not self.forest.parts and self.forest.aggregate.kind != "sum":
+            self.whole()
+            return
         expected = self.trees()
         targets = self.forest.targets
         if self.forest.parts and self.forest.combine.kind == "median":
@@ -114,6 +118,15 @@ class _NetlistProof:
         """After a part that can't be proved alone: refutes the design with an input on which it is wrong, or, if none
         is found, tries to prove the results as a whole."""
         part = self.proof.parts[-1]
+        whole = self.whole(words)
+        if whole.proved:
+            self.proof.parts.remove(part)  # not needed any more
+        elif not self.proof.refuted and part.why:
+            whole.why = f"{whole.why}; {part.why}"
+
+    def whole(self, words: Counterexample | None = None) -> ProofPart:
+        """Refutes or proves the results from the features to the outputs, or says why neither can be done. words: an
+        input to try first."""
         with Running(self.proof, ProofPart("whole", asked=1)) as whole:
             self.progress("proof: the results as a whole")
             found = wrong_result(self.forest, self.netlist, words)
@@ -127,10 +140,7 @@ class _NetlistProof:
             if found is not None:
                 self.proof.refuted = True
                 whole.why = found
-        if whole.proved:
-            self.proof.parts.remove(part)  # not needed any more
-        elif found is None and part.why:
-            whole.why = f"{whole.why}; {part.why}"
+        return whole
 
     def ports(self, outputs: dict[Port, Net]) -> None:
         """Proves that the outputs are all labels, all scores or both, that valid has the latency, and the inputs'

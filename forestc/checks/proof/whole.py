@@ -176,7 +176,8 @@ class Meaning:
         most = max([*(2 * one for one in reach), *limits, *cuts, classes, value * sum(self.weights()), shares])
         self.width = int(most).bit_length() + 3
         self.word = WordType(self.width, True)
-        self.sums = self._sums() if sums is None else sums(self.width)
+        added = bool(forest.parts) or forest.aggregate.kind == "sum"
+        self.sums = (self._sums() if added else self._extremes()) if sums is None else sums(self.width)
         combined = {"vote": self._votes, "average": self._averages, "median": self._median}
         together = bool(forest.parts) and forest.combine.kind != "each"
         self.scores = combined[forest.combine.kind]() if together else self.sums
@@ -193,6 +194,22 @@ class Meaning:
                 one = solver.tree(tree, values, self.word)
                 sums[output] = solver.make(solver.kind.BV_ADD, [sums[output], one])
         return sums
+
+    def _extremes(self) -> list[Term]:
+        """The largest or smallest of the trees' values, plus the bias."""
+        solver, smallest = self.solver, self.forest.aggregate.kind == "min"
+        found: list[Term | None] = [None] * self.forest.n_outputs
+        for tree in self.forest.trees:
+            for column, output in enumerate(tree.outputs):
+                one, best = solver.tree(tree, tree.values[tree.leaf, column].astype(np.int64), self.word), found[output]
+                if best is not None:
+                    wins = solver.less(one, best, True) if smallest else solver.less(best, one, True)
+                    one = solver.make(solver.kind.ITE, [wins, one, best])
+                found[output] = one
+        return [
+            solver.make(solver.kind.BV_ADD, [one, solver.constant(int(bias), self.width)])
+            for one, bias in zip(found, self.forest.bias, strict=True)
+        ]
 
     def _votes(self) -> list[Term]:
         solver = self.solver

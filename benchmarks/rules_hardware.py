@@ -1,0 +1,95 @@
+"""A random forest, the same pruned, and rules extracted from it: accuracy and hardware side by side.
+
+    python benchmarks/rules_hardware.py --data DIR --json FILE
+
+Breast cancer from scikit-learn; the others from DIR (NAME.csv.gz, the last column is the class). A random forest of 20
+trees of depth 6 is trained on half of the rows, at most 3,000; a quarter, at most 3,000, is held out for `-O3`
+(tolerance 0.01); the accuracy is that on at most 10,000 of the others. Rules have a complexity (clauses plus
+conditions) of at most 15 and 60, and are taken whatever they lose. Gates are ANDs and ORs of the netlist after
+comparators; muxes are of the netlist, too. LUTs are forestc's estimate for an UltraScale+ before synthesis, and with
+`--synth` what yosys needs for one. Bytes are text and constants of Cortex-M0+ code from raw rows to the class.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from exact_pruning import read
+from levels import c_bytes
+from sklearn.ensemble import RandomForestClassifier
+from tools import arguments, show
+
+import forestc
+from forestc.netlist.ir import And, Mux, Or
+
+SETS = ("breast_cancer", "magic04", "spambase", "unsw_nb15_82k")
+MOST_FIT, MOST_HELD, MOST_TEST = 3000, 3000, 10_000
+VARIANTS: dict[str, dict[str, Any]] = {
+    "forest": {"passes": "simplify,quantize,simplify"},
+    "pruned (-O3)": {"level": 3},
+    **{
+        f"rules, {most}": {
+            "passes": f"simplify,quantize,extract-rules{{complexity={most},tolerance=1,seconds=SECONDS}},simplify"
+        }
+        for most in (15, 60)
+    },
+}
+
+
+def main() -> None:
+    parser = arguments(str(__doc__))
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--only", default=",".join(SETS), metavar="NAMES")
+    parser.add_argument("--seconds", type=float, default=60, help="time limit of extract-rules")
+    parser.add_argument("--synth", action="store_true", help="synthesise with yosys as well")
+    options = parser.parse_args()
+    start = time.perf_counter()
+    rows = [
+        row for name in options.only.split(",") for row in measured(name, options.data, options.seconds, options.synth)
+    ]
+    show("rules beside forests", rows, options.json, s=time.perf_counter() - start)
+
+
+def measured(name: str, data: Path, seconds: float, synth: bool) -> list[dict[str, Any]]:
+    """The rows of one data set."""
+    X, y = read(name, data)
+    half, quarter = len(X) // 2, len(X) // 4
+    fit, held = slice(0, min(half, MOST_FIT)), slice(half, half + min(quarter, MOST_HELD))
+    test = slice(half + quarter, half + quarter + MOST_TEST)
+    model = RandomForestClassifier(20, max_depth=6, random_state=0).fit(X[fit], y[fit])
+    rows = []
+    for variant, options in VARIANTS.items():
+        wanted = {key: str(value).replace("SECONDS", f"{seconds:g}") for key, value in options.items()}
+        with tempfile.TemporaryDirectory() as folder:
+            begin = time.perf_counter()
+            done = forestc.compile(
+                model, X[fit], Path(folder) / "out", label=y[fit], name="m", held_out=(X[held], y[held]), **wanted
+            )
+            took = time.perf_counter() - begin
+            tested = forestc.check(done.design, X[test], label=y[test], engines=["netlist"], random_rows=0)
+            assert tested.ok and tested.agreement is not None and tested.agreement.compiled is not None
+            netlist = done.design.netlist
+            row = {
+                "set": name, "variant": variant,
+                "test_%": 100 * tested.agreement.compiled, "agreement_%": 100 * tested.agreement.agreement,
+                "trees_or_clauses": len(done.design.forest.trees),
+                "comparators": done.figures["distinct_conditions"],
+                "gates": sum(isinstance(cell, And | Or) for cell in netlist.cells),
+                "muxes": sum(isinstance(cell, Mux) for cell in netlist.cells),
+                "LUT": next(each["lut"] for each in done.figures["estimate"] if each["device"] == "xcup"),
+            }  # fmt: skip
+            if synth:
+                row["yosys_LUT"] = forestc.synth(done.design, "xcup")["lut"]
+            rows.append({**row, "C_bytes": c_bytes(done.design.path("c"), Path(folder), False), "s": round(took, 1)})
+    return rows
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""The largest or smallest of the trees' values, and the class that such scores decide.
+
+Values are counted from where the score starts: no largest value is below the largest of the trees' smallest leaves. If
+the trees have one value beside it, as clauses of a rule do, each tree becomes a bit, an AND of its conditions, and
+their extreme an OR. Scores of two values each decide in an order of priority, without a comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ModelError
+from forestc.forest.ir import LEAF, Decision, Forest, Tree
+from forestc.netlist.builder import NetlistBuilder, width_for
+from forestc.netlist.ir import BIT, FALSE, Net, WordType
+
+
+class TreeLowering(Protocol):
+    """What is needed of the lowering of a forest. offsets: what is added to each output's word."""
+
+    forest: Forest
+    builder: NetlistBuilder
+    offsets: list[int]
+
+    def mux_tree(self, index: int, values: Sequence[int], word: WordType) -> Net: ...
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """A score: a net without its offset, its smallest and largest value. bit: of a score of at most two values, the net
+    that is 1 where the score is `then`, else it is `otherwise`; None for other scores."""
+
+    score: tuple[Net, int, int]
+    bit: Net | None
+    then: int
+    otherwise: int
+
+
+def adds(forest: Forest) -> bool:
+    """Whether the trees are added, rather than their largest or smallest value taken."""
+    return bool(forest.parts) or forest.aggregate.kind == "sum"
+
+
+def refuse_extremes_of_parts(forest: Forest) -> None:
+    """Raises ModelError for parts that take the largest or smallest value of their trees."""
+    for index, part in enumerate(forest.parts):
+        if part.aggregate.kind != "sum":
+            raise ModelError(
+                f"part {index} takes the {part.aggregate.kind} of its trees, which is not compiled for parts",
+                do="use a sum or mean",
+            )
+
+
+def start_and_steps(forest: Forest, output: int) -> tuple[int, dict[int, NDArray[np.int64]]]:
+    """Where the score of an output starts, without its bias, and by tree, how far the values of its rows of leaves lead
+    away from there: up for the largest value, down for the smallest. Trees that lead nowhere are left out."""
+    sign = 1 if forest.aggregate.kind == "max" else -1
+    leaves = {index: _used(tree, output, sign) for index, tree in enumerate(forest.trees) if output in tree.outputs}
+    start = max(int(used.min()) for _, used in leaves.values())
+    steps = {index: np.maximum(values - start, 0) for index, (values, used) in leaves.items() if used.max() > start}
+    return sign * start, steps
+
+
+def _used(tree: Tree, output: int, sign: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The values of all rows of leaves, and of those that a leaf has."""
+    values = sign * tree.values[:, tree.outputs.index(output)]
+    return values, values[tree.leaf[tree.left == LEAF]]
+
+
+def extreme_of(lowering: TreeLowering, output: int) -> Extreme:
+    """The extreme of the trees that feed an output; adds its offset to those of the lowering."""
+    builder, forest = lowering.builder, lowering.forest
+    start, steps = start_and_steps(forest, output)
+    sign = 1 if forest.aggregate.kind == "max" else -1
+    first = start + lowering.offsets[output]
+    used = {index: forest.trees[index].leaf[forest.trees[index].left == LEAF] for index in steps}
+    distinct = sorted({int(each) for index, own in steps.items() for each in own[used[index]]} - {0})
+    largest = distinct[-1] if distinct else 0
+    word = width_for(0, largest)
+    bit: Net | None = FALSE
+    if not distinct:
+        net = FALSE
+    elif len(distinct) == 1:
+        bits = [lowering.mux_tree(index, (own > 0).astype(int).tolist(), BIT) for index, own in steps.items()]
+        bit = _balanced(bits, builder.or_)
+        net = bit if word == BIT else builder.mux(bit, builder.const(largest, word), builder.const(0, word))
+    else:
+        bit = None
+        words = [lowering.mux_tree(index, own.tolist(), word) for index, own in steps.items()]
+        net = _balanced(words, lambda a, b: builder.mux(builder.compare(a, b), b, a))
+    if sign > 0:
+        lowering.offsets[output] += start
+        return Extreme((net, 0, largest), bit, first + largest, first)
+    lowering.offsets[output] += start - word.high  # a word less than its highest is the word inverted
+    return Extreme((builder.not_(net), word.high - largest, word.high), bit, first - largest, first)
+
+
+def _balanced(nets: Sequence[Net], join: Any) -> Net:
+    nets = list(nets)
+    while len(nets) > 1:
+        nets = [join(a, b) for a, b in zip(nets[::2], nets[1::2], strict=False)] + nets[len(nets) & ~1 :]
+    return nets[0]
+
+
+def prioritised(builder: NetlistBuilder, decision: Decision, scores: Sequence[Extreme]) -> Net | None:
+    """The index of the largest of scores of two values each: the first in the order of all these values that is taken.
+    None if it is no argmax or a score has more values."""
+    if decision.kind != "argmax" or any(score.bit is None for score in scores):
+        return None
+    sign = -1 if decision.ties == "last" else 1
+    values = [(value, index) for index, score in enumerate(scores) for value in {score.then, score.otherwise}]
+    order = sorted(values, key=lambda one: (-one[0], sign * one[1]))
+    conditions: list[tuple[Net, int]] = []
+    for value, index in order:
+        score = scores[index]
+        if value == min(score.then, score.otherwise):  # the larger one, which comes earlier, is not taken
+            break
+        bit = score.bit if score.bit is not None else FALSE
+        conditions.append((bit if value == score.then else builder.not_(bit), index))
+    word = width_for(0, len(scores) - 1)
+    label = builder.const(index, word)
+    for bit, other in reversed(conditions):
+        label = builder.mux(bit, builder.const(other, word), label)
+    return label

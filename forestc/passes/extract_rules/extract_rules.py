@@ -1,0 +1,218 @@
+"""extract-rules: a few AND gates instead of a forest.
+
+Rules in disjunctive or conjunctive form are learnt over the forest's own conditions by column generation (S. Dash, O.
+Gunluk and D. Wei, "Boolean Decision Rules via Column Generation", NeurIPS 2018; `forestc.algorithms.boolean_rules`):
+two classes take one rule, several classes one each against the rest, with priorities. Beyond the paper, rules can be
+learnt from the forest's decisions, also on mixed copies of the rows. The result is a forest of chains
+(`rule_forest`), whose trees are joined by max or min.
+
+The work is limited by rounds, so that results do not depend on the speed of the machine unless the time limit is
+reached; the report then says `time_limit_reached`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.boolean_rules import Clause, Form, RuleLearning, learn_rules
+from forestc.algorithms.rule_sets import learn_rule_sets
+from forestc.errors import ModelError, OptionError
+from forestc.forest.ir import Forest
+from forestc.passes.base import PassResult
+from forestc.passes.extract_rules.literals import Literals, literals_for
+from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
+from forestc.passes.judge import Judge, Loss
+from forestc.passes.mixed_rows import rows_to_fit
+from forestc.passes.option_rules import SHARE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.promises import Within
+from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.rows.accuracy import answers_of
+from forestc.rows.batches import Rows
+from forestc.rows.encode import encode
+from forestc.rows.ranges import have_rows
+
+COMPLEXITIES = (4, 8, 15, 30, 60)  # that are tried, one after the other
+ROUNDS = 12  # of column generation for each rule
+MOST_SAMPLES = 4000  # rows and copies; beyond it, fewer copies, then fewer rows are used
+
+_RULES = {
+    "learn": one_of("labels", "forest"),
+    "form": one_of("dnf", "cnf"),
+    "complexity": whole(2, 100_000).or_("auto", do="use auto or a whole number from 2 on"),
+    "longest": whole(1).or_(None, do="use a whole number from 1 on"),
+    "tolerance": SHARE,
+    "comparators": whole(1, 4096),
+    "seconds": Rule(lambda value: is_number(value) and 0 < value < 1e6, "use a number of seconds above 0"),
+    "copies": whole(0, 100),
+    "mix": SHARE,
+    "seed": whole(0, do="use a whole number from 0 on"),
+}
+
+
+@dataclass(frozen=True)
+class ExtractRules:
+    """Replaces the trees by a few rules over their conditions, which become AND and OR gates. After quantize.
+
+    Promises: approximate: judged on held-out rows, and refused beyond the tolerance.
+
+    learn: what rules are learnt from: labels of the rows, or forest, its decisions on the rows and their copies.
+    form: dnf, an OR of ANDs, or cnf, an AND of ORs.
+    complexity: the most clauses plus conditions of a class's rule, or auto: the least tried that is within the
+    tolerance.
+    longest: the most conditions of a clause; nothing for no limit.
+    tolerance: the accuracy that may be lost against the model on held-out rows, including one standard error.
+    comparators: how many of the forest's conditions rules may use: those that tell the classes apart best in its trees.
+    seconds: time limit; only results that reach it depend on the machine's speed.
+    copies: number of copies of each row with mixed values.
+    mix: share of a copy's values that come from other rows of its class.
+    seed: of the search and the mixing.
+    """
+
+    learn: str = "labels"
+    form: str = "dnf"
+    complexity: int | str = "auto"
+    longest: int | None = None
+    tolerance: float = 0.01
+    comparators: int = 128
+    seconds: float = 300
+    copies: int = 0
+    mix: float = 0.1
+    seed: int = 0
+    name: ClassVar[str] = "extract-rules"
+
+    def __post_init__(self) -> None:
+        check_options(self, _RULES)
+
+    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
+        if source.parts or not source.decides:
+            raise OptionError("extract-rules needs a model that decides on one class", do="remove it from the passes")
+        if not have_rows(rows):
+            raise OptionError("extract-rules learns from rows", do="give --rows, or remove it from the passes")
+        if judge is None:
+            raise OptionError("extract-rules needs held-out rows", do="give --held-out FILE or 0.2")
+
+    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
+        """Promises `Within`. Raises OptionError, also if no rules tried are within the tolerance or all rows are of one
+        class, and ModelError for a forest that is not quantised."""
+        if not forest.quantised:
+            raise ModelError("extract-rules works on integer forests", do="put quantize before it")
+        self.refuse(forest, rows, judge)
+        assert rows is not None and judge is not None
+        learner = _Learner(forest, rows, self)
+        values = COMPLEXITIES if self.complexity == "auto" else (int(self.complexity),)
+        best: tuple[Loss, Forest, _Learnt] | None = None
+        for at, complexity in enumerate(values):
+            learnt = learner.learn(complexity, len(values) - at)
+            after = rule_forest(forest, learnt.rules, learner.literals)
+            loss = judge.of(after)
+            if best is None or loss.lost < best[0].lost:
+                best = loss, after, learnt
+            if loss.within(self.tolerance):
+                best = loss, after, learnt
+                break
+        assert best is not None
+        loss, after, learnt = best
+        if not loss.within(self.tolerance):
+            raise OptionError(
+                f"extract-rules: of {loss.measure} {loss.lost:.4f} with a standard error of {loss.error:.4f} is lost "
+                f"on held-out rows by {_sizes(learnt.rules)}; tolerance={self.tolerance:g}",
+                do="raise the tolerance or the complexity, or allow more comparators",
+            )
+        report: dict[str, Any] = {
+            "clauses": sum(map(len, learnt.rules.clauses.values())),
+            "rule_conditions": learnt.rules.complexity - sum(map(len, learnt.rules.clauses.values())),
+            "complexity": learnt.rules.complexity,
+            "accuracy": loss.accuracy,
+            "fidelity": _fidelity(forest, after, judge.held_out),
+            "loss": learnt.loss,
+            "bound": learnt.bound,
+            "optimal": learnt.optimal,
+            "learnt_from": self.learn,
+            "samples": learner.samples,
+            "time_limit_reached": learner.late,
+            "chosen_on_held_out": len(values) > 1,
+        }
+        return PassResult(after, (Within(float(self.tolerance)),), report)
+
+
+def _sizes(rules: Rules) -> str:
+    return f"{sum(map(len, rules.clauses.values()))} clauses of complexity {rules.complexity}"
+
+
+def _fidelity(before: Forest, after: Forest, held_out: Rows) -> float:
+    """The share of held-out rows on which the rules decide as the forest does."""
+    same = rows = 0
+    for batch in held_out.batches():
+        one, two = (answers_of(each, evaluate_quickly(each, encode(each, batch.X))) for each in (before, after))
+        same, rows = same + int((one == two).sum()), rows + len(one)
+    return same / rows
+
+
+@dataclass(frozen=True)
+class _Learnt:
+    """loss, bound: Hamming loss on the samples, of all rules together."""
+
+    rules: Rules
+    loss: float
+    bound: float
+    optimal: bool
+
+
+class _Learner:
+    """Learns rules of growing complexity on the same samples; those of two classes start from the clauses before."""
+
+    def __init__(self, forest: Forest, rows: Rows, options: ExtractRules) -> None:
+        self.options, self.forest = options, forest
+        of_forest = options.learn == "forest"
+        drawn = rows_to_fit(
+            forest, rows, MOST_SAMPLES, own_labels=of_forest,
+            copies=options.copies, mix=options.mix, seed=options.seed,
+        )  # fmt: skip
+        label = evaluate_quickly(forest, drawn.words).index if of_forest else drawn.label
+        self.label: NDArray[np.int64] = np.asarray(label, dtype=np.int64)
+        self.samples = len(self.label)
+        if len(np.unique(self.label)) < 2:
+            what = "the forest decides on one class" if of_forest else "the labels are of one class"
+            raise OptionError(f"extract-rules: on all rows {what}", do="give rows of two classes or more")
+        if not len(forest.conditions):
+            raise OptionError("extract-rules: the forest has no conditions to make rules of", do="remove the pass")
+        self.literals: Literals = literals_for(forest, drawn.words, self.label, options.comparators)
+        self.bits = self.literals.bits(forest, drawn.words)
+        self.deadline = time.monotonic() + options.seconds
+        self.candidates: tuple[Clause, ...] = ()
+        self.late = False
+
+    def learn(self, complexity: int, shares: int) -> _Learnt:
+        """shares: that the time left is divided into."""
+        begin = time.monotonic()
+        limit = max(0.1, (self.deadline - begin) / shares)
+        form = cast(Form, self.options.form)
+        asked: dict[str, Any] = {
+            "complexity": complexity, "form": form, "time_limit": limit, "seed": self.options.seed,
+            "groups": self.literals.groups, "longest": self.options.longest, "rounds": ROUNDS,
+        }  # fmt: skip
+        if len(self.forest.classes) == 2:
+            one = learn_rules(self.bits, self.label == 1, start=self.candidates, **asked)
+            self.candidates = one.candidates
+            found = _of([one], Rules(form, {1: one.clauses}, (1,), 0))
+        else:
+            several = learn_rule_sets(self.bits, self.label, **asked)
+            classes = [int(label) for label in several.classes]
+            learnt = {kind: rule for kind, rule in zip(classes, several.rules, strict=True) if rule.candidates}
+            order = tuple(classes[place] for place in several.order if classes[place] in learnt)
+            clauses = {kind: rule.clauses for kind, rule in learnt.items()}
+            found = _of(list(learnt.values()), Rules(form, clauses, order, classes[several.default]))
+        self.late |= time.monotonic() - begin > 0.7 * limit
+        return found
+
+
+def _of(learnt: list[RuleLearning], rules: Rules) -> _Learnt:
+    if any(rule.interrupted for rule in learnt):
+        raise KeyboardInterrupt
+    loss, bound = (sum(getattr(rule, name) for rule in learnt) for name in ("loss", "bound"))
+    return _Learnt(rules, float(loss), float(bound), all(rule.optimal for rule in learnt))

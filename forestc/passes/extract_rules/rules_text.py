@@ -1,0 +1,146 @@
+"""Rules for people to read: `IF petal width < 0.8 THEN setosa`.
+
+Thresholds are the numbers that the compiled comparators stand for: those of the model, or of the fixed-point steps to
+which quantize moved them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from forestc.errors import ModelError
+from forestc.forest.conditions import INFINITY, Below, Condition, OneOf, Within
+from forestc.forest.ir import LEAF, Forest, Tree
+from forestc.forest.numbers import FLOAT32, NumberType, word_value
+
+_Literal = tuple[Condition, bool]  # and whether the condition holds, or does not
+
+
+def is_rules(forest: Forest) -> bool:
+    """Whether a forest is made of clauses, as by extract-rules: quantised chains joined by max or min."""
+    if not forest.quantised or forest.parts or forest.aggregate.kind == "sum" or not forest.decides:
+        return False
+    return forest.link.kind == "order" and all(
+        len(tree.outputs) == 1 and _is_chain(tree) and len(set(tree.values.flat)) <= 2 for tree in forest.trees
+    )
+
+
+def _is_chain(tree: Tree) -> bool:
+    """Whether one side of each condition is a leaf, of the same value for all but the last condition."""
+    inner = tree.inner
+    return bool(((tree.left[tree.left[inner]] == LEAF) | (tree.left[tree.right[inner]] == LEAF)).all())
+
+
+def rules_text(forest: Forest) -> str:
+    """The rules of a forest, a line for each clause; also of one that was read from its text form.
+
+    A DNF has a line `IF ... AND ... THEN class` for each clause, the first that holds decides; a CNF a line `IF (... OR
+    ...) AND (...) THEN class` for each class. Raises ModelError for a forest that is not made of clauses.
+    """
+    if not is_rules(forest):
+        raise ModelError("the forest is not a set of rules", do="make rules with the pass extract-rules")
+    two, ands = forest.decision.kind == "threshold", forest.aggregate.kind == "max"
+    lowest = 0 if two else 1  # the highest score of a class whose rule does not hold
+    trees = {k: [i for i, tree in enumerate(forest.trees) if tree.outputs[0] == k] for k in range(forest.n_outputs)}
+    values = {k: {int(v) for i in own for v in forest.trees[i].values.flat} for k, own in trees.items()}
+    lines: list[str] = []
+    for output in sorted(trees, key=lambda k: -max(values[k])):
+        name = forest.classes[1 if two else output]
+        held = [clause for index in trees[output] if (clause := _clause(forest, index))]
+        fixed = {int(forest.trees[index].values[0, 0]) for index in trees[output] if not forest.trees[index].depth}
+        if max(values[output]) <= lowest or (not ands and min(fixed, default=lowest + 1) <= lowest):
+            continue  # it never holds
+        if not held or (ands and max(fixed, default=lowest) > lowest):
+            return "\n".join([*lines, f"ELSE {name}"]) + "\n"  # it always holds
+        if ands:
+            lines += [f"IF {' AND '.join(_literals(forest, clause, 'and'))} THEN {name}" for clause in held]
+        else:
+            ored = [" OR ".join(_literals(forest, clause, "or")) for clause in held]
+            ored = [f"({text})" if len(held) > 1 and " OR " in text else text for text in ored]
+            lines.append(f"IF {' AND '.join(ored)} THEN {name}")
+    default = 0 if two else next((k for k in values if min(values[k]) == lowest), 0)
+    return "\n".join([*lines, f"ELSE {forest.classes[default]}"]) + "\n"
+
+
+def _clause(forest: Forest, index: int) -> list[_Literal]:
+    """The literals of a tree: of an AND those that hold on its way to the larger value, of an OR those that lead there
+    at once."""
+    tree, places = forest.trees[index], forest.conditions.places[index]
+    found: list[_Literal] = []
+    node, wanted = 0, tree.values[tree.leaf[tree.left == LEAF], 0].max()
+    while tree.left[node] != LEAF:
+        left, right = int(tree.left[node]), int(tree.right[node])
+        leaves = [child for child in (left, right) if tree.left[child] == LEAF]
+        ends = forest.aggregate.kind == "max"
+        # the side on which the chain ends early: on the smaller value in an AND, on the larger one in an OR
+        out = [child for child in leaves if (tree.values[tree.leaf[child], 0] == wanted) != ends]
+        leave = out[0] if out else leaves[0]
+        further = right if leave == left else left
+        found.append((forest.conditions[int(places[node])], (further == left) == ends))
+        node = further
+    return found
+
+
+def _literals(forest: Forest, clause: list[_Literal], joined: str) -> list[str]:
+    """The literals as text; of an AND, those about one feature's interval together."""
+    texts: dict[tuple[int, str], str] = {}
+    bounds: dict[int, list[float | None]] = {}
+    for condition, positive in clause:
+        feature = forest.features[condition.feature]
+        if joined == "and" and isinstance(condition.test, Below) and not feature.missing:
+            low_high = bounds.setdefault(condition.feature, [None, None])
+            value = word_value(int(condition.test.threshold), feature.number)
+            known = low_high[positive]
+            better = value if known is None else min(known, value) if positive else max(known, value)
+            low_high[positive] = better
+            texts[condition.feature, ""] = ""
+        else:
+            text = _literal(forest, condition, positive)
+            texts[condition.feature, text] = text
+    result = []
+    for (index, text), _ in texts.items():
+        if text:
+            result.append(text)
+            continue
+        name, raw = forest.features[index].name, forest.features[index].raw
+        low, high = bounds[index]
+        if low is not None and high is not None:
+            result.append(f"{_number(low, raw)} <= {name} < {_number(high, raw)}")
+        else:
+            result.append(f"{name} < {_number(high, raw)}" if high is not None else f"{name} >= {_number(low, raw)}")
+    return result
+
+
+def _literal(forest: Forest, condition: Condition, positive: bool) -> str:
+    feature = forest.features[condition.feature]
+    name, raw = feature.name, feature.raw
+    missing = ""
+    if feature.missing:
+        missing = " or missing" if condition.missing_left == positive else " and not missing"
+    match condition.test:
+        case Below(threshold):
+            value = _number(word_value(int(threshold), feature.number), raw)
+            return f"{name} {'<' if positive else '>='} {value}{missing}"
+        case OneOf(codes):
+            labels = [feature.labels[code] if code < len(feature.labels) else f"code {code}" for code in codes]
+            return f"{name} {'in' if positive else 'not in'} {{{', '.join(labels)}}}{missing}"
+        case Within(_):
+            spans = []
+            for low, high in condition.test.spans:
+                ends = ["-inf" if low == -INFINITY else _number(word_value(int(low), feature.number), raw)]
+                ends.append("inf" if high == INFINITY else _number(word_value(int(high), feature.number), raw))
+                spans.append(f"[{', '.join(ends)})")
+            return f"{name} {'in' if positive else 'not in'} {' or '.join(spans)}{missing}"
+
+
+def _number(value: float | None, raw: NumberType) -> str:
+    """The shortest decimal that names the number among those of the type that the model reads."""
+    assert value is not None
+    if not math.isfinite(value):
+        return str(value)
+    if value == int(value) and abs(value) < 1e15:
+        return str(int(value))
+    near = np.float32(value)
+    return str(near) if raw == FLOAT32 and float(near) == value else repr(value)

@@ -1,0 +1,218 @@
+"""extract-rules: rules within the tolerance, as forests that every output language and the proof take, and as text."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from random_forests import random_forest, troublesome_rows
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.ensemble import RandomForestClassifier
+
+import forestc
+from forestc import load
+from forestc.checks.run import check
+from forestc.checks.vectors import expected, random_words
+from forestc.errors import ForestcError, ModelError, OptionError
+from forestc.forest.conditions import Below, Condition
+from forestc.forest.evaluate import evaluate_words
+from forestc.forest.text import parse_forest, print_forest
+from forestc.lowering.trees import lower
+from forestc.netlist.ir import Add, Compare
+from forestc.passes import passes_from
+from forestc.passes.extract_rules.extract_rules import ExtractRules
+from forestc.passes.extract_rules.literals import Literals
+from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
+from forestc.passes.extract_rules.rules_text import is_rules, rules_text
+from forestc.passes.judge import Judge
+from forestc.passes.pipeline import run_passes
+from forestc.passes.prune_splits import PruneSplits
+from forestc.passes.simplify import Simplify
+from forestc.rows.batches import ArrayRows
+from forestc.rows.encode import encode
+from hw_sim import evaluate as simulate
+
+DATA = {"two": load_breast_cancer, "several": load_iris}
+
+
+@cache
+def case(kind):
+    """(model, X, y, quantised forest, rows, judge); the iris' features are named."""
+    data = DATA[kind](as_frame=True)
+    X, y = data.data, np.asarray(data.target_names[data.target])
+    places = np.unique(y, return_inverse=True)[1].reshape(-1)
+    order = np.random.default_rng(0).permutation(len(X))
+    fit, held = order[: len(X) // 2], order[len(X) // 2 :]
+    model = RandomForestClassifier(8, max_depth=4, random_state=0).fit(X.iloc[fit], y[fit])
+    source = load(model)
+    rows, held_out = (ArrayRows(X.iloc[part].to_numpy(), places[part]) for part in (fit, held))
+    forest = run_passes(source, passes_from("simplify,quantize"), rows)[0]
+    return model, X, y, forest, rows, Judge(source, held_out)
+
+
+def extracted(kind, **options):
+    _, _, _, forest, rows, judge = case(kind)
+    return ExtractRules(**{"tolerance": 0.1, "complexity": 8, "comparators": 40, **options}).run(forest, rows, judge)
+
+
+@pytest.mark.parametrize("form", ["dnf", "cnf"])
+@pytest.mark.parametrize("kind", DATA)
+@pytest.mark.parametrize("learn", ["labels", "forest"])
+def test_rules_are_small_within_the_tolerance_and_the_same_every_time(kind, form, learn):
+    _, _, _, forest, _, judge = case(kind)
+    result = extracted(kind, form=form, learn=learn)
+    after, report = result.forest, result.report
+    assert judge.of(after).within(0.1)
+    assert report["complexity"] <= 8 * (1 if kind == "two" else 3)
+    assert report["clauses"] + report["rule_conditions"] == report["complexity"]
+    assert report["bound"] <= report["loss"] and report["accuracy"] > 0.85 and report["fidelity"] > 0.85
+    assert set(after.conditions) <= set(forest.conditions)
+    assert print_forest(extracted(kind, form=form, learn=learn).forest) == print_forest(after)
+    netlist = lower(after)
+    assert not any(isinstance(cell, Add | Compare) for cell in netlist.cells)
+    words = random_words(after, np.zeros((1, len(after.features)), dtype=np.int64), 500, np.random.default_rng(0))
+    assert np.array_equal(simulate(netlist, words), expected(after, netlist, words))
+
+
+def test_the_complexity_is_the_least_that_is_within_the_tolerance():
+    few = extracted("two", complexity="auto", tolerance=0.15)
+    assert few.report["complexity"] <= 4 and few.report["chosen_on_held_out"]
+    with pytest.raises(OptionError, match=r"extract-rules: of accuracy .* is lost on held-out rows by \d+ clauses"):
+        extracted("two", complexity=2, tolerance=0.0)
+
+
+@pytest.mark.parametrize(("kind", "form"), [("two", "dnf"), ("two", "cnf"), ("several", "dnf"), ("several", "cnf")])
+def test_compiled_rules_are_checked_and_proved(kind, form, tmp_path, need_tool):
+    need_tool("iverilog")
+    model, X, y, *_ = case(kind)
+    passes = f"simplify,quantize,extract-rules{{tolerance=0.15,complexity=8,comparators=40,form={form}}},simplify"
+    made = forestc.compile(
+        model, X, tmp_path / "d", label=y, passes=passes, held_out=0.4, targets=("verilog", "c"), name="rules"
+    )
+    result = check(made.design, X, label=y, prove=True)
+    assert result.ok and result.proof is not None and result.proof.proved, result
+    report = (tmp_path / "d" / "report.md").read_text()
+    assert "## rules" in report and "    IF " in report and "    ELSE " in report
+    text = rules_text(made.design.forest)
+    assert all(f"    {line}" in report for line in text.splitlines())
+
+
+class Reader:
+    """Applies rules as text to rows, without the forest."""
+
+    def __init__(self, text):
+        *self.rules, last = text.splitlines()
+        self.default = last.removeprefix("ELSE ")
+
+    @staticmethod
+    def holds(text, row):
+        words = text.strip("() ").split(" ")
+        if "<=" in words:
+            low, _, *name, _, high = words
+            return float(low) <= row[" ".join(name)] < float(high)
+        *name, sign, number = words
+        return (row[" ".join(name)] < float(number)) == (sign == "<")
+
+    def decide(self, row):
+        for rule in self.rules:
+            condition, label = rule.removeprefix("IF ").split(" THEN ")
+            if all(any(self.holds(one, row) for one in part.split(" OR ")) for part in condition.split(" AND ")):
+                return label
+        return self.default
+
+
+@pytest.mark.parametrize(("kind", "form"), [("two", "dnf"), ("two", "cnf"), ("several", "dnf"), ("several", "cnf")])
+def test_the_text_says_what_the_forest_decides(kind, form):
+    _, X, _, _, rows, _ = case(kind)
+    after = extracted(kind, form=form).forest
+    after = Simplify().run(after, rows).forest
+    again = parse_forest(print_forest(after))
+    text = rules_text(again)
+    assert text == rules_text(after)
+    reader = Reader(text)
+    float32 = X.astype(np.float32).astype(np.float64)
+    read = [reader.decide(row) for _, row in float32.iterrows()]
+    assert read == evaluate_words(after, encode(after, X.to_numpy())).decision.tolist()
+
+
+def random_clause(random, literals):
+    drawn = random.integers(0, 2 * len(literals.conditions), int(random.integers(1, 4)))
+    return tuple(sorted(set(drawn.tolist())))
+
+
+def test_rules_of_all_kinds_of_conditions_give_what_they_say():
+    """Against the definition: OR of ANDs, AND of ORs, priorities, a default, on random literals with missing values."""
+    for seed in range(30):
+        source = random_forest(seed, True, "binary" if seed % 2 else "argmax")
+        if not len(source.conditions):
+            continue
+        random = np.random.default_rng(seed)
+        literals = Literals(tuple(source.conditions))
+        classes = [1] if len(source.classes) == 2 else list(range(len(source.classes) - 1))
+
+        clauses = {
+            kind: tuple(random_clause(random, literals) for _ in range(random.integers(0, 4))) for kind in classes
+        }
+        rules = Rules("cnf" if seed % 3 else "dnf", clauses, tuple(random.permutation(classes).tolist()), 0)
+        after = rule_forest(source, rules, literals)
+        assert is_rules(after) and rules_text(after).splitlines()[-1].startswith("ELSE ")
+        words = encode(source, troublesome_rows(source, seed, 100))
+        bits = literals.bits(source, words)
+        wanted = np.zeros(len(words), dtype=np.int64)
+        for kind in reversed(rules.order):
+            if rules.form == "dnf":
+                held = np.any([bits[:, list(one)].all(axis=1) for one in clauses[kind]] or [[False]], axis=0)
+            else:
+                held = np.all([bits[:, list(one)].any(axis=1) for one in clauses[kind]] or [[True]], axis=0)
+            wanted[np.broadcast_to(held, len(words))] = kind
+        assert evaluate_words(after, words).index.tolist() == wanted.tolist(), seed
+
+
+def test_literals_are_conditions_and_their_negations():
+    forest = case("two")[3]
+    literals = Literals((Condition(0, Below(5)), Condition(0, Below(9)), Condition(1, Below(5))))
+    words = np.zeros((3, len(forest.features)), dtype=np.int64)
+    words[:, 0] = [4, 5, 9]
+    assert literals.bits(forest, words)[:, :4].astype(int).tolist() == [[1, 0, 1, 0], [0, 1, 1, 0], [0, 1, 0, 1]]
+    assert literals.groups.tolist() == [0, 0, 0, 0, 1, 1]
+
+
+def test_random_forests_give_rules_or_are_refused():
+    done = 0
+    for seed in range(16):
+        forest = random_forest(seed, True, "binary" if seed % 2 else "argmax")
+        X = troublesome_rows(forest, seed, 120)
+        try:
+            rows = ArrayRows(X)
+            step = ExtractRules(learn="forest", tolerance=1, complexity=6)
+            after = run_passes(forest, [step, Simplify()], rows, rows)[0]
+        except ForestcError as error:
+            assert "extract-rules" in str(error) or "held-out" in str(error), error
+            continue
+        assert is_rules(after)
+        done += 1
+    assert done >= 4
+
+
+def test_refusals():
+    _, _, _, forest, rows, judge = case("two")
+    with pytest.raises(OptionError, match="extract-rules needs a model that decides on one class"):
+        ExtractRules().refuse(random_forest(0, True, "regression"), rows, judge)
+    with pytest.raises(OptionError, match="extract-rules learns from rows"):
+        ExtractRules().refuse(forest, None, judge)
+    with pytest.raises(OptionError, match="extract-rules needs held-out rows"):
+        ExtractRules().refuse(forest, rows, None)
+    with pytest.raises(ModelError, match="extract-rules works on integer forests"):
+        ExtractRules().run(judge.model, rows, judge)
+    some = next(rows.batches()).X[:50]
+    with pytest.raises(OptionError, match="extract-rules: on all rows the labels are of one class"):
+        ExtractRules().run(forest, ArrayRows(some, np.ones(50, dtype=np.int64)), judge)
+    with pytest.raises(OptionError, match="extract-rules: complexity=1"):
+        ExtractRules(complexity=1)
+    with pytest.raises(OptionError, match="use labels or forest"):
+        ExtractRules(learn="trees")
+    with pytest.raises(ModelError, match="the forest is not a set of rules"):
+        rules_text(forest)
+    with pytest.raises(OptionError, match="prune-splits needs a sum of trees"):
+        PruneSplits().run(extracted("two").forest, rows, judge)
