@@ -168,9 +168,8 @@ def _model(program: _Program) -> object:
     # pairs and parts are integral anyway; declared continuous, HiGHS 1.14 has called wrong optima optimal
     model.integrality_ = [highspy.HighsVarType.kInteger] * len(program.cost)
     model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_ = np.concatenate([[0], np.cumsum([len(terms) for _, terms in program.rows])]).astype(
-        np.int32
-    )
+    ends = np.cumsum([0] + [len(terms) for _, terms in program.rows])
+    model.a_matrix_.start_ = ends.astype(np.int32)
     model.a_matrix_.index_ = np.array([column for _, terms in program.rows for column in terms], dtype=np.int32)
     model.a_matrix_.value_ = np.array([value for _, terms in program.rows for value in terms.values()])
     return model

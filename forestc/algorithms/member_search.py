@@ -85,11 +85,12 @@ def _starts(
     """Choices to start from; a start may break the limits."""
     members = task.members
     chosen = [] if begin is None else [begin.astype(np.int64)]
-    chosen += [np.zeros(members, dtype=np.int64), np.ones(members, dtype=np.int64)]
     if limits.diversity is not None:
         pair = np.zeros(members, dtype=np.int64)
         pair[list(np.unravel_index(np.argmax(limits.diversity.credits), (members, members)))] = 1
-        chosen.insert(0, pair)  # keeps every diversity that any choice keeps
+        chosen.append(pair)  # keeps every diversity that any choice keeps
+        count = max(count, len(chosen))
+    chosen += [np.zeros(members, dtype=np.int64), np.ones(members, dtype=np.int64)]
     while len(chosen) < count:
         chosen.append((random.random(members) < random.uniform(0, 0.6)).astype(np.int64))
     return chosen[: max(1, count)]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forestc.algorithms.highs import make_highs
 from forestc.algorithms.vote_patterns import FloatArray, Patterns
@@ -23,6 +24,7 @@ PAIRS_A_ROUND = 4000
 MOST_KEPT = 5000  # sets; of more, those that hold with equality in the linear program are kept
 SETS_A_ROUND = 40
 LEAST_VIOLATION = 1e-6
+UNITS = 1 << 30  # of the largest multiplier of a set, so that the sums stay below 2^63
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,7 @@ def bound(patterns: Patterns, time_limit: float) -> Bound:
     unused = np.ones(len(pool), dtype=bool)
     systems: _Systems | None = None
     while True:
-        short = np.array([share[list(rows)].sum() for rows in pool]) if len(pool) < 64 else _sums(pool, share)
-        broken = np.flatnonzero(unused & (short < 1 - LEAST_VIOLATION))[:PAIRS_A_ROUND]
+        broken = np.flatnonzero(unused & (_sums(pool, share) < 1 - LEAST_VIOLATION))[:PAIRS_A_ROUND]
         added = [pool[k] for k in broken]
         unused[broken] = False
         if not added:
@@ -143,7 +144,7 @@ class _Systems:
         model.a_matrix_.start_ = np.concatenate([[0], np.cumsum(held.sum(axis=1))]).astype(np.int32)
         model.a_matrix_.index_ = np.nonzero(held)[1].astype(np.int32)
         model.a_matrix_.value_ = matrix.T[held]
-        self.rows, self.program = rows, make_highs()
+        self.rows, self.program, self.votes, self.sign = rows, make_highs(), patterns.votes, sign.astype(np.int64)
         self.program.passModel(model)
         self.optimal = highspy.HighsModelStatus.kOptimal
         self.seen: set[tuple[int, ...]] = set()
@@ -161,10 +162,23 @@ class _Systems:
             self.program.run()
             if self.program.getModelStatus() != self.optimal:
                 break
-            rows = np.flatnonzero(np.array(self.program.getSolution().col_value)[: self.rows] > 1e-9)
+            rows = self._proved(np.array(self.program.getSolution().col_value)[: self.rows])
             cost[rows] += 0.1  # the next set should have other rows
             key = tuple(int(row) for row in rows)
             if key and key not in self.seen and share[rows].sum() < 1 - LEAST_VIOLATION:
                 self.seen.add(key)
                 found.append(key)
         return found
+
+    def _proved(self, multipliers: FloatArray) -> NDArray[np.int64]:
+        """The rows with whole multipliers near these, which prove in exact arithmetic that one of them is lost; none if
+        they do not."""
+        whole = np.rint(np.maximum(multipliers, 0.0) * (UNITS / max(multipliers.max(initial=0.0), 1e-300))).astype(
+            np.int64
+        )
+        below = int(whole @ self.sign)  # the threshold, which is at least 0, must not help
+        if below < 0:
+            whole[np.argmax(np.where(self.sign > 0, whole, 0))] -= below
+        reached = int(np.maximum(self.votes.astype(np.int64) @ (whole * self.sign), 0).sum())
+        wanted = int(whole[self.sign > 0].sum())
+        return np.flatnonzero(whole if reached < wanted else 0 * whole)

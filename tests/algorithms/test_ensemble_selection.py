@@ -1,5 +1,6 @@
 """Ensemble selection against all subsets of few members, and its limits, bounds and refusals."""
 
+import itertools
 from itertools import combinations
 
 import numpy as np
@@ -95,6 +96,12 @@ def test_bounds_hold_and_larger_sets_tighten_them():
     best = 150 * best_of_all(votes, y, "accuracy") - (y == 0).sum()
     assert by_pairs.value >= by_sets.value >= best - 1e-6
     assert by_sets.value < by_pairs.value and max(map(len, by_sets.sets)) > 2
+    choices = np.array(list(itertools.product((0, 1), repeat=10)))
+    sums = choices @ patterns.votes
+    for rows in map(list, by_sets.sets):  # no members and threshold decide all rows of a set as wished
+        wished = patterns.gain[rows] > 0
+        lowest = np.where(wished, sums[:, rows], 99).min(axis=1)
+        assert (lowest <= np.maximum(np.where(wished, 0, sums[:, rows]).max(axis=1), 0)).all()
 
 
 def test_the_same_seed_gives_the_same_members():

@@ -241,6 +241,8 @@ def test_what_is_refused():
     for kind, option in ((several, {"tau": 0.1}), (regression, {"seconds": 1}), (several, {"weights": [1, 0, 1, 0]})):
         with pytest.raises(OptionError, match="two classes"):
             PruneTrees(**option).run(*kind)
+    with pytest.raises(OptionError, match="trees that count once"):
+        PruneTrees(seconds=1, times=2).run(forest, rows, judge)
     one_class = ArrayRows(rows.X[rows.truth == 1], rows.truth[rows.truth == 1])
     with pytest.raises(OptionError, match="no row is of class"):
         PruneTrees(weights="balanced").run(forest, one_class, judge)

@@ -138,6 +138,8 @@ class PruneTrees:
         for option, given in (("tau", self.tau), ("gamma", self.gamma), ("seconds", self.seconds)):
             if given and not two_classes(source):
                 raise OptionError(f"prune-trees: {option} is for two classes", do=f"remove {option}")
+        if self.seconds and self.times > 1:
+            raise OptionError("prune-trees: seconds is for trees that count once", do="remove seconds or times")
         if isinstance(self.weights, tuple) and not two_classes(source):
             raise OptionError("prune-trees: four weights are for two classes", do="use accuracy or balanced")
         if not have_rows(rows):
@@ -155,7 +157,7 @@ class PruneTrees:
         chooser = _Chooser(_without_constants(forest), rows, self)
         best: tuple[Forest, Found] | None = None
         tried = missed = 0
-        lost: str = ""
+        lost = ""
         for found in chooser.path():
             tried += 1
             after = chooser.rebuilt(found)
@@ -165,10 +167,12 @@ class PruneTrees:
                     best, missed = (after, found), 0
             elif (missed := missed + 1) == GIVE_UP:
                 break
-            lost = f"{loss.lost:.4f} with a standard error of {loss.error:.4f}"
-        if best is None and (chooser.limited or self.price != "auto"):
+            lost = (
+                f"of {loss.measure} {loss.lost:.4f} with a standard error of {loss.error:.4f} is lost on held-out rows"
+            )
+        if best is None and lost and (chooser.limited or self.price != "auto"):
             raise OptionError(
-                f"prune-trees: of {loss.measure} {lost} is lost on held-out rows; tolerance={self.tolerance:g}",
+                f"prune-trees: {lost}; tolerance={self.tolerance:g}",
                 do="raise the tolerance, loosen the limits, or remove the price",
             )
         promise: Promise = Exact() if best is None else Within(float(self.tolerance))

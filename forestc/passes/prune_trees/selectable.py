@@ -59,18 +59,11 @@ class Selectable:
             share = total / len(before.trees)
             aggregate, scale, bias = replace(aggregate, divisor=aggregate.divisor * share), scale / share, bias * share
         else:
-            bias = bias + (1 - times) @ self._means()
+            bias = bias + (1 - times) @ _means(self.forest, self.leaf)
         after = replace(before, trees=trees, aggregate=aggregate, scale=scale, bias=np.rint(bias).astype(np.int64))
         if isinstance(self.task, Patterns):
             after.bias[-1] += _threshold(after) - self._best_threshold(times, _threshold(after))
         return changed(after, bias=after.bias)
-
-    def _means(self) -> NDArray[np.float64]:
-        """(trees, outputs) what each tree adds on average."""
-        means = np.zeros((len(self.leaf), self.forest.n_outputs))
-        for index, tree in enumerate(self.forest.trees):
-            means[index, list(tree.outputs)] = tree.values[self.leaf[index]].mean(axis=0)
-        return means
 
     def _best_threshold(self, times: IntArray, natural: int) -> int:
         """Of the best thresholds on the samples the nearest to the one that changes nothing."""
@@ -100,6 +93,14 @@ class Selectable:
         aggregate = replace(self.forest.aggregate, divisor=divisor * share if divisor != 1.0 else 1.0)
         bias = np.array([round(offset / scale)], dtype=np.int64)
         return changed(self.forest, trees=trees, aggregate=aggregate, scale=scale, bias=bias)
+
+
+def _means(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
+    """(trees, outputs) what each tree adds on average to samples that reach these leaves."""
+    means = np.zeros((len(leaf), forest.n_outputs))
+    for index, tree in enumerate(forest.trees):
+        means[index, list(tree.outputs)] = tree.values[leaf[index]].mean(axis=0)
+    return means
 
 
 def _threshold(forest: Forest) -> int:
@@ -153,9 +154,8 @@ def selectable(
         fed = np.array([(tree.outputs[0], tree.outputs[-1] + 1) for tree in forest.trees], dtype=np.int64)
         start, last = forest.bias.astype(np.float64), forest.decision.ties == "last"
         begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        found = Selectable(forest, Squares(np.zeros((0, 0)), np.zeros(0), 0.0, 0), leaf, sample)
         if forest.aggregate.divisor == 1.0:  # dropped trees leave their mean behind
-            means = found._means()
+            means = _means(forest, leaf)
             score = score - np.concatenate(
                 [np.tile(means[k, list(tree.outputs)], len(tables[k])) for k, tree in enumerate(forest.trees)]
             )
