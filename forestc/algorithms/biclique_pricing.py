@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.column_generation import Floats, Stop
+from forestc.algorithms.column_generation import Stop
 from forestc.algorithms.compiled import compiled
+from forestc.algorithms.covers import Floats
 
 Bits = NDArray[np.bool_]
 ORDERS = 15  # greedy starts for H, and as many for its transpose

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.biclique_pricing import Biclique, Bits, greedy_bicliques, heaviest_biclique
-from forestc.algorithms.column_generation import Column, Cover, Floats, Generated, Priced, Progress, generate
+from forestc.algorithms.column_generation import Generated, generate
 from forestc.algorithms.cover_selection import CoverSearch
+from forestc.algorithms.covers import Column, Cover, Floats, Priced, Progress
 from forestc.algorithms.factor_search import Factors, k_greedy, polished, searched
 from forestc.errors import OptionError, RowsError
 
@@ -165,6 +166,9 @@ class _Bicliques:
     def quick(self, duals: Floats, price: float) -> list[Column]:
         found = greedy_bicliques(self.matrix(duals), self.random)
         return self.columns([each for each in found if each.weight > price])
+
+    def fitting(self, duals: Floats, price: float, room: float) -> list[Column]:
+        return self.quick(duals, price)  # all are of size 1
 
     def exact(self, duals: Floats, price: float, steps: int, deadline: float) -> Priced:
         found, worth, complete = heaviest_biclique(self.matrix(duals), price, steps, deadline)

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.column_generation import Floats, Stop
+from forestc.algorithms.column_generation import Stop
 from forestc.algorithms.compiled import compiled
+from forestc.algorithms.covers import Floats
 
 Ints = NDArray[np.int64]
 Bits = NDArray[np.bool_]

@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.boolean_pricing import Bits, Ints, Literals, all_clauses, beam_search, best_clauses, literals_of
-from forestc.algorithms.column_generation import Column, Cover, Floats, Generated, Priced, Progress, generate
+from forestc.algorithms.column_generation import Generated, generate
 from forestc.algorithms.cover_selection import CoverSearch
+from forestc.algorithms.covers import Column, Cover, Floats, Priced, Progress
 from forestc.errors import OptionError, RowsError
 
 Form = Literal["dnf", "cnf"]
@@ -286,6 +287,10 @@ class _Problem:
         weight = self.weights(duals)
         found = beam_search(self.literals, weight, price, min(self.longest, LONGEST_IN_BEAM), WIDTH).clauses
         return self.columns(found) + self.columns(self.sampled(weight, price))
+
+    def fitting(self, duals: Floats, price: float, room: float) -> list[Column]:
+        longest = min(self.longest, LONGEST_IN_BEAM, int(room) - 1)
+        return self.columns(beam_search(self.literals, self.weights(duals), price, longest, WIDTH).clauses)
 
     def sampled(self, weight: Floats, price: float) -> list[Clause]:
         """Of large tables, clauses from an exact search over some of the rows and literals, drawn anew each time."""

@@ -32,16 +32,15 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.cover_refilling import refill
+from forestc.algorithms.covers import Column, Cover, Floats, Pricer, Progress, Selection
 from forestc.algorithms.highs import make_highs
 from forestc.errors import InternalError
-
-Floats = NDArray[np.float64]
-Progress = Callable[[str], None]
 
 LEAST_GAIN = 1e-7  # a reduced cost nearer to 0 than this is rounding
 SMOOTHING = (0.8, 0.4, 0.0)  # share of the best duals so far in the duals that are priced, tried in turn
@@ -50,55 +49,10 @@ FEW_STEPS, MANY_STEPS = 10**8, 10**17  # of exact pricing: in every round, and w
 EXACT_SHARE = 0.3  # share of the remaining time that one exact pricing may take
 LAST_SHARE = 0.15  # share of the time kept for a last exact pricing, which makes the bound
 INACTIVE = -1
+# tries of refilling: now and then, where cheap pricing finds nothing more, and in the end; share of the time for it
+SOME_TRIES, FEW_TRIES, MANY_TRIES = 8, 40, 400
+REFILL_SHARE = 0.1
 MOST_IDLE = 8  # rounds after which an unused column leaves the master
-
-
-@dataclass(frozen=True)
-class Column:
-    """rows: ascending, those it covers. key: what the column stands for, hashable; equal keys are equal columns."""
-
-    rows: NDArray[np.int32]
-    cost: float
-    size: float
-    key: Any
-
-
-@dataclass(frozen=True)
-class Cover:
-    """The problem without its columns. penalty: (rows,) > 0. least_size: no column is smaller. integral: all penalties
-    and costs are whole numbers, so that bounds may be rounded up."""
-
-    penalty: Floats
-    budget: float
-    least_size: float
-    integral: bool
-
-    def rounded(self, bound: float) -> float:
-        """The bound on covers that follows from a bound on fractional covers."""
-        return float(math.ceil(bound - 1e-6)) if self.integral else bound
-
-
-@dataclass(frozen=True)
-class Priced:
-    """columns: of positive reduced gain, the best first. worth: at least (sum of duals - cost) / size of every column
-    that exists; inf if nothing is known. complete: the search came to its end."""
-
-    columns: list[Column]
-    worth: float = math.inf
-    complete: bool = False
-
-
-class Pricer(Protocol):
-    """Finds columns whose duals outweigh cost_k + price * size_k."""
-
-    def quick(self, duals: Floats, price: float) -> list[Column]:
-        """Good columns fast; an empty list proves nothing."""
-        ...
-
-    def exact(self, duals: Floats, price: float, steps: int, deadline: float) -> Priced:
-        """The best column, others, and a bound on the worth of all. It ends after about so many additions,
-        or at the deadline (of time.monotonic()), with what is known by then."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -228,23 +182,6 @@ class Relaxed:
     taken: Floats
 
 
-class Selection(Protocol):
-    """A search for a good cover over given columns; see `cover_selection.CoverSearch`."""
-
-    def add(self, columns: Sequence[Column]) -> None:
-        """More columns to choose from."""
-        ...
-
-    def improve(self, taken: Floats) -> None:
-        """Searches on, first from where the relaxation points to."""
-        ...
-
-    @property
-    def best(self) -> tuple[float, tuple[int, ...]]:
-        """Objective and columns of the best cover so far."""
-        ...
-
-
 def generate(
     cover: Cover,
     pricer: Pricer,
@@ -294,7 +231,9 @@ class _Run:
         self.centre, self.centre_price, self.centre_value = np.zeros(len(cover.penalty)), 0.0, 0.0
         self.complete = False
         self.round, self.wait, self.failures = 0, 0, 0
-        self.shares = {"master": 0.0, "quick": 0.0, "exact": 0.0, "selection": 0.0}
+        self.solved = 0  # columns that the master was last solved with
+        self.random = np.random.default_rng(seed)
+        self.shares = {"master": 0.0, "quick": 0.0, "exact": 0.0, "selection": 0.0, "refill": 0.0}
 
     def add(self, columns: Sequence[Column]) -> int:
         """Columns for the master. Those of the pool are activated again."""
@@ -312,6 +251,20 @@ class _Run:
         self.selection.add(new)
         return len(new) + activated
 
+    def place_of(self, column: Column) -> int:
+        """The place of a column, which is added if it is new."""
+        self.add([column])
+        return self.places[column.key]
+
+    def refill(self, price: float, tries: int, share: float = REFILL_SHARE) -> None:
+        """Tries to better the best cover, for at most this share of the time left."""
+        start = time.monotonic()
+        refill(
+            self.cover, self.pricer, self.selection, self.columns, self.place_of, price,
+            tries=tries, until=start + share * (self.last_call - start), random=self.random,
+        )  # fmt: skip
+        self.shares["refill"] += time.monotonic() - start
+
     def timed(self, part: str, function: Callable[..., Any], *values: Any) -> Any:
         start = time.monotonic()
         try:
@@ -320,13 +273,14 @@ class _Run:
             self.shares[part] += time.monotonic() - start
 
     def rounds(self) -> None:
-        taken = np.zeros(len(self.columns))
+        taken, at_price = np.zeros(len(self.columns)), 0.0
         while time.monotonic() < self.deadline:
-            at = self.timed("master", self.master.solve)
-            self.relaxed, taken = at.value, at.taken
+            at, self.solved = self.timed("master", self.master.solve), len(self.columns)
+            self.relaxed, taken, at_price = at.value, at.taken, at.price
             self.round += 1
             if self.round < FREQUENT or self.round % FREQUENT == 0:
                 self.timed("selection", self.selection.improve, taken)
+                self.refill(at_price, SOME_TRIES)
             self.tell()
             if self.closed() or self.round >= self.most_rounds:
                 break
@@ -335,6 +289,8 @@ class _Run:
                 break
             if not self.find(at):
                 break
+        if self.cover.rounded(self.bound) < self.selection.best[0] - 1e-9:
+            self.refill(at_price, MANY_TRIES, 1.0)
         self.timed("selection", self.selection.improve, np.append(taken, np.zeros(len(self.columns) - len(taken))))
         self.closed()
         self.tell()
@@ -362,12 +318,17 @@ class _Run:
                 self.failures = 0
         added += self.add(self.gaining(self.timed("quick", self.pricer.quick, at.duals, at.price), at))
         if not added:
+            self.refill(at.price, FEW_TRIES, EXACT_SHARE)
+            added = len(self.gaining(self.columns[self.solved :], at))
+        if not added:
             # a limit here loses completeness, not the bound
             now = time.monotonic()
             until = min(self.last_call, now + max(1.0, EXACT_SHARE * (self.last_call - now)))
             added, over = self.priced(at, at.duals, at.price, MANY_STEPS, until)
             if not added and not over and time.monotonic() < self.last_call:
-                added, _ = self.priced(at, at.duals, at.price, MANY_STEPS, self.deadline)
+                self.refill(at.price, MANY_TRIES, 0.5)
+                self.priced(at, at.duals, at.price, MANY_STEPS, self.deadline)
+                added = len(self.gaining(self.columns[self.solved :], at))
         return added
 
     def priced(self, at: Relaxed, duals: Floats, price: float, steps: int, deadline: float) -> tuple[int, bool]:

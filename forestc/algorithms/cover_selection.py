@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.column_generation import Column, Cover, Floats
 from forestc.algorithms.compiled import compiled
+from forestc.algorithms.covers import Column, Cover, Floats
 from forestc.algorithms.highs import make_highs
 
 TRIES = 20  # random escapes of one call of `improve`

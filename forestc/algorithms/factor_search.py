@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.biclique_pricing import greedy_bicliques
-from forestc.algorithms.column_generation import Floats, Stop
+from forestc.algorithms.column_generation import Stop
 from forestc.algorithms.compiled import compiled
+from forestc.algorithms.covers import Floats
 
 Bits = NDArray[np.bool_]
 HEAT = 0.01  # share of the error that a worse choice may cost, at the start

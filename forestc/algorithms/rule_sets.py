@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.boolean_pricing import Bits, Ints
 from forestc.algorithms.boolean_rules import Form, RuleLearning, learn_rules
-from forestc.algorithms.column_generation import Floats, Progress
+from forestc.algorithms.covers import Floats, Progress
 from forestc.errors import RowsError
 
 

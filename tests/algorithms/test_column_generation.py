@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forestc.algorithms.column_generation import Column, Cover, Priced, Stop, generate
+from forestc.algorithms.column_generation import Stop, generate
 from forestc.algorithms.compiled import compiled
+from forestc.algorithms.cover_refilling import refill
 from forestc.algorithms.cover_selection import CoverSearch
+from forestc.algorithms.covers import Column, Cover, Priced
 
 
 class Listed:
@@ -26,6 +28,9 @@ class Listed:
 
     def quick(self, duals, price):
         return []
+
+    def fitting(self, duals, price, room):
+        return [column for column in self.columns if column.size <= room]
 
     def exact(self, duals, price, steps, deadline):
         worth = [(duals[c.rows].sum() - c.cost) / c.size for c in self.columns]
@@ -73,6 +78,28 @@ def relaxed_optimum(cover, columns):
     return linprog(
         np.concatenate([cover.penalty, [column.cost for column in columns]]), A, np.append(-np.ones(rows), cover.budget)
     ).fun
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6))
+def test_refilling_keeps_the_budget_and_is_as_good_as_any_one_column(seed):
+    cover, columns = problem(seed)
+    selection = CoverSearch(cover, 0)
+
+    def add(column):
+        if column.key not in (own.key for own in selection.columns):
+            selection.add([column])
+        return next(place for place, own in enumerate(selection.columns) if own.key == column.key)
+
+    refill(
+        cover, Listed(columns), selection, selection.columns, add, 1.0,
+        tries=200, until=time.monotonic() + 60, random=np.random.default_rng(seed),
+    )  # fmt: skip
+    value, chosen = selection.best
+    chosen = [selection.columns[place] for place in chosen]
+    assert value == objective(cover, chosen) and sum(column.size for column in chosen) <= cover.budget
+    alone = [objective(cover, [column]) for column in columns if column.size <= cover.budget]
+    assert best_of_all(cover, columns) <= value <= min(alone, default=np.inf)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import forestc
 from forestc import load
+from forestc.algorithms.boolean_rules import learn_rules
 from forestc.checks.run import check
 from forestc.checks.vectors import expected, random_words
 from forestc.errors import ForestcError, ModelError, OptionError
@@ -21,6 +23,7 @@ from forestc.forest.text import parse_forest, print_forest
 from forestc.lowering.trees import lower
 from forestc.netlist.ir import Add, Compare
 from forestc.passes import passes_from
+from forestc.passes.extract_rules import extract_rules
 from forestc.passes.extract_rules.extract_rules import ExtractRules
 from forestc.passes.extract_rules.literals import Literals
 from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
@@ -216,3 +219,25 @@ def test_refusals():
         rules_text(forest)
     with pytest.raises(OptionError, match="prune-splits needs a sum of trees"):
         PruneSplits().run(extracted("two").forest, rows, judge)
+
+
+def test_after_an_interrupt_the_best_rules_are_used_if_they_are_good_enough(monkeypatch):
+    def stopped(*given, **asked):
+        return replace(learn_rules(*given, **asked), interrupted=True)
+
+    monkeypatch.setattr(extract_rules, "learn_rules", stopped)
+    assert extracted("two", complexity="auto", tolerance=0.3).report["interrupted"] is True
+    with pytest.raises(KeyboardInterrupt):
+        extracted("two", complexity="auto", tolerance=0.0)
+
+
+def test_balanced_rules_find_more_of_a_rare_class():
+    _, _, _, forest, rows, judge = case("two")
+    rare = np.flatnonzero(rows.truth == 1)[::6]  # one in six of a class of its own
+    few = ArrayRows(rows.X, np.isin(np.arange(len(rows.truth)), rare).astype(int))
+    plain, balanced = (
+        ExtractRules(tolerance=0.9, complexity=2, comparators=40, balanced=each).run(forest, few, judge).forest
+        for each in (False, True)
+    )
+    found = [int((evaluate_words(each, encode(each, few.X)).index[rare] == 1).sum()) for each in (plain, balanced)]
+    assert found[0] == 0 and found[1] > len(rare) / 2

@@ -7,7 +7,8 @@ learnt from the forest's decisions, also on mixed copies of the rows. The result
 (`rule_forest`), whose trees are joined by max or min.
 
 The work is limited by rounds, so that results do not depend on the speed of the machine unless the time limit is
-reached; the report then says `time_limit_reached`.
+reached; the report then says `time_limit_reached`. Ctrl-C ends the learning: the best rules so far are used if they are
+within the tolerance.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.boolean_rules import Clause, Form, RuleLearning, learn_rules
-from forestc.algorithms.rule_sets import learn_rule_sets
+from forestc.algorithms.rule_sets import class_weights, learn_rule_sets
 from forestc.errors import ModelError, OptionError
 from forestc.forest.ir import Forest
 from forestc.passes.base import PassResult
@@ -28,7 +29,7 @@ from forestc.passes.extract_rules.literals import Literals, literals_for
 from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.mixed_rows import rows_to_fit
-from forestc.passes.option_rules import SHARE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Within
 from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.rows.accuracy import answers_of
@@ -45,6 +46,7 @@ _RULES = {
     "form": one_of("dnf", "cnf"),
     "complexity": whole(2, 100_000).or_("auto", do="use auto or a whole number from 2 on"),
     "longest": whole(1).or_(None, do="use a whole number from 1 on"),
+    "balanced": FLAG,
     "tolerance": SHARE,
     "comparators": whole(1, 4096),
     "seconds": Rule(lambda value: is_number(value) and 0 < value < 1e6, "use a number of seconds above 0"),
@@ -65,6 +67,7 @@ class ExtractRules:
     complexity: the most clauses plus conditions of a class's rule, or auto: the least tried that is within the
     tolerance.
     longest: the most conditions of a clause; nothing for no limit.
+    balanced: whether all classes weigh the same while rules are learnt, however many rows they have.
     tolerance: the accuracy that may be lost against the model on held-out rows, including one standard error.
     comparators: how many of the forest's conditions rules may use: those that tell the classes apart best in its trees.
     seconds: time limit; only results that reach it depend on the machine's speed.
@@ -77,6 +80,7 @@ class ExtractRules:
     form: str = "dnf"
     complexity: int | str = "auto"
     longest: int | None = None
+    balanced: bool = False
     tolerance: float = 0.01
     comparators: int = 128
     seconds: float = 300
@@ -110,6 +114,8 @@ class ExtractRules:
             learnt = learner.learn(complexity, len(values) - at)
             after = rule_forest(forest, learnt.rules, learner.literals)
             loss = judge.of(after)
+            if learnt.interrupted and not loss.within(self.tolerance):
+                raise KeyboardInterrupt
             if best is None or loss.lost < best[0].lost:
                 best = loss, after, learnt
             if loss.within(self.tolerance):
@@ -135,6 +141,7 @@ class ExtractRules:
             "learnt_from": self.learn,
             "samples": learner.samples,
             "time_limit_reached": learner.late,
+            "interrupted": learnt.interrupted,
             "chosen_on_held_out": len(values) > 1,
         }
         return PassResult(after, (Within(float(self.tolerance)),), report)
@@ -161,6 +168,7 @@ class _Learnt:
     loss: float
     bound: float
     optimal: bool
+    interrupted: bool
 
 
 class _Learner:
@@ -195,6 +203,7 @@ class _Learner:
         asked: dict[str, Any] = {
             "complexity": complexity, "form": form, "time_limit": limit, "seed": self.options.seed,
             "groups": self.literals.groups, "longest": self.options.longest, "rounds": ROUNDS,
+            "weight": class_weights(self.label) if self.options.balanced else None,
         }  # fmt: skip
         if len(self.forest.classes) == 2:
             one = learn_rules(self.bits, self.label == 1, start=self.candidates, **asked)
@@ -212,7 +221,6 @@ class _Learner:
 
 
 def _of(learnt: list[RuleLearning], rules: Rules) -> _Learnt:
-    if any(rule.interrupted for rule in learnt):
-        raise KeyboardInterrupt
     loss, bound = (sum(getattr(rule, name) for rule in learnt) for name in ("loss", "bound"))
-    return _Learnt(rules, float(loss), float(bound), all(rule.optimal for rule in learnt))
+    optimal, interrupted = all(rule.optimal for rule in learnt), any(rule.interrupted for rule in learnt)
+    return _Learnt(rules, float(loss), float(bound), optimal, interrupted)
