@@ -198,6 +198,10 @@ def compile_(
         str,
         typer.Option("--c-values", help="type of probabilities and values in C: q15, q31 (fixed point), float or none"),
     ] = "q31",
+    c_layout: Annotated[
+        str,
+        typer.Option("--c-layout", help="branches: nested ifs, fast; nodes: tables, small; or auto"),
+    ] = "auto",
     stream: Annotated[
         bool, typer.Option("--stream", help="also write an AXI4-Stream wrapper and its cocotb test bench")
     ] = False,
@@ -269,6 +273,7 @@ def compile_(
             c_inputs=c_inputs,
             c_quantiser=c_quantiser,
             c_values=c_values,
+            c_layout=c_layout,
             stream=wrapper,
             device=device,
             clock_mhz=clock,

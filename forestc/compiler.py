@@ -132,7 +132,7 @@ def compile(
     Rows (`forestc.options.RowOptions`): label, classes, held_out, ranges, scheduler.
     Passes (`PassOptions`): level, tolerance, passes, scores.
     Hardware (`HardwareOptions`): targets, latency, outputs, stream, device, clock_mhz, native, try_anyway.
-    C header (`forestc.backends.c.COptions`): c_inputs, c_quantiser, c_values.
+    C header (`forestc.backends.c.COptions`): c_inputs, c_quantiser, c_values, c_layout.
     name: of the module and the header. trust_pickle: allows opening pickles, which runs code in them.
 
     With a device the design is also synthesised, placed and routed for it, as `synth` does: see

@@ -49,6 +49,7 @@ class CompileKeywords(TypedDict, total=False):
     c_inputs: str
     c_quantiser: str
     c_values: str
+    c_layout: str
     stream: StreamOptions | None
     device: str | None
     clock_mhz: float | None
@@ -233,7 +234,7 @@ class CompileOptions:
                 clock_mhz=None if clock is None else float(clock),
                 **some("latency", "outputs", "stream", "device", "native", "try_anyway"),
             ),
-            COptions(**{name[2:]: value for name, value in some("c_inputs", "c_quantiser", "c_values").items()}),
+            COptions(**{name[2:]: value for name, value in values.items() if name.startswith("c_")}),
             **some("name", "trust_pickle"),
         )
 

@@ -1,4 +1,4 @@
-"""The C backend: one C99 header, layout `branches` (nested ifs, fastest).
+"""The C backend: one C99 header, in the layout `branches` (nested ifs, fastest) or `nodes` (tables, smallest).
 
 Inputs are the features' words, or raw floats compared by their bit patterns as integers: both give
 what the quantised evaluator gives, for every input.
@@ -6,16 +6,15 @@ what the quantised evaluator gives, for every input.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
-
+from forestc.backends.c_branches import Branches
+from forestc.backends.c_conditions import Conditions
+from forestc.backends.c_nodes import Tables
 from forestc.backends.c_quantiser import code_functions, quantiser, row_type
 from forestc.backends.c_types import (
     FLOATS,
-    compared,
     constant,
     float_inputs,
     label_type,
@@ -28,11 +27,13 @@ from forestc.backends.c_types import (
 from forestc.backends.c_values import TABLE, VALUES, ValueKind, shown
 from forestc.backends.names import c_string, feature_name, identifier, plain
 from forestc.errors import OptionError
-from forestc.forest.conditions import Below, Condition, OneOf, Within
-from forestc.forest.ir import LEAF, Feature, Forest, Part, Tree
-from forestc.forest.numbers import Ordered, threshold_key, word_range, word_value
+from forestc.forest.ir import Feature, Forest, Part
 from forestc.forest.words import word_note
+from forestc.layouts.nodes import nodes_of
 from hdl_templates import render
+
+LAYOUTS = ("auto", "branches", "nodes")
+MOST_BRANCHES = 20_000  # splits, with which gcc -Os takes half a minute
 
 
 @dataclass(frozen=True)
@@ -42,16 +43,19 @@ class COptions:
     quantiser: adds a function that turns raw rows of `float` or `double` into words; `auto` chooses the type in which
     the model reads its columns; `none` adds none. values: adds a function for the probabilities of a classifier or the
     values of a regression, in fixed point of 15 or 31 bits or as `float`; `none` adds none. Both are inline: programs
-    that do not call them do not contain them.
+    that do not call them do not contain them. layout: `branches` writes trees as nested ifs, the fastest; `nodes` as
+    tables that one loop reads, the smallest; `auto` takes branches where a compiler can take so many.
     """
 
     inputs: Literal["words", "struct", "float"] = "words"
     quantiser: Literal["auto", "none", "float", "double"] = "auto"
     values: ValueKind = "q31"
+    layout: Literal["auto", "branches", "nodes"] = "auto"
 
     def __post_init__(self) -> None:
         for option, known in (
             ("inputs", ("words", "struct", "float")),
+            ("layout", LAYOUTS),
             ("quantiser", ("auto", "none", "float", "double")),
             ("values", VALUES),
         ):
@@ -71,6 +75,15 @@ class COptions:
         return not self.raw and self.quantiser != "none"
 
 
+def chosen_layout(forest: Forest, options: COptions) -> Literal["branches", "nodes"]:
+    """The layout of a forest. Raises OptionError for one that can't hold it."""
+    adds = bool(forest.parts) or forest.aggregate.kind == "sum"
+    if options.layout == "nodes" and not adds:
+        raise OptionError("c: layout=nodes is for trees that are added", do="use layout=branches")
+    large = adds and sum(len(tree.inner) for tree in forest.trees) > MOST_BRANCHES
+    return "nodes" if options.layout == "nodes" or (options.layout == "auto" and large) else "branches"
+
+
 def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
     """{relative path: text} of the header. Same input, same bytes.
 
@@ -79,14 +92,6 @@ def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
     options = options or COptions()
     prefix = identifier(forest.name)
     return {f"{prefix}.h": render("c/header.h.j2", **_Header(forest, prefix, options).view())}
-
-
-@dataclass(frozen=True)
-class _TreeText:
-    name: str
-    result: str
-    extra: str
-    body: list[str]
 
 
 class _Header:
@@ -101,8 +106,11 @@ class _Header:
         self.score = score_type(forest)
         self.shown = shown(forest, prefix, options.values)
         self.members = members(forest) if self.struct else []
-        self.conditions: dict[int, str] = {}
         self.type = f"{prefix}_features" if self.struct else self.float.name if self.raw else word_type(forest)
+        bits = self.float.bits if self.raw else None
+        self.conditions = Conditions(forest, prefix, self.place, self._kind, bits)
+        self.branches = Branches(forest, prefix, self.score, self.conditions)
+        self.tables = self._tables() if chosen_layout(forest, options) == "nodes" else None
 
     def view(self) -> dict[str, object]:
         """The variables of the template."""
@@ -144,7 +152,7 @@ class _Header:
             "members": self.members,
             "code_type": "int32_t",
             "x_type": self.type,
-            "x_in": f"const {self.type} *x" if self.struct else f"const {self.type} x[{macro}_INPUTS]",
+            "x_in": self._x(),
             "x_out": f"{self.type} *x" if self.struct else f"{self.type} x[{macro}_INPUTS]",
             "needs_floats": self.raw or self.row is not None,
             "float_checks": self._float_checks() if self.raw else [],
@@ -154,8 +162,9 @@ class _Header:
             "power_table": TABLE,
             "floats": self.shown is not None and self.shown.kind == "float",
             "codes": [] if self.raw else code_functions(forest, self.prefix),
-            "helpers": self._helpers() if varying else [],
-            "trees": [self.tree(index) for index in varying],
+            "helpers": self.conditions.helpers(self.float.name) if varying else [],
+            "trees": [] if self.tables else self.branches.trees(varying),
+            "tables": self.tables.lines() if self.tables else [],
             "score_type": self.score,
             "sums_body": self._sums("sums" if combined else "scores", varying, starts) if adds else self._extremes(),
             "combined_body": combined() if combined else [],
@@ -164,6 +173,19 @@ class _Header:
             "label_type": label_type(self.forest),
             "predict_body": self._predict_each() if len(forest.targets) > 1 else self._predict(),
         }
+
+    def _x(self) -> str:
+        """The declaration of the parameter x."""
+        return f"const {self.type} *x" if self.struct else f"const {self.type} x[{self.prefix.upper()}_INPUTS]"
+
+    def _tables(self) -> Tables | None:
+        """None without a split."""
+        nodes = nodes_of(self.forest, ranked=self.raw)
+        if not len(nodes.conditions):
+            return None
+        in_place = nodes.slots.plain and not self.struct
+        word = word_type(self.forest)
+        return Tables(self.forest, self.prefix, self.score, word, self.conditions, nodes, in_place, self._x())
 
     def _target(self, index: int) -> dict[str, object]:
         """The class names of a prediction target."""
@@ -340,39 +362,8 @@ class _Header:
             ]
         return [*lines, self.float.has_size(self.prefix, "use_c_inputs_words"), ""]
 
-    def _helpers(self) -> list[str]:
-        if not self.raw:
-            return []
-        bits, name = self.bits, self.float.name
-        return [
-            "/* A float's bits order like integers: upwards if it is positive, downwards if negative. */",
-            f"static inline int{bits}_t {self.prefix}_bits({name} value)",
-            "{",
-            f"    union {{ {name} f; int{bits}_t i; }} u;",
-            "    u.f = value;",
-            "    return u.i;",
-            "}",
-            "",
-            f"static inline uint{bits}_t {self.prefix}_ubits({name} value)",
-            "{",
-            f"    union {{ {name} f; uint{bits}_t u; }} u;",
-            "    u.f = value;",
-            "    return u.u;",
-            "}",
-            "",
-        ]
-
     def _sums(self, into: str, varying: list[int], starts: list[int]) -> list[str]:
-        lines = [] if varying else ["(void)x;"]
-        lines += [f"{into}[{output}] = {constant(value)};" for output, value in enumerate(starts)]
-        for index in varying:
-            tree = self.forest.trees[index]
-            if len(tree.outputs) == 1:
-                target = f"{into}[{tree.outputs[0]}]"
-                lines.append(f"{target} = ({self.score})({target} + {self.prefix}_tree_{index}(x));")
-            else:
-                lines.append(f"{self.prefix}_tree_{index}(x, {into});")
-        return lines
+        return self.tables.sums(into) if self.tables else self.branches.sums(into, varying, starts)
 
     def _extremes(self) -> list[str]:
         """Each score as the largest or smallest value of its trees. If they have one value beside that at which the
@@ -399,16 +390,11 @@ class _Header:
                     continue
                 lines += [
                     f"value = ({self.score})({self.prefix}_tree_{index}(x) + {constant(bias)});",
-                    *self._taken(target, "value"),
+                    *self.branches.taken(target, "value"),
                 ]
         lines += [f"{self.prefix}_tree_{index}(x, scores);" for index in sorted(called)]
         declared = [f"{self.score} value;"] if any("value = " in line for line in lines) else []
         return [*declared, *([] if lines else ["(void)x;"]), *starts, *lines]
-
-    def _taken(self, target: str, value: str) -> list[str]:
-        """C statements that make a score the larger or smaller of itself and a value."""
-        sign = ">" if self.forest.aggregate.kind == "max" else "<"
-        return [f"if ({value} {sign} {target}) {{", f"    {target} = {value};", "}"]
 
     def _predict(self) -> list[str]:
         if not self.forest.decides:
@@ -428,145 +414,3 @@ class _Header:
         if self.forest.parts and part not in self.forest.parts:
             return 0, max(1, self.forest.steps) * sum(self._weights())
         return reach_of(self.forest, part.stop - 1)
-
-    def tree(self, index: int) -> _TreeText:
-        """One tree as nested ifs. The smaller side is nested and ends in a return, so the nesting depth
-        is logarithmic in the number of leaves, however deep the tree."""
-        tree, conditions = self.forest.trees[index], self.forest.conditions.places[index].tolist()
-        single = len(tree.outputs) == 1
-        sizes = _subtree_sizes(tree)
-        body: list[str] = []
-        stack: list[tuple[str, int, int]] = [("node", 0, 0)]
-        while stack:
-            what, node, depth = stack.pop()
-            indent = "    " * depth
-            if what == "close":
-                body.append(f"{indent}}}")
-                continue
-            if tree.left[node] == LEAF:
-                body += [indent + line for line in self._leaf(tree, node, single)]
-                continue
-            left, right = int(tree.left[node]), int(tree.right[node])
-            condition = self.condition(conditions[node])
-            if sizes[left] > sizes[right]:
-                left, right = right, left
-                condition = _negated(condition)
-            body.append(f"{indent}if ({condition}) {{")
-            stack += [("node", right, depth), ("close", 0, depth), ("node", left, depth + 1)]
-        # an argument may be unused, after constant conditions or leaves of zero
-        for argument in ("x",) if single else ("x", "scores"):
-            if not any(f"{argument}[" in line or f"{argument}->" in line for line in body):
-                body.insert(0, f"(void){argument};")
-        return _TreeText(
-            name=f"{self.prefix}_tree_{index}",
-            result=self.score if single else "void",
-            extra="" if single else f", {self.score} *scores",
-            body=body,
-        )
-
-    def _leaf(self, tree: Tree, node: int, single: bool) -> list[str]:
-        values = tree.values[tree.leaf[node]].tolist()
-        if single:
-            return [f"return {constant(values[0])};"]
-        lines: list[str] = []
-        adds = bool(self.forest.parts) or self.forest.aggregate.kind == "sum"
-        for output, value in zip(tree.outputs, values, strict=True):
-            if not adds:
-                lines += self._taken(f"scores[{output}]", constant(value + int(self.forest.bias[output])))
-            elif value:
-                lines.append(f"scores[{output}] = ({self.score})(scores[{output}] + {constant(value)});")
-        return [*lines, "return;"]
-
-    def condition(self, place: int) -> str:
-        """The C of one of the forest's conditions: true where it sends a row left."""
-        if place not in self.conditions:
-            self.conditions[place] = self._condition(self.forest.conditions[place])
-        return self.conditions[place]
-
-    def _condition(self, condition: Condition) -> str:
-        index, missing_left = condition.feature, condition.missing_left
-        feature = self.forest.features[index]
-        below = self._raw_below if self.raw else self._word_below
-        absent = self._raw_absent(feature) if self.raw else self._word_absent(index, feature)
-        match condition.test:
-            case Below(threshold):
-                inside = below(index, int(threshold))
-                if not self.raw and not missing_left:
-                    return inside  # the missing word is the highest
-            case OneOf(codes):
-                inside = " || ".join(f"{self.place(index)} == {self._compared(index, code)}" for code in codes) or "0"
-                if absent is not None and not missing_left:
-                    return inside
-            case Within(cuts):
-                ends = [below(index, int(cut)) for cut in cuts]
-                spans = [
-                    f"(!({low}) && ({high}))" if high else f"!({low})"
-                    for low, high in zip(ends[::2], [*ends[1::2], ""], strict=False)
-                ]
-                inside = f"({' || '.join(spans)})" if spans else "0"
-        if absent is None:
-            return inside
-        return f"{inside} || {absent}" if missing_left else f"{inside} && !({absent})"
-
-    def _word_below(self, index: int, threshold: int) -> str:
-        """The C condition `word < threshold`."""
-        span = word_range(self.forest.features[index].number, self.forest.features[index].missing)
-        if threshold <= span.low:
-            return "0"
-        return "1" if threshold > span.top else f"{self.place(index)} < {self._compared(index, threshold)}"
-
-    def _word_absent(self, index: int, feature: Feature) -> str | None:
-        """The C condition that a word means missing; None if none does."""
-        missing = word_range(feature.number, feature.missing).missing
-        return None if missing is None else f"{self.place(index)} == {self._compared(index, missing)}"
-
-    def _compared(self, index: int, value: int) -> str:
-        return compared(value, self._kind(index))
-
-    def _raw_below(self, index: int, threshold: int) -> str:
-        """The C condition that a raw float's word is below a threshold word."""
-        feature = self.forest.features[index]
-        x, bits = self.place(index), self.bits
-        span = word_range(feature.number, feature.missing)
-        if threshold <= span.low or threshold > span.high:
-            return str(int(threshold > span.high))
-        key = threshold
-        if not isinstance(feature.number, Ordered):
-            key = int(threshold_key(_ceiling(word_value(threshold, feature.number), bits), bits)[0])
-        if key > 0:
-            return f"{self.prefix}_bits({x}) < INT{bits}_C({key})"
-        # the patterns of negative floats are in descending order: key < K is pattern > 2^(bits-1) - 1 - K
-        pattern = (1 << (bits - 1)) - 1 - key
-        return f"{self.prefix}_ubits({x}) > UINT{bits}_C({pattern})"
-
-    def _raw_absent(self, feature: Feature) -> str | None:
-        """The C condition that a raw float is NaN; None if NaN is not accepted."""
-        if not feature.missing:
-            return None
-        bits = self.bits
-        sign, infinity = (1 << (bits - 1)) - 1, {32: 0x7F800000, 64: 0x7FF0000000000000}[bits]
-        return f"({self.prefix}_ubits(x[{feature.column}]) & UINT{bits}_C({sign})) > UINT{bits}_C({infinity})"
-
-
-def _negated(condition: str) -> str:
-    plain_comparison = "||" not in condition and "&&" not in condition and condition.count(" < ") == 1
-    return condition.replace(" < ", " >= ") if plain_comparison else f"!({condition})"
-
-
-def _ceiling(value: float, bits: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """The smallest float of `bits` bits that is not below the value."""
-    if bits == 64:
-        return np.array([value])
-    near = np.float32(value)
-    if float(near) < value:
-        near = np.nextafter(near, np.float32(math.inf))
-    return np.array([float(near)])
-
-
-def _subtree_sizes(tree: Tree) -> list[int]:
-    sizes = [1] * tree.size
-    for level in reversed(tree.levels):
-        for node in level.tolist():
-            if tree.left[node] != LEAF:
-                sizes[node] += sizes[int(tree.left[node])] + sizes[int(tree.right[node])]
-    return sizes

@@ -104,23 +104,29 @@ def test_verilator_equals_the_evaluator_on_random_forests(need_tool, tmp_path, m
     assert differences(VerilatorEngine, made, tmp_path, seed).count == 0
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.integers(0, 10**6))
-def test_c_equals_the_evaluator_on_random_forests(tmp_path_factory, seed):
+def layout_for(forest, wanted):
+    """Tables are for trees that are added."""
+    return wanted if forest.parts or forest.aggregate.kind == "sum" else "auto"
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 10**6), st.sampled_from(["words", "struct"]), st.sampled_from(["branches", "nodes"]))
+def test_c_equals_the_evaluator_on_random_forests(tmp_path_factory, seed, inputs, layout):
     folder = tmp_path_factory.mktemp("c")
-    made = design(random_forest(seed, True), folder, targets=("c",))
+    forest = random_forest(seed, True)
+    made = design(forest, folder, c_inputs=inputs, targets=("c",), layout=layout_for(forest, layout))
     assert differences(CEngine, made, folder, seed).count == 0
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.integers(0, 10**6), st.sampled_from([32, 64]))
-def test_c_on_raw_floats_equals_the_evaluator(tmp_path_factory, seed, bits):
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 10**6), st.sampled_from([32, 64]), st.sampled_from(["branches", "nodes"]))
+def test_c_on_raw_floats_equals_the_evaluator(tmp_path_factory, seed, bits, layout):
     folder = tmp_path_factory.mktemp("c")
     types = [Ordered(bits), Fixed(6, 2, True), Fixed(8), Fixed(12, -3, True), Fixed(23, 12)]
     forest = random_forest(seed, True, types=types)
     if bits == 64:
         forest = replace(forest, features=tuple(replace(f, raw=FLOAT64) for f in forest.features))
-    made = design(forest, folder, c_inputs="float", targets=("c",))
+    made = design(forest, folder, c_inputs="float", targets=("c",), layout=layout_for(forest, layout))
     assert differences(CEngine, made, folder, seed).count == 0
 
 
@@ -363,8 +369,11 @@ def test_what_a_backend_can_not_do_is_refused_by_name():
         COptions(inputs="bytes")
     with pytest.raises(OptionError, match="c: inputs=float can't take the category '1st'; use inputs=words"):
         c.emit(SMALL, COptions(inputs="float"))
-    with pytest.raises(TypeError):
-        COptions(layout="nodes")
+    with pytest.raises(OptionError, match="c: layout=table; use auto, branches, nodes"):
+        COptions(layout="table")
+    largest = replace(SMALL, aggregate=replace(SMALL.aggregate, kind="max"), parts=())
+    with pytest.raises(OptionError, match="c: layout=nodes is for trees that are added"):
+        c.emit(largest, COptions(layout="nodes"))
 
 
 def test_deep_trees_nest_no_deeper_than_their_logarithm(tmp_path):

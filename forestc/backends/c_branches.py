@@ -1,0 +1,113 @@
+"""The layout `branches` in C: each tree a function of nested ifs. The fastest, and the largest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from forestc.backends.c_conditions import Conditions
+from forestc.backends.c_types import constant
+from forestc.forest.ir import LEAF, Forest, Tree
+
+
+@dataclass(frozen=True)
+class TreeText:
+    """A function: its name, result, further parameters and statements."""
+
+    name: str
+    result: str
+    extra: str
+    body: list[str]
+
+
+@dataclass(frozen=True)
+class Branches:
+    """score: the C type of scores."""
+
+    forest: Forest
+    prefix: str
+    score: str
+    conditions: Conditions
+
+    def trees(self, varying: list[int]) -> list[TreeText]:
+        """The functions of trees."""
+        return [self._tree(index) for index in varying]
+
+    def sums(self, into: str, varying: list[int], starts: list[int]) -> list[str]:
+        """Statements that add the trees. into: the array of sums. starts: what each begins with."""
+        lines = [] if varying else ["(void)x;"]
+        lines += [f"{into}[{output}] = {constant(value)};" for output, value in enumerate(starts)]
+        for index in varying:
+            tree = self.forest.trees[index]
+            if len(tree.outputs) == 1:
+                target = f"{into}[{tree.outputs[0]}]"
+                lines.append(f"{target} = ({self.score})({target} + {self.prefix}_tree_{index}(x));")
+            else:
+                lines.append(f"{self.prefix}_tree_{index}(x, {into});")
+        return lines
+
+    def taken(self, target: str, value: str) -> list[str]:
+        """C statements that make a score the larger or smaller of itself and a value."""
+        sign = ">" if self.forest.aggregate.kind == "max" else "<"
+        return [f"if ({value} {sign} {target}) {{", f"    {target} = {value};", "}"]
+
+    def _tree(self, index: int) -> TreeText:
+        """One tree as nested ifs. The smaller side is nested and ends in a return, so the nesting depth
+        is logarithmic in the number of leaves, however deep the tree."""
+        tree, conditions = self.forest.trees[index], self.forest.conditions.places[index].tolist()
+        single = len(tree.outputs) == 1
+        sizes = _subtree_sizes(tree)
+        body: list[str] = []
+        stack: list[tuple[str, int, int]] = [("node", 0, 0)]
+        while stack:
+            what, node, depth = stack.pop()
+            indent = "    " * depth
+            if what == "close":
+                body.append(f"{indent}}}")
+                continue
+            if tree.left[node] == LEAF:
+                body += [indent + line for line in self._leaf(tree, node, single)]
+                continue
+            left, right = int(tree.left[node]), int(tree.right[node])
+            condition = self.conditions.of(conditions[node])
+            if sizes[left] > sizes[right]:
+                left, right = right, left
+                condition = _negated(condition)
+            body.append(f"{indent}if ({condition}) {{")
+            stack += [("node", right, depth), ("close", 0, depth), ("node", left, depth + 1)]
+        # an argument may be unused, after constant conditions or leaves of zero
+        for argument in ("x",) if single else ("x", "scores"):
+            if not any(f"{argument}[" in line or f"{argument}->" in line for line in body):
+                body.insert(0, f"(void){argument};")
+        return TreeText(
+            name=f"{self.prefix}_tree_{index}",
+            result=self.score if single else "void",
+            extra="" if single else f", {self.score} *scores",
+            body=body,
+        )
+
+    def _leaf(self, tree: Tree, node: int, single: bool) -> list[str]:
+        values = tree.values[tree.leaf[node]].tolist()
+        if single:
+            return [f"return {constant(values[0])};"]
+        lines: list[str] = []
+        adds = bool(self.forest.parts) or self.forest.aggregate.kind == "sum"
+        for output, value in zip(tree.outputs, values, strict=True):
+            if not adds:
+                lines += self.taken(f"scores[{output}]", constant(value + int(self.forest.bias[output])))
+            elif value:
+                lines.append(f"scores[{output}] = ({self.score})(scores[{output}] + {constant(value)});")
+        return [*lines, "return;"]
+
+
+def _negated(condition: str) -> str:
+    plain_comparison = "||" not in condition and "&&" not in condition and condition.count(" < ") == 1
+    return condition.replace(" < ", " >= ") if plain_comparison else f"!({condition})"
+
+
+def _subtree_sizes(tree: Tree) -> list[int]:
+    sizes = [1] * tree.size
+    for level in reversed(tree.levels):
+        for node in level.tolist():
+            if tree.left[node] != LEAF:
+                sizes[node] += sizes[int(tree.left[node])] + sizes[int(tree.right[node])]
+    return sizes

@@ -1,0 +1,141 @@
+"""What leaves add, each distinct one once and the most frequent first.
+
+| kind  | a leaf's number stands for                                  | where                                         |
+|-------|-------------------------------------------------------------|-----------------------------------------------|
+| value | what it adds to its tree's output, less the tree's smallest | all trees have one output                     |
+| rows  | what it adds to each output, a row of a table               | all trees have the same outputs, side by side |
+| pairs | some pairs of output and value, the last of them marked     | where that is smaller                         |
+
+Leaves of `value` need no table if their numbers can be the values themselves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.ir import LEAF, Forest
+
+Pairs = tuple[tuple[int, int], ...]
+Meaning = TypeVar("Meaning", tuple[int, ...], Pairs)
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """trees: indices of the trees with a split, in the order in which they are laid out: of `value`, by output. number:
+    for each tree of the forest (nodes,) the number of each leaf, -1 at splits. count: of distinct leaves. starts:
+    (outputs,) what the scores begin with. table: of `value` and `rows` (count, outputs of a tree), of `value` empty if
+    numbers are values. pairs: of `pairs`, for each leaf."""
+
+    kind: Literal["value", "rows", "pairs"]
+    trees: tuple[int, ...]
+    number: tuple[NDArray[np.int64], ...]
+    count: int
+    starts: NDArray[np.int64]
+    table: NDArray[np.int64]
+    pairs: tuple[Pairs, ...] = ()
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of a value in a table."""
+        values = [value for own in self.pairs for _, value in own] if self.kind == "pairs" else self.table.ravel()
+        low, high = int(np.min(values, initial=0)), int(np.max(values, initial=0))
+        reach = high if low >= 0 else 2 * max(high, -low - 1) + 1
+        return next(size for size in (1, 2, 4, 8) if reach < 1 << (8 * size))
+
+    @property
+    def bytes(self) -> int:
+        """Of the tables."""
+        if self.kind == "pairs":
+            entries = sum(max(1, len(own)) for own in self.pairs)
+            return entries * (1 + self.value_bytes) + 2 * self.count
+        return self.table.size * self.value_bytes
+
+
+def leaves_of(forest: Forest) -> Leaves:
+    """The leaves of a quantised forest whose trees are added. A tree of a single leaf is part of `starts`."""
+    trees = [index for index, tree in enumerate(forest.trees) if len(tree.inner)]
+    starts = forest.bias.astype(np.int64).copy()
+    for tree in forest.trees:
+        if not len(tree.inner):
+            starts[list(tree.outputs)] += tree.values[tree.leaf[0]]
+    if all(len(forest.trees[index].outputs) == 1 for index in trees):
+        return _values(forest, trees, starts)
+    options = [_pairs(forest, trees, starts)]
+    shared = {forest.trees[index].outputs for index in trees}
+    if len(shared) == 1 and (own := shared.pop()) == tuple(range(own[0], own[-1] + 1)):
+        options.append(_rows(forest, trees, starts))
+    return min(options, key=lambda each: each.bytes)
+
+
+def _values(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leaves:
+    trees = sorted(trees, key=lambda index: forest.trees[index].outputs)
+    own: dict[int, NDArray[np.int64]] = {}
+    for index in trees:
+        tree = forest.trees[index]
+        values = np.where(tree.left == LEAF, tree.values[tree.leaf, 0], np.iinfo(np.int64).max).astype(np.int64)
+        least = int(values.min())
+        starts[tree.outputs[0]] += least
+        own[index] = values - least
+    used = {index: own[index][forest.trees[index].left == LEAF] for index in trees}
+    most = max((int(values.max()) for values in used.values()), default=0)
+    counted = Counter(value for values in used.values() for value in values.tolist())
+    if most < 2 * len(counted) or most < 16:
+        table, numbers, count = np.zeros((0, 1), dtype=np.int64), None, most + 1
+    else:
+        order = sorted(counted, key=lambda value: (-counted[value], value))
+        table, count = np.array(order, dtype=np.int64)[:, None], len(order)
+        numbers = {value: number for number, value in enumerate(order)}
+    number = tuple(
+        np.array([])
+        if index not in own
+        else np.where(
+            tree.left == LEAF,
+            own[index] if numbers is None else [numbers.get(value, -1) for value in own[index].tolist()],
+            -1,
+        )
+        for index, tree in enumerate(forest.trees)
+    )
+    return Leaves("value", tuple(trees), number, count, starts, table)
+
+
+def _rows(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leaves:
+    number, order = _numbered(forest, trees, lambda index, values: tuple(values))
+    return Leaves("rows", tuple(trees), number, len(order), starts, np.array(order, dtype=np.int64))
+
+
+def _pairs(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leaves:
+    def pairs(index: int, values: list[int]) -> Pairs:
+        outputs = forest.trees[index].outputs
+        return tuple((output, value) for output, value in zip(outputs, values, strict=True) if value)
+
+    number, order = _numbered(forest, trees, pairs)
+    empty = np.zeros((0, 1), dtype=np.int64)
+    return Leaves("pairs", tuple(trees), number, len(order), starts, empty, tuple(order))
+
+
+def _numbered(
+    forest: Forest, trees: list[int], what: Callable[[int, list[int]], Meaning]
+) -> tuple[tuple[NDArray[np.int64], ...], list[Meaning]]:
+    """Numbers of the leaves by what they stand for, and those things in the order of the numbers."""
+    own: dict[int, list[Meaning]] = {}
+    counted: Counter[Meaning] = Counter()
+    for index in trees:
+        tree = forest.trees[index]
+        own[index] = [what(index, row) for row in tree.values.tolist()]
+        for leaf, times in Counter(tree.leaf[tree.left == LEAF].tolist()).items():
+            counted[own[index][leaf]] += times
+    order = sorted(counted, key=lambda each: (-counted[each], each))
+    place = {each: number for number, each in enumerate(order)}
+
+    def numbers(index: int) -> NDArray[np.int64]:
+        tree = forest.trees[index]
+        of_row = np.array([place.get(each, -1) for each in own.get(index, ())] + [-1], dtype=np.int64)
+        return of_row[tree.leaf] if index in own else np.zeros(0, dtype=np.int64)
+
+    return tuple(map(numbers, range(len(forest.trees)))), order

@@ -1,0 +1,99 @@
+"""Tables of nodes against the evaluator, walked by the tables' own rules."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_forests import random_forest, troublesome_rows
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
+
+from forestc import load
+from forestc.backends.c import COptions, chosen_layout
+from forestc.checks.vectors import random_words
+from forestc.forest.evaluate import evaluate_words
+from forestc.forest.numbers import word_range
+from forestc.layouts import nodes as nodes_module
+from forestc.layouts.nodes import _coded, nodes_of
+from forestc.layouts.slots import slots_of
+from forestc.passes import passes_from
+from forestc.passes.pipeline import run_passes
+from forestc.rows.batches import ArrayRows
+from forestc.rows.encode import encode
+
+
+def slot_values(forest, made, row):
+    """(slots,) for one row of words, by the meaning of slots."""
+    values = []
+    for slot in made.slots.slots:
+        feature = forest.features[slot.feature]
+        span, word = word_range(feature.number, feature.missing), int(row[slot.feature])
+        absent = np.array([word == span.missing])
+        if slot.condition is not None:
+            values.append(1 - int(forest.conditions[slot.condition].sends_left(np.array([word]), absent)[0]))
+        elif made.slots.ranked:
+            values.append(0 if slot.missing_low and absent[0] else int(np.searchsorted(slot.cuts, word, side="right")))
+        else:
+            values.append(span.low if slot.missing_low and absent[0] else word)
+    return np.array(values, dtype=np.int64)
+
+
+def scores(forest, made, row):
+    leaves, values = made.leaves, slot_values(forest, made, row)
+    found = leaves.starts.copy()
+    for place, index in enumerate(leaves.trees):
+        number, outputs = made.walk(place, values), list(forest.trees[index].outputs)
+        if leaves.kind == "pairs":
+            for output, value in leaves.pairs[number]:
+                found[output] += value
+        elif leaves.kind == "rows":
+            found[outputs] += leaves.table[number]
+        else:
+            found[outputs] += leaves.table[number, 0] if len(leaves.table) else number
+    return found
+
+
+def words_of(forest, count, seed):
+    """Words from rows on thresholds and beside them, and from anywhere."""
+    random = np.random.default_rng(seed)
+    return random_words(forest, encode(forest, troublesome_rows(forest, seed, count)), count, random)
+
+
+def assert_same(forest, made, rows):
+    wanted = evaluate_words(forest, rows).scores
+    for row, own in zip(rows, wanted, strict=True):
+        assert np.array_equal(scores(forest, made, row), own)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.booleans(), st.sampled_from(nodes_module.CODES))
+def test_every_code_gives_the_evaluators_scores(seed, ranked, code):
+    forest = random_forest(seed, True)
+    if forest.parts or forest.aggregate.kind != "sum":
+        return
+    slots = slots_of(forest, ranked=ranked)
+    made = _coded(forest, slots, nodes_of(forest, ranked=ranked).leaves, code)
+    if made is not None:
+        assert_same(forest, made, words_of(forest, 40, seed))
+
+
+@pytest.mark.parametrize("trees, depth", [(3, 3), (12, 14)])
+def test_a_forest_of_many_classes_is_small_and_exact(trees, depth):
+    """Deep trees jump to subtrees that are too long to be skipped."""
+    X, y = load_digits(return_X_y=True)
+    model = RandomForestClassifier(trees, max_depth=depth, random_state=0).fit(X, y)
+    forest = run_passes(load(model), passes_from("simplify,quantize"), ArrayRows(X, y))[0]
+    made = nodes_of(forest)
+    assert (made.jumps > 0) == (depth > 10)
+    assert made.bytes < 5 * sum(len(tree.inner) for tree in forest.trees) + 1000
+    assert_same(forest, made, words_of(forest, 30, 0))
+
+
+def test_auto_takes_tables_where_compilers_would_take_long(monkeypatch):
+    forest = random_forest(3, True)
+    assert chosen_layout(forest, COptions()) == "branches"
+    monkeypatch.setattr("forestc.backends.c.MOST_BRANCHES", 0)
+    adds = bool(forest.parts) or forest.aggregate.kind == "sum"
+    assert chosen_layout(forest, COptions()) == ("nodes" if adds else "branches")
