@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ MOST_INSTRUCTIONS = 100_000_000  # of a call; more is taken for an endless loop
 FLASH_BYTES, RAM_BYTES, STACK_BYTES, PAGE = 1 << 24, 1 << 20, 1 << 20, 1 << 12
 INPUTS, RESULTS, STACK = 0x3000_0000, 0x3400_0000, 0x3800_0000
 CHUNK_BYTES = 1 << 22
-_PAINT = 0xA5
+PAINT = 0xA5
 _REGISTERS = {  # two arguments, the first also the result; stack pointer, return address
     "ARCH_ARM": ("ARM_REG_R0", "ARM_REG_R1", "ARM_REG_SP", "ARM_REG_LR"),
     "ARCH_RISCV": ("RISCV_REG_A0", "RISCV_REG_A1", "RISCV_REG_SP", "RISCV_REG_RA"),
@@ -67,8 +67,20 @@ def emulator_version() -> str:
     return f"unicorn {importlib.metadata.version('unicorn')}"
 
 
-class Emulator:
-    """A processor with an image loaded."""
+class Machine(Protocol):
+    """Runs an entry. aligned: whether numbers lie at multiples of their sizes."""
+
+    aligned: bool
+
+    def run(self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], count: int, returned: bool) -> Run:
+        """Calls the entry with each input (rows, bytes). gives, count: type and number of its results. returned: in a
+        register, else in memory. Raises CheckError if a call does not return."""
+
+
+class Emulator(Machine):
+    """A processor of unicorn with an image loaded."""
+
+    aligned = True
 
     def __init__(self, cpu: Cpu, image: Image) -> None:
         import unicorn
@@ -102,7 +114,7 @@ class Emulator:
             if at + len(data) > (cpu.flash if at < cpu.ram else cpu.ram) + room:
                 raise ToolError(f"the firmware takes more than the emulator's {room >> 20} MiB", do="prune the model")
             self.machine.mem_write(at, data)
-        self.machine.mem_write(STACK, bytes([_PAINT]) * STACK_BYTES)
+        self.machine.mem_write(STACK, bytes([PAINT]) * STACK_BYTES)
         self.count = 0
         self.decode, self.sizes = _DECODERS[family], dict[tuple[int, int], int]()
         self.machine.hook_add(unicorn.UC_HOOK_BLOCK, self._block)
@@ -118,8 +130,6 @@ class Emulator:
             machine.emu_stop()
 
     def run(self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], count: int, returned: bool) -> Run:
-        """Calls the entry with each input (rows, bytes). gives, count: type and number of its results. returned: in a
-        register, else in memory. Raises CheckError if a call does not return."""
         stride = -(-max(inputs.shape[1], count * gives.itemsize, 1) // 16) * 16
         padded = np.zeros((len(inputs), stride), dtype=np.uint8)
         padded[:, : inputs.shape[1]] = inputs
@@ -137,7 +147,7 @@ class Emulator:
                 out = np.frombuffer(bytes(self.machine.mem_read(RESULTS, some.size)), np.uint8).reshape(some.shape)
                 packed = np.ascontiguousarray(out[:, : count * gives.itemsize])
                 results[first : first + len(some)] = packed.view(gives)
-        painted = np.frombuffer(bytes(self.machine.mem_read(STACK, STACK_BYTES)), dtype=np.uint8) == _PAINT
+        painted = np.frombuffer(bytes(self.machine.mem_read(STACK, STACK_BYTES)), dtype=np.uint8) == PAINT
         used = STACK_BYTES - int(painted.argmin()) if not painted.all() else 0
         return Run(results, taken, used)
 

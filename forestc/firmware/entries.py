@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from forestc.backends import c_types
 from forestc.backends.c_quantiser import row_type
+from forestc.backends.c_types import FloatType
 from forestc.backends.c_values import Shown, shown
 from forestc.backends.names import identifier
 from forestc.checks.engines import Difference, difference, values_of
@@ -17,7 +18,7 @@ from forestc.design import Design
 from forestc.errors import OptionError
 from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
-from forestc.toolchain.firmware import ENTRY
+from forestc.toolchain.firmware import ENTRY, Cpu
 from hdl_templates import render
 
 ENTRIES = {
@@ -72,29 +73,37 @@ class Entry:
         return difference(got, np.where(near, got, np.where(wanted == got, ~got, wanted)))
 
 
-def entry_names(design: Design) -> list[str]:
-    """The entries that a design's header offers."""
+def entry_names(design: Design, cpu: Cpu) -> list[str]:
+    """The entries that a design's header offers on a processor."""
     forest, options = design.forest, design.c_options
     offered = {
         "predict": forest.decides,
         "scores": True,
         "values": shown(forest, identifier(forest.name), options.values) is not None,
-        "row": options.quantises,
+        "row": options.quantises and (cpu.doubles or _floats(design).bits == 32),
     }
     return [name for name in ENTRIES if offered[name]]
 
 
-def made_entry(design: Design, name: str) -> Entry:
+def _floats(design: Design) -> FloatType:
+    """The float type of raw rows."""
+    forest, options = design.forest, design.c_options
+    return c_types.float_inputs(forest) if options.raw else row_type(forest, options.quantiser)
+
+
+def made_entry(design: Design, cpu: Cpu, name: str) -> Entry:
     """The entry of this name. Raises OptionError for one that the header does not offer."""
     if name not in ENTRIES:
         raise OptionError(f"unknown entry {name!r}", do=f"known: {', '.join(ENTRIES)}")
-    if name not in (offered := entry_names(design)):
+    if design.c_options.raw and not cpu.doubles and _floats(design).bits == 64:
+        raise OptionError(f"double has 32 bits on {cpu.name}", do="compile the model with --c-inputs words")
+    if name not in (offered := entry_names(design, cpu)):
         raise OptionError(f"the header has no entry {name!r}", do=f"it offers: {', '.join(offered)}")
     forest, options, prefix = design.forest, design.c_options, identifier(design.forest.name)
     struct, row = options.inputs == "struct", name == "row"
     words = f"{prefix}_features" if struct else "" if options.raw else c_types.word_type(forest)
     if options.raw or row:
-        floats = c_types.float_inputs(forest) if options.raw else row_type(forest, options.quantiser)
+        floats = _floats(design)
         argument, members = floats.name, [floats.name] * max(1, forest.columns)
     elif struct:
         argument, members = words, [kind for _, kind in c_types.members(forest)]

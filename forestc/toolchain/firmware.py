@@ -24,8 +24,8 @@ class Cpu:
 
     gcc: its GCC cross compilers by name; the first on the PATH is used. gcc_flags: what chooses it there. package: of
     Debian, with its GCC. target, model: the same for ziglang's clang; "" if it is not used. machine: unicorn's
-    constants for architecture, modes and model; empty if another emulator runs it. flash, ram: addresses of its
-    memories.
+    constants for architecture, modes and model; empty for AVR, which simavr runs. flash, ram: addresses of its
+    memories. doubles: whether GCC's double is that of IEEE 754.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Cpu:
     machine: tuple[str, ...] = ()
     flash: int = 0x0800_0000
     ram: int = 0x2000_0000
+    doubles: bool = True
 
 
 def _arm(name: str, flags: str, abi: str, model: str, unicorn: str) -> Cpu:
@@ -55,7 +56,7 @@ CPUS = {
         _arm("cortex-m7", "-mcpu=cortex-m7 -mfpu=fpv5-d16 -mfloat-abi=hard", "eabihf", "cortex_m7", "M7"),
         Cpu("rv32imc", _RISCV, ("-march=rv32imc", "-mabi=ilp32"), "gcc-riscv64-unknown-elf",
             "riscv32-freestanding-none", "generic_rv32+m+c", ("ARCH_RISCV", "MODE_RISCV32")),
-        Cpu("avr", _AVR, ("-mmcu=atmega2560",), "gcc-avr avr-libc"),
+        Cpu("avr", _AVR, ("-mmcu=atmega2560",), "gcc-avr avr-libc", doubles=False),
     )
 }  # fmt: skip
 
@@ -83,11 +84,13 @@ class Compiler:
 @dataclass(frozen=True)
 class Build:
     """What a compiler made of a source. image: the linked ELF file. object: the source's own. usage: the file in which
-    GCC tells the stack of each function; None if the object tells it."""
+    GCC tells the stack of each function; None if the object tells it. memory: name of the object with memcpy, which
+    GCC may need; "" for ziglang, which has its own."""
 
     image: Path
     object: Path
     usage: Path | None
+    memory: str = ""
 
 
 def find_compiler(cpu: Cpu, wanted: str = "auto") -> Compiler:
@@ -137,9 +140,9 @@ def build(cpu: Cpu, compiler: Compiler, source: str, folder: Path, optimise: str
     (folder / f"{stem}_memory.c").write_text(_MEMORY, encoding="utf-8")
     more = ["-fno-tree-loop-distribute-patterns", "-c", f"{stem}_memory.c", "-o", f"{stem}_memory.o"]
     run_tool([*compiler.command, *flags, *more], folder, seconds=seconds)
-    files = [object_.name, f"{stem}_memory.o", "-lgcc", "-o", image.name]
-    run_tool([*link, "-nostdlib", *files], folder, seconds=seconds)
-    return Build(image, object_, folder / f"{stem}.su")
+    memory = f"{stem}_memory.o"
+    run_tool([*link, "-nostdlib", object_.name, memory, "-lgcc", "-o", image.name], folder, seconds=seconds)
+    return Build(image, object_, folder / f"{stem}.su", memory)
 
 
 # GCC may call these where the source calls nothing; ziglang brings its own.
