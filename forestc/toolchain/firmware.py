@@ -25,7 +25,8 @@ class Cpu:
     gcc: its GCC cross compilers by name; the first on the PATH is used. gcc_flags: what chooses it there. package: of
     Debian, with its GCC. target, model: the same for ziglang's clang; "" if it is not used. machine: unicorn's
     constants for architecture, modes and model; empty for AVR, which simavr runs. flash, ram: addresses of its
-    memories. doubles: whether GCC's double is that of IEEE 754.
+    memories. doubles: whether GCC's double is that of IEEE 754. libraries: of the compiler, for GCC; AVR's floats are in
+    avr-libc's libm.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Cpu:
     flash: int = 0x0800_0000
     ram: int = 0x2000_0000
     doubles: bool = True
+    libraries: tuple[str, ...] = ("-lgcc",)
 
 
 def _arm(name: str, flags: str, abi: str, model: str, unicorn: str) -> Cpu:
@@ -52,11 +54,12 @@ CPUS = {
     for cpu in (
         _arm("cortex-m0plus", "-mcpu=cortex-m0plus", "eabi", "cortex_m0plus", "M0"),
         _arm("cortex-m4", "-mcpu=cortex-m4 -mfloat-abi=soft", "eabi", "cortex_m4", "M4"),
-        _arm("cortex-m4f", "-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard", "eabihf", "cortex_m4", "M4"),
-        _arm("cortex-m7", "-mcpu=cortex-m7 -mfpu=fpv5-d16 -mfloat-abi=hard", "eabihf", "cortex_m7", "M7"),
+        _arm("cortex-m4f", "-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard", "eabihf", "cortex_m4+vfp4d16sp", "M4"),
+        _arm("cortex-m7", "-mcpu=cortex-m7 -mfpu=fpv5-d16 -mfloat-abi=hard", "eabihf", "cortex_m7+fp_armv8d16", "M7"),
         Cpu("rv32imc", _RISCV, ("-march=rv32imc", "-mabi=ilp32"), "gcc-riscv64-unknown-elf",
             "riscv32-freestanding-none", "generic_rv32+m+c", ("ARCH_RISCV", "MODE_RISCV32")),
-        Cpu("avr", _AVR, ("-mmcu=atmega2560",), "gcc-avr avr-libc", doubles=False),
+        Cpu("avr", _AVR, ("-mmcu=atmega2560",), "gcc-avr avr-libc", doubles=False,
+            libraries=("-lgcc", "-lm", "-lgcc")),
     )
 }  # fmt: skip
 
@@ -141,7 +144,7 @@ def build(cpu: Cpu, compiler: Compiler, source: str, folder: Path, optimise: str
     more = ["-fno-tree-loop-distribute-patterns", "-c", f"{stem}_memory.c", "-o", f"{stem}_memory.o"]
     run_tool([*compiler.command, *flags, *more], folder, seconds=seconds)
     memory = f"{stem}_memory.o"
-    run_tool([*link, "-nostdlib", object_.name, memory, "-lgcc", "-o", image.name], folder, seconds=seconds)
+    run_tool([*link, "-nostdlib", object_.name, memory, *cpu.libraries, "-o", image.name], folder, seconds=seconds)
     return Build(image, object_, folder / f"{stem}.su", memory)
 
 
