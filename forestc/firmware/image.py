@@ -52,7 +52,8 @@ def static_stack(build: Build) -> StackUse:
     """The deepest stack that the entry and all it calls can take, by the compiler's frame sizes and the object's calls.
 
     A function calls each function that its section refers to. Not known for recursion, for frames of variable size, and
-    for functions that the compiler does not tell of.
+    for functions that the compiler does not tell of. A function that calls itself is not found, as assemblers leave no
+    trace of it; generated headers have none.
     """
     from elftools.elf.elffile import ELFFile
 

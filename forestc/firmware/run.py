@@ -189,7 +189,7 @@ class _Work:
         own = [run for run, some in zip(runs, inputs, strict=False) if some.origin == "rows"] or runs
         stacks = [run.stack for run in runs]
         told = stacks if made.stack.size is None else [made.stack.size, *stacks]
-        by = "call graph" if made.stack.size is not None else "emulator" if stacks else "-"
+        by = "-" if not told else "call graph" if made.stack.size == max(told) else "emulator"
         return {
             "flash": made.image.flash,
             "ram": made.image.ram,
@@ -227,7 +227,7 @@ def _summary(
 ) -> dict[str, Any] | None:
     """Mean and largest number of some runs, and the largest of all; None if the emulator does not count it."""
     some, all_ = (
-        np.concatenate([np.empty(0, np.int64) if each is None else each for each in runs]) for runs in (own, every)
+        np.concatenate([np.empty(0, np.int64), *(each for each in runs if each is not None)]) for runs in (own, every)
     )
     if not some.size:
         return None

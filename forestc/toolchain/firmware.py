@@ -25,8 +25,7 @@ class Cpu:
     gcc: its GCC cross compilers by name; the first on the PATH is used. gcc_flags: what chooses it there. package: of
     Debian, with its GCC. target, model: the same for ziglang's clang; "" if it is not used. machine: unicorn's
     constants for architecture, modes and model; empty for AVR, which simavr runs. flash, ram: addresses of its
-    memories. doubles: whether GCC's double is that of IEEE 754. libraries: of the compiler, for GCC; AVR's floats are in
-    avr-libc's libm.
+    memories. doubles: whether GCC's double is that of IEEE 754. libraries: of GCC; AVR's floats are in avr-libc's libm.
     """
 
     name: str
