@@ -261,6 +261,7 @@ def test_stack_and_library(cpu, compiler, need, tmp_path):
         "plain": "return x[0];",
         "deep": "return other(x[0]);",
         "library": "return (uint32_t)(x[0] / x[1]);",
+        "twins": "return first((uint32_t)x[0]) + second((uint32_t)x[1]);",  # GCC gives one function both names
         "recursive": "return other(x[0]);",
     }
     helpers = """#include <stdint.h>
@@ -273,16 +274,19 @@ __attribute__((noinline)) static uint32_t other(uint64_t n)
     return room[3] > 7u ? again((int)n, n) : 0u;
 }
 """
+    for twin in ("first", "second"):
+        helpers += f"__attribute__((noinline)) static uint32_t {twin}(uint32_t n) {{ return n * n + 77u; }}\n"
     again = "__attribute__((noinline)) uint32_t again(int n, uint64_t m) { return %s; }\n"
     for name, body in sources.items():
         text = helpers + again % ("other(m) + (uint32_t)n" if name == "recursive" else "(uint32_t)n")
-        text += f"uint32_t forestc_entry(const uint64_t *x) {{ (void)other; {body} }}\n"
+        text += f"uint32_t forestc_entry(const uint64_t *x) {{ (void)other; (void)first; (void)second; {body} }}\n"
         (tmp_path / f"{name}.c").write_text(text)
         made[name] = build(CPUS[cpu], find_compiler(CPUS[cpu], compiler), f"{name}.c", tmp_path, "s")
     flash = {name: read_image(files.image).flash for name, files in made.items()}
     assert flash["plain"] <= 12 and flash["library"] > 200
     assert static_stack(made["plain"]).size == 0
     assert 200 <= (static_stack(made["deep"]).size or 0) <= 240
+    assert 0 < (static_stack(made["twins"]).size or 0) < 40
     assert static_stack(made["library"]).why == "the frame of __aeabi_uldivmod is not known"
     assert static_stack(made["recursive"]).why.endswith("is recursive")
     inputs = np.zeros((3, 16), dtype=np.uint8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -58,7 +58,8 @@ def static_stack(build: Build) -> StackUse:
     from elftools.elf.elffile import ELFFile
 
     with build.object.open("rb") as file:
-        references = list(_references(ELFFile(file)))
+        functions = _Functions.of(elf := ELFFile(file))
+        references = list(_references(elf, functions))
     frames = _told_by_gcc(build.usage) if build.usage else _told_by_clang(references)
     calls: dict[str, set[str]] = {}
     for reference in references:
@@ -68,7 +69,8 @@ def static_stack(build: Build) -> StackUse:
     waiting, above = [ENTRY], set()
     while waiting:  # depth first, without Python's own recursion
         name = waiting[-1]
-        frame = _frame(frames, name)
+        told = (_frame(frames, each) for each in functions.names.get(name, [name]))
+        frame = next((size for size in told if size is not None), None)
         if frame is None:
             return StackUse(None, f"the frame of {name} is not known")
         below = calls.get(name, set())
@@ -106,6 +108,29 @@ def _told_by_gcc(path: Path) -> Frames:
 
 
 @dataclass(frozen=True)
+class _Functions:
+    """The functions of an object, in which each has a section of its own. starts: (section, offset) to name. homes:
+    section to name. names: all names of each, as compilers merge functions of the same code."""
+
+    starts: Mapping[tuple[int, int], str]
+    homes: Mapping[int, str]
+    names: Mapping[str, Sequence[str]]
+
+    @staticmethod
+    def of(elf: Any) -> _Functions:
+        starts: dict[tuple[int, int], str] = {}
+        homes: dict[int, str] = {}
+        names: dict[str, list[str]] = {}
+        for symbol in elf.get_section_by_name(".symtab").iter_symbols():
+            section = symbol["st_shndx"]
+            if symbol["st_info"]["type"] == "STT_FUNC" and isinstance(section, int):
+                name = starts.setdefault((section, symbol["st_value"] & ~1), symbol.name)
+                homes.setdefault(section, name)
+                names.setdefault(name, []).append(symbol.name)
+        return _Functions(starts, homes, names)
+
+
+@dataclass(frozen=True)
 class _Reference:
     """A relocation that names a function. section: where it is, at which offset, and the section's bytes. within: the
     function there, to: the function that it names."""
@@ -117,14 +142,9 @@ class _Reference:
     to: str
 
 
-def _references(elf: Any) -> Iterator[_Reference]:
-    """All relocations to functions in an object, in which each function has a section of its own."""
+def _references(elf: Any, functions: _Functions) -> Iterator[_Reference]:
+    """All relocations to functions in an object. Functions of other files have their symbols' names."""
     symbols = elf.get_section_by_name(".symtab")
-    starts, homes = {}, {}
-    for symbol in symbols.iter_symbols():
-        if symbol["st_info"]["type"] == "STT_FUNC" and isinstance(symbol["st_shndx"], int):
-            starts[symbol["st_shndx"], symbol["st_value"] & ~1] = symbol.name
-            homes[symbol["st_shndx"]] = symbol.name
     for section in elf.iter_sections():
         if section["sh_type"] not in ("SHT_REL", "SHT_RELA"):
             continue
@@ -133,13 +153,16 @@ def _references(elf: Any) -> Iterator[_Reference]:
         for relocation in section.iter_relocations():
             symbol = symbols.get_symbol(relocation["r_info_sym"])
             kind, home = symbol["st_info"]["type"], symbol["st_shndx"]
-            to = symbol.name if kind == "STT_FUNC" or home == "SHN_UNDEF" else ""
-            if not to:  # by a label (RISC-V) or by the section and an offset (AVR); a jump in the function is no call
-                at = symbol["st_value"] + relocation.entry.get("r_addend", 0)
-                named = starts.get((home, at), "")
-                to = "" if target.name.startswith(".text") and named == homes.get(place) else named
+            within = functions.homes.get(place, "")
+            if kind == "STT_FUNC":
+                to = functions.starts.get((home, symbol["st_value"] & ~1), symbol.name)
+            elif home == "SHN_UNDEF":
+                to = symbol.name
+            else:  # by a label (RISC-V) or by the section and an offset (AVR); a jump in the function is no call
+                to = functions.starts.get((home, symbol["st_value"] + relocation.entry.get("r_addend", 0)), "")
+                to = "" if target.name.startswith(".text") and to == within else to
             if to:
-                yield _Reference(target.name, relocation["r_offset"], target.data(), homes.get(place, ""), to)
+                yield _Reference(target.name, relocation["r_offset"], target.data(), within, to)
 
 
 def _told_by_clang(references: Iterable[_Reference]) -> Frames:

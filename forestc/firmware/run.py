@@ -69,7 +69,7 @@ def measure(
     design = design if isinstance(design, Design) else open_design(design)
     header = design.path("c")
     names = entries or [name for name in entry_names(design, processor) if name != "values"]
-    wanted = [made_entry(design, processor, name) for name in names]
+    wanted = [made_entry(design, processor, name) for name in dict.fromkeys(names)]
     opened = None if rows is None else rows_from(rows, design.model, label)
     given, total = (None, 0) if opened is None else spread(opened, most)
     inputs = list(_inputs(design, given))
