@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from forestc.design import Design, open_design
     from forestc.errors import ForestcError
     from forestc.estimators import CompiledClassifier, CompiledRegressor
+    from forestc.firmware.run import measure
     from forestc.forest.evaluate import Evaluation
     from forestc.forest.ir import Forest
     from forestc.frontends import load
@@ -46,6 +47,7 @@ _HOMES = {
     "hardware": "forestc.integrations.amaranth_component",
     "inspect": "forestc.inspection",
     "load": "forestc.frontends",
+    "measure": "forestc.firmware.run",
     "open_design": "forestc.design",
     "quantize": "forestc.compiler",
     "simulate": "forestc.checks.simulation",
@@ -69,6 +71,7 @@ __all__ = [
     "hardware",
     "inspect",
     "load",
+    "measure",
     "open_design",
     "quantize",
     "simulate",

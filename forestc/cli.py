@@ -395,6 +395,60 @@ def synth(
 
 
 @app.command()
+def measure(
+    folder: Folder,
+    cpu: Annotated[str, typer.Option("--cpu", help="cortex-m0plus, cortex-m4, cortex-m4f, cortex-m7, rv32imc or avr")],
+    rows: Annotated[
+        Path | None,
+        typer.Option(
+            "--rows",
+            metavar="FILE",
+            help="CSV (gzip too), Parquet, Arrow or NumPy; without it instructions are those of generated inputs",
+        ),
+    ] = None,
+    label: Label = None,
+    entry: Annotated[
+        str | None,
+        typer.Option("--entry", help="a list of: predict, scores, values, row (raw floats); default: all but values"),
+    ] = None,
+    compiler: Annotated[
+        str, typer.Option("--compiler", help="gcc (on the PATH), ziglang (from pip) or auto: gcc if there is one")
+    ] = "auto",
+    optimise: Annotated[str, typer.Option("-O", "--optimize", help="the compiler's level: s, 2 or 3")] = "s",
+    most: Annotated[
+        int, typer.Option("--most", min=0, metavar="N", help="number of rows to run, spread over all; 0: all")
+    ] = 1000,
+    json_: Json = False,
+) -> None:
+    """Compiles the C for a microcontroller: flash, RAM, stack, and instructions in an emulator."""
+    from forestc.design import open_design
+    from forestc.errors import CheckError
+    from forestc.firmware.run import measure as run_measure
+    from forestc.report.tables import measure_tables, table
+
+    design = open_design(folder)
+    with _progress(json_) as say:
+        figures = run_measure(
+            design,
+            cpu,
+            rows,
+            label=label,
+            entries=[part.strip() for part in entry.split(",")] if entry else None,
+            compiler=compiler,
+            optimise=optimise,
+            most=most,
+            progress=say,
+        )
+    notes = [Text(f"note: {note}") for note in figures["notes"]]
+    _show(json_, figures, lambda: [*measure_tables(str(design.manifest["name"]), figures, table), *notes])
+    if figures["differences"]:
+        raise CheckError(
+            f"{figures['differences']} answers differ from the quantised forest", where=figures["first_difference"],
+            do="compile again; if the error stays, report it",
+        )  # fmt: skip
+
+
+@app.command()
 def passes(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="show one pass and its options")] = None,
     json_: Json = False,

@@ -275,7 +275,7 @@ class CEngine(Engine):
         index = evaluation.index.reshape(len(rows), -1)
         wanted = [np.zeros((len(rows), 1), dtype=np.int64), index, evaluation.scores]
         wanted += [encode(self.forest, rows.astype(np.float64))] * self.quantises
-        exact = None if self.shown is None else _values_of(self.forest, evaluation)
+        exact = None if self.shown is None else values_of(self.forest, evaluation)
         if exact is not None:
             wanted.insert(3, np.zeros(exact.shape, dtype=np.int64))
         joined = np.concatenate(wanted, axis=1)
@@ -293,7 +293,7 @@ class CEngine(Engine):
         return difference(got, joined)
 
 
-def _values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:
+def values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:
     """The evaluator's values for every class or output. With one output for two classes, those of both."""
     columns, start = [], 0
     for part in forest.targets:

@@ -259,6 +259,33 @@ def synth_tables(name: str, figures: Mapping[str, Any], made: Callable[..., T]) 
     return [made(f"{name} on {figures['device']}", ("what", "figure"), rows)]
 
 
+def measure_tables(name: str, figures: Mapping[str, Any], made: Callable[..., T]) -> list[T]:
+    """The table of `forestc measure`, a column for each entry. made: a table from title, heads, rows."""
+    entries = figures["entries"].values()
+
+    def counted(key: str, which: str) -> list[str]:
+        return ["-" if e[key] is None else f"{e[key][which]:,}" for e in entries]
+
+    on = f"{figures['rows']:,} rows" if figures["rows"] else f"{figures['vectors']:,} vectors"
+    on += f" of {figures['rows_given']:,}" if figures["rows"] < figures["rows_given"] else ""
+    rows = [
+        ("flash, bytes", *(f"{e['flash']:,}" for e in entries)),
+        ("static RAM, bytes", *(f"{e['ram']:,}" for e in entries)),
+        ("deepest stack, bytes", *("-" if e["stack"] is None else f"{e['stack']:,}" for e in entries)),
+        ("found by", *(e["stack_by"] for e in entries)),
+        ("deepest stack seen, bytes", *("-" if e["stack_seen"] is None else f"{e['stack_seen']:,}" for e in entries)),
+        (f"instructions, mean of {on}", *counted("instructions", "mean")),
+        (f"instructions, most of {on}", *counted("instructions", "max")),
+        ("instructions, most of all inputs", *counted("instructions", "max_of_all")),
+        (f"cycles, mean of {on}", *counted("cycles", "mean")),
+        (f"cycles, most of {on}", *counted("cycles", "max")),
+        ("cycles, most of all inputs", *counted("cycles", "max_of_all")),
+        ("answers that differ", *("-" if e["differences"] is None else f"{e['differences']:,}" for e in entries)),
+    ]
+    title = f"{name} on {figures['cpu']}, -O{figures['optimise']} ({', '.join(figures['tools'])})"
+    return [made(title, ("what", *figures["entries"]), [row for row in rows if set(row[1:]) != {"-"}])]
+
+
 def _fixed(value: float | None) -> str:
     """Four decimal places, or a dash for None."""
     return "-" if value is None else f"{value:.4f}"

@@ -1,0 +1,171 @@
+"""Runs the entry of an image in unicorn: answers, instructions of each call, and the stack that was written to.
+
+The image has no start-up code. Each call sets the arguments' registers and a return address, at which emulation stops,
+so that the instructions counted are those of the entry and what it calls.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import CheckError, ToolError
+from forestc.firmware.image import Image
+from forestc.toolchain.firmware import Cpu
+
+MOST_INSTRUCTIONS = 100_000_000  # of a call; more is taken for an endless loop
+FLASH_BYTES, RAM_BYTES, STACK_BYTES, PAGE = 1 << 24, 1 << 20, 1 << 20, 1 << 12
+INPUTS, RESULTS, STACK = 0x3000_0000, 0x3400_0000, 0x3800_0000
+CHUNK_BYTES = 1 << 22
+PAINT = 0xA5
+_REGISTERS = {  # two arguments, the first also the result; stack pointer, return address
+    "ARCH_ARM": ("ARM_REG_R0", "ARM_REG_R1", "ARM_REG_SP", "ARM_REG_LR"),
+    "ARCH_RISCV": ("RISCV_REG_A0", "RISCV_REG_A1", "RISCV_REG_SP", "RISCV_REG_RA"),
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """results: (rows, count). instructions: (rows,). stack: bytes, the most that was seen in use. cycles: (rows,),
+    where the emulator counts them."""
+
+    results: NDArray[np.generic]
+    instructions: NDArray[np.int64] | None
+    stack: int
+    cycles: NDArray[np.int64] | None = None
+
+
+def thumb_instructions(code: bytes) -> int:
+    """The number of Thumb instructions, of 2 or 4 bytes each (ARMv6-M and ARMv7-M Architecture Reference Manuals, A5.1:
+    the first halfword of 4 bytes starts with 11101, 11110 or 11111)."""
+    at = count = 0
+    while at < len(code):
+        at += 4 if code[at + 1] >> 3 in (0b11101, 0b11110, 0b11111) else 2
+        count += 1
+    return count
+
+
+def riscv_instructions(code: bytes) -> int:
+    """The number of RISC-V instructions, of 2 or 4 bytes each: the lowest bits of 4 are 11 (The RISC-V Instruction
+    Set Manual, volume I, 1.5)."""
+    at = count = 0
+    while at < len(code):
+        at += 4 if code[at] & 3 == 3 else 2
+        count += 1
+    return count
+
+
+_DECODERS: dict[str, Callable[[bytes], int]] = {"ARCH_ARM": thumb_instructions, "ARCH_RISCV": riscv_instructions}
+
+
+def emulator_version() -> str:
+    return f"unicorn {importlib.metadata.version('unicorn')}"
+
+
+class Machine(Protocol):
+    """Runs an entry. aligned: whether numbers lie at multiples of their sizes."""
+
+    aligned: bool
+
+    def run(self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], count: int, returned: bool) -> Run:
+        """Calls the entry with each input (rows, bytes). gives, count: type and number of its results. returned: in a
+        register, else in memory. Raises CheckError if a call does not return."""
+
+
+class Emulator(Machine):
+    """A processor of unicorn with an image loaded."""
+
+    aligned = True
+
+    def __init__(self, cpu: Cpu, image: Image) -> None:
+        import unicorn
+        from unicorn import arm_const, riscv_const
+
+        def constant(name: str) -> int:
+            return next(
+                int(value)
+                for module in (unicorn, arm_const, riscv_const)
+                if (value := getattr(module, f"UC_{name}", None)) is not None
+            )
+
+        family, *modes = cpu.machine
+        models = [constant(name) for name in modes if name.startswith("CPU_")]
+        self.error: type[Exception] = unicorn.UcError
+        self.machine: Any = unicorn.Uc(
+            constant(family), sum(constant(name) for name in modes if name.startswith("MODE_"))
+        )
+        for model in models:
+            self.machine.ctl_set_cpu_model(model)
+        self.registers = [constant(name) for name in _REGISTERS[family]]
+        self.thumb = int(family == "ARCH_ARM")
+        self.start, self.stop = image.entry | self.thumb, cpu.flash + FLASH_BYTES
+        for at, size in (
+            (cpu.flash, FLASH_BYTES + PAGE), (cpu.ram, RAM_BYTES), (STACK, STACK_BYTES),
+            (INPUTS, 2 * CHUNK_BYTES), (RESULTS, 2 * CHUNK_BYTES),
+        ):  # fmt: skip
+            self.machine.mem_map(at, size)
+        for at, data in image.segments:
+            room = FLASH_BYTES if at < cpu.ram else RAM_BYTES
+            if at + len(data) > (cpu.flash if at < cpu.ram else cpu.ram) + room:
+                raise ToolError(f"the firmware takes more than the emulator's {room >> 20} MiB", do="prune the model")
+            self.machine.mem_write(at, data)
+        self.machine.mem_write(STACK, bytes([PAINT]) * STACK_BYTES)
+        self.count = 0
+        self.decode, self.sizes = _DECODERS[family], dict[tuple[int, int], int]()
+        self.machine.hook_add(unicorn.UC_HOOK_BLOCK, self._block)
+
+    def _block(self, machine: Any, at: int, size: int, _: Any) -> None:
+        """Counts a basic block, which runs from its start to its end. A conditional instruction after IT counts whether
+        or not its condition holds: it is fetched and takes a cycle."""
+        found = self.sizes.get((at, size))
+        if found is None:
+            found = self.sizes[at, size] = self.decode(bytes(machine.mem_read(at, size)))
+        self.count += found
+        if self.count > MOST_INSTRUCTIONS:
+            machine.emu_stop()
+
+    def run(self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], count: int, returned: bool) -> Run:
+        stride = -(-max(inputs.shape[1], count * gives.itemsize, 1) // 16) * 16
+        padded = np.zeros((len(inputs), stride), dtype=np.uint8)
+        padded[:, : inputs.shape[1]] = inputs
+        results, taken = np.zeros((len(inputs), count), dtype=gives), np.zeros(len(inputs), dtype=np.int64)
+        step = max(1, CHUNK_BYTES // stride)
+        for first in range(0, len(inputs), step):
+            some = padded[first : first + step]
+            self.machine.mem_write(INPUTS, some.tobytes())
+            for row in range(len(some)):
+                value = self._call(first + row, INPUTS + row * stride, RESULTS + row * stride)
+                taken[first + row] = self.count
+                if returned:
+                    results[first + row, 0] = np.array([value], dtype="<u4").view(gives)[0]
+            if not returned:
+                out = np.frombuffer(bytes(self.machine.mem_read(RESULTS, some.size)), np.uint8).reshape(some.shape)
+                packed = np.ascontiguousarray(out[:, : count * gives.itemsize])
+                results[first : first + len(some)] = packed.view(gives)
+        painted = np.frombuffer(bytes(self.machine.mem_read(STACK, STACK_BYTES)), dtype=np.uint8) == PAINT
+        used = STACK_BYTES - int(painted.argmin()) if not painted.all() else 0
+        return Run(results, taken, used)
+
+    def _call(self, row: int, x: int, out: int) -> int:
+        """The result register after a call."""
+        values = (x, out, STACK + STACK_BYTES, self.stop | self.thumb)
+        for register, value in zip(self.registers, values, strict=True):
+            self.machine.reg_write(register, value)
+        self.count = 0
+        try:
+            self.machine.emu_start(self.start, self.stop)
+        except self.error as error:
+            raise CheckError(
+                f"the firmware fails in the emulator ({error})", where=f"input {row}", do="compile again"
+            ) from None
+        if self.count > MOST_INSTRUCTIONS:
+            raise CheckError(
+                f"the firmware does not return within {MOST_INSTRUCTIONS:,} instructions", where=f"input {row}",
+                do="compile again",
+            )  # fmt: skip
+        return int(self.machine.reg_read(self.registers[0]))

@@ -1,0 +1,180 @@
+"""What an ELF file tells: what to load where, flash and RAM, and the deepest stack by its call graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from forestc.toolchain.firmware import ENTRY, Build
+
+Frames: TypeAlias = Mapping[str, int | None]  # bytes of stack by function; None: not known
+
+_WRITE, _ALLOC = 1, 2  # flags of sections
+
+
+@dataclass(frozen=True)
+class Image:
+    """entry: the address where it starts. segments: (address, bytes) to load. flash: bytes of code, constants and the
+    start values of variables. ram: bytes of variables."""
+
+    entry: int
+    segments: tuple[tuple[int, bytes], ...]
+    flash: int
+    ram: int
+
+
+def read_image(path: Path) -> Image:
+    """The image in a linked ELF file."""
+    from elftools.elf.elffile import ELFFile
+
+    with path.open("rb") as file:
+        elf = ELFFile(file)
+        own = [(s["sh_size"], s["sh_flags"], s["sh_type"] == "SHT_NOBITS") for s in elf.iter_sections()]
+        loaded = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD" and s["p_memsz"]]
+        segments = tuple((int(s["p_vaddr"]), s.data().ljust(s["p_memsz"], b"\0")) for s in loaded)
+        flash = sum(size for size, flags, empty in own if flags & _ALLOC and not empty)
+        ram = sum(size for size, flags, _ in own if flags & _ALLOC and flags & _WRITE)
+        return Image(int(elf.header["e_entry"]), segments, flash, ram)
+
+
+@dataclass(frozen=True)
+class StackUse:
+    """size: bytes of the deepest chain of calls, None if it is not known. why: the reason, such as a function of the
+    compiler's library."""
+
+    size: int | None
+    why: str = ""
+
+
+def static_stack(build: Build) -> StackUse:
+    """The deepest stack that the entry and all it calls can take, by the compiler's frame sizes and the object's calls.
+
+    A function calls each function that its section refers to. Not known for recursion, for frames of variable size, and
+    for functions that the compiler does not tell of. A function that calls itself is not found, as assemblers leave no
+    trace of it; generated headers have none.
+    """
+    from elftools.elf.elffile import ELFFile
+
+    with build.object.open("rb") as file:
+        functions = _Functions.of(elf := ELFFile(file))
+        references = list(_references(elf, functions))
+    frames = _told_by_gcc(build.usage) if build.usage else _told_by_clang(references)
+    calls: dict[str, set[str]] = {}
+    for reference in references:
+        if reference.section.startswith(".text"):
+            calls.setdefault(reference.within, set()).add(reference.to)
+    depths: dict[str, int] = {}
+    waiting, above = [ENTRY], set()
+    while waiting:  # depth first, without Python's own recursion
+        name = waiting[-1]
+        told = (_frame(frames, each) for each in functions.names.get(name, [name]))
+        frame = next((size for size in told if size is not None), None)
+        if frame is None:
+            return StackUse(None, f"the frame of {name} is not known")
+        below = calls.get(name, set())
+        if name in above:
+            waiting.pop()
+            above.discard(name)
+            depths[name] = frame + max((depths[other] for other in below), default=0)
+            continue
+        if name in depths:
+            waiting.pop()
+            continue
+        above.add(name)
+        if below & above:
+            return StackUse(None, f"{name} is recursive")
+        waiting += sorted(below - depths.keys())
+    return StackUse(depths[ENTRY])
+
+
+def _frame(frames: Frames, name: str) -> int | None:
+    """GCC tells of a clone, such as f.constprop.0, by its name without the number."""
+    stem, _, number = name.rpartition(".")
+    return frames.get(name, frames.get(stem) if number.isdigit() else None)
+
+
+def _told_by_gcc(path: Path) -> Frames:
+    """Lines such as `x.c:3:5:name<TAB>24<TAB>static`. The larger of two functions of one name."""
+    frames: dict[str, int | None] = {}
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        place, size, kind = line.rsplit("\t", 2)
+        name = place.rsplit(":", 1)[1]
+        before = frames.get(name, 0)
+        known = before is not None and kind in ("static", "dynamic,bounded")
+        frames[name] = max(before or 0, int(size)) if known else None
+    return frames
+
+
+@dataclass(frozen=True)
+class _Functions:
+    """The functions of an object, in which each has a section of its own. starts: (section, offset) to name. homes:
+    section to name. names: all names of each, as compilers merge functions of the same code."""
+
+    starts: Mapping[tuple[int, int], str]
+    homes: Mapping[int, str]
+    names: Mapping[str, Sequence[str]]
+
+    @staticmethod
+    def of(elf: Any) -> _Functions:
+        starts: dict[tuple[int, int], str] = {}
+        homes: dict[int, str] = {}
+        names: dict[str, list[str]] = {}
+        for symbol in elf.get_section_by_name(".symtab").iter_symbols():
+            section = symbol["st_shndx"]
+            if symbol["st_info"]["type"] == "STT_FUNC" and isinstance(section, int):
+                name = starts.setdefault((section, symbol["st_value"] & ~1), symbol.name)
+                homes.setdefault(section, name)
+                names.setdefault(name, []).append(symbol.name)
+        return _Functions(starts, homes, names)
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """A relocation that names a function. section: where it is, at which offset, and the section's bytes. within: the
+    function there, to: the function that it names."""
+
+    section: str
+    offset: int
+    data: bytes
+    within: str
+    to: str
+
+
+def _references(elf: Any, functions: _Functions) -> Iterator[_Reference]:
+    """All relocations to functions in an object. Functions of other files have their symbols' names."""
+    symbols = elf.get_section_by_name(".symtab")
+    for section in elf.iter_sections():
+        if section["sh_type"] not in ("SHT_REL", "SHT_RELA"):
+            continue
+        place = section["sh_info"]
+        target = elf.get_section(place)
+        for relocation in section.iter_relocations():
+            symbol = symbols.get_symbol(relocation["r_info_sym"])
+            kind, home = symbol["st_info"]["type"], symbol["st_shndx"]
+            within = functions.homes.get(place, "")
+            if kind == "STT_FUNC":
+                to = functions.starts.get((home, symbol["st_value"] & ~1), symbol.name)
+            elif home == "SHN_UNDEF":
+                to = symbol.name
+            else:  # by a label (RISC-V) or by the section and an offset (AVR); a jump in the function is no call
+                to = functions.starts.get((home, symbol["st_value"] + relocation.entry.get("r_addend", 0)), "")
+                to = "" if target.name.startswith(".text") and to == within else to
+            if to:
+                yield _Reference(target.name, relocation["r_offset"], target.data(), within, to)
+
+
+def _told_by_clang(references: Iterable[_Reference]) -> Frames:
+    """The sections .stack_sizes: an address of 4 bytes, which is a relocation, then the size as LEB128."""
+    frames: dict[str, int | None] = {}
+    for each in references:
+        if each.section == ".stack_sizes":
+            size, shift = 0, 0
+            for byte in each.data[each.offset + 4 :]:
+                size |= (byte & 0x7F) << shift
+                shift += 7
+                if byte < 0x80:
+                    break
+            frames[each.to] = size
+    return frames

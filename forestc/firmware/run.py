@@ -1,0 +1,234 @@
+"""measure: flash, RAM, stack and instructions of a compiled design's C header on a microcontroller."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.checks.engines import Difference
+from forestc.checks.vectors import Vectors, disturbed, vectors
+from forestc.design import Design, open_design
+from forestc.errors import MissingToolError, OptionError
+from forestc.firmware import avr
+from forestc.firmware.emulator import Emulator, Machine, Run, emulator_version
+from forestc.firmware.entries import Entry, entry_names, made_entry
+from forestc.firmware.image import Image, StackUse, read_image, static_stack
+from forestc.forest.evaluate import evaluate_words
+from forestc.rows import rows_from
+from forestc.rows.batches import ArrayRows, Rows
+from forestc.rows.encode import encode
+from forestc.toolchain.compilers import version
+from forestc.toolchain.firmware import COMPILERS, CPUS, OPTIMISE, Build, Compiler, Cpu, build, find_compiler
+from forestc.toolchain.run import together
+
+MOST_ROWS = 1000
+RANDOM_VECTORS, BOUNDARY_VECTORS = 200, 600
+
+
+def measure(
+    design: Design | str | Path,
+    cpu: str,
+    rows: Any = None,
+    *,
+    label: Any = None,
+    entries: Sequence[str] | None = None,
+    compiler: str = "auto",
+    optimise: str = "s",
+    most: int = MOST_ROWS,
+    progress: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """The figures of `forestc measure --json`: a design's C header compiled for a processor and run in an emulator.
+
+    Each entry is compiled and linked by itself, with the parts of the compiler's library that it calls and nothing
+    else. All answers are compared with the quantised forest's: on the rows, on vectors on and beside its thresholds,
+    and on random ones. Instructions are those of the rows (`mean`, `max`), without rows those of the vectors;
+    `max_of_all` is the largest number of both.
+
+    cpu: cortex-m0plus, cortex-m4 (without floating-point unit), cortex-m4f, cortex-m7, rv32imc or avr (ATmega2560).
+    rows, label: as for `check`. entries: of predict, scores, values and row (raw floats); default: those of predict,
+    scores and row that the header has. compiler: auto, ziglang or gcc. optimise: s, 2 or 3. most: number of rows to
+    run, spread over all; 0 for all. Raises OptionError for unknown names, MissingToolError for tools that are missing,
+    CheckError if the firmware fails in the emulator.
+    """
+    known = {"cpu": (cpu, CPUS), "compiler": (compiler, COMPILERS), "optimisation": (optimise, OPTIMISE)}
+    for what, (name, names) in known.items():
+        if name not in names:
+            raise OptionError(f"unknown {what} {name!r}", do=f"known: {', '.join(names)}")
+    processor = CPUS[cpu]
+    need_libraries(processor)
+    tool, simavr = find_compiler(processor, compiler), avr.find_simavr()
+    design = design if isinstance(design, Design) else open_design(design)
+    header = design.path("c")
+    names = entries or [name for name in entry_names(design, processor) if name != "values"]
+    wanted = [made_entry(design, processor, name) for name in dict.fromkeys(names)]
+    opened = None if rows is None else rows_from(rows, design.model, label)
+    given, total = (None, 0) if opened is None else spread(opened, most)
+    inputs = list(_inputs(design, given))
+    with tempfile.TemporaryDirectory(prefix="forestc-measure-") as scratch:
+        work = _Work(design, processor, tool, simavr, optimise, Path(scratch))
+        (work.folder / header.name).write_bytes(header.read_bytes())
+        progress(f"{tool.kind} for {cpu}")
+        built = together([partial(work.built, entry) for entry in wanted])
+        progress(f"{', '.join(entry.name for entry in wanted)}: {sum(len(each.words) for each in inputs)} inputs")
+        measured = {entry.name: work.measured(entry, made, inputs) for entry, made in zip(wanted, built, strict=True)}
+    main = measured[wanted[0].name]
+    edited = [path for path in design.changed_files() if path == design.manifest["files"]["c"]]
+    notes = [f"{path} changed after forestc wrote it" for path in edited]
+    for name, each in measured.items():
+        if each["stack_why"]:
+            seen = "not known" if each["stack_seen"] is None else "the deepest seen in the emulator"
+            notes.append(f"{name}: the stack is {seen}, as {each['stack_why']}")
+    emulator = emulator_version() if processor.machine else version(simavr) if simavr else ""
+    if not emulator:
+        notes.append(f"nothing was run, as simavr is not on the PATH; {avr.INSTALL}")
+    counts = [each["differences"] for each in measured.values() if each["differences"] is not None]
+    return {
+        "cpu": cpu,
+        "entry": wanted[0].name,
+        **{key: main[key] for key in ("flash", "ram", "stack", "instructions", "cycles")},
+        "differences": sum(counts) if counts else None,
+        "first_difference": next((each["first"] for each in measured.values() if each["first"]), ""),
+        "entries": measured,
+        "rows": 0 if given is None else len(given),
+        "rows_given": total,
+        "vectors": sum(len(each.words) for each in inputs if each.origin != "rows"),
+        "optimise": optimise,
+        "tools": [tool.version, *([emulator] if emulator else [])],
+        "notes": notes,
+    }
+
+
+def need_libraries(cpu: Cpu) -> None:
+    """Raises MissingToolError if a library that runs or reads images is not installed."""
+    wanted = {"pyelftools": "elftools", **({"unicorn": "unicorn"} if cpu.machine else {})}
+    missing = [name for name, module in wanted.items() if find_spec(module) is None]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise MissingToolError(f"{' and '.join(missing)} {verb} not installed", do='pip install "forestc[firmware]"')
+
+
+def spread(rows: Rows, most: int) -> tuple[NDArray[np.float64], int]:
+    """At most `most` rows (0: all), at even distances, and the number of all rows. Keeps no more than twice as many."""
+    kept: list[NDArray[np.float64]] = []
+    step, total, held = 1, 0, 0
+    for batch in rows.batches():
+        some = batch.X[-total % step :: step]
+        kept.append(some)
+        total, held = total + len(batch.X), held + len(some)
+        while most and held > 2 * most:
+            kept, step = [np.concatenate(kept)[::2]], 2 * step
+            held = len(kept[0])
+    found = np.concatenate(kept)
+    places = np.arange(len(found)) * 1 if not most or len(found) <= most else np.arange(most) * len(found) // most
+    return found[places], total
+
+
+def _inputs(design: Design, given: NDArray[np.float64] | None) -> Iterator[Vectors]:
+    """The rows, and vectors made from them."""
+    rows = ArrayRows(np.empty((0, design.model.columns)) if given is None else given)
+    for some in vectors(design.forest, rows, RANDOM_VECTORS, boundary=BOUNDARY_VECTORS):
+        if len(some.words):
+            yield some
+
+
+@dataclass(frozen=True)
+class _Built:
+    """A compiled entry, and how long it took."""
+
+    files: Build
+    image: Image
+    stack: StackUse
+    seconds: float
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What all entries of a measurement share. simavr: its program, None if it is not installed. folder: for the
+    compiler's files, with the header in it."""
+
+    design: Design
+    cpu: Cpu
+    compiler: Compiler
+    simavr: str | None
+    optimise: str
+    folder: Path
+
+    def built(self, entry: Entry) -> _Built:
+        start = time.perf_counter()
+        (self.folder / f"{entry.name}.c").write_text(entry.source, encoding="utf-8")
+        made = build(self.cpu, self.compiler, f"{entry.name}.c", self.folder, self.optimise)
+        return _Built(made, read_image(made.image), static_stack(made), time.perf_counter() - start)
+
+    def _machine(self, made: _Built) -> Machine | None:
+        """What runs an entry; None if it is not installed."""
+        if self.cpu.machine:
+            return Emulator(self.cpu, made.image)
+        if self.simavr is None:
+            return None
+        return avr.Simavr(self.simavr, self.compiler, made.files, made.image.flash, self.folder)
+
+    def measured(self, entry: Entry, made: _Built, inputs: Sequence[Vectors]) -> dict[str, Any]:
+        """The figures of an entry."""
+        start = time.perf_counter()
+        differences, first, runs = 0, "", list[Run]()
+        if (machine := self._machine(made)) is not None:
+            for some in inputs:
+                run, found, shown = self._compared(entry, machine, some)
+                first = first or (f"{entry.name}: {shown}" if found.count else "")
+                differences += found.count
+                runs.append(run)
+        own = [run for run, some in zip(runs, inputs, strict=False) if some.origin == "rows"] or runs
+        stacks = [run.stack for run in runs]
+        told = stacks if made.stack.size is None else [made.stack.size, *stacks]
+        by = "-" if not told else "call graph" if made.stack.size == max(told) else "emulator"
+        return {
+            "flash": made.image.flash,
+            "ram": made.image.ram,
+            "stack": max(told, default=None),
+            "stack_by": by,
+            "stack_seen": max(stacks, default=None),
+            "stack_why": made.stack.why,
+            "instructions": _summary([run.instructions for run in own], [run.instructions for run in runs]),
+            "cycles": _summary([run.cycles for run in own], [run.cycles for run in runs]),
+            "differences": None if machine is None else differences,
+            "first": first,
+            "seconds": {"build": round(made.seconds, 3), "emulator": round(time.perf_counter() - start, 3)},
+        }
+
+    def _compared(self, entry: Entry, machine: Machine, some: Vectors) -> tuple[Run, Difference, str]:
+        """A run on some inputs, its differences from the evaluator, and the first of them as text."""
+        forest = self.design.forest
+        if entry.raw:
+            hard = some.origin != "rows" and self.design.c_options.quantises
+            raw = disturbed(forest, some.raw) if hard else some.raw
+            with np.errstate(over="ignore"):
+                raw = raw.astype(entry.takes[0]).astype(np.float64)
+            some = replace(some, raw=raw, words=encode(forest, raw))
+        run = machine.run(entry.inputs(some, machine.aligned), entry.gives, entry.count, entry.returned)
+        found = entry.compare(run.results, evaluate_words(forest, some.words), forest)
+        if not found.count:
+            return run, found, ""
+        told = (some.raw if entry.raw else some.words)[found.first].tolist()
+        where = f"{some.origin} {found.first}, {told} gives {list(found.got)}, should give {list(found.wanted)}"
+        return run, found, where
+
+
+def _summary(
+    own: Sequence[NDArray[np.int64] | None], every: Sequence[NDArray[np.int64] | None]
+) -> dict[str, Any] | None:
+    """Mean and largest number of some runs, and the largest of all; None if the emulator does not count it."""
+    some, all_ = (
+        np.concatenate([np.empty(0, np.int64), *(each for each in runs if each is not None)]) for runs in (own, every)
+    )
+    if not some.size:
+        return None
+    return {"mean": round(float(some.mean()), 1), "max": int(some.max()), "max_of_all": int(all_.max())}

@@ -1,0 +1,185 @@
+"""Cross compilers for microcontrollers: the processors, and how a function becomes a linked image without a library."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from forestc.errors import MissingToolError, OptionError
+from forestc.toolchain.compilers import version
+from forestc.toolchain.run import find, run_tool
+
+ENTRY = "forestc_entry"  # the function that an image holds, with all that it calls
+COMPILERS = ("auto", "ziglang", "gcc")
+OPTIMISE = ("s", "2", "3")
+_COMMON = ("-std=c99", "-ffreestanding", "-ffunction-sections", "-fdata-sections")
+_ARM, _RISCV, _AVR = ("arm-none-eabi-gcc",), ("riscv64-unknown-elf-gcc", "riscv32-unknown-elf-gcc"), ("avr-gcc",)
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """A processor.
+
+    gcc: its GCC cross compilers by name; the first on the PATH is used. gcc_flags: what chooses it there. package: of
+    Debian, with its GCC. target, model: the same for ziglang's clang; "" if it is not used. machine: unicorn's
+    constants for architecture, modes and model; empty for AVR, which simavr runs. flash, ram: addresses of its
+    memories. doubles: whether GCC's double is that of IEEE 754. libraries: of GCC; AVR's floats are in avr-libc's libm.
+    """
+
+    name: str
+    gcc: tuple[str, ...]
+    gcc_flags: tuple[str, ...]
+    package: str
+    target: str = ""
+    model: str = ""
+    machine: tuple[str, ...] = ()
+    flash: int = 0x0800_0000
+    ram: int = 0x2000_0000
+    doubles: bool = True
+    libraries: tuple[str, ...] = ("-lgcc",)
+
+
+def _arm(name: str, flags: str, abi: str, model: str, unicorn: str) -> Cpu:
+    machine = ("ARCH_ARM", "MODE_THUMB", "MODE_MCLASS", f"CPU_ARM_CORTEX_{unicorn}")
+    return Cpu(
+        name, _ARM, ("-mthumb", *flags.split()), "gcc-arm-none-eabi", f"thumb-freestanding-{abi}", model, machine
+    )
+
+
+CPUS = {
+    cpu.name: cpu
+    for cpu in (
+        _arm("cortex-m0plus", "-mcpu=cortex-m0plus", "eabi", "cortex_m0plus", "M0"),
+        _arm("cortex-m4", "-mcpu=cortex-m4 -mfloat-abi=soft", "eabi", "cortex_m4", "M4"),
+        _arm("cortex-m4f", "-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard", "eabihf", "cortex_m4+vfp4d16sp", "M4"),
+        _arm("cortex-m7", "-mcpu=cortex-m7 -mfpu=fpv5-d16 -mfloat-abi=hard", "eabihf", "cortex_m7+fp_armv8d16", "M7"),
+        Cpu("rv32imc", _RISCV, ("-march=rv32imc", "-mabi=ilp32"), "gcc-riscv64-unknown-elf",
+            "riscv32-freestanding-none", "generic_rv32+m+c", ("ARCH_RISCV", "MODE_RISCV32")),
+        Cpu("avr", _AVR, ("-mmcu=atmega2560",), "gcc-avr avr-libc", doubles=False,
+            libraries=("-lgcc", "-lm", "-lgcc")),
+    )
+}  # fmt: skip
+
+# Code and constants in flash, variables in RAM. Unwind tables are for exceptions of C++.
+_SCRIPT = """ENTRY({entry})
+SECTIONS
+{{
+    .text {flash:#x} : {{ *(.text .text.*) *(.rodata .rodata.* .srodata .srodata.*) }}
+    .data {ram:#x} : {{ *(.data .data.* .sdata .sdata.*) }}
+    .bss : {{ *(.bss .bss.* .sbss .sbss.* COMMON) }}
+    /DISCARD/ : {{ *(.ARM.exidx* .ARM.extab* .eh_frame* .comment .note*) }}
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A cross compiler for one processor. command: the program and what chooses the processor."""
+
+    kind: str
+    command: tuple[str, ...]
+    version: str
+
+
+@dataclass(frozen=True)
+class Build:
+    """What a compiler made of a source. image: the linked ELF file. object: the source's own. usage: the file in which
+    GCC tells the stack of each function; None if the object tells it. memory: name of the object with memcpy, which
+    GCC may need; "" for ziglang, which has its own."""
+
+    image: Path
+    object: Path
+    usage: Path | None
+    memory: str = ""
+
+
+def find_compiler(cpu: Cpu, wanted: str = "auto") -> Compiler:
+    """The compiler to use: by `auto` GCC if there is one, as its code is smaller, else ziglang.
+
+    Raises MissingToolError if it is not installed, OptionError for ziglang where it is not used.
+    """
+    program, zig = find(*cpu.gcc), _zig()
+    if wanted == "ziglang" and not cpu.target:
+        raise OptionError(f"ziglang does not compile for {cpu.name} here", do="use --compiler gcc")
+    if wanted != "ziglang" and program is not None:
+        return Compiler("gcc", (program, *cpu.gcc_flags), version(program))
+    if wanted != "gcc" and cpu.target and zig is not None:
+        number = importlib.metadata.version("ziglang")
+        return Compiler("ziglang", (zig, "cc", "-target", cpu.target, f"-mcpu={cpu.model}"), f"ziglang {number}")
+    pip, apt = 'pip install "forestc[firmware]"', f"install {cpu.gcc[0]} (Debian: apt install {cpu.package})"
+    ways = {"ziglang": [pip], "gcc": [apt]}.get(wanted, [pip, apt] if cpu.target else [apt])
+    what = {"ziglang": "ziglang is not installed", "gcc": f"{cpu.gcc[0]} is not on the PATH"}
+    raise MissingToolError(what.get(wanted, f"no compiler for {cpu.name} was found"), do=", or ".join(ways))
+
+
+def _zig() -> str | None:
+    """The program of the package ziglang."""
+    spec = find_spec("ziglang")
+    places = spec.submodule_search_locations if spec is not None else None
+    return next((str(Path(place) / "zig") for place in places or () if (Path(place) / "zig").is_file()), None)
+
+
+def build(cpu: Cpu, compiler: Compiler, source: str, folder: Path, optimise: str, *, seconds: float = 1800) -> Build:
+    """Compiles a source that defines `forestc_entry`, and links it with what it calls and nothing else.
+
+    source: its file name in `folder`, where all files are written. Raises ToolError.
+    """
+    stem = Path(source).stem
+    flags, gcc = (*_COMMON, f"-O{optimise}"), compiler.kind == "gcc"
+    object_, image = folder / f"{stem}.o", folder / f"{stem}.elf"
+    own = ("-fstack-usage",) if gcc else ("-fstack-size-section", "-fno-sanitize=undefined")
+    run_tool([*compiler.command, *flags, *own, "-c", source, "-o", object_.name], folder, seconds=seconds)
+    link = [*compiler.command, f"-O{optimise}", "-Wl,--gc-sections", f"-Wl,-e,{ENTRY}"]
+    if cpu.machine:
+        script = folder / f"{stem}.ld"
+        script.write_text(_SCRIPT.format(entry=ENTRY, flash=cpu.flash, ram=cpu.ram), encoding="utf-8")
+        link += [f"-Wl,-T,{script.name}"]
+    if not gcc:
+        run_tool([*link, object_.name, "-o", image.name], folder, seconds=seconds)
+        return Build(image, object_, None)
+    (folder / f"{stem}_memory.c").write_text(_MEMORY, encoding="utf-8")
+    more = ["-fno-tree-loop-distribute-patterns", "-c", f"{stem}_memory.c", "-o", f"{stem}_memory.o"]
+    run_tool([*compiler.command, *flags, *more], folder, seconds=seconds)
+    memory = f"{stem}_memory.o"
+    run_tool([*link, "-nostdlib", object_.name, memory, *cpu.libraries, "-o", image.name], folder, seconds=seconds)
+    return Build(image, object_, folder / f"{stem}.su", memory)
+
+
+# GCC may call these where the source calls nothing; ziglang brings its own.
+_MEMORY = """#include <stddef.h>
+void *memcpy(void *to, const void *from, size_t count);
+void *memmove(void *to, const void *from, size_t count);
+void *memset(void *to, int value, size_t count);
+
+void *memcpy(void *to, const void *from, size_t count)
+{
+    size_t k;
+    for (k = 0; k < count; k++) {
+        ((char *)to)[k] = ((const char *)from)[k];
+    }
+    return to;
+}
+
+void *memmove(void *to, const void *from, size_t count)
+{
+    if ((char *)to < (const char *)from) {
+        return memcpy(to, from, count);
+    }
+    while (count > 0) {
+        count--;
+        ((char *)to)[count] = ((const char *)from)[count];
+    }
+    return to;
+}
+
+void *memset(void *to, int value, size_t count)
+{
+    size_t k;
+    for (k = 0; k < count; k++) {
+        ((char *)to)[k] = (char)value;
+    }
+    return to;
+}
+"""
