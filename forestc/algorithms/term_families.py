@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -62,18 +63,21 @@ def built(clauses: Clauses, family: Iterable[Mask]) -> AndTerms:
     """The clauses built from a family, each from the sets that add most; sets that nothing uses are left out."""
     ordered = sorted(set(family), key=lambda one: (-one.bit_count(), one))
     terms: dict[Mask, tuple[Mask, ...]] = {}
-    operands = [_covered(need, allow, ordered) for need, allow in zip(clauses.needs, clauses.allows, strict=True)]
+    operands = [
+        _covered(need, tuple([one for one in ordered if one & ~allow == 0 and (one & need).bit_count() > 1]))
+        for need, allow in zip(clauses.needs, clauses.allows, strict=True)
+    ]
     open_ = [each for own in operands for each in own]
     while open_:
         term = open_.pop()
         if term.bit_count() > 1 and term not in terms:
-            terms[term] = _covered(term, term, [one for one in ordered if one != term])
+            terms[term] = _covered(term, tuple([one for one in ordered if one & ~term == 0 and one != term]))
             open_ += terms[term]
     return AndTerms(tuple(operands), terms)
 
 
-def _covered(need: Mask, allow: Mask, ordered: Sequence[Mask]) -> tuple[Mask, ...]:
-    usable = [one for one in ordered if one & ~allow == 0]
+@lru_cache(1 << 16)
+def _covered(need: Mask, usable: Sequence[Mask]) -> tuple[Mask, ...]:
     chosen: list[Mask] = []
     while usable:
         best = max(usable, key=lambda one: (one & need).bit_count())

@@ -37,9 +37,9 @@ from forestc.errors import OptionError, RowsError
 
 FREE = 2  # an entry of the matrix that may be covered or not
 ROUNDS = 60  # of column generation
-PROGRAM_NODES = 200  # of the integer program over the columns
-TRIES = 20  # random restarts of the local search
-SHARES = (0.5, 0.6)  # of the time: when column generation, and the integer program after it, end
+PROGRAM_NODES = 1  # of the integer program over the columns
+TRIES = 8  # random restarts of the local search
+SHARES = (0.1, 0.5, 0.7)  # of the time: when a first local search, column generation, and the integer program end
 COLUMNS_A_ROUND = 20
 MOST_STARTS = 400  # pairs of literals from which quick pricing starts
 LONGEST_EXACT = 9  # literals of a clause up to which its bound is computed over all its subsets
@@ -52,7 +52,8 @@ class TermSharing:
     each clause. gates: two-input ANDs of all that; flat: without sharing; greedy: of the greedy extraction.
 
     bound: no circuit of ANDs that shares what it computes has fewer gates; optimal: gates equals it. cover_gates,
-    cover_bound: best cover by bicliques of literals alone that was found, and the bound on these. late: the time limit
+    cover_bound: best cover by bicliques of literals alone that was found, and the bound on these; flat and bound where
+    none was looked for, as the greedy extraction is optimal. late: the time limit
     cut the search short. interrupted: Ctrl-C was pressed."""
 
     terms: tuple[tuple[int, ...], ...]
@@ -97,13 +98,14 @@ def share_terms(
     clauses = Clauses(tuple(map(_mask, matrix == 1)), tuple(map(_mask, matrix > 0)))
     greedy = best = most_shared_first(clauses)
     floor = least_gates(clauses)
-    covered = _Covered(clauses.flat, 0, (), False)
-    interrupted = False
+    covered = _Covered(clauses.flat, 0, (), False, False)
+    interrupted = late = False
     try:
         if best.gates > floor:
-            best = improved(clauses, best, (), 0, seed, begin + 0.1 * time_limit)
+            best = improved(clauses, best, (), 0, seed, begin + SHARES[0] * time_limit)
+            late = time.monotonic() > begin + SHARES[0] * time_limit
             covered = _covered_by_bicliques(clauses, count, begin, time_limit, seed, progress)
-            interrupted = covered.interrupted
+            interrupted, late = covered.interrupted, late or covered.late
         if best.gates > floor and not interrupted:
             for start in (best, built(clauses, covered.terms)):
                 found = improved(clauses, start, covered.terms, TRIES, seed, until)
@@ -115,7 +117,7 @@ def share_terms(
     terms, operands = _numbered(best, count)
     return TermSharing(
         terms, operands, best.gates, clauses.flat, greedy.gates, bound, covered.gates, min(cover_bound, covered.gates),
-        time.monotonic() > until, interrupted,
+        late or time.monotonic() > until, interrupted,
     )  # fmt: skip
 
 
@@ -191,6 +193,7 @@ class _Covered:
     gates: int
     bound: int
     terms: tuple[Mask, ...]
+    late: bool
     interrupted: bool
 
 
@@ -207,16 +210,18 @@ def _covered_by_bicliques(
     selection = CoverSearch(cover, seed)
     start = [column for pair in pricer.pairs() if (column := pricer.column(*pricer.grown(pair, np.ones(entries))))]
     made = generate(
-        cover, pricer, selection, start=start, deadline=begin + SHARES[0] * time_limit, seed=seed, progress=progress,
+        cover, pricer, selection, start=start, deadline=begin + SHARES[1] * time_limit, seed=seed, progress=progress,
         rounds=ROUNDS,
     )  # fmt: skip
+    late = time.monotonic() > begin + SHARES[1] * time_limit
     if not made.interrupted and selection.best[0] > made.bound:
-        selection.solve(begin + SHARES[1] * time_limit, made.bound, seed, PROGRAM_NODES)
+        selection.solve(begin + SHARES[2] * time_limit, made.bound, seed, PROGRAM_NODES)
+        late = late or time.monotonic() > begin + SHARES[2] * time_limit
     value, chosen = selection.best
     used = [selection.columns[place] for place in chosen] + _used(made)
     terms = tuple(dict.fromkeys(_mask(np.frombuffer(column.key[1], dtype=np.bool_)) for column in used))
     gates = round(value) - len(ones)
-    return _Covered(gates, min(gates, round(made.bound) - len(ones)), terms, made.interrupted)
+    return _Covered(gates, min(gates, round(made.bound) - len(ones)), terms, late, made.interrupted)
 
 
 def _used(made: Generated) -> list[Column]:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from forestc.errors import ModelError
-from forestc.forest.conditions import Below, Condition, OneOf, members_of
+from forestc.forest.conditions import Below, Condition, members_of
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import Category, word_range
 from forestc.forest.terms import Literal, Operand, reads_of
