@@ -148,7 +148,7 @@ class _Network:
         if not moves:
             return False
         weight = np.array([saved for saved, *_ in moves]) * (1 + noise * random.standard_normal(len(moves)))
-        saved, parent, members, common = moves[int(np.argmax(weight))]
+        _, parent, members, common = moves[int(np.argmax(weight))]
         if parent >= 0:
             rest = self.node(OR, frozenset(self.node(AND, self.ops[one] - common) for one in members))
             factored = self.node(AND, common | {rest})

@@ -307,7 +307,7 @@ class Forest:
     provenance: Provenance = field(default_factory=Provenance)
     parts: tuple[Part, ...] = ()
     combine: Combine = field(default_factory=Combine)
-    shared: SharedTerms = SharedTerms()
+    shared: SharedTerms = field(default_factory=SharedTerms)
 
     def __repr__(self) -> str:
         answers = f"{len(self.classes)} classes" if self.classes else f"{self.n_scores} scores"
