@@ -154,12 +154,12 @@ def _multiplied_out(forest: Forest) -> list[list[frozenset[Literal]]]:
         found = [frozenset[Literal]()] if term.kind == "and" else []
         for one in term.operands:
             part = [frozenset([one])] if isinstance(one, Literal) else products[one]
-            found = [a | b for a in found for b in part] if term.kind == "and" else found + part
-            found = list(dict.fromkeys(found))
-            if len(found) > len(forest.trees):
+            many = len(found) * len(part) if term.kind == "and" else len(found) + len(part)
+            if many > len(forest.trees):  # each is a clause in the end; checked before memory is taken
                 raise ModelError(
                     f"multiplied out it has more ANDs than the forest's {len(forest.trees)} trees",
                     where=f"term {place}",
                 )
-        products.append(found)
+            found = [a | b for a in found for b in part] if term.kind == "and" else found + part
+        products.append(list(dict.fromkeys(found)))
     return products
