@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Protocol
 
 from forestc.errors import ModelError
-from forestc.forest.ir import LEAF, Decision, Forest, Tree
+from forestc.forest.extremes import start_and_steps
+from forestc.forest.ir import LEAF, Decision, Forest
+from forestc.lowering.term_nets import TermNets, balanced
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, FALSE, Net, WordType
 
@@ -26,6 +25,8 @@ class TreeLowering(Protocol):
     forest: Forest
     builder: NetlistBuilder
     offsets: list[int]
+
+    shared: TermNets
 
     def mux_tree(self, index: int, values: Sequence[int], word: WordType) -> Net: ...
 
@@ -56,22 +57,6 @@ def refuse_extremes_of_parts(forest: Forest) -> None:
             )
 
 
-def start_and_steps(forest: Forest, output: int) -> tuple[int, dict[int, NDArray[np.int64]]]:
-    """Where the score of an output starts, without its bias, and by tree, how far the values of its rows of leaves lead
-    away from there: up for the largest value, down for the smallest. Trees that lead nowhere are left out."""
-    sign = 1 if forest.aggregate.kind == "max" else -1
-    leaves = {index: _used(tree, output, sign) for index, tree in enumerate(forest.trees) if output in tree.outputs}
-    start = max(int(used.min()) for _, used in leaves.values())
-    steps = {index: np.maximum(values - start, 0) for index, (values, used) in leaves.items() if used.max() > start}
-    return sign * start, steps
-
-
-def _used(tree: Tree, output: int, sign: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The values of all rows of leaves, and of those that a leaf has."""
-    values = sign * tree.values[:, tree.outputs.index(output)]
-    return values, values[tree.leaf[tree.left == LEAF]]
-
-
 def extreme_of(lowering: TreeLowering, output: int) -> Extreme:
     """The extreme of the trees that feed an output; adds its offset to those of the lowering."""
     builder, forest = lowering.builder, lowering.forest
@@ -86,25 +71,21 @@ def extreme_of(lowering: TreeLowering, output: int) -> Extreme:
     if not distinct:
         net = FALSE
     elif len(distinct) == 1:
-        bits = [lowering.mux_tree(index, (own > 0).astype(int).tolist(), BIT) for index, own in steps.items()]
-        bit = _balanced(bits, builder.or_)
+        joined = lowering.shared.joined(steps)
+        trees = [index for index in steps if not any(index in root.trees for root in joined)]
+        bits = [lowering.shared.net(root.operand) for root in joined]
+        bits += [lowering.mux_tree(index, (steps[index] > 0).astype(int).tolist(), BIT) for index in trees]
+        bit = balanced(bits, builder.or_)
         net = bit if word == BIT else builder.mux(bit, builder.const(largest, word), builder.const(0, word))
     else:
         bit = None
         words = [lowering.mux_tree(index, own.tolist(), word) for index, own in steps.items()]
-        net = _balanced(words, lambda a, b: builder.mux(builder.compare(a, b), b, a))
+        net = balanced(words, lambda a, b: builder.mux(builder.compare(a, b), b, a))
     if sign > 0:
         lowering.offsets[output] += start
         return Extreme((net, 0, largest), bit, first + largest, first)
     lowering.offsets[output] += start - word.high  # a word less than its highest is the word inverted
     return Extreme((builder.not_(net), word.high - largest, word.high), bit, first - largest, first)
-
-
-def _balanced(nets: Sequence[Net], join: Any) -> Net:
-    nets = list(nets)
-    while len(nets) > 1:
-        nets = [join(a, b) for a, b in zip(nets[::2], nets[1::2], strict=False)] + nets[len(nets) & ~1 :]
-    return nets[0]
 
 
 def prioritised(builder: NetlistBuilder, decision: Decision, scores: Sequence[Extreme]) -> Net | None:

@@ -15,12 +15,14 @@ from typing import Literal, TypeAlias
 
 from forestc.costs.devices import DEFAULT_FAMILY, DELAYS
 from forestc.errors import ModelError, OptionError
-from forestc.forest.conditions import INFINITY, Below, OneOf, Span, Within
+from forestc.forest.clauses import clause_of
+from forestc.forest.conditions import INFINITY, Below, Condition, OneOf, Span, Within
 from forestc.forest.ir import LEAF, Decision, Forest, Part
 from forestc.forest.numbers import Category, Fixed, Float, Ordered, word_range
 from forestc.forest.words import word_note
 from forestc.lowering.extremes import adds, extreme_of, prioritised, refuse_extremes_of_parts
 from forestc.lowering.schedule import pipelined
+from forestc.lowering.term_nets import TermNets
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, FALSE, Const, Net, Netlist, Origin, WordType
 from forestc.netlist.ports import IN_VALID, OUT_VALID, Port, label_port, score_port
@@ -161,6 +163,7 @@ class _Lowering:
         ]
         self.offsets = [int(b) for b in forest.bias]  # bias plus the sum of the trees' smallest leaves
         self.missing = [word_range(f.number, f.missing).missing for f in forest.features]
+        self.shared = TermNets(forest, self.builder, self.condition)
         self.tree_nets: dict[tuple[int, int], Place] = {}
         self.labels: list[Place] = []
         self.ballots: dict[tuple[int, int], Place] = {}
@@ -173,9 +176,8 @@ class _Lowering:
         cell = self.builder.cell_of(net)
         return cell if isinstance(cell, Const) else net
 
-    def condition(self, place: int, at: Origin) -> Net:
-        """1 if one of the forest's conditions sends the word left."""
-        condition = self.forest.conditions[place]
+    def condition(self, condition: Condition, at: Origin) -> Net:
+        """1 if a condition sends the word left."""
         port, reserved = self.ports[condition.feature], self.missing[condition.feature]
         match condition.test:
             case OneOf(codes):
@@ -218,10 +220,15 @@ class _Lowering:
         return net, largest - smallest
 
     def mux_tree(self, index: int, values: Sequence[int], word: WordType) -> Net:
-        """One tree as multiplexers. values: of each row of its leaves, which fit the word where a leaf has them."""
+        """One tree as multiplexers, or by its shared term. values: of each row of its leaves, which fit the word where
+        a leaf has them."""
         tree = self.forest.trees[index]
+        clause = clause_of(self.forest, index) if index in self.shared.alone else None
+        if clause is not None:
+            inside, outside = (self.builder.const(values[row], word) for row in (clause.inside, clause.outside))
+            return self.builder.mux(self.shared.net(self.shared.alone[index]), inside, outside)
         left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
-        conditions = self.forest.conditions.places[index].tolist()
+        conditions, table = self.forest.conditions.places[index].tolist(), self.forest.conditions
         nets: dict[int, Net] = {}
         for level in reversed(tree.levels):
             for node in level.tolist():
@@ -230,7 +237,7 @@ class _Lowering:
                     continue
                 at = Origin(index, int(tree.ids[node]))
                 a, b = nets.pop(left[node]), nets.pop(right[node])
-                nets[node] = a if a == b else self.builder.mux(self.condition(conditions[node], at), a, b, at)
+                nets[node] = a if a == b else self.builder.mux(self.condition(table[conditions[node]], at), a, b, at)
         return nets[0]
 
     def sum_of(self, output: int) -> tuple[Net, int, int]:
