@@ -30,8 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.biclique_pricing import Bits, heaviest_biclique
-from forestc.algorithms.column_generation import Column, Cover, Floats, Generated, Priced, Progress, generate
+from forestc.algorithms.column_generation import Generated, generate
 from forestc.algorithms.cover_selection import CoverSearch
+from forestc.algorithms.covers import Column, Cover, Floats, Priced, Progress
 from forestc.algorithms.term_families import AndTerms, Clauses, Mask, bits_of, built, improved, most_shared_first
 from forestc.errors import OptionError, RowsError
 
@@ -285,6 +286,9 @@ class _Terms:
         distinct = {column.key: column for column in found if column is not None}
         order = sorted(distinct.values(), key=lambda one: one.cost - float(duals[one.rows].sum()))
         return order[:COLUMNS_A_ROUND]
+
+    def fitting(self, duals: Floats, price: float, room: float) -> list[Column]:
+        return [column for column in self.quick(duals, price) if column.size <= room]
 
     def exact(self, duals: Floats, price: float, steps: int, deadline: float) -> Priced:
         """For each literal, the best bicliques that have it and none of the literals before it. Their gain, the sum of

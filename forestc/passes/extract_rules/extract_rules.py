@@ -215,7 +215,11 @@ class _Learner:
             learnt = {kind: rule for kind, rule in zip(classes, several.rules, strict=True) if rule.candidates}
             order = tuple(classes[place] for place in several.order if classes[place] in learnt)
             clauses = {kind: rule.clauses for kind, rule in learnt.items()}
-            found = _of(list(learnt.values()), Rules(form, clauses, order, classes[several.default]))
+            default = classes[several.default]
+            if order and order[-1] == default:  # who reaches it last has it without a rule
+                del clauses[default]
+                order = order[:-1]
+            found = _of(list(learnt.values()), Rules(form, clauses, order, default))
         self.late |= time.monotonic() - begin > 0.7 * limit
         return found
 
