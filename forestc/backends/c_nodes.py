@@ -89,6 +89,8 @@ class Tables:
         leaf = f"{p}_leaf(tree, {slots})"
         if leaves.kind == "value":
             return [*declared, *lines, *self._added(into, leaf)]
+        if leaves.kind == "bits":
+            return [*declared, *lines, *self._bits(into, leaf)]
         at = {"rows": int_type(0, leaves.count * max(1, leaves.table.shape[1])), "pairs": self._kind_of("leaves")}[
             leaves.kind
         ]
@@ -115,6 +117,23 @@ class Tables:
                 f"    }} while (output < {last}u);",
             ]
         return [*declared, *lines, f"for (tree = 0; tree < {len(trees)}u; tree++) {{", *body, "}"]
+
+    def _bits(self, into: str, leaf: str) -> list[str]:
+        """The loop over trees whose leaves add 1 to some outputs."""
+        trees = self.nodes.leaves.trees
+        outputs = self.forest.trees[trees[0]].outputs
+        kind = self._kind_of("values")
+        target = f"{into}[k]" if outputs[0] == 0 else f"{into}[k + {outputs[0]}]"
+        return [
+            f"for (tree = 0; tree < {len(trees)}u; tree++) {{",
+            f"    {kind} bits = {self._read('values', leaf)};",
+            "    uint8_t k;",
+            "    for (k = 0; bits != 0u; k++) {",
+            f"        {target} = ({self.score})({target} + ({self.score})(bits & 1u));",
+            "        bits >>= 1;",
+            "    }",
+            "}",
+        ]
 
     def _added(self, into: str, leaf: str) -> list[str]:
         """The loop over trees of one output each, which are in the order of the outputs."""

@@ -19,17 +19,18 @@ SUM_BITS = 3  # adder bits per bit of a tree's leaves: its share of an adder tre
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices in logic cells with one LUT each.
+    """Prices in logic cells with one LUT each; of firmware in bytes or instructions.
 
     compared: of a comparison with a constant, indexed by its bits; a narrow one is absorbed by the LUT that reads it.
     Beyond the table, each `further_bits` bits, or part of them, add one. split: of a split's multiplexer, without its
-    comparison. tree: of a tree's operand in the sums and the decision. Both per bit of a leaf and output.
+    comparison. tree: of a tree's operand in the sums and the decision. Both per bit of a leaf and output if per_bit.
     """
 
     compared: tuple[float, ...]
     further_bits: int
     split: float
     tree: float
+    per_bit: bool = True
 
     def comparison(self, bits: int) -> float:
         """The price of comparing a word of `bits` bits with a constant."""
@@ -41,13 +42,22 @@ class Prices:
 
 # A tree of few inputs fits in one LUT, however many splits it has: a tree costs that LUT and its bit in the sums.
 _LUT6 = Prices((0.0, 0.05, 0.4, 0.7, 1.0, 1.0, 1.0), 5, split=0.1, tree=3.0)
+# In units of 30 bytes, of the layout `nodes`: a condition in the table is a slot and a threshold; a split is a symbol
+# and a skip, and brings one more leaf; a tree is a leaf and its place. In units of 30 instructions, of `branches`: a
+# load, a comparison and a branch, which half of the rows come to; a tree is a jump and an addition.
+_FIRMWARE = {
+    "flash": Prices((0.1,), 1 << 30, split=0.1, tree=0.1, per_bit=False),
+    "instructions": Prices((0.0,), 1 << 30, split=0.05, tree=0.25, per_bit=False),
+}
 
 
 def prices(cost: str) -> Prices:
     """The prices of a cost's name. Raises OptionError for an unknown one, ForestcError for damaged fitted costs."""
     if cost == DEFAULT_COST:
         return _LUT6
-    known = [name for name in FAMILIES if name in fitted().luts]
+    if cost in _FIRMWARE:
+        return _FIRMWARE[cost]
+    known = [*(name for name in FAMILIES if name in fitted().luts), *_FIRMWARE]
     if cost not in known:
         raise OptionError(f"unknown cost {cost!r}", do=f"known: {', '.join(known)}")
     family, costs = FAMILIES[cost], fitted().luts[cost]

@@ -4,6 +4,7 @@
 |-------|-------------------------------------------------------------|-----------------------------------------------|
 | value | what it adds to its tree's output, less the tree's smallest | all trees have one output                     |
 | rows  | what it adds to each output, a row of a table               | all trees have the same outputs, side by side |
+| bits  | the outputs to which it adds 1, as a number of bits         | the same, where no leaf adds more than 1      |
 | pairs | some pairs of output and value, the last of them marked     | where that is smaller                         |
 
 Leaves of `value` need no table if their numbers can be the values themselves.
@@ -21,18 +22,19 @@ from numpy.typing import NDArray
 
 from forestc.forest.ir import LEAF, Forest
 
+MOST_BITS = 32  # outputs of a leaf as bits
 Pairs = tuple[tuple[int, int], ...]
 Meaning = TypeVar("Meaning", tuple[int, ...], Pairs)
 
 
 @dataclass(frozen=True)
 class Leaves:
-    """trees: indices of the trees with a split, in the order in which they are laid out: of `value`, by output. number:
-    for each tree of the forest (nodes,) the number of each leaf, -1 at splits. count: of distinct leaves. starts:
-    (outputs,) what the scores begin with. table: of `value` and `rows` (count, outputs of a tree), of `value` empty if
-    numbers are values. pairs: of `pairs`, for each leaf."""
+    """trees: indices of the trees with a split, in the order in which they are laid out: of `value`, by output.
+    number: for each tree of the forest (nodes,) the number of each leaf, -1 at splits. count: of distinct leaves.
+    starts: (outputs,) what the scores begin with. table: (count, outputs of a tree) of `rows`, (count, 1) of `bits` and
+    `value`, empty where the numbers of `value` are the values. pairs: of `pairs`, for each leaf."""
 
-    kind: Literal["value", "rows", "pairs"]
+    kind: Literal["value", "rows", "bits", "pairs"]
     trees: tuple[int, ...]
     number: tuple[NDArray[np.int64], ...]
     count: int
@@ -69,7 +71,7 @@ def leaves_of(forest: Forest) -> Leaves:
     options = [_pairs(forest, trees, starts)]
     shared = {forest.trees[index].outputs for index in trees}
     if len(shared) == 1 and (own := shared.pop()) == tuple(range(own[0], own[-1] + 1)):
-        options.append(_rows(forest, trees, starts))
+        options += _rows(forest, trees, starts)
     return min(options, key=lambda each: each.bytes)
 
 
@@ -104,9 +106,24 @@ def _values(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leav
     return Leaves("value", tuple(trees), number, count, starts, table)
 
 
-def _rows(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leaves:
-    number, order = _numbered(forest, trees, lambda index, values: tuple(values))
-    return Leaves("rows", tuple(trees), number, len(order), starts, np.array(order, dtype=np.int64))
+def _rows(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> list[Leaves]:
+    """The kinds `rows` and, where it holds all leaves, `bits`. What all leaves of a tree add is part of the starts."""
+    least = {index: forest.trees[index].values[forest.trees[index].leaf].min(axis=0) for index in trees}
+    starts = starts.copy()
+    for index in trees:
+        starts[list(forest.trees[index].outputs)] += least[index]
+    low = {index: least[index].tolist() for index in trees}
+
+    def row(index: int, values: list[int]) -> tuple[int, ...]:
+        return tuple(value - below for value, below in zip(values, low[index], strict=True))
+
+    number, order = _numbered(forest, trees, row)
+    table = np.array(order, dtype=np.int64)
+    made = [Leaves("rows", tuple(trees), number, len(order), starts, table)]
+    if table.max() <= 1 and table.shape[1] <= MOST_BITS:
+        bits = (table << np.arange(table.shape[1])).sum(axis=1, keepdims=True)
+        made.append(Leaves("bits", tuple(trees), number, len(order), starts, bits))
+    return made
 
 
 def _pairs(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leaves:

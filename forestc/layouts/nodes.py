@@ -6,8 +6,8 @@ byte. Three codes, of which the one with the fewest bytes is taken:
 
 | code  | split                                     | leaf              | where                             |
 |-------|-------------------------------------------|-------------------|-----------------------------------|
-| index | 1 byte: condition; 1: skip                | 1 byte            | conditions and leaves below 256   |
-| split | 1: slot; 1 or 2: threshold; 1: skip       | 1 or 2            | slots and leaves of 1 byte        |
+| index | 1 byte: condition; 1: skip                | 1 or 2            | conditions are fewer than 256     |
+| split | 1: slot; 1 or 2: threshold; 1: skip       | 1 or 2            | slots are                         |
 | wide  | as index, in units of 2 bytes             | 2 bytes           | everything else                   |
 
 The table of conditions that `index` and `wide` need has each distinct one once.
@@ -139,7 +139,7 @@ def _coded(forest: Forest, slots: Slots, leaves: Leaves, code: Code) -> Nodes | 
         numbers = leaves.count + jumps
         double = 0 if symbols + numbers <= units else -(-(symbols + numbers - units) // 255)
         single = min(numbers, units - symbols - double)
-        if single < 0 or (double and code != "split"):
+        if single < 0 or (double and code == "wide"):
             return None
         coder = _Coder(slots, leaves, code, used, threshold_bytes, symbols, single, units)
         stream, starts = coder.forest(forest, places)

@@ -78,7 +78,8 @@ class PruneSplits:
     copies: number of copies of each row with mixed values.
     mix: share of a copy's values that come from other rows of its class.
     seed: of the random mixing.
-    cost: the device family whose LUTs are minimised: lut6, xcup, ecp5 or ice40.
+    cost: what is minimised: the LUTs of a device family (lut6, xcup, ecp5, ice40), or of C bytes of flash or
+    instructions.
     """
 
     keep: str = "accuracy"
@@ -228,7 +229,8 @@ class _Ensemble:
         present = max((int(leaves.max() - leaves.min()).bit_length() for leaves in values), default=1)
         bits = min(max(1, present), 16) if options.leaf_bits == "same" else int(options.leaf_bits)
         self.largest = (1 << bits) - 1
-        self.splits = Splits(tree_of, first, middle, last, size, condition, cost, unit.split * bits, unit.tree * bits)
+        share = bits if unit.per_bit else 1 / max(1.0, float(np.mean(widths)))  # of each output
+        self.splits = Splits(tree_of, first, middle, last, size, condition, cost, unit.split * share, unit.tree * share)
         alive = sum(width for tree, width in zip(forest.trees, widths, strict=True) if tree.size > 1)
         nodes = sum(width * len(tree.inner) for tree, width in zip(forest.trees, widths, strict=True))
         self.cost = float(cost.sum() + self.splits.node * nodes + self.splits.sum * alive)

@@ -10,12 +10,15 @@ from random_forests import random_forest, troublesome_rows
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 
+import forestc
 from forestc import load
 from forestc.backends.c import COptions, chosen_layout
+from forestc.checks.run import check
 from forestc.checks.vectors import random_words
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.numbers import word_range
 from forestc.layouts import nodes as nodes_module
+from forestc.layouts.leaves import leaves_of
 from forestc.layouts.nodes import _coded, nodes_of
 from forestc.layouts.slots import slots_of
 from forestc.passes import passes_from
@@ -48,6 +51,8 @@ def scores(forest, made, row):
         if leaves.kind == "pairs":
             for output, value in leaves.pairs[number]:
                 found[output] += value
+        elif leaves.kind == "bits":
+            found[outputs] += leaves.table[number, 0] >> np.arange(len(outputs)) & 1
         elif leaves.kind == "rows":
             found[outputs] += leaves.table[number]
         else:
@@ -89,6 +94,20 @@ def test_a_forest_of_many_classes_is_small_and_exact(trees, depth):
     assert (made.jumps > 0) == (depth > 10)
     assert made.bytes < 5 * sum(len(tree.inner) for tree in forest.trees) + 1000
     assert_same(forest, made, words_of(forest, 30, 0))
+
+
+@pytest.mark.parametrize("inputs", ["words", "float"])
+@pytest.mark.parametrize("kind, bits", [("bits", 1), ("rows", 6), ("pairs", 8)])
+def test_the_c_of_every_kind_of_leaf_is_checked(tmp_path, kind, bits, inputs):
+    X, y = load_digits(return_X_y=True)
+    model = RandomForestClassifier(12, max_depth=2 if kind == "rows" else 8, random_state=0).fit(X, y)
+    passes = f"simplify,quantize{{leaf_bits={bits},change=1}}"
+    made = forestc.compile(
+        model, X, tmp_path / "d", passes=passes, targets="c", c_layout="nodes", c_inputs=inputs, name="m"
+    ).design
+    assert leaves_of(made.forest).kind == kind
+    ran = check(made, X, engines=["c"]).engines["c"]
+    assert ran.differences == 0 and ran.vectors > len(X)
 
 
 def test_auto_takes_tables_where_compilers_would_take_long(monkeypatch):
