@@ -7,6 +7,10 @@ negative row's (negative) weight, gain - price * size is the reduced gain of the
 
 The literals of a feature read one code of the row: each holds on a span of codes, or outside of it. So one pass over
 the rows of a clause gives, by a histogram of every feature's codes, the gain of the clause with any one literal more.
+
+The paper's integer program (eqs. 5 to 10) is no last resort where the branch and bound does not end. Measured at the
+duals of the last round (budget 16, bounds on gain / size after 20 s, branch and bound, HiGHS, CP-SAT): heart 1.31 (its
+optimum, after 0.6 s), 21.1, 21.6; pima 56.4, 88.6, 92.3; WDBC 7.4, 10.6, 11.6. So it is not used.
 """
 
 from __future__ import annotations

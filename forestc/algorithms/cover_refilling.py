@@ -15,6 +15,7 @@ import numpy as np
 from forestc.algorithms.covers import Column, Cover, Pricer, Selection
 
 MOST_DROPPED = 3
+MOST_IN_VAIN = 100  # tries in a row that better nothing, after which the search ends
 PRICES = (0.0, 0.5, 1.0)  # shares of the relaxation's price of the budget
 
 
@@ -30,13 +31,15 @@ def refill(
     until: float,
     random: np.random.Generator,
 ) -> None:
-    """Betters `selection.best` by so many tries, or until a time (of time.monotonic()).
+    """Betters `selection.best` by so many tries, until a time (of time.monotonic()), or until many tries were in vain.
 
     columns: those that the selection chooses from; add puts one more there and returns its place.
     """
+    vain = 0
     for _ in range(tries):
-        if time.monotonic() > until:
+        if time.monotonic() > until or vain == MOST_IN_VAIN:
             return
+        before = selection.best
         chosen = random.permutation(np.array(selection.best[1], dtype=np.int64))
         kept = chosen[random.integers(0, min(MOST_DROPPED, len(chosen)) + 1) :].tolist()
         asked = price * float(random.choice(PRICES))
@@ -55,3 +58,4 @@ def refill(
             open_[best.rows] = 0.0
             room -= best.size
         selection.offer(kept)
+        vain = vain + 1 if selection.best == before else 0

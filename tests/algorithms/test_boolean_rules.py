@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from forestc.algorithms.binarisation import binarisation
 from forestc.algorithms.boolean_pricing import beam_search, best_clauses, literals_of
-from forestc.algorithms.boolean_rules import hamming_loss, holds, learn_rules
+from forestc.algorithms.boolean_rules import _Problem, hamming_loss, holds, learn_rules
 from forestc.algorithms.rule_sets import class_weights, learn_rule_sets
 from forestc.errors import OptionError, RowsError
 
@@ -238,3 +238,18 @@ def test_bits_of_a_table():
 def test_a_rule_without_clauses():
     bits = np.zeros((2, 1), dtype=bool)
     assert not holds((), "dnf", bits).any() and holds((), "cnf", bits).all()
+
+
+def test_large_tables_are_also_priced_by_samples_and_the_last_word_is_on_all_rows():
+    random = np.random.default_rng(0)
+    bits = random.random((5000, 60)) < 0.5
+    y = bits[:, [3, 17, 29]].all(axis=1) | (bits[:, [5, 44]].all(axis=1) & ~bits[:, 8])
+    bits = np.concatenate([bits, ~bits], axis=1)
+    problem = _Problem.of(bits, y, np.ones(len(y)), 12, None, None, 0)
+    clauses = problem.sampled(problem.weights(np.ones(len(problem.positive))), 0.0)
+    assert clauses and all(0 <= literal < len(problem.identity) for clause in clauses for literal in clause)
+    small = _Problem.of(bits[:500, :40], y[:500], np.ones(500), 12, None, None, 0)
+    assert small.sampled(small.weights(np.ones(len(small.positive))), 0.0) == []
+    found = learn_rules(bits, y, complexity=8, time_limit=20)
+    assert found.loss == 0 and found.complexity == 8
+    assert np.array_equal(found.predict(bits), y)
