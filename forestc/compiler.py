@@ -219,7 +219,8 @@ def _run_passes(read: _Read, wanted: CompileOptions, progress: Callable[[str], N
         planned = _plan(wanted, source, fit, judged_on)
         forest, steps = run_passes(source, planned.passes, fit, judged_on, progress)
     leaves = [leaves_note(step) for step in steps if "score_bound" in step.report]
-    notes = (*read.notes, *planned.notes, *leaves, *planned.shortfall(steps))
+    told = [step.report["note"] for step in steps if "note" in step.report]
+    notes = (*read.notes, *planned.notes, *leaves, *told, *planned.shortfall(steps))
     rows = made_rows(source, read.rows, (forest,)) if isinstance(read.rows, Ranges) else read.rows
     return _Passed(forest, tuple(steps), planned, rows, notes)
 

@@ -15,7 +15,8 @@ from forestc.rows.batches import Rows
 
 @dataclass(frozen=True)
 class PassResult:
-    """The forest that a pass made, its promises, which the pipeline checks, and its figures for people and `--json`."""
+    """The forest that a pass made, its promises, which the pipeline checks, and its figures for people and `--json`.
+    `note` among the figures is a sentence for the user."""
 
     forest: Forest
     promises: tuple[Promise, ...]

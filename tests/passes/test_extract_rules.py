@@ -226,7 +226,8 @@ def test_after_an_interrupt_the_best_rules_are_used_if_they_are_good_enough(monk
         return replace(learn_rules(*given, **asked), interrupted=True)
 
     monkeypatch.setattr(extract_rules, "learn_rules", stopped)
-    assert extracted("two", complexity="auto", tolerance=0.3).report["interrupted"] is True
+    report = extracted("two", complexity="auto", tolerance=0.3).report
+    assert report["interrupted"] is True and "was interrupted" in report["note"]
     with pytest.raises(KeyboardInterrupt):
         extracted("two", complexity="auto", tolerance=0.0)
 

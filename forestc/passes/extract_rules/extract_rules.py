@@ -144,6 +144,8 @@ class ExtractRules:
             "interrupted": learnt.interrupted,
             "chosen_on_held_out": len(values) > 1,
         }
+        if learnt.interrupted:
+            report["note"] = "extract-rules was interrupted; the rules are the best that it had found"
         return PassResult(after, (Within(float(self.tolerance)),), report)
 
 
