@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Annotated, Any
 
 import typer
+import typer.core
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
@@ -27,7 +28,21 @@ from forestc.version import __version__
 # Typer contains click under varying names; this finds the class that it raises for wrong usage under any of them.
 _UsageProblem: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
+
+class _Commands(typer.core.TyperGroup):
+    """The commands. Where none of them makes use of Ctrl-C it goes on as `_Interrupted`, which typer leaves alone."""
+
+    def make_context(self, *given: Any, **named: Any) -> Any:
+        with _ctrl_c_ends():
+            return super().make_context(*given, **named)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _ctrl_c_ends():
+            return super().invoke(ctx)
+
+
 app = typer.Typer(
+    cls=_Commands,
     name="forestc",
     help="Compiles trained tree ensembles into FPGA logic and microcontroller C, exactly.",
     no_args_is_help=True,
@@ -485,13 +500,28 @@ def _options(
 
 
 class _Interrupted(BaseException):
-    """A signal arrived. A BaseException, so that no handler of errors catches it."""
+    """A signal that ends the program. A BaseException, so that no handler of errors catches it."""
 
     def __init__(self, number: int) -> None:
         self.status = 128 + number
 
 
+class _CtrlC(KeyboardInterrupt):
+    """On which a search may end with the best that it has found. If a plain KeyboardInterrupt passes through exec() or
+    eval(), Python gives the program another exit status."""
+
+
+@contextmanager
+def _ctrl_c_ends() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise _Interrupted(signal.SIGINT) from None
+
+
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    if number == signal.SIGINT:
+        raise _CtrlC
     raise _Interrupted(number)
 
 
@@ -528,6 +558,8 @@ def main(arguments: list[str] | None = None) -> None:
             app([a for a in arguments if a != "--debug"], standalone_mode=False, prog_name="forestc")
     except _Interrupted as signalled:
         failure = interrupted(signalled.status)
+    except KeyboardInterrupt:
+        failure = interrupted(128 + signal.SIGINT)
     except ForestcError as error:
         if debug:
             raise

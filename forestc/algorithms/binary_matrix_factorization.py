@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.biclique_pricing import Biclique, Bits, greedy_bicliques, heaviest_biclique
 from forestc.algorithms.column_generation import Generated, generate
+from forestc.algorithms.compiled import interruptible
 from forestc.algorithms.cover_selection import CoverSearch
 from forestc.algorithms.covers import Column, Cover, Floats, Priced, Progress
 from forestc.algorithms.factor_search import Factors, k_greedy, polished, searched
@@ -88,7 +89,8 @@ def factorize(
     state = _State(problem, k_used, seed, progress)
     interrupted, bound, made = False, 0.0, None
     try:
-        state.search(begin + SEARCH_SHARE * time_limit)
+        with interruptible():
+            state.search(begin + SEARCH_SHARE * time_limit)
         if state.best.error > 0:
             until = begin + (1 - PROGRAM_SHARE - BOUND_SHARE) * time_limit
             made = state.generated(rho, until)

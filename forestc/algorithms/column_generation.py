@@ -37,6 +37,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.compiled import interruptible
 from forestc.algorithms.cover_refilling import refill
 from forestc.algorithms.covers import Column, Cover, Floats, Pricer, Progress, Selection
 from forestc.algorithms.highs import make_highs
@@ -201,8 +202,9 @@ def generate(
     run = _Run(cover, pricer, selection, deadline, seed, progress, rounds)
     interrupted = False
     try:
-        run.add(start)
-        run.rounds()
+        with interruptible():
+            run.add(start)
+            run.rounds()
     except KeyboardInterrupt:
         interrupted = True
     value, chosen = selection.best

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -39,3 +40,17 @@ def share_out(count: int, run: Callable[[int, int], None]) -> None:
     with ThreadPoolExecutor(threads) as pool:
         for done in [pool.submit(run, *stretch) for stretch in pairwise(ends)]:
             done.result()
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C as KeyboardInterrupt also where it comes while numba prepares a call, which makes a SystemError of it."""
+    try:
+        yield
+    except SystemError as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, KeyboardInterrupt):
+                raise cause from None
+            cause = cause.__cause__ or cause.__context__
+        raise
