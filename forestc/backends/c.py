@@ -15,6 +15,7 @@ from forestc.backends.c_nodes import Tables
 from forestc.backends.c_quantiser import code_functions, quantiser, row_type
 from forestc.backends.c_types import (
     FLOATS,
+    asserted,
     constant,
     float_inputs,
     label_type,
@@ -22,6 +23,7 @@ from forestc.backends.c_types import (
     members,
     reach_of,
     score_type,
+    size_of,
     word_type,
 )
 from forestc.backends.c_values import TABLE, VALUES, ValueKind, shown
@@ -152,6 +154,8 @@ class _Header:
             "members": self.members,
             "code_type": "int32_t",
             "x_type": self.type,
+            "row_step": 1 if self.struct else f"{macro}_INPUTS",
+            "asserts": self._asserts(),
             "x_in": self._x(),
             "x_out": f"{self.type} *x" if self.struct else f"{self.type} x[{macro}_INPUTS]",
             "needs_floats": self.raw or self.row is not None,
@@ -173,6 +177,21 @@ class _Header:
             "label_type": label_type(self.forest),
             "predict_body": self._predict_each() if len(forest.targets) > 1 else self._predict(),
         }
+
+    def _asserts(self) -> list[str]:
+        """Declarations that stop a compiler which lays words or scores out differently than rows and tables need."""
+        words = [kind for _, kind in self.members] if self.struct else [] if self.raw else [self.type]
+        sized = [*sorted(set(words)), self.score, label_type(self.forest)]
+        lines = [
+            asserted(self.prefix, f"sizeof({kind}) == {size_of(kind)}u", f"{kind}_has_{8 * size_of(kind)}_bits")
+            for kind in dict.fromkeys(sized)
+        ]
+        if self.forest.features and not self.struct:
+            feature = self.forest.features[-1]
+            last = f"{self.prefix.upper()}_{feature_name(len(self.forest.features) - 1, feature.name).upper()}"
+            sign = "<" if self.raw else "+ 1 =="
+            lines.append(asserted(self.prefix, f"{last} {sign} {self.prefix.upper()}_INPUTS", "inputs_are_all_there"))
+        return lines
 
     def _x(self) -> str:
         """The declaration of the parameter x."""

@@ -13,6 +13,15 @@
 #include <float.h>
 #include <stdint.h>
 
+/* Stops the compiler where a condition does not hold. */
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define SMALL_MODEL_ASSERT(condition, name) static_assert(condition, #name)
+#elif !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define SMALL_MODEL_ASSERT(condition, name) _Static_assert(condition, #name)
+#else
+#define SMALL_MODEL_ASSERT(condition, name) typedef char name[(condition) ? 1 : -1]
+#endif
+
 #define SMALL_MODEL_INPUTS 3
 #define SMALL_MODEL_COLUMNS 4
 #define SMALL_MODEL_OUTPUTS 1
@@ -27,9 +36,13 @@ enum small_model_input {
     SMALL_MODEL_X2_1ST = 2
 };
 
+SMALL_MODEL_ASSERT(sizeof(int16_t) == 2u, small_model_int16_t_has_16_bits);
+SMALL_MODEL_ASSERT(sizeof(uint8_t) == 1u, small_model_uint8_t_has_8_bits);
+SMALL_MODEL_ASSERT(SMALL_MODEL_X2_1ST + 1 == SMALL_MODEL_INPUTS, small_model_inputs_are_all_there);
+
 #if FLT_RADIX == 2 && FLT_MANT_DIG == 24 && FLT_MIN_EXP == -125 && FLT_MAX_EXP == 128
 
-typedef char small_model_float_has_32_bits_else_use_c_quantiser_none[sizeof(float) == sizeof(int32_t) ? 1 : -1];
+SMALL_MODEL_ASSERT(sizeof(float) == sizeof(int32_t), small_model_float_has_32_bits_else_use_c_quantiser_none);
 
 /* The bits of a value of a row. From here on integers are enough. */
 static inline uint32_t small_model_row_bits(const float *value)
@@ -128,6 +141,17 @@ static inline uint8_t small_model_predict(const int16_t x[SMALL_MODEL_INPUTS])
     int16_t scores[1];
     small_model_scores(x, scores);
     return (uint8_t)(scores[0] >= 2);
+}
+
+/* The classes of `count` rows, one after the other in x. */
+static inline void small_model_predict_batch(const int16_t *x, uint32_t count, uint8_t *labels)
+{
+    while (count > 0u) {
+        *labels = small_model_predict(x);
+        labels++;
+        x += SMALL_MODEL_INPUTS;
+        count--;
+    }
 }
 
 /* The class's own label, as the model was trained with. */
