@@ -35,6 +35,7 @@ from forestc.layouts.nodes import nodes_of
 from hdl_templates import render
 
 LAYOUTS = ("auto", "branches", "nodes")
+KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr")  # what `project` lists
 MOST_BRANCHES = 20_000  # splits, with which gcc -Os takes half a minute
 
 
@@ -46,13 +47,16 @@ class COptions:
     the model reads its columns; `none` adds none. values: adds a function for the probabilities of a classifier or the
     values of a regression, in fixed point of 15 or 31 bits or as `float`; `none` adds none. Both are inline: programs
     that do not call them do not contain them. layout: `branches` writes trees as nested ifs, the fastest; `nodes` as
-    tables that one loop reads, the smallest; `auto` takes branches where a compiler can take so many.
+    tables that one loop reads, the smallest; `auto` takes branches where a compiler can take so many. project: files
+    beside the header for build systems, a list of selftest, cmake, platformio, arduino and zephyr, or `all`; each comes
+    with a self-test, NAME_selftest.h.
     """
 
     inputs: Literal["words", "struct", "float"] = "words"
     quantiser: Literal["auto", "none", "float", "double"] = "auto"
     values: ValueKind = "q31"
     layout: Literal["auto", "branches", "nodes"] = "auto"
+    project: str = "none"
 
     def __post_init__(self) -> None:
         for option, known in (
@@ -63,6 +67,8 @@ class COptions:
         ):
             if getattr(self, option) not in known:
                 raise OptionError(f"c: {option}={getattr(self, option)}", do=f"use {', '.join(known)}")
+        if self.project not in ("none", "all") and set(self.project.split(",")) - set(KITS):
+            raise OptionError(f"c: project={self.project}", do=f"use none, all, or a list of {', '.join(KITS)}")
         if self.inputs == "float" and self.quantiser in ("float", "double"):
             raise OptionError("c: inputs=float needs no quantiser", do="use inputs=words or struct")
 
