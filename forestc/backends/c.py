@@ -255,7 +255,7 @@ class _Header:
         """The C expression of a part's class index."""
         if part.decision.kind == "argmax":
             last = int(part.decision.ties == "last")
-            return f"{self.prefix}_largest({scores} + {part.start}, {part.stop - part.start}u, {last})"
+            return f"{self.prefix}_largest(&{scores}[{part.start}], {part.stop - part.start}u, {last})"
         lowest, highest = self._reach(part)
         threshold = int(part.decision.threshold)
         if threshold <= lowest or threshold > highest:
@@ -293,7 +293,7 @@ class _Header:
         for index, (part, weight) in enumerate(zip(forest.parts, self._weights(), strict=True)):
             values = [f"sums[{part.start + k}]" for k in range(classes)]
             if part.curves and part.link.kind == "softmax":
-                body.append(f"{self.prefix}_below_largest(sums + {part.start}, {classes});")
+                body.append(f"{self.prefix}_below_largest(&sums[{part.start}], {classes});")
             for place, curve in enumerate(part.curves):
                 cuts = ", ".join(map(constant, curve))
                 curves.append(f"static const {score} curve_{index}_{place}[{steps}] = {{{cuts}}};")

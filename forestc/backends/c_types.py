@@ -92,7 +92,10 @@ def constant(value: int) -> str:
 
 
 def compared(value: int, kind: str) -> str:
-    """A constant to compare with a word of this type. Unsigned for wide unsigned words, to avoid compiler warnings."""
+    """A constant to compare with a word of this type: unsigned with unsigned, and no wider than the word, for compilers
+    that warn (MISRA C 10.4) and processors of 8 bits."""
+    if kind in ("uint8_t", "uint16_t"):
+        return f"{value}u"
     return f"{kind[:-2].upper()}_C({value})" if kind in ("uint32_t", "uint64_t") else constant(value)
 
 

@@ -165,7 +165,7 @@ static inline const char *small_model_label(uint8_t index)
 }
 
 /* 2^-(distance * rate / 2^shift) in steps of 2^-31; 0 past the limit. */
-static inline uint32_t small_model_power(uint64_t distance, uint64_t rate, int shift, uint64_t limit)
+static inline uint32_t small_model_power(uint64_t distance, uint64_t rate, unsigned int shift, uint64_t limit)
 {
     static const uint32_t table[32] = {
 UINT32_C(2147483648), UINT32_C(2101467502), UINT32_C(2056437387), UINT32_C(2012372174),
@@ -181,20 +181,20 @@ UINT32_C(1170923762), UINT32_C(1145833280), UINT32_C(1121280436), UINT32_C(10972
     uint64_t t;
     uint64_t y;
     uint64_t power;
-    int whole;
+    unsigned int whole;
     if (distance > limit) {
         return 0u;
     }
     t = distance * rate;
-    whole = (int)(t >> shift);
-    t = shift >= 32 ? t >> (shift - 32) : t << (32 - shift);
+    whole = (unsigned int)(t >> shift);
+    t = shift >= 32u ? t >> (shift - 32u) : t << (32u - shift);
     y = ((t & 0x7FFFFFFu) * UINT32_C(2977044472)) >> 32;  /* times ln 2; then e^-y as a series */
     power = one - (y >> 2);
     power = one - ((y * power) >> 32) / 3u;
     power = one - ((y * power) >> 33);
     power = one - ((y * power) >> 32);
     power *= table[(t >> 27) & 31u];
-    return (uint32_t)((power + (UINT64_C(1) << (31 + whole))) >> (32 + whole));
+    return (uint32_t)((power + (UINT64_C(1) << (31u + whole))) >> (32u + whole));
 }
 
 static inline uint64_t small_model_distance(int64_t a, int64_t b)
@@ -211,7 +211,7 @@ static inline void small_model_probabilities(const int16_t x[SMALL_MODEL_INPUTS]
     int16_t scores[SMALL_MODEL_OUTPUTS];
     uint32_t p;
     small_model_scores(x, scores);
-    p = small_model_power(small_model_distance(scores[0], 0), UINT64_C(396564993198), 40, UINT64_C(88));
+    p = small_model_power(small_model_distance(scores[0], 0), UINT64_C(396564993198), 40u, UINT64_C(88));
     p = (uint32_t)((UINT64_C(4611686018427387904) + ((UINT64_C(2147483648) + p) >> 1)) / (UINT64_C(2147483648) + p));
     p = scores[0] < 0 ? UINT32_C(2147483648) - p : p;
     out[0] = (UINT32_C(2147483648) - p);
