@@ -217,6 +217,14 @@ def compile_(
         str,
         typer.Option("--c-layout", help="branches: nested ifs, fast; nodes: tables, small; or auto"),
     ] = "auto",
+    c_project: Annotated[
+        str,
+        typer.Option(
+            "--c-project",
+            help="files for build systems beside the header, with a self-test: none, all, or a list of selftest, "
+            "cmake, platformio, arduino and zephyr",
+        ),
+    ] = "none",
     stream: Annotated[
         bool, typer.Option("--stream", help="also write an AXI4-Stream wrapper and its cocotb test bench")
     ] = False,
@@ -289,6 +297,7 @@ def compile_(
             c_quantiser=c_quantiser,
             c_values=c_values,
             c_layout=c_layout,
+            c_project=c_project,
             stream=wrapper,
             device=device,
             clock_mhz=clock,

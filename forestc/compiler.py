@@ -17,7 +17,7 @@ from forestc.backends.base import Artifact, Source
 from forestc.backends.manifest import design_hash, manifest, sealed
 from forestc.backends.table import written
 from forestc.checks.agreement import Agreement, agreement
-from forestc.checks.bench import bench_vectors, raw_rows, simulate_some
+from forestc.checks.bench import bench_vectors, raw_rows, selftest_answers, simulate_some
 from forestc.costs.estimate import estimates
 from forestc.design import MANIFEST, MODEL, QUANTISED, REPORT, Design, check_writable, open_design, write_folder
 from forestc.figures import Figures
@@ -132,7 +132,7 @@ def compile(
     Rows (`forestc.options.RowOptions`): label, classes, held_out, ranges, scheduler.
     Passes (`PassOptions`): level, tolerance, passes, scores.
     Hardware (`HardwareOptions`): targets, latency, outputs, stream, device, clock_mhz, native, try_anyway.
-    C header (`forestc.backends.c.COptions`): c_inputs, c_quantiser, c_values, c_layout.
+    C header (`forestc.backends.c.COptions`): c_inputs, c_quantiser, c_values, c_layout, c_project.
     name: of the module and the header. trust_pickle: allows opening pickles, which runs code in them.
 
     With a device the design is also synthesised, placed and routed for it, as `synth` does: see
@@ -256,6 +256,7 @@ def _emit(
         wanted.c,
         wanted.hardware.stream or StreamOptions(),
         wanted.hardware.project,
+        partial(selftest_answers, forest, wanted.c.raw, passed.rows),
     )
     artifacts = written(source, options)
     roles = {one.role: one.path for one in artifacts}

@@ -50,6 +50,7 @@ class CompileKeywords(TypedDict, total=False):
     c_quantiser: str
     c_values: str
     c_layout: str
+    c_project: str
     stream: StreamOptions | None
     device: str | None
     clock_mhz: float | None

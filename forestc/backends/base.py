@@ -8,6 +8,7 @@ from typing import Any
 
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.c import COptions
+from forestc.backends.c_selftest import Answers
 from forestc.backends.project import ProjectOptions
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
@@ -27,7 +28,7 @@ class Source:
     """The input of backends.
 
     vectors, raw_rows: return the lines of words and of raw values for test benches; they are computed at the first
-    call. hash: of the design, 64 hexadecimal digits.
+    call. hash: of the design, 64 hexadecimal digits. answers: returns the rows of the C self-test, likewise.
     """
 
     forest: Forest
@@ -38,6 +39,7 @@ class Source:
     c: COptions = field(default_factory=COptions)
     stream: StreamOptions = field(default_factory=StreamOptions)
     project: ProjectOptions = field(default_factory=ProjectOptions)
+    answers: Callable[[], Answers] = Answers
 
 
 @dataclass(frozen=True)

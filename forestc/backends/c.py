@@ -15,6 +15,7 @@ from forestc.backends.c_nodes import Tables
 from forestc.backends.c_quantiser import code_functions, quantiser, row_type
 from forestc.backends.c_types import (
     FLOATS,
+    asserted,
     constant,
     float_inputs,
     label_type,
@@ -22,6 +23,7 @@ from forestc.backends.c_types import (
     members,
     reach_of,
     score_type,
+    size_of,
     word_type,
 )
 from forestc.backends.c_values import TABLE, VALUES, ValueKind, shown
@@ -33,6 +35,7 @@ from forestc.layouts.nodes import nodes_of
 from hdl_templates import render
 
 LAYOUTS = ("auto", "branches", "nodes")
+KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr")  # what `project` lists
 MOST_BRANCHES = 20_000  # splits, with which gcc -Os takes half a minute
 
 
@@ -44,13 +47,16 @@ class COptions:
     the model reads its columns; `none` adds none. values: adds a function for the probabilities of a classifier or the
     values of a regression, in fixed point of 15 or 31 bits or as `float`; `none` adds none. Both are inline: programs
     that do not call them do not contain them. layout: `branches` writes trees as nested ifs, the fastest; `nodes` as
-    tables that one loop reads, the smallest; `auto` takes branches where a compiler can take so many.
+    tables that one loop reads, the smallest; `auto` takes branches where a compiler can take so many. project: files
+    beside the header for build systems, a list of selftest, cmake, platformio, arduino and zephyr, or `all`; each comes
+    with a self-test, NAME_selftest.h.
     """
 
     inputs: Literal["words", "struct", "float"] = "words"
     quantiser: Literal["auto", "none", "float", "double"] = "auto"
     values: ValueKind = "q31"
     layout: Literal["auto", "branches", "nodes"] = "auto"
+    project: str = "none"
 
     def __post_init__(self) -> None:
         for option, known in (
@@ -61,6 +67,8 @@ class COptions:
         ):
             if getattr(self, option) not in known:
                 raise OptionError(f"c: {option}={getattr(self, option)}", do=f"use {', '.join(known)}")
+        if self.project not in ("none", "all") and set(self.project.split(",")) - set(KITS):
+            raise OptionError(f"c: project={self.project}", do=f"use none, all, or a list of {', '.join(KITS)}")
         if self.inputs == "float" and self.quantiser in ("float", "double"):
             raise OptionError("c: inputs=float needs no quantiser", do="use inputs=words or struct")
 
@@ -152,6 +160,8 @@ class _Header:
             "members": self.members,
             "code_type": "int32_t",
             "x_type": self.type,
+            "row_step": 1 if self.struct else f"{macro}_INPUTS",
+            "asserts": self._asserts(),
             "x_in": self._x(),
             "x_out": f"{self.type} *x" if self.struct else f"{self.type} x[{macro}_INPUTS]",
             "needs_floats": self.raw or self.row is not None,
@@ -173,6 +183,21 @@ class _Header:
             "label_type": label_type(self.forest),
             "predict_body": self._predict_each() if len(forest.targets) > 1 else self._predict(),
         }
+
+    def _asserts(self) -> list[str]:
+        """Declarations that stop a compiler which lays words or scores out differently than rows and tables need."""
+        words = [kind for _, kind in self.members] if self.struct else [] if self.raw else [self.type]
+        sized = [*sorted(set(words)), self.score, label_type(self.forest)]
+        lines = [
+            asserted(self.prefix, f"sizeof({kind}) == {size_of(kind)}u", f"{kind}_has_{8 * size_of(kind)}_bits")
+            for kind in dict.fromkeys(sized)
+        ]
+        if self.forest.features and not self.struct:
+            feature = self.forest.features[-1]
+            last = f"{self.prefix.upper()}_{feature_name(len(self.forest.features) - 1, feature.name).upper()}"
+            sign = "<" if self.raw else "+ 1 =="
+            lines.append(asserted(self.prefix, f"{last} {sign} {self.prefix.upper()}_INPUTS", "inputs_are_all_there"))
+        return lines
 
     def _x(self) -> str:
         """The declaration of the parameter x."""
@@ -230,7 +255,7 @@ class _Header:
         """The C expression of a part's class index."""
         if part.decision.kind == "argmax":
             last = int(part.decision.ties == "last")
-            return f"{self.prefix}_largest({scores} + {part.start}, {part.stop - part.start}u, {last})"
+            return f"{self.prefix}_largest(&{scores}[{part.start}], {part.stop - part.start}u, {last})"
         lowest, highest = self._reach(part)
         threshold = int(part.decision.threshold)
         if threshold <= lowest or threshold > highest:
@@ -268,7 +293,7 @@ class _Header:
         for index, (part, weight) in enumerate(zip(forest.parts, self._weights(), strict=True)):
             values = [f"sums[{part.start + k}]" for k in range(classes)]
             if part.curves and part.link.kind == "softmax":
-                body.append(f"{self.prefix}_below_largest(sums + {part.start}, {classes});")
+                body.append(f"{self.prefix}_below_largest(&sums[{part.start}], {classes});")
             for place, curve in enumerate(part.curves):
                 cuts = ", ".join(map(constant, curve))
                 curves.append(f"static const {score} curve_{index}_{place}[{steps}] = {{{cuts}}};")

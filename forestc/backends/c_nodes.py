@@ -141,13 +141,25 @@ class Tables:
         value = self._read("values", leaf) if len(self.nodes.leaves.table) else leaf
         counts = np.bincount([self.forest.trees[index].outputs[0] for index in trees], minlength=self.forest.n_outputs)
         ends = np.cumsum(counts).tolist()
-        lines, begin = ["tree = 0;"], 0
         if len(ends) > 1 and len(set(counts.tolist())) == 1:
-            return [
-                "for (tree = 0; tree < " + f"{len(trees)}u; tree++) {{",
-                f"    {into}[tree / {counts[0]}u] = ({self.score})({into}[tree / {counts[0]}u] + {value});",
+            count, loop = int(counts[0]), f"for (tree = 0; tree < {len(trees)}u; tree++) {{"
+            if count & (count - 1) == 0:
+                place = f"{into}[tree / {count}u]"
+                return [loop, f"    {place} = ({self.score})({place} + {value});", "}"]
+            index = int_type(0, len(trees))
+            return [  # counted, as a processor without division would call a library
+                f"{index} output = 0;",
+                f"{index} left = {count};",
+                loop,
+                f"    {into}[output] = ({self.score})({into}[output] + {value});",
+                "    left--;",
+                "    if (left == 0u) {",
+                f"        left = {count};",
+                "        output++;",
+                "    }",
                 "}",
             ]
+        lines, begin = ["tree = 0;"], 0
         for output, end in enumerate(ends):
             if end > begin:
                 target = f"{into}[{output}]"
@@ -234,7 +246,7 @@ class Tables:
                 "{",
                 f"    {end} low = first;",
                 "    while (low < last) {",
-                f"        {end} middle = ({end})(low + (last - low) / 2u);",
+                f"        {end} middle = ({end})(low + ({end})(last - low) / 2u);",
                 f"        if ({self._read('cuts', 'middle')} <= key) {{",
                 f"            low = ({end})(middle + 1u);",
                 "        } else {",

@@ -24,6 +24,11 @@ def int_type(low: int, high: int) -> str:
     raise OptionError(f"no C integer holds {low}..{high}")
 
 
+def size_of(kind: str) -> int:
+    """The bytes of a stdint type."""
+    return int("".join(filter(str.isdigit, kind))) // 8
+
+
 def word_type(forest: Forest) -> str:
     """The C type that holds every feature's words."""
     spans = [word_range(f.number, f.missing) for f in forest.features]
@@ -87,7 +92,10 @@ def constant(value: int) -> str:
 
 
 def compared(value: int, kind: str) -> str:
-    """A constant to compare with a word of this type. Unsigned for wide unsigned words, to avoid compiler warnings."""
+    """A constant to compare with a word of this type: unsigned with unsigned, and no wider than the word, for compilers
+    that warn (MISRA C 10.4) and processors of 8 bits."""
+    if kind in ("uint8_t", "uint16_t"):
+        return f"{value}u"
     return f"{kind[:-2].upper()}_C({value})" if kind in ("uint32_t", "uint64_t") else constant(value)
 
 
@@ -119,7 +127,12 @@ class FloatType:
     def has_size(self, prefix: str, way_out: str) -> str:
         """A declaration that fails to compile if the macros of <float.h> do not match the type's size."""
         size = f"sizeof({self.name}) == sizeof(int{self.bits}_t)"
-        return f"typedef char {prefix}_{self.name}_has_{self.bits}_bits_else_{way_out}[{size} ? 1 : -1];"
+        return asserted(prefix, size, f"{self.name}_has_{self.bits}_bits_else_{way_out}")
+
+
+def asserted(prefix: str, condition: str, name: str) -> str:
+    """A declaration that fails to compile, and tells the name, if the condition does not hold."""
+    return f"{prefix.upper()}_ASSERT({condition}, {prefix}_{name});"
 
 
 FLOATS = {

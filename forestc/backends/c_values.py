@@ -111,7 +111,7 @@ class _Rate:
         return _Rate(rate, shift, ((32 << shift) - 1) // rate, POWER_ERROR + 0.5 / rate / math.e)
 
     def power(self, prefix: str, distance: str) -> str:
-        return f"{prefix}_power({distance}, UINT64_C({self.rate}), {self.shift}, UINT64_C({self.limit}))"
+        return f"{prefix}_power({distance}, UINT64_C({self.rate}), {self.shift}u, UINT64_C({self.limit}))"
 
 
 class _Target:
@@ -156,14 +156,14 @@ class _Target:
             return None
         part, first = self.part, self.first
         width = part.stop - part.start
-        score = f"scores[{part.start}]" if width == 1 else f"scores[{part.start} + k]"
+        score = f"scores[{part.start}]" if width == 1 else f"scores[{_from(part.start)}]"
         body = [line.replace("@", score) for line in made[0]]
         if width == 1 and len(part.classes) == 2:
             lines += [*body, self.store(f"{first}", f"(UINT32_C({ONE}) - p)"), self.store(f"{first + 1}", "p")]
         elif width == 1:
             lines += [*body, self.store(f"{first}", "p")]
         else:
-            inside = [f"    {line}" for line in [*body, self.store(f"{first} + k", "p")]]
+            inside = [f"    {line}" for line in [*body, self.store(_from(first), "p")]]
             lines += [f"for (k = 0; k < {width}; k++) {{", *inside, "}"]
         return made[1]
 
@@ -203,11 +203,11 @@ class _Target:
         if rate is None or width < 2:
             return None
         start = self.part.start
-        power = rate.power(self.prefix, f"{self.prefix}_distance(scores[best], scores[{start} + k])")
+        power = rate.power(self.prefix, f"{self.prefix}_distance(scores[best], scores[{_from(start)}])")
         lines += [
             f"best = {start};",
             f"for (k = 1; k < {width}; k++) {{",
-            f"    best = scores[{start} + k] > scores[best] ? {start} + k : best;",
+            f"    best = scores[{_from(start)}] > scores[best] ? {_from(start)} : best;",
             "}",
             "total = 0u;",
             f"for (k = 0; k < {width}; k++) {{",
@@ -216,7 +216,7 @@ class _Target:
             f"for (k = 0; k < {width}; k++) {{",
             f"    p = {power};",
             "    p = (uint32_t)((((uint64_t)p << 31) + (total >> 1)) / total);",
-            f"    {self.store(f'{self.first} + k', 'p')}",
+            f"    {self.store(_from(self.first), 'p')}",
             "}",
         ]
         return width * rate.error + UNIT / 2
@@ -307,6 +307,11 @@ def _fraction(reach: float, bits: int) -> int:
     """Fraction bits with which numbers up to `reach` stay below 2^bits, even after rounding."""
     fraction = bits - math.frexp(reach)[1]
     return fraction if math.ldexp(reach, fraction) < (1 << bits) - 2 else fraction - 1
+
+
+def _from(start: int) -> str:
+    """The place k after a start."""
+    return f"{start} + k" if start else "k"
 
 
 def _float(value: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from forestc.backends import amaranth, axi_stream, c, hls, project, verilog
+from forestc.backends import amaranth, axi_stream, c, c_project, hls, project, verilog
 from forestc.backends.base import Artifact, Backend, Source
 
 PROJECT = ("registered", "vivado", "quartus", "yosys", "xdc", "sdc", "fusesoc")
@@ -38,6 +38,17 @@ def _c(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
     return _named("c", ("c",), c.emit(source.forest, source.c))
 
 
+def _c_roles(options: Mapping[str, Any]) -> tuple[str, ...]:
+    if "c" not in options["targets"]:
+        return ()
+    return c_project.roles(options.get("c", {}).get("project", "none"))
+
+
+def _c_project(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
+    files = c_project.emit(source.forest, source.c, source.answers())
+    return [Artifact(role, f"c/{path}", text) for role, (path, text) in files.items()]
+
+
 def _hls(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
     options = hls.HlsOptions(source.project.part("vivado", hls.PART), source.project.period(hls.PERIOD_NS))
     written = _named("hls", HLS[:-1], hls.emit(source.forest, source.netlist, options))
@@ -64,6 +75,7 @@ HLS = ("hls_header", "hls", "hls_testbench", "hls_script", "hls_config", "hls_ve
 _ALL = (
     Backend("verilog", _of_target("verilog", "verilog", "testbench", "vectors"), _verilog, "verilog"),
     Backend("c", _of_target("c", "c"), _c, "c"),
+    Backend("c_project", _c_roles, _c_project),
     Backend("hls", _of_target("hls", *HLS), _hls, "hls"),
     Backend("amaranth", _of_target("amaranth", "amaranth"), _amaranth, "amaranth"),
     Backend("stream", _stream_roles, _stream),

@@ -9,17 +9,23 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forestc.backends import verilog
+from forestc.backends.c_selftest import Answers
+from forestc.backends.c_types import float_inputs
 from forestc.backends.ports import input_fields, output_fields, pack
 from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, vectors
 from forestc.errors import CheckError
+from forestc.forest.evaluate import evaluate_words
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
 from forestc.rows.batches import ArrayRows, Rows
+from forestc.rows.encode import encode
 from hw_sim import evaluate as simulate_plainly
 
+SELFTEST_ROWS = 32
 BENCH_ROWS, BENCH_BOUNDARY, BENCH_RANDOM, BENCH_RAW = 1000, 1000, 256, 200
 
 
@@ -45,6 +51,30 @@ def raw_rows(forest: Forest, netlist: Netlist) -> str:
         for row, y in zip(some.raw.tolist(), results, strict=False):
             text.append(f"{','.join(map(repr, row))},{y:x}\n")
     return "".join(text)
+
+
+def selftest_answers(forest: Forest, raw: bool, rows: Rows) -> Answers:
+    """Rows for the self-test of the C header: of every class that any of the bench's inputs reaches, then from all of
+    them. raw: whether the header takes floats, to whose type the rows are rounded then."""
+    some = list(vectors(forest, _First(rows, BENCH_ROWS), BENCH_RANDOM, boundary=BENCH_BOUNDARY))
+    floats = np.concatenate([one.raw for one in some])
+    words = np.concatenate([one.words for one in some])
+    if raw:
+        with np.errstate(over="ignore"):
+            floats = floats.astype(f"f{float_inputs(forest).bits // 8}").astype(np.float64)
+        words = encode(forest, floats)
+    said = evaluate_words(forest, words)
+    labels = said.index.reshape(len(words), -1) if forest.decides else np.empty((len(words), 0), dtype=np.int64)
+    order = np.random.default_rng(0).permutation(len(words))
+    firsts = [order[np.unique(column[order], return_index=True)[1]] for column in labels.T]
+    needed = np.unique(np.concatenate([np.empty(0, np.int64), *firsts]))
+    more = order[~np.isin(order, needed)][: max(0, SELFTEST_ROWS - len(needed))]
+    chosen = np.concatenate([needed, more])
+
+    def table(values: NDArray[Any]) -> tuple[tuple[Any, ...], ...]:
+        return tuple(map(tuple, values[chosen].tolist()))
+
+    return Answers(table(words), table(floats), table(labels), table(said.scores))
 
 
 def simulate_some(forest: Forest, netlist: Netlist, rows: Rows) -> None:

@@ -12,6 +12,8 @@ from random_forests import random_forest
 import forestc
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.base import Source
+from forestc.backends.c import COptions
+from forestc.backends.c_selftest import Answers
 from forestc.backends.table import BACKENDS, TARGETS, implied_roles, written
 from forestc.checks.engines import ENGINES
 from forestc.errors import OptionError
@@ -23,13 +25,19 @@ HOSTILE = 'x"; rm -rf / #\n*/ $finish; `include "y" ../../etc'
 def options_of(name):
     """Options by which a backend writes something."""
     targets = [BACKENDS[name].target] if BACKENDS[name].target else ["verilog"]
-    return {"targets": targets, "stream": {"registers": True}} if name == "stream" else {"targets": targets}
+    more = {"stream": {"stream": {"registers": True}}, "c_project": {"targets": ["c"], "c": {"project": "all"}}}
+    return {"targets": targets, **more.get(name, {})}
 
 
 def source_of(forest, latency=2):
     outputs = "both" if forest.decides else "scores"
     netlist = lower(forest, LoweringOptions(latency=latency, outputs=outputs))
-    return Source(forest, netlist, "ab" * 32, lambda: "0 0\n", lambda: "0,0\n", stream=StreamOptions(registers=True))
+    n = len(forest.features)
+    answers = Answers(((0,) * n,), ((0.0,) * forest.columns,), ((0,) * len(forest.targets),), ((0,) * forest.n_scores,))
+    return Source(
+        forest, netlist, "ab" * 32, lambda: "0 0\n", lambda: "0,0\n", COptions(project="all"),
+        StreamOptions(registers=True), answers=lambda: answers,
+    )  # fmt: skip
 
 
 def own(name, forest, latency=2):
@@ -49,7 +57,8 @@ def test_it_writes_the_roles_it_names_and_the_same_bytes_each_time(name):
         assert found == own(name, forest, seed % 3)
         for one in found:
             path = PurePosixPath(one.path)
-            assert not path.is_absolute() and ".." not in path.parts and len(path.parts) == 2
+            assert not path.is_absolute() and ".." not in path.parts
+            assert len(path.parts) == 2 or name == "c_project"
             assert one.text.endswith("\n")
             assert not re.search(r"[^\x09\x0a\x20-\x7e]", one.text), one.path
 
@@ -61,7 +70,7 @@ def test_names_of_a_model_stay_names(name):
     for one in own(name, replace(forest, name=HOSTILE, features=features)):
         assert re.fullmatch(r"[\w./]+", one.path)
         for line in one.text.splitlines():
-            code = line.split("//")[0] if one.path.endswith((".v", ".cpp", ".h")) else ""
+            code = line.split("//")[0] if one.path.endswith((".v", ".cpp", ".h", ".c", ".ino", ".txt")) else ""
             assert "rm -rf" not in code and "$finish; `" not in code
 
 
@@ -72,7 +81,7 @@ def test_it_is_silent_where_nobody_asks_for_it(name):
 
 
 def test_roles_and_paths_are_told_apart():
-    options = {"targets": list(TARGETS), "stream": {"registers": True}}
+    options = {"targets": list(TARGETS), "stream": {"registers": True}, "c": {"project": "all"}}
     found = written(source_of(random_forest(3, True)), options)
     assert len({one.role for one in found}) == len({one.path for one in found}) == len(found)
     assert {one.role for one in found} == implied_roles(options)

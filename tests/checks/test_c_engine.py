@@ -157,7 +157,7 @@ VALUE_MUTANTS = [
     (r"t = distance \* rate", lambda m: "t = distance * (rate + (rate >> 16))"),
     (r"\(t >> 27\)", lambda m: "(t >> 26)"),
     (r"return a > b \?", lambda m: "return a < b ?"),
-    (r"best = scores\[0 \+ k\] > ", lambda m: "best = scores[0 + k] < "),
+    (r"best = scores\[k\] > ", lambda m: "best = scores[k] < "),
     (r"\+ \(total >> 1\)\) / total", lambda m: ") / (total + 64u)"),
 ]
 

@@ -13,6 +13,15 @@
 #include <float.h>
 #include <stdint.h>
 
+/* Stops the compiler where a condition does not hold. */
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define SMALL_MODEL_ASSERT(condition, name) static_assert(condition, #name)
+#elif !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define SMALL_MODEL_ASSERT(condition, name) _Static_assert(condition, #name)
+#else
+#define SMALL_MODEL_ASSERT(condition, name) typedef char name[(condition) ? 1 : -1]
+#endif
+
 #define SMALL_MODEL_INPUTS 3
 #define SMALL_MODEL_COLUMNS 4
 #define SMALL_MODEL_OUTPUTS 1
@@ -27,9 +36,13 @@ enum small_model_input {
     SMALL_MODEL_X2_1ST = 2
 };
 
+SMALL_MODEL_ASSERT(sizeof(int16_t) == 2u, small_model_int16_t_has_16_bits);
+SMALL_MODEL_ASSERT(sizeof(uint8_t) == 1u, small_model_uint8_t_has_8_bits);
+SMALL_MODEL_ASSERT(SMALL_MODEL_X2_1ST + 1 == SMALL_MODEL_INPUTS, small_model_inputs_are_all_there);
+
 #if FLT_RADIX == 2 && FLT_MANT_DIG == 24 && FLT_MIN_EXP == -125 && FLT_MAX_EXP == 128
 
-typedef char small_model_float_has_32_bits_else_use_c_quantiser_none[sizeof(float) == sizeof(int32_t) ? 1 : -1];
+SMALL_MODEL_ASSERT(sizeof(float) == sizeof(int32_t), small_model_float_has_32_bits_else_use_c_quantiser_none);
 
 /* The bits of a value of a row. From here on integers are enough. */
 static inline uint32_t small_model_row_bits(const float *value)
@@ -130,6 +143,17 @@ static inline uint8_t small_model_predict(const int16_t x[SMALL_MODEL_INPUTS])
     return (uint8_t)(scores[0] >= 2);
 }
 
+/* The classes of `count` rows, one after the other in x. */
+static inline void small_model_predict_batch(const int16_t *x, uint32_t count, uint8_t *labels)
+{
+    while (count > 0u) {
+        *labels = small_model_predict(x);
+        labels++;
+        x += SMALL_MODEL_INPUTS;
+        count--;
+    }
+}
+
 /* The class's own label, as the model was trained with. */
 static inline const char *small_model_label(uint8_t index)
 {
@@ -141,7 +165,7 @@ static inline const char *small_model_label(uint8_t index)
 }
 
 /* 2^-(distance * rate / 2^shift) in steps of 2^-31; 0 past the limit. */
-static inline uint32_t small_model_power(uint64_t distance, uint64_t rate, int shift, uint64_t limit)
+static inline uint32_t small_model_power(uint64_t distance, uint64_t rate, unsigned int shift, uint64_t limit)
 {
     static const uint32_t table[32] = {
 UINT32_C(2147483648), UINT32_C(2101467502), UINT32_C(2056437387), UINT32_C(2012372174),
@@ -157,20 +181,20 @@ UINT32_C(1170923762), UINT32_C(1145833280), UINT32_C(1121280436), UINT32_C(10972
     uint64_t t;
     uint64_t y;
     uint64_t power;
-    int whole;
+    unsigned int whole;
     if (distance > limit) {
         return 0u;
     }
     t = distance * rate;
-    whole = (int)(t >> shift);
-    t = shift >= 32 ? t >> (shift - 32) : t << (32 - shift);
+    whole = (unsigned int)(t >> shift);
+    t = shift >= 32u ? t >> (shift - 32u) : t << (32u - shift);
     y = ((t & 0x7FFFFFFu) * UINT32_C(2977044472)) >> 32;  /* times ln 2; then e^-y as a series */
     power = one - (y >> 2);
     power = one - ((y * power) >> 32) / 3u;
     power = one - ((y * power) >> 33);
     power = one - ((y * power) >> 32);
     power *= table[(t >> 27) & 31u];
-    return (uint32_t)((power + (UINT64_C(1) << (31 + whole))) >> (32 + whole));
+    return (uint32_t)((power + (UINT64_C(1) << (31u + whole))) >> (32u + whole));
 }
 
 static inline uint64_t small_model_distance(int64_t a, int64_t b)
@@ -187,7 +211,7 @@ static inline void small_model_probabilities(const int16_t x[SMALL_MODEL_INPUTS]
     int16_t scores[SMALL_MODEL_OUTPUTS];
     uint32_t p;
     small_model_scores(x, scores);
-    p = small_model_power(small_model_distance(scores[0], 0), UINT64_C(396564993198), 40, UINT64_C(88));
+    p = small_model_power(small_model_distance(scores[0], 0), UINT64_C(396564993198), 40u, UINT64_C(88));
     p = (uint32_t)((UINT64_C(4611686018427387904) + ((UINT64_C(2147483648) + p) >> 1)) / (UINT64_C(2147483648) + p));
     p = scores[0] < 0 ? UINT32_C(2147483648) - p : p;
     out[0] = (UINT32_C(2147483648) - p);

@@ -1,0 +1,75 @@
+"""What a firmware project needs beside the C header: files for CMake, PlatformIO, Arduino and Zephyr, a self-test.
+
+All lie beside the header, so that the folder `c` as it is can be a subdirectory, a library or a module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from forestc.backends import c_selftest
+from forestc.backends.c import COptions
+from forestc.backends.c_selftest import Answers
+from forestc.backends.names import identifier
+from forestc.forest.ir import Forest
+from hdl_templates import render
+
+
+class _File(NamedTuple):
+    """A file: its role, its path in the folder `c` with {p} for the model's name, its template."""
+
+    role: str
+    path: str
+    template: str
+
+
+FILES: Mapping[str, tuple[_File, ...]] = {
+    "selftest": (),
+    "cmake": (
+        _File("c_cmake", "CMakeLists.txt", "c/project/CMakeLists.txt.j2"),
+        _File("c_test", "test/{p}_test.c", "c/project/test.c.j2"),
+    ),
+    "platformio": (_File("c_platformio", "library.json", "c/project/library.json.j2"),),
+    "arduino": (
+        _File("c_arduino", "library.properties", "c/project/library.properties.j2"),
+        _File("c_arduino_example", "examples/{p}/{p}.ino", "c/project/example.ino.j2"),
+    ),
+    "zephyr": (
+        _File("c_zephyr", "zephyr/module.yml", "c/project/module.yml.j2"),
+        _File("c_zephyr_cmake", "zephyr/CMakeLists.txt", "c/project/zephyr.cmake.j2"),
+        _File("c_zephyr_kconfig", "zephyr/Kconfig", "c/project/Kconfig.j2"),
+    ),
+}
+SELFTEST = "c_selftest"
+
+
+def roles(project: str) -> tuple[str, ...]:
+    """The roles of the files of an option `project`. All kits come with the self-test."""
+    files = _files(project)
+    return () if files is None else (SELFTEST, *(file.role for file in files))
+
+
+def emit(forest: Forest, options: COptions, answers: Answers) -> dict[str, tuple[str, str]]:
+    """{role: (path, text)}, for the folder of the header. Same input, same bytes.
+
+    Raises OptionError as the header of the forest does.
+    """
+    files, prefix = _files(options.project), identifier(forest.name)
+    if files is None:
+        return {}
+    view = {
+        "prefix": prefix,
+        "macro": prefix.upper(),
+        "title": f"{len(forest.trees)} trees, {forest.n_nodes} nodes",
+    }
+    found = {SELFTEST: (f"{prefix}_selftest.h", c_selftest.emit(forest, options, answers))}
+    return found | {one.role: (one.path.format(p=prefix), render(one.template, **view)) for one in files}
+
+
+def _files(project: str) -> tuple[_File, ...] | None:
+    """None where no project is asked for."""
+    if project == "none":
+        return None
+    wanted = FILES if project == "all" else project.split(",")
+    return tuple(file for kit, files in FILES.items() if kit in wanted for file in files)

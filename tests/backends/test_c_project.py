@@ -1,0 +1,246 @@
+"""The files for build systems beside the C header, built with the real tools, and their self-test."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from models import trained
+from random_forests import random_forest
+
+import forestc
+from forestc.backends import c_project
+from forestc.backends.c import KITS, COptions
+from forestc.backends.table import implied_roles
+from forestc.checks.bench import SELFTEST_ROWS, selftest_answers
+from forestc.checks.vectors import vectors
+from forestc.errors import OptionError
+from forestc.forest.evaluate import evaluate_words
+from forestc.rows.batches import ArrayRows
+from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler
+
+CXX = [flag for flag in STRICT if not flag.startswith("-std")]
+
+
+def run(command, folder, check=True):
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=check)
+
+
+@pytest.fixture(scope="module")
+def design(tmp_path_factory):
+    """Three classes with names."""
+    model, X, y = trained("forest-text-labels")
+    folder = tmp_path_factory.mktemp("project") / "out"
+    return forestc.compile(model, X, folder, label=y, targets="c", name="iris", c_project="all").design
+
+
+@pytest.fixture
+def folder(design, tmp_path):
+    """A copy of its folder c."""
+    run(["cp", "-r", str(design.folder / "c"), "."], tmp_path)
+    return tmp_path / "c"
+
+
+def damage(header: Path):
+    """Another threshold at the root of a tree, as a bit that flips in flash would leave it."""
+    text = header.read_text()
+    changed = re.sub(r"if \((x\[\d+\]) < (\d+)\)", lambda m: f"if ({m[1]} < {int(m[2]) + 40})", text, count=1)
+    assert changed != text
+    header.write_text(changed)
+
+
+def test_the_header_stays_alone_by_default(tmp_path):
+    model, X, y = trained("tree-binary")
+    made = forestc.compile(model, X, tmp_path / "out", label=y, targets="c", name="m").design
+    assert made.manifest["files"] == {"c": "c/m.h"} and made.manifest["options"]["c"]["project"] == "none"
+
+
+def test_lists_of_kits(tmp_path):
+    assert tuple(c_project.FILES) == KITS
+    assert c_project.roles("none") == () and c_project.roles("selftest") == ("c_selftest",)
+    assert set(c_project.roles("all")) == set(c_project.roles(",".join(reversed(KITS))))
+    model, X, y = trained("tree-binary")
+    options = {"label": y, "targets": "c", "name": "m", "c_project": "zephyr,selftest"}
+    made = forestc.compile(model, X, tmp_path / "out", **options).design
+    assert set(made.manifest["files"]) == implied_roles(made.manifest["options"])
+    assert set(made.manifest["files"]) == {"c", "c_selftest", "c_zephyr", "c_zephyr_cmake", "c_zephyr_kconfig"}
+    for wrong in ("make", "cmake,", "all,cmake", ""):
+        with pytest.raises(OptionError, match=f"c: project={wrong}; use none, all, or a list of selftest, cmake"):
+            COptions(project=wrong)
+
+
+def test_cmake_builds_it_and_ctest_finds_a_wrong_leaf(folder, need_tool):
+    need_tool("cmake")
+    flags = f"-DCMAKE_C_FLAGS={' '.join(STRICT)}"
+    run(["cmake", "-B", "build", flags], folder)
+    run(["cmake", "--build", "build"], folder)
+    assert "100% tests passed, 0 tests failed out of 1" in run(["ctest", "--test-dir", "build"], folder).stdout
+    damage(folder / "iris.h")
+    run(["cmake", "--build", "build"], folder)
+    done = run(["ctest", "--test-dir", "build", "--output-on-failure"], folder, check=False)
+    assert done.returncode and re.search(r"iris: row \d+ of the self-test is wrong", done.stdout)
+
+
+def test_cmake_takes_it_as_a_subdirectory(folder, need_tool, tmp_path):
+    need_tool("cmake")
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.13)\nproject(app C)\nadd_subdirectory(c)\n"
+        "add_executable(app main.c)\ntarget_link_libraries(app PRIVATE forestc::iris)\n"
+    )
+    (tmp_path / "main.c").write_text("#include <iris_selftest.h>\nint main(void) { return iris_selftest() + 1; }\n")
+    run(["cmake", "-B", "build"], tmp_path)
+    run(["cmake", "--build", "build"], tmp_path)
+    run([str(tmp_path / "build" / "app")], tmp_path)
+    assert not list((tmp_path / "build").rglob("*iris_selftest"))  # a part of a project brings no tests
+
+
+ARDUINO = """
+#pragma once
+#include <stdint.h>
+#include <stdio.h>
+#ifdef __AVR__
+#include <avr/pgmspace.h>
+#endif
+#define F(text) text
+unsigned long micros(void);
+void delay(unsigned long);
+struct Port { void begin(long); void print(const char *); void println(long); };
+extern Port Serial;
+"""
+BOARD = """
+#include "Arduino.h"
+#include <cstdlib>
+Port Serial;
+void Port::begin(long) {}
+void Port::print(const char *text) { printf("%s", text); }
+void Port::println(long number) { printf("%ld\\n", number); }
+unsigned long micros(void) { static unsigned long now; return now += 3200; }
+void delay(unsigned long) { exit(0); }
+void setup(); void loop();
+int main() { setup(); for (;;) { loop(); } }
+"""
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_the_arduino_sketch_runs_on_a_stand_in_for_a_board(folder, wrong):
+    told = dict(line.split("=", 1) for line in (folder / "library.properties").read_text().splitlines())
+    assert told["name"] == "iris" and told["includes"] == "iris.h" and told["architectures"] == "*"
+    assert {"version", "author", "maintainer", "sentence", "paragraph", "category", "url"} <= set(told)
+    assert not list(folder.glob("*.c")) and not (folder / "src").exists()  # nothing that the IDE would compile
+    if wrong:
+        damage(folder / "iris.h")
+    (folder / "Arduino.h").write_text(ARDUINO)
+    (folder / "board.cpp").write_text(BOARD)
+    sketch = ["-include", "Arduino.h", "-x", "c++", "examples/iris/iris.ino"]
+    run([cxx_compiler(), "-std=gnu++11", *CXX, "-I.", "board.cpp", *sketch, "-o", "sketch"], folder)
+    out = run([str(folder / "sketch")], folder).stdout
+    assert re.fullmatch(r"iris: wrong answer for row \d+\n" if wrong else r"iris: .*a row: 100\n", out)
+
+
+def test_the_arduino_sketch_keeps_its_tables_in_flash_on_avr(folder, need_tool):
+    need_tool("avr-g++")
+    (folder / "Arduino.h").write_text(ARDUINO)
+    sketch = ["-include", "Arduino.h", "-x", "c++", "examples/iris/iris.ino"]
+    run(["avr-g++", "-mmcu=atmega328p", "-Os", "-std=gnu++11", *CXX, "-I.", *sketch, "-c", "-o", "s.o"], folder)
+    sections = run(["avr-size", "-A", "s.o"], folder).stdout
+    sizes = {line.split()[0]: int(line.split()[1]) for line in sections.splitlines() if line.startswith(".")}
+    assert sum(size for name, size in sizes.items() if name.startswith(".progmem")) > 32 * 4
+    text = sum(size for name, size in sizes.items() if name.startswith((".data", ".bss", ".rodata")))
+    assert text < 120  # the sketch's own messages, which the real F() puts into flash
+
+
+def test_platformio_and_zephyr_find_the_header(folder, need_tool, tmp_path):
+    need_tool("cmake")
+    library = json.loads((folder / "library.json").read_text())
+    assert library["name"] == "iris" and library["headers"] == "iris.h" and library["build"]["includeDir"] == "."
+    module = yaml.safe_load((folder / "zephyr" / "module.yml").read_text())
+    assert module == {"name": "iris", "build": {"cmake": "zephyr", "kconfig": "zephyr/Kconfig"}}
+    assert (folder / "zephyr" / "Kconfig").read_text().startswith("config FORESTC_IRIS\n\tbool ")
+    # Zephyr adds the module's folder with its own functions and the configuration at hand
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.13)\nproject(app C)\n"
+        "function(zephyr_include_directories)\n  include_directories(${ARGV})\n"
+        '  message(STATUS "included: ${ARGV}")\nendfunction()\nadd_subdirectory(c/zephyr)\n'
+    )
+    for value in ("y", ""):
+        out = run(["cmake", "-B", f"build{value}", f"-DCONFIG_FORESTC_IRIS={value}"], tmp_path).stdout
+        assert (f"included: {folder}/zephyr/.." in out) == bool(value)
+
+
+MAIN = """#include <stdio.h>
+#include "m_selftest.h"
+int main(void) { printf("%d\\n", m_selftest()); return 0; }
+"""
+
+
+@pytest.mark.parametrize("inputs", ["words", "struct", "float"])
+@pytest.mark.parametrize("kind", ["forest-missing", "xgboost-multi", "tree-regression"])
+def test_the_selftest_is_clean_and_right_and_finds_each_wrong_row(kind, inputs, tmp_path):
+    model, X, y = trained(kind)
+    options = {"c_inputs": inputs, "c_project": "selftest", "c_layout": "nodes" if inputs == "struct" else "branches"}
+    made = forestc.compile(model, X, tmp_path / "out", label=y, targets="c", name="m", **options).design
+    folder = made.folder / "c"
+    (folder / "main.c").write_text(MAIN)
+    cxx = [cxx_compiler(), "-std=c++17", *CXX, "-x", "c++", "-fsyntax-only", "main.c"]
+    run(cxx, folder)
+
+    def said():
+        run([c_compiler(), *STRICT, "main.c", "-o", "m"], folder)
+        return int(run([str(folder / "m")], folder).stdout)
+
+    assert said() == -1
+    selftest = folder / "m_selftest.h"
+    text = selftest.read_text()
+    assert "#define M_SELFTEST_ROWS 32" in text
+    for table in ("scores", "labels") if made.forest.decides else ("scores",):
+        head, rest = text.split(f"m_selftest_{table}[", 1)
+        lines = rest.split("\n")
+        value = re.match(r"    \{(-?\d+|INT32_C\(-?\d+\))(u?)", lines[18])
+        lines[18] = lines[18].replace(value[1], "1" if value[1] == "0" else "0", 1)
+        selftest.write_text(f"{head}m_selftest_{table}[" + "\n".join(lines))
+        assert said() == 17
+
+
+def test_the_rows_reach_every_class_that_can_be_reached():
+    for seed in range(40):
+        forest = random_forest(seed, True)
+        rows = ArrayRows(np.zeros((3, forest.columns)))
+        found = selftest_answers(forest, False, rows)
+        assert replace(found, raw=()) == replace(selftest_answers(forest, False, rows), raw=())
+        told = evaluate_words(forest, np.array(found.words))
+        assert len(found.words) == SELFTEST_ROWS and np.array_equal(told.scores, found.scores)
+        assert bool(found.labels[0]) == forest.decides
+        if forest.decides:
+            assert np.array_equal(told.index.reshape(SELFTEST_ROWS, -1), found.labels)
+            words = np.concatenate([some.words for some in vectors(forest, rows, 256, 0, 1000)])
+            reached = evaluate_words(forest, words).index.reshape(len(words), -1)
+            for own, every in zip(np.array(found.labels).T, reached.T, strict=True):
+                assert set(own) == set(every)
+
+
+def test_classes_that_few_rows_reach_are_among_them():
+    """300 classes, each for one value of the feature."""
+    from forestc.forest.builder import make_forest, make_tree
+    from forestc.forest.ir import Aggregate, Decision, Feature, Link
+    from forestc.forest.numbers import Fixed
+
+    n = 300
+    trees = [
+        make_tree(
+            where="t", feature=[0, 0, -1, -1, -1], threshold=[k, k + 1, 0, 0, 0], left=[2, 3, -1, -1, -1],
+            right=[1, 4, -1, -1, -1], values=[[0], [1], [0]], outputs=[k], quantised=True,
+        )
+        for k in range(n)
+    ]  # fmt: skip
+    forest = make_forest(
+        name="many", features=[Feature("a", Fixed(9), 0)], columns=1, trees=trees, n_outputs=n, bias=[0] * n,
+        aggregate=Aggregate(), link=Link(), decision=Decision("argmax"), classes=range(n), scale=1.0,
+    )  # fmt: skip
+    found = selftest_answers(forest, False, ArrayRows(np.zeros((1, 1))))
+    assert {label for (label,) in found.labels} == set(range(n)) and len(found.words) == n

@@ -1,0 +1,227 @@
+"""Generated C of every kind under compilers that warn of everything, sanitizers, a MISRA checker and a linker's eye."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xgboost
+from random_forests import random_forest, troublesome_rows
+from sklearn.datasets import load_digits
+
+import forestc
+from forestc.backends import c, c_selftest, c_types
+from forestc.backends.c import COptions
+from forestc.backends.c_values import VALUES, shown
+from forestc.checks.bench import selftest_answers
+from forestc.forest.numbers import Fixed, Ordered, word_range
+from forestc.rows.batches import ArrayRows
+from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler, sanitizers
+
+KINDS = ("binary", "argmax", "regression", "vector", "vote", "each", "average", "median", "means", "max", "min")
+FLOATABLE = [Ordered(32), Fixed(6, 2, True), Fixed(8), Fixed(12, -3, True), Fixed(23, 12)]
+WARNINGS = [flag for flag in STRICT if not flag.startswith("-std")]
+ZIG = (sys.executable, "-m", "ziglang")
+M0 = ("-mcpu=cortex-m0plus", "-mthumb")
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "c.md"
+
+
+def cases():
+    """(forest, options) of every kind, form of the inputs and layout, each of its own name."""
+    for place, kind in enumerate(KINDS):
+        for number, inputs in enumerate(("words", "struct", "float")):
+            seed = 10 * place + number
+            extreme = kind in ("max", "min")
+            types = FLOATABLE if inputs == "float" else None
+            forest = random_forest(seed, True, "argmax" if extreme else kind, types)
+            if extreme:
+                forest = replace(forest, aggregate=replace(forest.aggregate, kind=kind))
+            for layout in ("branches",) if extreme else ("branches", "nodes"):
+                quantiser = "auto" if inputs == "float" else ("float", "double", "none")[place % 3]
+                options = COptions(inputs, quantiser, VALUES[seed % len(VALUES)], layout)
+                yield replace(forest, name=f"{kind}_{inputs}_{layout}"), options
+    X, y = load_digits(return_X_y=True)
+    model = xgboost.XGBClassifier(n_estimators=7, max_depth=3).fit(X, y)  # 7 trees a class: no power of 2
+    forest = forestc.quantize(model, X, y)
+    for layout in ("branches", "nodes"):
+        yield replace(forest, name=f"digits_{layout}"), COptions(layout=layout)
+
+
+def entries(forest, options):
+    """Functions that a linker sees: what decides, what the user asked for beside it."""
+    name, labels, scores = forest.name, c_types.label_type(forest), c_types.score_type(forest)
+    kind = f"{name}_features" if options.inputs == "struct" else "float" if options.raw else c_types.word_type(forest)
+    made = [(f"void {name}_try_scores(const {kind} *x, {scores} *y)", f"{name}_scores(x, y);")]
+    if forest.decides:
+        made.append((f"void {name}_try(const {kind} *x, uint32_t n, {labels} *y)", f"{name}_predict_batch(x, n, y);"))
+    asked = []
+    if options.quantises:
+        row = c.row_type(forest, options.quantiser).name
+        asked.append((f"void {name}_try_row(const {row} *row, {kind} *x)", f"{name}_quantise(row, x);"))
+    if (values := shown(forest, name, options.values)) is not None:
+        call = "probabilities(x, y)" if values.probabilities else "values(x, y)"
+        call = f"y[0] = {name}_value(x);" if values.single else f"{name}_{call};"
+        asked.append((f"void {name}_try_values(const {kind} *x, {values.kind} *y)", call))
+    return ["".join(f"{head};\n{head} {{ {body} }}\n" for head, body in some) for some in (made, asked)]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The folder with all headers, and {name: (the source of its functions, of those that were asked for, whether its
+    words have 64 bits)}."""
+    folder, sources = tmp_path_factory.mktemp("warnings"), {}
+    for forest, options in cases():
+        ((path, text),) = c.emit(forest, options).items()
+        (folder / path).write_text(text)
+        answers = selftest_answers(forest, options.raw, ArrayRows(troublesome_rows(forest, 1, 50)))
+        (folder / f"{forest.name}_selftest.h").write_text(c_selftest.emit(forest, options, answers))
+        spans = [word_range(feature.number, feature.missing) for feature in forest.features]
+        wide = any(span.top >= 1 << 32 or span.low < -(1 << 31) for span in spans)
+        sources[forest.name] = (*entries(forest, options), wide)
+    return folder, sources
+
+
+def source(names, sources, asked=True):
+    included = "".join(f'#include "{name}_selftest.h"\n' for name in names)
+    return included + "".join(sources[name][0] + sources[name][1] * asked for name in names)
+
+
+def run(command, folder):
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+COMPILERS = {
+    "gcc": (("cc",), "-std=c99"),
+    "gcc, C11": (("cc",), "-std=c11"),
+    "clang": ((*ZIG, "cc"), "-std=c99"),
+    "g++": (("c++",), "-std=c++17"),
+    "clang++": ((*ZIG, "c++"), "-std=c++17"),
+    "Cortex-M0+": (("arm-none-eabi-gcc", *M0), "-std=c99"),
+    "AVR": (("avr-gcc", "-mmcu=atmega2560"), "-std=c99"),
+}
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_no_compiler_warns(compiler, written, need_tool):
+    folder, sources = written
+    command, standard = COMPILERS[compiler]
+    host = {"cc": c_compiler(), "c++": cxx_compiler()}
+    need_tool(host.get(command[0], command[0]))
+    text = source(sources, sources)
+    if compiler == "AVR":  # whose double is no double: the header says so where one would be called
+        text = source([name for name in sources if not re.search(r"const double \*row", sources[name][1])], sources)
+    (folder / "all.c").write_text(text)
+    language = ["-x", "c++"] if "++" in standard else []
+    named = [host.get(command[0], command[0]), *command[1:]]
+    run([*named, standard, *WARNINGS, "-Os", *language, "-c", "all.c", "-o", "all.o"], folder)
+
+
+def test_every_kind_gives_the_evaluators_answers_under_sanitizers(written):
+    """By the self-tests: rows on thresholds and beside them, and random words."""
+    folder, sources = written
+    calls = "".join(f'    if ({name}_selftest() >= 0) {{ puts("{name}"); }}\n' for name in sources)
+    included = "".join(f'#include "{name}_selftest.h"\n' for name in sources)
+    (folder / "main.c").write_text(f"#include <stdio.h>\n{included}int main(void)\n{{\n{calls}    return 0;\n}}\n")
+    compiler = c_compiler()
+    assert sanitizers(compiler)
+    run([compiler, *STRICT, *sanitizers(compiler), "-O1", "main.c", "-o", "main"], folder)
+    assert run([str(folder / "main")], folder) == ""
+
+
+# What a processor without division, 64-bit words or jumps through a table calls in the compiler's own library.
+DIVISION = {"__aeabi_idiv", "__aeabi_uidiv"}  # shares of several classes
+WIDE = {"__aeabi_lcmp", "__aeabi_ulcmp"}
+JUMPS = re.compile(r"__gnu_thumb1_case_\w+|__aeabi_unwind_cpp_pr\d")  # of GCC for Thumb-1; a table for exceptions
+
+
+@pytest.mark.parametrize("command", [("arm-none-eabi-gcc", *M0), (*ZIG, "cc", "-target", "thumb-freestanding-eabi")])
+def test_decisions_call_no_library(command, written, need_tool):
+    """Not even memcpy, on a processor that neither divides nor has floats."""
+    need_tool("arm-none-eabi-nm")
+    need_tool(command[0])
+    folder, sources = written
+    zig = ["-mcpu=cortex_m0plus"] * ("ziglang" in command)
+    groups = {"plain": (set(), []), "means": (DIVISION, []), "wide": (WIDE | DIVISION, [])}
+    for name, (_, _, wide) in sources.items():
+        groups["wide" if wide else "means" if name.startswith("means") else "plain"][1].append(name)
+    assert len(groups["plain"][1]) > 35
+    for allowed, names in groups.values():
+        (folder / "one.c").write_text(source(names, sources, asked=False))
+        run([*command, *zig, "-std=c99", "-ffreestanding", "-Os", "-c", "one.c", "-o", "one.o"], folder)
+        needed = set(run(["arm-none-eabi-nm", "-u", "one.o"], folder).split()) - {"U"}
+        assert {name for name in needed if not JUMPS.fullmatch(name)} <= allowed
+
+
+CHECKED = (
+    "argmax_words_nodes",
+    "argmax_float_branches",
+    "regression_float_nodes",
+    "means_words_branches",
+    "each_struct_nodes",
+    "max_words_branches",
+)
+REDUNDANT = re.compile(r"\w*Condition\w*")  # what the pass simplify removes from random trees
+
+
+def test_cppcheck_finds_no_more_than_the_listed_deviations_from_misra(written, need_tool):
+    need_tool("cppcheck")
+    folder, _ = written
+    rows = re.findall(r"^\| ([\d., ]+) \|", PAGE.read_text(), re.MULTILINE)
+    listed = {rule for row in rows for rule in row.split(", ")}
+    (folder / "misra").mkdir()
+    for name in CHECKED:
+        (folder / "misra" / f"{name}.c").write_text(f'#include "../{name}_selftest.h"\n')
+    found = run_misra(folder / "misra")
+    assert set(found) <= listed
+    assert len(found) >= len(listed) - 3  # it did look, and the list is no longer than it must be
+
+
+def run_misra(folder):
+    """How often each rule was deviated from. cppcheck reads no system headers: it is told what <float.h> says."""
+    floats = {"FLT_RADIX": 2}
+    for kind, limits in (("FLT", (24, -125, 128)), ("DBL", (53, -1021, 1024))):
+        floats |= dict(zip((f"{kind}_MANT_DIG", f"{kind}_MIN_EXP", f"{kind}_MAX_EXP"), limits, strict=True))
+    macros = [f"-D{name}={value}" for name, value in floats.items()]
+    done = subprocess.run(
+        ["cppcheck", "--addon=misra", "--std=c99", "--enable=warning,portability", "--quiet", *macros, "."],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    told = re.findall(r": (\w+): .*\[([\w.-]+)\]$", done.stderr, re.MULTILINE)
+    others = [name for _, name in told if not name.startswith("misra") and not REDUNDANT.fullmatch(name)]
+    assert not others, done.stderr
+    return Counter(name.removeprefix("misra-c2012-") for _, name in told if name.startswith("misra"))
+
+
+def test_a_batch_is_its_rows_one_by_one(tmp_path):
+    """Also where a row has several labels, or is a struct."""
+    for seed, kind, inputs in ((3, "argmax", "words"), (5, "each", "struct"), (7, "binary", "float")):
+        forest = replace(random_forest(seed, True, kind, FLOATABLE), name="m")
+        options = COptions(inputs)
+        answers = selftest_answers(forest, options.raw, ArrayRows(troublesome_rows(forest, seed, 50)))
+        (tmp_path / "m.h").write_text(c.emit(forest, options)["m.h"])
+        (tmp_path / "m_selftest.h").write_text(c_selftest.emit(forest, options, answers))
+        x = "(const float *)" if options.raw else "" if inputs == "struct" else f"(const {c_types.word_type(forest)} *)"
+        (tmp_path / "main.c").write_text(
+            f"""#include <stdio.h>
+#include "m_selftest.h"
+int main(void)
+{{
+    static {c_types.label_type(forest)} labels[M_SELFTEST_ROWS][{len(forest.targets)}];
+    m_predict_batch({x}m_selftest_x, M_SELFTEST_ROWS, labels[0]);
+    fwrite(labels, sizeof labels, 1, stdout);
+    return 0;
+}}
+"""
+        )
+        run([c_compiler(), "-std=c99", "-O1", "-fno-strict-aliasing", "main.c", "-o", "m"], tmp_path)
+        out = subprocess.run([str(tmp_path / "m")], capture_output=True, check=True).stdout
+        got = np.frombuffer(out, np.dtype(c_types.label_type(forest).removesuffix("_t")))
+        assert np.array_equal(got.reshape(len(answers.labels), -1), answers.labels)
