@@ -9,10 +9,14 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: demo test lint types docs unit slow bench fuzz clean
+.PHONY: demo firmware-demo test lint types docs unit slow bench fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py out
+
+# A firmware image for a Cortex-M3, run in qemu; needs arm-none-eabi-gcc and qemu-system-arm.
+firmware-demo: $(STAMP)
+	$(BIN)/python examples/firmware_qemu/demo.py out/firmware
 
 test: lint types docs unit
 

@@ -165,7 +165,8 @@ class Design(Predictor):
     def path(self, role: str) -> Path:
         """The file of a role, such as verilog or c. Raises ForestcError if the folder has none."""
         if role not in self.manifest["files"]:
-            option = f"--target {role}" if role in TARGETS else "--stream"
+            option = "--c-project all" if role.startswith("c_") else "--stream"
+            option = f"--target {role}" if role in TARGETS else option
             raise ForestcError(
                 f"the design has no file of the role {role}", where=str(self.folder), do=f"compile with {option}"
             )

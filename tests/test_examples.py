@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -46,3 +47,40 @@ def test_the_demo(tmp_path):
         capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "120"},
     )  # fmt: skip
     shown(done.stdout, tmp_path)
+
+
+def firmware_demo(folder, **environment):
+    command = [sys.executable, str(EXAMPLES / "firmware_qemu" / "demo.py"), str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
+
+
+def test_the_firmware_runs_in_qemu(need_tool, tmp_path):
+    need_tool("arm-none-eabi-gcc")
+    need_tool("qemu-system-arm")
+    done = firmware_demo(tmp_path, COLUMNS="120")
+    assert done.returncode == 0, done.stderr
+    assert "self-test: all rows right" in done.stdout
+    assert "classes and scores as the compiled forest's: 20 of 20; classes as the model's: 20 of 20" in done.stdout
+    assert len(re.findall(r"^│ +\d+ │ +[01] │ +[01] │ +[01] │ +\d+ │$", done.stdout, re.MULTILINE)) == 20
+    # an image of another forest finds that its answers are wrong
+    header = tmp_path / "design" / "c" / "cancer.h"
+    header.write_text(re.sub(r"< (\d+)u\)", lambda m: f"< {int(m[1]) + 9}u)", header.read_text()))
+    include = [f"-I{tmp_path}", f"-I{header.parent}", "-T", str(EXAMPLES / "firmware_qemu" / "link.ld")]
+    sources = [str(EXAMPLES / "firmware_qemu" / name) for name in ("start.c", "main.c")]
+    flags = ["-mcpu=cortex-m3", "-mthumb", "-Os", "-ffreestanding", "-nostdlib"]
+    image = str(tmp_path / "wrong.elf")
+    subprocess.run(["arm-none-eabi-gcc", *flags, *include, *sources, "-lgcc", "-o", image], check=True)
+    qemu = ["qemu-system-arm", "-M", "mps2-an385", "-display", "none", "-serial", "none", "-monitor", "none"]
+    run = subprocess.run(
+        [*qemu, "-semihosting-config", "enable=on,target=native", "-kernel", image],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert run.returncode == 1 and re.search(r"selftest \d+\n", run.stdout + run.stderr)
+
+
+def test_the_firmware_demo_says_which_tool_is_missing(tmp_path):
+    done = firmware_demo(tmp_path, PATH=str(tmp_path))
+    assert done.returncode == 1 and done.stderr == (
+        "this example needs arm-none-eabi-gcc and qemu-system-arm, which are not on the PATH; "
+        "on Debian: apt install gcc-arm-none-eabi qemu-system-arm\n"
+    )

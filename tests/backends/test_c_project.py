@@ -20,7 +20,7 @@ from forestc.backends.c import KITS, COptions
 from forestc.backends.table import implied_roles
 from forestc.checks.bench import SELFTEST_ROWS, selftest_answers
 from forestc.checks.vectors import vectors
-from forestc.errors import OptionError
+from forestc.errors import ForestcError, OptionError
 from forestc.forest.evaluate import evaluate_words
 from forestc.rows.batches import ArrayRows
 from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler
@@ -50,7 +50,7 @@ def folder(design, tmp_path):
 def damage(header: Path):
     """Another threshold at the root of a tree, as a bit that flips in flash would leave it."""
     text = header.read_text()
-    changed = re.sub(r"if \((x\[\d+\]) < (\d+)\)", lambda m: f"if ({m[1]} < {int(m[2]) + 40})", text, count=1)
+    changed = re.sub(r"if \((x\[\d+\]) < (\d+)u\)", lambda m: f"if ({m[1]} < {int(m[2]) + 40}u)", text, count=1)
     assert changed != text
     header.write_text(changed)
 
@@ -58,6 +58,8 @@ def damage(header: Path):
 def test_the_header_stays_alone_by_default(tmp_path):
     model, X, y = trained("tree-binary")
     made = forestc.compile(model, X, tmp_path / "out", label=y, targets="c", name="m").design
+    with pytest.raises(ForestcError, match="compile with --c-project all"):
+        made.path("c_selftest")
     assert made.manifest["files"] == {"c": "c/m.h"} and made.manifest["options"]["c"]["project"] == "none"
 
 
