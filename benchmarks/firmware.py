@@ -16,7 +16,8 @@ accuracy and the model's are those on the rest), in each layout. `floats`: raw r
 turned into words first; `words`: words in, as the integers of emlearn. Instructions are those of the test rows.
 
 The peers need a C library's headers and, for C++, libstdc++'s: arm-none-eabi-gcc's newlib, or that in --newlib DIR (an
-unpacked Debian package). A peer that does not install or compile is named with the reason.
+unpacked Debian package). A peer that does not install or compile is named with the reason. FILE gets the summary,
+NAME_all.json the tables; with --only the other models' figures stay in both.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import gzip
+import json
 import subprocess
 import tempfile
 import time
@@ -58,7 +60,7 @@ FILES = {"magic": "magic04"}
 SIZES = {"rf10": (10, 6), "rf100": (100, 8)}  # trees, depth
 MODELS = ("rf10_bc", "rf100_bc", "rf10_digits", "rf100_digits")
 MORE = ("rf10_spambase", "rf100_spambase", "rf10_magic")  # with --data
-TARGETS = ("cortex-m4f", "cortex-m0plus")
+TARGETS = {"cortex-m4f": "Cortex-M4F", "cortex-m0plus": "Cortex-M0+"}
 TITLE = "firmware: forestc and its peers"
 LEVELS = range(4)
 MOST_ROWS = 1000
@@ -86,7 +88,7 @@ def main() -> None:
     parser.add_argument("--large", action="store_true", help="also compile 1,000,000 nodes")
     options = parser.parse_args()
     names = options.only.split(",") if options.only else (*MODELS, *(MORE if options.data else ()))
-    tables: Tables = {f"Cortex-{target[7:].upper()}": [] for target in TARGETS}
+    tables, more = known(options.json, names if options.only else None)
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as scratch:
         for name in names:
@@ -94,14 +96,40 @@ def main() -> None:
             case = case_of(name, options.data)
             designs = compiled(case, folder)
             sources = generated(case)
-            for target, table in zip(TARGETS, tables.values(), strict=True):
-                cpu = CPUS[target]
+            for target, title in TARGETS.items():
+                cpu, table = CPUS[target], tables[title]
                 table += ours(case, designs, target, folder)
                 table += [theirs(case, peer, source, cpu, folder, options.newlib) for peer, source in sources]
                 print(f"{name}, {target}: {time.perf_counter() - start:.0f} s", flush=True)
-                save(TITLE, summary(tables), options.json, **filled(tables))
-        more = {"large_forests": large(Path(scratch))} if options.large else {}
-    show(TITLE, summary(tables), options.json, **filled(tables), **more, s=time.perf_counter() - start)
+                keep(tables, options.json, more)
+        if options.large:
+            more["large_forests"] = large(Path(scratch))
+    keep(tables, options.json, more)
+    show(TITLE, summary(tables), **tables, **more)
+
+
+def known(path: Path | None, only: Sequence[str] | None) -> tuple[Tables, dict[str, Any]]:
+    """The tables and other figures of an earlier run, without the models that are measured now."""
+    empty: Tables = {title: [] for title in TARGETS.values()}
+    if path is None or only is None or not path.is_file():
+        return empty, {}
+    found, each = json.loads(path.read_text()), json.loads(every(path).read_text())
+    each[next(iter(empty))] = each["rows"]
+    tables = {cpu: [row for row in each.get(cpu, []) if row["model"] not in only] for cpu in empty}
+    return tables, {"large_forests": found["large_forests"]} if "large_forests" in found else {}
+
+
+def every(path: Path) -> Path:
+    """Where the tables of a processor go; the file itself has the summary."""
+    return path.with_stem(f"{path.stem}_all")
+
+
+def keep(tables: Tables, path: Path | None, more: dict[str, Any]) -> None:
+    """Writes what is known so far."""
+    if path is not None:
+        (first, rows), *others = tables.items()
+        save(TITLE, summary(tables), path, **more)
+        save(f"firmware: {first}", rows, every(path), **dict(others))
 
 
 # Models
@@ -289,10 +317,6 @@ def row_of(
         "wrong": "" if told else int(wrong[0]), "wrong_beside": "" if told else int(wrong[1]),
         **dict(zip(keys, [""] * len(keys) if told else numbers, strict=True)),
     }  # fmt: skip
-
-
-def filled(tables: Tables) -> Tables:
-    return {cpu: rows for cpu, rows in tables.items() if rows}
 
 
 def summary(tables: Tables) -> list[dict[str, Any]]:
