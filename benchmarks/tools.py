@@ -40,7 +40,24 @@ def over_peers(description: str, title: str, measure: Callable[[str, Path, Path]
 
 
 def show(title: str, rows: Sequence[Mapping[str, Any]], path: Path | None = None, **more: Any) -> None:
-    """Prints the rows as a table and, if a path is given, writes them as JSON. more: further figures."""
+    """Prints the rows as a table and, if a path is given, writes them as JSON. more: further figures and tables."""
+    _print(title, rows)
+    for key, value in more.items():
+        name = key.replace("_", " ")
+        if isinstance(value, list) and value and isinstance(value[0], Mapping):
+            _print(name, value)
+        else:
+            print(f"{name}: {value:.3g}" if isinstance(value, float) else f"{name}: {value}")
+    save(title, rows, path, **more)
+
+
+def save(title: str, rows: Sequence[Mapping[str, Any]], path: Path | None, **more: Any) -> None:
+    """Writes the rows and further figures as JSON, if a path is given."""
+    if path is not None:
+        path.write_text(json.dumps({"title": title, **_how(), "rows": rows, **more}, indent=1) + "\n")
+
+
+def _print(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     table = Table(title=title, title_justify="left")
     for name in rows[0]:
         table.add_column(name.replace("_", " "), justify="right")
@@ -49,12 +66,6 @@ def show(title: str, rows: Sequence[Mapping[str, Any]], path: Path | None = None
             *(f"{v:,.3g}" if isinstance(v, float) else f"{v:,}" if isinstance(v, int) else str(v) for v in row.values())
         )
     Console(width=max(190, Console().width)).print(table)
-    for key, value in more.items():
-        print(
-            f"{key.replace('_', ' ')}: {value:.3g}" if isinstance(value, float) else f"{key.replace('_', ' ')}: {value}"
-        )
-    if path is not None:
-        path.write_text(json.dumps({"title": title, **_how(), "rows": rows, **more}, indent=1) + "\n")
 
 
 def _how() -> dict[str, str]:

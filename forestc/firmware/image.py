@@ -150,6 +150,7 @@ def _references(elf: Any, functions: _Functions) -> Iterator[_Reference]:
             continue
         place = section["sh_info"]
         target = elf.get_section(place)
+        name, data = target.name, target.data()  # read once, not for each of many relocations
         for relocation in section.iter_relocations():
             symbol = symbols.get_symbol(relocation["r_info_sym"])
             kind, home = symbol["st_info"]["type"], symbol["st_shndx"]
@@ -160,9 +161,9 @@ def _references(elf: Any, functions: _Functions) -> Iterator[_Reference]:
                 to = symbol.name
             else:  # by a label (RISC-V) or by the section and an offset (AVR); a jump in the function is no call
                 to = functions.starts.get((home, symbol["st_value"] + relocation.entry.get("r_addend", 0)), "")
-                to = "" if target.name.startswith(".text") and to == within else to
+                to = "" if name.startswith(".text") and to == within else to
             if to:
-                yield _Reference(target.name, relocation["r_offset"], target.data(), within, to)
+                yield _Reference(name, relocation["r_offset"], data, within, to)
 
 
 def _told_by_clang(references: Iterable[_Reference]) -> Frames:

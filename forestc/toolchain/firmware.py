@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +15,8 @@ from forestc.toolchain.run import find, run_tool
 ENTRY = "forestc_entry"  # the function that an image holds, with all that it calls
 COMPILERS = ("auto", "ziglang", "gcc")
 OPTIMISE = ("s", "2", "3")
-_COMMON = ("-std=c99", "-ffreestanding", "-ffunction-sections", "-fdata-sections")
+FREESTANDING = ("-std=c99", "-ffreestanding")
+_SECTIONS = ("-ffunction-sections", "-fdata-sections")
 _ARM, _RISCV, _AVR = ("arm-none-eabi-gcc",), ("riscv64-unknown-elf-gcc", "riscv32-unknown-elf-gcc"), ("avr-gcc",)
 
 
@@ -121,16 +123,26 @@ def _zig() -> str | None:
     return next((str(Path(place) / "zig") for place in places or () if (Path(place) / "zig").is_file()), None)
 
 
-def build(cpu: Cpu, compiler: Compiler, source: str, folder: Path, optimise: str, *, seconds: float = 1800) -> Build:
+def build(
+    cpu: Cpu,
+    compiler: Compiler,
+    source: str,
+    folder: Path,
+    optimise: str,
+    *,
+    language: Sequence[str] = FREESTANDING,
+    seconds: float = 1800,
+) -> Build:
     """Compiles a source that defines `forestc_entry`, and links it with what it calls and nothing else.
 
-    source: its file name in `folder`, where all files are written. Raises ToolError.
+    source: its file name in `folder`, where all files are written. language: flags for the source's language. Raises
+    ToolError.
     """
     stem = Path(source).stem
-    flags, gcc = (*_COMMON, f"-O{optimise}"), compiler.kind == "gcc"
+    common, gcc = (*_SECTIONS, f"-O{optimise}"), compiler.kind == "gcc"
     object_, image = folder / f"{stem}.o", folder / f"{stem}.elf"
     own = ("-fstack-usage",) if gcc else ("-fstack-size-section", "-fno-sanitize=undefined")
-    run_tool([*compiler.command, *flags, *own, "-c", source, "-o", object_.name], folder, seconds=seconds)
+    run_tool([*compiler.command, *language, *common, *own, "-c", source, "-o", object_.name], folder, seconds=seconds)
     link = [*compiler.command, f"-O{optimise}", "-Wl,--gc-sections", f"-Wl,-e,{ENTRY}"]
     if cpu.machine:
         script = folder / f"{stem}.ld"
@@ -141,7 +153,7 @@ def build(cpu: Cpu, compiler: Compiler, source: str, folder: Path, optimise: str
         return Build(image, object_, None)
     (folder / f"{stem}_memory.c").write_text(_MEMORY, encoding="utf-8")
     more = ["-fno-tree-loop-distribute-patterns", "-c", f"{stem}_memory.c", "-o", f"{stem}_memory.o"]
-    run_tool([*compiler.command, *flags, *more], folder, seconds=seconds)
+    run_tool([*compiler.command, *FREESTANDING, *common, *more], folder, seconds=seconds)
     memory = f"{stem}_memory.o"
     run_tool([*link, "-nostdlib", object_.name, memory, *cpu.libraries, "-o", image.name], folder, seconds=seconds)
     return Build(image, object_, folder / f"{stem}.su", memory)

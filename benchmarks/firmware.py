@@ -1,0 +1,374 @@
+"""Flash, RAM, stack, instructions and wrong labels of C for microcontrollers: forestc beside its peers.
+
+    pip install --target SITE --no-deps emlearn m2cgen micromlgen tl2cgen treelite ydf absl-py timber-compiler
+    PYTHONPATH=SITE python benchmarks/firmware.py --data DIR --json FILE
+
+Random forests, 10 trees of depth 6 and 100 of depth 8 (random_state 0), of scikit-learn's data and of DIR
+(NAME.csv.gz, the last column is the class); 70 % of the rows, stratified, train them. Each C becomes one entry point
+that takes a row and returns a class, compiled with -Os and linked with the parts of libgcc and libm that it calls, and
+runs in the emulator of `forestc measure`, on at most 1,000 test rows and on as many made ones, which lie on thresholds
+of the model or one step (of float32, or of the integers) beside: half of them in one column, half in all. A label is
+wrong where the Python model, on the same row, gives another; `exact`: none is. Models that a peer had to train again,
+on integers, are compared with themselves.
+
+forestc compiles each model at each level, from the training rows (-O3: from these and every other test row, and its
+accuracy and the model's are those on the rest), in each layout. `floats`: raw rows in, compared by their bits; `row`:
+turned into words first; `words`: words in, as the integers of emlearn. Instructions are those of the test rows.
+
+The peers need a C library's headers and, for C++, libstdc++'s: arm-none-eabi-gcc's newlib, or that in --newlib DIR (an
+unpacked Debian package). A peer that does not install or compile is named with the reason. FILE gets the summary,
+NAME_all.json the tables; with --only the other models' figures stay in both.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import gzip
+import json
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from exact_pruning import numbers
+from firmware_large import large
+from firmware_peers import PEERS, Model, Peer, Rows, Source
+from numpy.typing import NDArray
+from sklearn import datasets
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import train_test_split
+from tools import arguments, save, show
+
+import forestc
+from forestc.backends.c import LAYOUTS, COptions, emit
+from forestc.design import Design
+from forestc.errors import ForestcError
+from forestc.firmware.emulator import Emulator
+from forestc.firmware.image import read_image, static_stack
+from forestc.rows.encode import evaluate
+from forestc.toolchain.firmware import CPUS, Compiler, Cpu, build, find_compiler
+
+BUNDLED = {"bc": datasets.load_breast_cancer, "digits": datasets.load_digits}
+FILES = {"magic": "magic04"}
+SIZES = {"rf10": (10, 6), "rf100": (100, 8)}  # trees, depth
+MODELS = ("rf10_bc", "rf100_bc", "rf10_digits", "rf100_digits")
+MORE = ("rf10_spambase", "rf100_spambase", "rf10_magic")  # with --data
+TARGETS = {"cortex-m4f": "Cortex-M4F", "cortex-m0plus": "Cortex-M0+"}
+TITLE = "firmware: forestc and its peers"
+LEVELS = range(4)
+MOST_ROWS = 1000
+Tables = dict[str, list[dict[str, Any]]]  # by processor
+# what a header takes, and the entry that is measured
+TAKES = {"words": ("words", "predict"), "row": ("words", "row"), "floats": ("float", "predict")}
+NAMES = {"<f4": "floats", "<f8": "doubles", "<i2": "int16"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model and its test rows. made: rows on and beside its thresholds."""
+
+    model: Model
+    X: Rows
+    y: NDArray[np.int64]
+    made: Rows
+
+
+def main() -> None:
+    parser = arguments(str(__doc__))
+    parser.add_argument("--data", type=Path, metavar="DIR")
+    parser.add_argument("--only", metavar="NAMES", help=f"of {', '.join((*MODELS, *MORE))}, and others of DIR")
+    parser.add_argument("--newlib", type=Path, metavar="DIR", help="with usr/include/newlib and usr/lib")
+    parser.add_argument("--large", action="store_true", help="also compile 1,000,000 nodes")
+    options = parser.parse_args()
+    names = options.only.split(",") if options.only else (*MODELS, *(MORE if options.data else ()))
+    tables, more = known(options.json, names if options.only else None)
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in names:
+            folder = Path(scratch) / name
+            case = case_of(name, options.data)
+            designs = compiled(case, folder)
+            sources = generated(case)
+            for target, title in TARGETS.items():
+                cpu, table = CPUS[target], tables[title]
+                table += ours(case, designs, target, folder)
+                table += [theirs(case, peer, source, cpu, folder, options.newlib) for peer, source in sources]
+                print(f"{name}, {target}: {time.perf_counter() - start:.0f} s", flush=True)
+                keep(tables, options.json, more)
+        if options.large:
+            more["large_forests"] = large(Path(scratch))
+    keep(tables, options.json, more)
+    show(TITLE, summary(tables), **tables, **more)
+
+
+def known(path: Path | None, only: Sequence[str] | None) -> tuple[Tables, dict[str, Any]]:
+    """The tables and other figures of an earlier run, without the models that are measured now."""
+    empty: Tables = {title: [] for title in TARGETS.values()}
+    if path is None or only is None or not path.is_file():
+        return empty, {}
+    found, each = json.loads(path.read_text()), json.loads(every(path).read_text())
+    each[next(iter(empty))] = each["rows"]
+    tables = {cpu: [row for row in each.get(cpu, []) if row["model"] not in only] for cpu in empty}
+    return tables, {"large_forests": found["large_forests"]} if "large_forests" in found else {}
+
+
+def every(path: Path) -> Path:
+    """Where the tables of a processor go; the file itself has the summary."""
+    return path.with_stem(f"{path.stem}_all")
+
+
+def keep(tables: Tables, path: Path | None, more: dict[str, Any]) -> None:
+    """Writes what is known so far."""
+    if path is not None:
+        (first, rows), *others = tables.items()
+        save(TITLE, summary(tables), path, **more)
+        save(f"firmware: {first}", rows, every(path), **dict(others))
+
+
+# Models
+
+
+def case_of(name: str, data: Path | None) -> Case:
+    size, _, of = name.partition("_")
+    X, y = BUNDLED[of](return_X_y=True) if of in BUNDLED else read_csv(FILES.get(of, of), data)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=0)
+    trees, depth = SIZES[size]
+    forest = RandomForestClassifier(trees, max_depth=depth, random_state=0).fit(X_train, y_train)
+    places = np.arange(min(MOST_ROWS, len(X_test))) * len(X_test) // min(MOST_ROWS, len(X_test))
+    X_test, y_test = X_test[places], y_test[places]
+    return Case(Model(name, forest, X_train, y_train), X_test, y_test, beside(forest, X_test, whole=False))
+
+
+def read_csv(name: str, data: Path | None) -> tuple[Rows, NDArray[np.int64]]:
+    if data is None:
+        raise SystemExit(f"{name} needs --data")
+    with gzip.open(data / f"{name}.csv.gz", "rt") as file:
+        table = np.array([line.rstrip("\n").split(",") for line in file][1:])
+    X = np.stack([numbers(column) for column in table[:, :-1].T], axis=1)
+    return X, np.unique(table[:, -1], return_inverse=True)[1]
+
+
+def beside(forest: Any, X: Rows, *, whole: bool) -> Rows:
+    """Rows with values on the forest's thresholds or one step beside; whole: steps are of integers, not of float32."""
+    random = np.random.default_rng(0)
+    pairs = {
+        (f, t) for e in forest.estimators_ for f, t in zip(e.tree_.feature, e.tree_.threshold, strict=True) if f >= 0
+    }
+    known = [np.array(sorted(t for g, t in pairs if g == f)) for f in range(X.shape[1])]
+    rows = X[random.integers(len(X), size=MOST_ROWS)].astype(np.float64)
+    for place, row in enumerate(rows):
+        used = [f for f in range(X.shape[1]) if len(known[f])]
+        for f in used if place % 2 else [random.choice(used)]:
+            threshold, step = random.choice(known[f]), random.integers(-1, 2)
+            if whole:
+                row[f] = np.floor(threshold) + step
+            else:
+                row[f] = (
+                    np.float32(threshold)
+                    if not step
+                    else np.nextafter(np.float32(threshold), np.float32(step * np.inf))
+                )
+    return rows
+
+
+# forestc
+
+
+def compiled(case: Case, folder: Path) -> list[Design]:
+    """The model at each level."""
+    model, designs = case.model, []
+    for level in LEVELS:
+        held = {"held_out": (case.X[::2], case.y[::2])} if level == 3 else {}
+        done = forestc.compile(
+            model.forest, model.X, folder / f"O{level}", label=model.y, name="m", targets=["c"], level=level, **held
+        )
+        designs.append(done.design)
+    return designs
+
+
+def ours(case: Case, designs: Sequence[Design], cpu: str, folder: Path) -> Iterable[dict[str, Any]]:
+    """A row for each level, layout and kind of input."""
+    for level, design in enumerate(designs):
+        test = evaluate(design.forest, case.X).index
+        made = evaluate(design.forest, case.made).index
+        unseen = slice(1, None, 2) if level == 3 else slice(None)
+        wrong = (test != case.model.forest.predict(case.X)).sum(), (made != case.model.forest.predict(case.made)).sum()
+        for layout in LAYOUTS[1:]:
+            for takes, (inputs, entry) in TAKES.items():
+                one = with_header(design, COptions(inputs=inputs, layout=layout), folder / "header")
+                told = forestc.measure(one, cpu, case.X, entries=[entry])
+                assert told["differences"] == 0, told["first_difference"]
+                sizes, taken = (told[key] for key in ("flash", "ram", "stack")), told["instructions"]
+                yield row_of(
+                    case, "forestc", f"-O{level}, {layout}", takes, wrong, *sizes, taken["mean"], taken["max"],
+                    100 * (test == case.y)[unseen].mean(),
+                    100 * case.model.forest.score(case.X[unseen], case.y[unseen]),
+                )  # fmt: skip
+
+
+def with_header(design: Design, options: COptions, folder: Path) -> Design:
+    """A design with the same forest and another header."""
+    for path, text in emit(design.forest, options).items():
+        at = folder / design.manifest["files"]["c"]
+        assert at.name == path
+        at.parent.mkdir(parents=True, exist_ok=True)
+        at.write_text(text, encoding="utf-8")
+    manifest = {**design.manifest, "options": {**design.manifest["options"], "c": asdict(options)}}
+    return replace(design, folder=folder, manifest=manifest)
+
+
+# Peers
+
+
+def generated(case: Case) -> list[tuple[Peer, Source | str]]:
+    """What each peer makes of the model, or why it makes nothing."""
+    found: list[tuple[Peer, Source | str]] = []
+    state = np.geterr()
+    for peer in PEERS:
+        try:
+            found.append((peer, peer.make(case.model)))
+        except ImportError as error:
+            found.append((peer, f"not installed ({error.name})"))
+        except Exception as error:  # noqa: BLE001  whatever a peer raises is told
+            found.append((peer, f"{type(error).__name__}: {error}"[:80]))
+    np.seterr(**state)  # emlearn changes it
+    return found
+
+
+def theirs(case: Case, peer: Peer, source: Source | str, cpu: Cpu, folder: Path, newlib: Path | None) -> dict[str, Any]:
+    if isinstance(source, str):
+        return row_of(case, peer.name, peer.options, "", source)
+    compiler = find_compiler(cpu)
+    command = [*compiler.command, *with_newlib(compiler, newlib), *(f"-I{path}" for path in source.include)]
+    place = folder / f"{peer.name}{PEERS.index(peer)}{cpu.name}"
+    place.mkdir(parents=True)
+    for name, text in source.files.items():
+        (place / name).write_text(text, encoding="utf-8")
+    own = replace(cpu, libraries=("-lm", "-lc", "-lgcc"))
+    try:
+        made = build(
+            own,
+            replace(compiler, command=tuple(command)),
+            next(iter(source.files)),
+            place,
+            "s",
+            language=source.language,
+        )
+    except ForestcError as error:
+        return row_of(case, peer.name, peer.options, source.takes, f"does not compile: {reason(error)}")
+    X = source.rows(case.X)
+    rows = [X, case.made if source.takes != "<i2" else beside(source.forest, X, whole=True)]
+    image, stack = read_image(made.image), static_stack(made)
+    emulator, labels, runs = Emulator(own, image), [], []
+    for some in rows:
+        with np.errstate(over="ignore"):
+            given = np.ascontiguousarray(some.astype(source.takes)).view(np.uint8).reshape(len(some), -1)
+        runs.append(emulator.run(given, np.dtype("<i4"), 1, True))
+        labels.append(runs[-1].results[:, 0])
+    wrong = tuple(int((got != source.forest.predict(some)).sum()) for got, some in zip(labels, rows, strict=True))
+    taken = runs[0].instructions
+    assert taken is not None
+    takes, deepest = NAMES[source.takes], max(stack.size or 0, *(run.stack for run in runs))
+    return row_of(
+        case, peer.name, peer.options, takes, wrong,
+        image.flash, image.ram, deepest, float(taken.mean()), int(taken.max()),
+        100 * (labels[0] == case.y).mean(), 100 * source.forest.score(X, case.y),
+    )  # fmt: skip
+
+
+def reason(error: ForestcError) -> str:
+    """The compiler's first error."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    return next((line for line in lines if "error" in line or "undefined" in line), lines[0])[:80]
+
+
+def with_newlib(compiler: Compiler, newlib: Path | None) -> list[str]:
+    """Flags that find the headers and libraries of an unpacked package."""
+    if newlib is None or compiler.kind != "gcc":
+        return []
+    told = subprocess.run([*compiler.command, "-print-multi-directory"], capture_output=True, text=True, check=True)
+    multi, headers = told.stdout.strip(), newlib.resolve() / "usr/include/newlib"
+    cpp = [path for version in headers.glob("c++/*") for path in (version, version / "arm-none-eabi" / multi)]
+    folders = [f"-isystem{path}" for path in (*cpp, headers)]
+    return [*folders, f"-L{newlib.resolve() / 'usr/lib/arm-none-eabi/newlib' / multi}"]
+
+
+# Tables
+
+
+def row_of(
+    case: Case, who: str, options: str, takes: str, wrong: tuple[int, int] | str,
+    flash: int = 0, ram: int = 0, stack: int = 0, mean: float = 0, most: int = 0, test: float = 0, model: float = 0,
+) -> dict[str, Any]:  # fmt: skip
+    """A line of a table. wrong: labels on test rows, and on rows beside thresholds; or why there are no figures."""
+    told = isinstance(wrong, str)
+    numbers: list[Any] = [flash, ram, stack, round(mean), most, round(float(test), 1), round(float(model), 1)]
+    keys = ("flash", "ram", "stack", "instructions", "instructions_max", "test_%", "model_%")
+    return {
+        "model": case.model.name, "who": who, "options": options, "takes": takes,
+        "exact": wrong if isinstance(wrong, str) else "yes" if not any(wrong) else "no",
+        "wrong": "" if told else int(wrong[0]), "wrong_beside": "" if told else int(wrong[1]),
+        **dict(zip(keys, [""] * len(keys) if told else numbers, strict=True)),
+    }  # fmt: skip
+
+
+def summary(tables: Tables) -> list[dict[str, Any]]:
+    return [summed(name, cpu, rows) for cpu, own in tables.items() for name, rows in by_model(own)]
+
+
+def by_model(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    return [
+        (name, [row for row in rows if row["model"] == name]) for name in dict.fromkeys(row["model"] for row in rows)
+    ]
+
+
+SMALLER = {(peer.name, peer.options) for peer in PEERS if peer.smaller}
+
+
+def summed(name: str, cpu: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Ours against the peers': ratios to the smallest exact peer, the smallest, and the fastest."""
+    done = [row for row in rows if row["flash"] != ""]
+    mine = [row for row in done if row["who"] == "forestc"]
+    peers = [row for row in done if row["who"] != "forestc" and (row["who"], row["options"]) not in SMALLER]
+
+    def least(some: Iterable[dict[str, Any]], key: str = "flash") -> tuple[float, str]:
+        best = min(some, key=lambda row: row[key], default=None)
+        if best is None:
+            return float("nan"), ""
+        return best[
+            key
+        ], f"{best[key]:,} ({best['who'] if best['who'] != 'forestc' else best['options']}, {best['takes']})"
+
+    def at(*levels: int) -> list[dict[str, Any]]:
+        return [row for row in mine if row["options"].startswith(tuple(f"-O{level}" for level in levels))]
+
+    exact_peer, any_peer, fastest = (
+        least(row for row in peers if row["exact"] == "yes"), least(peers), least(peers, "instructions"),
+    )  # fmt: skip
+    exact = least(row for row in mine if row["exact"] == "yes")
+    paths, decisions, pruned = (least(at(*levels)) for levels in ((0, 1), (2,), (3,)))
+    quick = least(at(0, 1), "instructions")
+    return {
+        "model": name, "cpu": cpu,
+        "smallest_exact_peer": exact_peer[1], "smallest_peer": any_peer[1], "fastest_peer": fastest[1],
+        "ours_exact": exact[1], "to_exact_peer": ratio(exact, exact_peer),
+        "ours_paths_kept": paths[1], "to_smallest_peer": ratio(paths, any_peer),
+        "-O2": decisions[0], "-O2_to_smallest": ratio(decisions, any_peer),
+        "-O3": pruned[0], "-O3_to_smallest": ratio(pruned, any_peer),
+        "ours_fastest": quick[1], "to_fastest_peer": ratio(quick, fastest),
+    }  # fmt: skip
+
+
+def ratio(own: tuple[float, str], peer: tuple[float, str]) -> float | str:
+    return round(own[0] / peer[0], 2) if own[1] and peer[1] else ""
+
+
+if __name__ == "__main__":
+    main()
