@@ -55,7 +55,7 @@ def prices(cost: str) -> Prices:
     """The prices of a cost's name. Raises OptionError for an unknown one, ForestcError for damaged fitted costs."""
     if cost == DEFAULT_COST:
         return _LUT6
-    if cost in _FIRMWARE:
+    if isinstance(cost, str) and cost in _FIRMWARE:
         return _FIRMWARE[cost]
     known = [*(name for name in FAMILIES if name in fitted().luts), *_FIRMWARE]
     if cost not in known:
