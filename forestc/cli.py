@@ -215,7 +215,10 @@ def compile_(
     ] = "q31",
     c_layout: Annotated[
         str,
-        typer.Option("--c-layout", help="branches: nested ifs, fast; nodes: tables, small; or auto"),
+        typer.Option(
+            "--c-layout",
+            help="branches: nested ifs, fast; calls: the same, a function for each tree; nodes: tables, small; or auto",
+        ),
     ] = "auto",
     c_project: Annotated[
         str,
@@ -225,6 +228,15 @@ def compile_(
             "cmake, platformio, arduino and zephyr",
         ),
     ] = "none",
+    cpu: Annotated[
+        str, typer.Option("--cpu", help="processor for which --c-layout auto chooses; see forestc measure")
+    ] = "",
+    flash: Annotated[int | None, typer.Option("--flash", metavar="BYTES", help="most flash that C may take")] = None,
+    ram: Annotated[int | None, typer.Option("--ram", metavar="BYTES", help="most stack that C may take")] = None,
+    instructions: Annotated[
+        int | None,
+        typer.Option("--instructions", metavar="N", help="most instructions of any prediction in C (AVR: cycles)"),
+    ] = None,
     stream: Annotated[
         bool, typer.Option("--stream", help="also write an AXI4-Stream wrapper and its cocotb test bench")
     ] = False,
@@ -298,6 +310,10 @@ def compile_(
             c_values=c_values,
             c_layout=c_layout,
             c_project=c_project,
+            cpu=cpu,
+            flash=flash,
+            ram=ram,
+            instructions=instructions,
             stream=wrapper,
             device=device,
             clock_mhz=clock,
@@ -470,6 +486,11 @@ def measure(
             f"{figures['differences']} answers differ from the quantised forest", where=figures["first_difference"],
             do="compile again; if the error stays, report it",
         )  # fmt: skip
+    if figures["over_budget"]:
+        raise CheckError(
+            f"over the budget of the design: {figures['over_budget']}",
+            do="compile with a smaller budget, by the share that is missing, or with -O2 or -O3",
+        )
 
 
 @app.command()

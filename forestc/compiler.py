@@ -14,6 +14,7 @@ from typing import Any, Unpack
 from forestc.backends import axi_stream, c_types
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.base import Artifact, Source
+from forestc.backends.c import layout_told
 from forestc.backends.manifest import design_hash, manifest, sealed
 from forestc.backends.table import written
 from forestc.checks.agreement import Agreement, agreement
@@ -132,7 +133,8 @@ def compile(
     Rows (`forestc.options.RowOptions`): label, classes, held_out, ranges, scheduler.
     Passes (`PassOptions`): level, tolerance, passes, scores.
     Hardware (`HardwareOptions`): targets, latency, outputs, stream, device, clock_mhz, native, try_anyway.
-    C header (`forestc.backends.c.COptions`): c_inputs, c_quantiser, c_values, c_layout, c_project.
+    C header (`forestc.backends.c.COptions`): c_inputs, c_quantiser, c_values, c_layout, c_project,
+    and its budgets: cpu, flash, ram, instructions.
     name: of the module and the header. trust_pickle: allows opening pickles, which runs code in them.
 
     With a device the design is also synthesised, placed and routed for it, as `synth` does: see
@@ -145,6 +147,7 @@ def compile(
         read = _read(model, wanted, progress)
     with clock.measure("passes"):
         passed = _run_passes(read, wanted, progress)
+    firmware = layout_told(passed.forest, wanted.c) if "c" in wanted.hardware.targets else None
     with clock.measure("lower"):
         netlist, lowering = _lower(passed.forest, wanted)
     with clock.measure("emit"):
@@ -158,7 +161,7 @@ def compile(
     level, notes = passed.plan.as_dict(), list(passed.notes)
     figures = Figures.of(
         folder, wanted, read.source, passed.forest, netlist, passed.steps, agreed,
-        notes=notes, level=level, measured=measured,
+        notes=notes, level=level, measured=measured, firmware=firmware,
     )  # fmt: skip
     if "verilog" in wanted.hardware.targets:
         with clock.measure("estimate"):

@@ -23,7 +23,8 @@ class Figures:
     passes: the figures of each pass. conditions: inner nodes of the model. distinct_conditions: comparators.
     comparator_bits: input bits that comparators read. accuracy, agreement: on the rows. level: the level and its
     passes; None if the user named the passes. measured: accuracies, and the rows they were measured on. estimate,
-    synthesis: for a device; None without one. seconds: by stage.
+    synthesis: for a device; None without one. firmware: estimates of the C header by layout, and the one chosen; None
+    without --cpu. seconds: by stage.
     """
 
     out: str
@@ -46,6 +47,7 @@ class Figures:
     estimate: Sequence[Mapping[str, Any]] | None = None
     seconds: Mapping[str, float] | None = None
     synthesis: Mapping[str, Any] | None = None
+    firmware: Mapping[str, Any] | None = None
 
     @staticmethod
     def of(
@@ -83,5 +85,5 @@ class Figures:
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON values, without the optional figures that were not computed."""
-        optional = ("estimate", "seconds", "synthesis")
+        optional = ("estimate", "seconds", "synthesis", "firmware")
         return {key: value for key, value in vars(self).items() if value is not None or key not in optional}

@@ -29,6 +29,7 @@ from forestc.synthesis import known_device, need_tools
 
 DEFAULT_TARGETS = ("verilog", "c")
 AN_OBJECT = "given in Python"
+BUDGET = ("cpu", "flash", "ram", "instructions")  # of the C header; their names have no c_
 
 
 class CompileKeywords(TypedDict, total=False):
@@ -51,6 +52,10 @@ class CompileKeywords(TypedDict, total=False):
     c_values: str
     c_layout: str
     c_project: str
+    cpu: str
+    flash: int | None
+    ram: int | None
+    instructions: int | None
     stream: StreamOptions | None
     device: str | None
     clock_mhz: float | None
@@ -235,7 +240,10 @@ class CompileOptions:
                 clock_mhz=None if clock is None else float(clock),
                 **some("latency", "outputs", "stream", "device", "native", "try_anyway"),
             ),
-            COptions(**{name[2:]: value for name, value in values.items() if name.startswith("c_")}),
+            COptions(
+                **{name[2:]: value for name, value in values.items() if name.startswith("c_")},
+                **some(*BUDGET),
+            ),
             **some("name", "trust_pickle"),
         )
 
@@ -278,8 +286,9 @@ class CompileOptions:
             *_flags(self.passes),
             *_flags(self.hardware),
             *(
-                Flag(f"c_{one.name}", f"--c-{one.name}", getattr(self.c, one.name), one.default)
+                Flag(name, f"--{name.replace('_', '-')}", getattr(self.c, one.name), one.default)
                 for one in fields(self.c)
+                for name in (one.name if one.name in BUDGET else f"c_{one.name}",)
             ),
             Flag("stream", "--stream", self.hardware.stream is not None, False),
             Flag("tdata", "--tdata", wrapper.tdata_bits, plain.tdata_bits),

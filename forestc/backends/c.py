@@ -6,10 +6,13 @@ what the quantised evaluator gives, for every input.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
+from forestc.backends import c_choice
 from forestc.backends.c_branches import Branches
+from forestc.backends.c_choice import Budget, Estimate, choose, estimates
 from forestc.backends.c_conditions import Conditions
 from forestc.backends.c_nodes import Tables
 from forestc.backends.c_quantiser import code_functions, quantiser, row_type
@@ -34,9 +37,8 @@ from forestc.forest.words import word_note
 from forestc.layouts.nodes import nodes_of
 from hdl_templates import render
 
-LAYOUTS = ("auto", "branches", "nodes")
+LAYOUTS = ("auto", *c_choice.LAYOUTS)
 KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr")  # what `project` lists
-MOST_BRANCHES = 20_000  # splits, with which gcc -Os takes half a minute
 
 
 @dataclass(frozen=True)
@@ -46,17 +48,23 @@ class COptions:
     quantiser: adds a function that turns raw rows of `float` or `double` into words; `auto` chooses the type in which
     the model reads its columns; `none` adds none. values: adds a function for the probabilities of a classifier or the
     values of a regression, in fixed point of 15 or 31 bits or as `float`; `none` adds none. Both are inline: programs
-    that do not call them do not contain them. layout: `branches` writes trees as nested ifs, the fastest; `nodes` as
-    tables that one loop reads, the smallest; `auto` takes branches where a compiler can take so many. project: files
+    that do not call them do not contain them. layout: `branches` writes trees as nested ifs, the fastest; `calls` the
+    same, each tree a function that stays one; `nodes` as tables that one loop reads, the smallest; `auto` takes the one
+    with the least product of bytes and instructions that keeps the budgets. project: files
     beside the header for build systems, a list of selftest, cmake, platformio, arduino and zephyr, or `all`; each comes
-    with a self-test, NAME_selftest.h.
+    with a self-test, NAME_selftest.h. cpu: the processor for which `auto` chooses. flash, ram, instructions: the most
+    bytes, bytes of stack, and instructions of any prediction (cycles on AVR), as estimated for it.
     """
 
     inputs: Literal["words", "struct", "float"] = "words"
     quantiser: Literal["auto", "none", "float", "double"] = "auto"
     values: ValueKind = "q31"
-    layout: Literal["auto", "branches", "nodes"] = "auto"
+    layout: Literal["auto", "branches", "calls", "nodes"] = "auto"
     project: str = "none"
+    cpu: str = ""
+    flash: int | None = None
+    ram: int | None = None
+    instructions: int | None = None
 
     def __post_init__(self) -> None:
         for option, known in (
@@ -69,8 +77,13 @@ class COptions:
                 raise OptionError(f"c: {option}={getattr(self, option)}", do=f"use {', '.join(known)}")
         if self.project not in ("none", "all") and set(self.project.split(",")) - set(KITS):
             raise OptionError(f"c: project={self.project}", do=f"use none, all, or a list of {', '.join(KITS)}")
+        self.budget.check()
         if self.inputs == "float" and self.quantiser in ("float", "double"):
             raise OptionError("c: inputs=float needs no quantiser", do="use inputs=words or struct")
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.cpu, self.flash, self.ram, self.instructions)
 
     @property
     def raw(self) -> bool:
@@ -83,13 +96,28 @@ class COptions:
         return not self.raw and self.quantiser != "none"
 
 
-def chosen_layout(forest: Forest, options: COptions) -> Literal["branches", "nodes"]:
-    """The layout of a forest. Raises OptionError for one that can't hold it."""
-    adds = bool(forest.parts) or forest.aggregate.kind == "sum"
-    if options.layout == "nodes" and not adds:
-        raise OptionError("c: layout=nodes is for trees that are added", do="use layout=branches")
-    large = adds and sum(len(tree.inner) for tree in forest.trees) > MOST_BRANCHES
-    return "nodes" if options.layout == "nodes" or (options.layout == "auto" and large) else "branches"
+def chosen_layout(forest: Forest, options: COptions) -> str:
+    """The layout of a forest. Raises OptionError for one that can't hold it, and for a budget that can't be kept."""
+    return choose(forest, options.layout, options.budget, _bits(forest, options), options.inputs == "struct")
+
+
+def layout_told(forest: Forest, options: COptions) -> dict[str, Any] | None:
+    """The layout and what was estimated of all; None without a processor. Raises OptionError as chosen_layout does."""
+    layout = chosen_layout(forest, options)
+    if not options.cpu:
+        return None
+    told = {name: one.as_dict() for name, one in estimated(forest, options, options.cpu).items()}
+    return {"cpu": options.cpu, "layout": layout, "layouts": told}
+
+
+def estimated(forest: Forest, options: COptions, cpu: str) -> Mapping[str, Estimate]:
+    """Estimates by layout for a processor."""
+    return estimates(forest, _bits(forest, options), options.inputs == "struct", cpu)
+
+
+def _bits(forest: Forest, options: COptions) -> int | None:
+    """Of raw floats as inputs; None for words."""
+    return float_inputs(forest).bits if options.raw else None
 
 
 def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
@@ -118,7 +146,9 @@ class _Header:
         bits = self.float.bits if self.raw else None
         self.conditions = Conditions(forest, prefix, self.place, self._kind, bits)
         self.branches = Branches(forest, prefix, self.score, self.conditions)
-        self.tables = self._tables() if chosen_layout(forest, options) == "nodes" else None
+        layout = chosen_layout(forest, options)
+        self.apart = layout == "calls"
+        self.tables = self._tables() if layout == "nodes" else None
 
     def view(self) -> dict[str, object]:
         """The variables of the template."""
@@ -174,6 +204,8 @@ class _Header:
             "codes": [] if self.raw else code_functions(forest, self.prefix),
             "helpers": self.conditions.helpers(self.float.name) if varying else [],
             "trees": [] if self.tables else self.branches.trees(varying),
+            "apart": self.apart,
+            "tree_is": f"{macro}_TREE" if self.apart else "static inline",
             "tables": self.tables.lines() if self.tables else [],
             "score_type": self.score,
             "sums_body": self._sums("sums" if combined else "scores", varying, starts) if adds else self._extremes(),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forestc.costs.devices import FAMILIES
+from forestc.costs.firmware import DEFAULT_CPU, firmware_costs
 from forestc.costs.fitted import fitted
 from forestc.errors import OptionError
 
@@ -42,22 +43,45 @@ class Prices:
 
 # A tree of few inputs fits in one LUT, however many splits it has: a tree costs that LUT and its bit in the sums.
 _LUT6 = Prices((0.0, 0.05, 0.4, 0.7, 1.0, 1.0, 1.0), 5, split=0.1, tree=3.0)
-# In units of 30 bytes, of the layout `nodes`: a condition in the table is a slot and a threshold; a split is a symbol
-# and a skip, and brings one more leaf; a tree is a leaf and its place. In units of 30 instructions, of `branches`: a
-# load, a comparison and a branch, which half of the rows come to; a tree is a jump and an addition.
-_FIRMWARE = {
-    "flash": Prices((0.1,), 1 << 30, split=0.1, tree=0.1, per_bit=False),
-    "instructions": Prices((0.0,), 1 << 30, split=0.05, tree=0.25, per_bit=False),
-}
+# Firmware is priced in units of as many bytes, or instructions (cycles on AVR): about what a LUT is among LUTs.
+UNIT = 30.0
+# Bytes of the layout `nodes`: a condition in the table is a slot and a threshold; a split is a symbol and a skip, and
+# brings one more leaf; a tree is a leaf and its place.
+_CONDITION_BYTES, _SPLIT_BYTES, _TREE_BYTES = 3, 3, 3
+FIGURES = ("flash", "instructions")
+
+
+def _firmware(figure: str, cpu: str) -> Prices:
+    """Of C on a processor: bytes of `nodes`, the smallest layout, or instructions of `branches`, the fastest."""
+    known = firmware_costs()[cpu]
+    if figure == "flash":
+        table = known.total("nodes", "flash", {"table": 1.0}) / UNIT
+        return Prices(
+            (_CONDITION_BYTES * table,),
+            1 << 30,
+            split=_SPLIT_BYTES * table,
+            tree=_TREE_BYTES * table,
+            per_bit=False,
+        )
+    of_split = {"split": 1.0, "test": 1.0, "wide": 1.0, "bytes": 2.0, "load": 1.0}
+    return Prices(
+        (0.0,),
+        1 << 30,
+        split=known.total("branches", "mean", of_split) / UNIT / 2,  # half of the rows come to it
+        tree=known.total("branches", "mean", {"tree": 1.0, "add": 1.0, "add_bytes": 2.0}) / UNIT,
+        per_bit=False,
+    )
 
 
 def prices(cost: str) -> Prices:
     """The prices of a cost's name. Raises OptionError for an unknown one, ForestcError for damaged fitted costs."""
     if cost == DEFAULT_COST:
         return _LUT6
-    if isinstance(cost, str) and cost in _FIRMWARE:
-        return _FIRMWARE[cost]
-    known = [*(name for name in FAMILIES if name in fitted().luts), *_FIRMWARE]
+    figure, _, cpu = cost.partition("-") if isinstance(cost, str) else ("", "", "")
+    if figure in FIGURES and (cpu or DEFAULT_CPU) in firmware_costs():
+        return _firmware(figure, cpu or DEFAULT_CPU)
+    known = [*(name for name in FAMILIES if name in fitted().luts)]
+    known += [*FIGURES, *(f"{figure}-{cpu}" for figure in FIGURES for cpu in firmware_costs())]
     if cost not in known:
         raise OptionError(f"unknown cost {cost!r}", do=f"known: {', '.join(known)}")
     family, costs = FAMILIES[cost], fitted().luts[cost]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.backends.c import chosen_layout, estimated
 from forestc.checks.engines import Difference
 from forestc.checks.vectors import Vectors, disturbed, vectors
+from forestc.costs.firmware import firmware_costs
 from forestc.design import Design, open_design
 from forestc.errors import MissingToolError, OptionError
 from forestc.firmware import avr
@@ -91,10 +93,20 @@ def measure(
     if not emulator:
         notes.append(f"nothing was run, as simavr is not on the PATH; {avr.INSTALL}")
     counts = [each["differences"] for each in measured.values() if each["differences"] is not None]
+    bound = _bound(design, cpu, tool, optimise)
+    for name in {"predict", "scores"} & measured.keys():
+        taken = measured[name]["cycles"] or measured[name]["instructions"]
+        measured[name]["worst_case"] = bound
+        if bound is not None and taken is not None and taken["max_of_all"] > bound:
+            notes.append(
+                f"{name}: {taken['max_of_all']} instructions are above the computed worst case: report this bug"
+            )
     return {
         "cpu": cpu,
         "entry": wanted[0].name,
         **{key: main[key] for key in ("flash", "ram", "stack", "instructions", "cycles")},
+        "worst_case": bound,
+        "over_budget": _over(design, cpu, main),
         "differences": sum(counts) if counts else None,
         "first_difference": next((each["first"] for each in measured.values() if each["first"]), ""),
         "entries": measured,
@@ -105,6 +117,31 @@ def measure(
         "tools": [tool.version, *([emulator] if emulator else [])],
         "notes": notes,
     }
+
+
+def _bound(design: Design, cpu: str, tool: Compiler, optimise: str) -> int | None:
+    """The most instructions (cycles on AVR) of a prediction, computed from the forest; None for a compiler or a level
+    whose costs are not known."""
+    known, forest, options = firmware_costs().get(cpu), design.forest, design.c_options
+    if known is None or optimise != "s" or known.tool.split()[0] != tool.version.split()[0]:
+        return None
+    estimate = estimated(forest, options, cpu).get(chosen_layout(forest, options))
+    return None if estimate is None else estimate.worst
+
+
+def _over(design: Design, cpu: str, figures: Mapping[str, Any]) -> str:
+    """How the first entry exceeds the budgets that the design was compiled with; "" if it keeps them."""
+    budget = design.c_options.budget
+    if budget.cpu != cpu:
+        return ""
+    taken = figures["cycles"] or figures["instructions"]
+    found = {
+        "flash": figures["flash"],
+        "ram": figures["ram"] + (figures["stack"] or 0),
+        "instructions": 0 if taken is None else taken["max_of_all"],
+    }
+    over = [f"{name} {found[name]:,} of {limit:,}" for name, limit in budget.limits.items() if found[name] > limit]
+    return ", ".join(over)
 
 
 def need_libraries(cpu: Cpu) -> None:

@@ -79,7 +79,7 @@ class PruneSplits:
     mix: share of a copy's values that come from other rows of its class.
     seed: of the random mixing.
     cost: what is minimised: the LUTs of a device family (lut6, xcup, ecp5, ice40), or of C bytes of flash or
-    instructions.
+    instructions; of a processor as in flash-avr or instructions-cortex-m0plus.
     """
 
     keep: str = "accuracy"

@@ -109,6 +109,7 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table]:
         table(title, heads, quality_rows),
         *pass_tables(figures["passes"], table),
         *estimate_tables(figures.get("estimate", []), table),
+        *firmware_tables(figures.get("firmware"), table),
         *device,
         table("time of each stage", ("stage", "seconds"), seconds),
     ]
@@ -131,6 +132,28 @@ def estimate_tables(estimates: Sequence[Mapping[str, Any]], made: Callable[..., 
     ]
     title = "estimated before synthesis (the range of nine in ten designs)"
     return [made(title, ("device", "LUTs", "flip-flops", "Fmax"), rows)] if rows else []
+
+
+def firmware_tables(firmware: Mapping[str, Any] | None, made: Callable[..., T]) -> list[T]:
+    """The estimates of a C header, layout by layout; empty without them. made: a table from title, heads, rows."""
+    if not firmware or not firmware["layouts"]:
+        return []
+
+    def about(told: Mapping[str, Any], key: str) -> str:
+        low, high = told["ranges"][key]
+        return f"{told[key]:,} ({low:,} to {high:,})"
+
+    rows = [
+        (
+            f"{name} (chosen)" if name == firmware["layout"] else name,
+            *(about(told, key) for key in ("flash", "ram", "mean")),
+            f"{told['worst']:,}",
+        )
+        for name, told in firmware["layouts"].items()
+    ]
+    title = f"C estimated for {firmware['cpu']} (the range of nine in ten headers); exact: forestc measure"
+    count = "cycles" if firmware["cpu"] == "avr" else "instructions"
+    return [made(title, ("layout", "flash, bytes", "stack, bytes", f"mean {count}", f"{count} at most"), rows)]
 
 
 def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> list[T]:
@@ -280,6 +303,7 @@ def measure_tables(name: str, figures: Mapping[str, Any], made: Callable[..., T]
         (f"cycles, mean of {on}", *counted("cycles", "mean")),
         (f"cycles, most of {on}", *counted("cycles", "max")),
         ("cycles, most of all inputs", *counted("cycles", "max_of_all")),
+        ("computed worst case", *("-" if e.get("worst_case") is None else f"{e['worst_case']:,}" for e in entries)),
         ("answers that differ", *("-" if e["differences"] is None else f"{e['differences']:,}" for e in entries)),
     ]
     title = f"{name} on {figures['cpu']}, -O{figures['optimise']} ({', '.join(figures['tools'])})"

@@ -12,7 +12,6 @@ from sklearn.ensemble import RandomForestClassifier
 
 import forestc
 from forestc import load
-from forestc.backends.c import COptions, chosen_layout
 from forestc.checks.run import check
 from forestc.checks.vectors import random_words
 from forestc.forest.evaluate import evaluate_words
@@ -108,11 +107,3 @@ def test_the_c_of_every_kind_of_leaf_is_checked(tmp_path, kind, bits, inputs):
     assert leaves_of(made.forest).kind == kind
     ran = check(made, X, engines=["c"]).engines["c"]
     assert ran.differences == 0 and ran.vectors > len(X)
-
-
-def test_auto_takes_tables_where_compilers_would_take_long(monkeypatch):
-    forest = random_forest(3, True)
-    assert chosen_layout(forest, COptions()) == "branches"
-    monkeypatch.setattr("forestc.backends.c.MOST_BRANCHES", 0)
-    adds = bool(forest.parts) or forest.aggregate.kind == "sum"
-    assert chosen_layout(forest, COptions()) == ("nodes" if adds else "branches")

@@ -84,8 +84,8 @@ class PruneTrees:
     four numbers, the worth of a true positive, false negative, true negative and false positive.
     price: auto (as little hardware as the tolerance allows), or what a unit of `cost` is worth, in units of a row
     decided rightly (of a regression, of its share of R squared).
-    cost: what the price is of: LUTs of a device family (lut6, xcup, ecp5, ice40), flash or instructions of C, trees,
-    nodes or comparators.
+    cost: what the price is of: LUTs of a device family (lut6, xcup, ecp5, ice40), flash or instructions of C (of a
+    processor as in flash-avr), trees, nodes or comparators.
     most_trees: the most trees that are kept; null for no limit.
     most_nodes: the most nodes with a condition.
     most_comparators: the most distinct conditions.

@@ -1,0 +1,154 @@
+"""Which layout of C a forest gets: estimates for a processor, budgets, and the choice.
+
+Estimates are of one entry point, `predict` (of regressions `scores`), compiled with -Os.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from forestc.backends.c_demands import DEMANDS
+from forestc.costs.firmware import DEFAULT_CPU, FirmwareCosts, firmware_costs
+from forestc.errors import OptionError
+from forestc.forest.ir import Forest
+
+LAYOUTS = ("branches", "calls", "nodes")
+MOST_BRANCHES = 20_000  # splits, with which gcc -Os takes half a minute
+UNITS = {"flash": "bytes", "ram": "bytes", "instructions": "instructions"}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a prediction may take, None if that does not matter. cpu: "" for none. flash: bytes of code and tables. ram:
+    bytes of stack (there is no static RAM). instructions: in the worst case, cycles on AVR."""
+
+    cpu: str = ""
+    flash: int | None = None
+    ram: int | None = None
+    instructions: int | None = None
+
+    def check(self) -> None:
+        """Raises OptionError for an unknown processor, a limit without one, and limits that are not above 0."""
+        if not self.cpu and not self.limits:
+            return
+        known = firmware_costs()
+        if self.cpu and self.cpu not in known:
+            raise OptionError(f"unknown cpu {self.cpu!r}", do=f"known: {', '.join(known)}")
+        for name, limit in self.limits.items():
+            if not self.cpu:
+                raise OptionError(f"{name}={limit} needs a processor", do=f"add --cpu, of {', '.join(known)}")
+            if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+                raise OptionError(f"{name}={limit}", do=f"give a number of {UNITS[name]}, at least 1")
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """Those that were given."""
+        found = {name: getattr(self, name) for name in UNITS}
+        return {name: limit for name, limit in found.items() if limit is not None}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """flash, ram: bytes. mean: instructions of an average row, by the trees' covers. worst: at least those of any row.
+    ranges: (least, most) of flash, ram and mean, as in nine of ten builds that were not in the fit."""
+
+    layout: str
+    flash: int
+    ram: int
+    mean: int
+    worst: int
+    ranges: Mapping[str, tuple[int, int]]
+
+    @property
+    def product(self) -> int:
+        return self.flash * self.mean
+
+    def figure(self, limit: str) -> int:
+        """What a limit is compared with."""
+        return self.worst if limit == "instructions" else int(getattr(self, limit))
+
+    def as_dict(self) -> dict[str, Any]:
+        told = {name: list(ends) for name, ends in self.ranges.items()}
+        return {"flash": self.flash, "ram": self.ram, "mean": self.mean, "worst": self.worst, "ranges": told}
+
+
+@lru_cache(maxsize=4)
+def estimates(forest: Forest, bits: int | None, struct: bool, cpu: str) -> Mapping[str, Estimate]:
+    """By layout, of those that hold the forest. bits: of raw floats as inputs, None for words. O(nodes * depth)."""
+    costs = firmware_costs()[cpu]
+    found = {}
+    for layout in possible(forest):
+        if layout in costs.costs:
+            try:
+                found[layout] = _estimate(forest, layout, bits, struct, costs)
+            except OptionError:  # a forest that tables of this layout do not hold
+                continue
+    return found
+
+
+def _estimate(forest: Forest, layout: str, bits: int | None, struct: bool, costs: FirmwareCosts) -> Estimate:
+    demand = DEMANDS[layout](forest, bits, struct)
+    flash, ram = (costs.total(layout, name, getattr(demand, name)) for name in ("flash", "stack"))
+    mean = costs.total(layout, "mean", demand.mean(forest))
+    worst = demand.worst(costs.costs[layout]["worst"])
+    told = {"flash": ("flash", flash), "ram": ("stack", ram), "mean": ("mean", mean)}
+    ends = {
+        name: (round(value * costs.nine_of_ten[layout][key][0]), round(value * costs.nine_of_ten[layout][key][1]))
+        for name, (key, value) in told.items()
+    }
+    return Estimate(layout, round(flash), round(ram), round(mean), round(worst), ends)
+
+
+def adds(forest: Forest) -> bool:
+    """Whether trees are added, as tables need."""
+    return bool(forest.parts) or forest.aggregate.kind == "sum"
+
+
+def possible(forest: Forest) -> tuple[str, ...]:
+    """The layouts that `auto` chooses from: for large forests tables alone, as compilers take too long for branches."""
+    if not adds(forest):
+        return ("branches",)
+    large = sum(len(tree.inner) for tree in forest.trees) > MOST_BRANCHES
+    return ("nodes",) if large else LAYOUTS
+
+
+def choose(forest: Forest, layout: str, budget: Budget, bits: int | None, struct: bool) -> str:
+    """The layout: as given, or for `auto` that with the least product of bytes and instructions among those that keep
+    the budget. Raises OptionError for a forest that a layout can't hold, and for a budget that can't be kept, with the
+    least that could."""
+    if layout not in ("auto", "branches") and not adds(forest):
+        raise OptionError(f"c: layout={layout} is for trees that are added", do="use layout=branches")
+    among = possible(forest)
+    if layout != "auto":
+        among = (layout,)
+    if len(among) == 1 and not budget.limits:
+        return among[0]
+    known = estimates(forest, bits, struct, budget.cpu or DEFAULT_CPU)
+    told = [known[name] for name in among if name in known]
+    if not told:  # a forest above MOST_BRANCHES that the user wants as branches
+        return among[0]
+    fitting = [each for each in told if all(each.figure(name) <= most for name, most in budget.limits.items())]
+    if not fitting:
+        raise OptionError(_refusal(told, budget), do=_WAYS)
+    return min(fitting, key=lambda each: each.product).layout
+
+
+_WAYS = "raise the budget, or make the forest smaller: -O2, -O3, prune-trees; forestc measure tells the exact figures"
+
+
+def _refusal(told: list[Estimate], budget: Budget) -> str:
+    """What can't be kept: a single limit that no layout keeps, else all limits together."""
+    for name, limit in budget.limits.items():
+        best = min(told, key=lambda each: each.figure(name))
+        if best.figure(name) > limit:
+            ends = best.ranges.get(name)
+            near = f" ({ends[0]:,} to {ends[1]:,})" if ends else ""
+            what = f"{name} budget of {limit:,} {UNITS[name]} on {budget.cpu}"
+            return f"c: the {what} can't be kept: the least is about {best.figure(name):,}{near}, as {best.layout}"
+    each = "; ".join(
+        f"{one.layout}: {', '.join(f'{name} {one.figure(name):,}' for name in budget.limits)}" for one in told
+    )
+    return f"c: no layout keeps all budgets on {budget.cpu}: {each}"

@@ -1,0 +1,105 @@
+"""What parts of a forest take on a microcontroller: costs that benchmarks/firmware_costs.py fitted on real builds.
+
+`firmware.json` holds, by processor and layout, one object for each of FIGURES: its amount per unit of each feature.
+`nine_of_ten` has the range of actual to estimated values of nine of ten builds that were not in the fit, and `tool` the
+compiler. Features are counted by `forestc.backends.c_demands`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from forestc.errors import ForestcError
+
+FILE = files("forestc.costs") / "firmware.json"
+
+DEFAULT_CPU = "cortex-m4f"  # where the user names none
+
+# flash, stack: bytes. mean: instructions (cycles on AVR) of an average row. worst: the same, at least that of any row
+FIGURES = ("flash", "stack", "mean", "worst")
+# of the three features that are judged by range; a bound has none
+RANGED = ("flash", "stack", "mean")
+
+
+@dataclass(frozen=True)
+class FirmwareCosts:
+    """tool: the compiler. costs: by layout, figure and feature. nine_of_ten: (least, most) by layout and figure."""
+
+    tool: str
+    costs: Mapping[str, Mapping[str, Mapping[str, float]]]
+    nine_of_ten: Mapping[str, Mapping[str, tuple[float, float]]]
+
+    def total(self, layout: str, figure: str, features: Mapping[str, float]) -> float:
+        """The sum of the features' costs; what the fit did not know costs nothing."""
+        own = self.costs[layout][figure]
+        return sum(own.get(name, 0.0) * amount for name, amount in features.items())
+
+
+@cache
+def firmware_costs() -> Mapping[str, FirmwareCosts]:
+    """By processor, from the installed file, read once. Raises ForestcError if it is damaged."""
+    try:
+        return parsed(FILE.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise _damaged(f"it can't be read ({error})") from None
+
+
+def parsed(text: str) -> Mapping[str, FirmwareCosts]:
+    """The costs in a JSON text. Raises ForestcError that names the first fault."""
+    try:
+        table = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(f"it is not JSON ({error})") from None
+    found = {}
+    for cpu, entry in _object("it", table).items():
+        _has(cpu, entry, ("tool", "costs", "nine_of_ten"))
+        costs, ranges = _object(f"{cpu}: costs", entry["costs"]), {}
+        for layout, own in costs.items():
+            _has(f"{cpu}, {layout}", own, FIGURES)
+            for figure in FIGURES:
+                for name, cost in _object(f"{cpu}, {layout}, {figure}", own[figure]).items():
+                    if not _is_number(cost) or cost < 0:
+                        raise _damaged(f"{cpu}, {layout}, {figure}: {name} costs {cost!r}")
+            ranges[layout] = _ranges(f"{cpu}, {layout}", entry["nine_of_ten"], layout)
+        found[cpu] = FirmwareCosts(str(entry["tool"]), costs, ranges)
+    return found
+
+
+def _ranges(where: str, table: Any, layout: str) -> dict[str, tuple[float, float]]:
+    own: Any = _object(where, table).get(layout)
+    _has(f"{where}: nine_of_ten", own, RANGED)
+    for figure in RANGED:
+        pair = own[figure]
+        if not isinstance(pair, list) or len(pair) != 2 or not all(map(_is_number, pair)) or not 0 < pair[0] < pair[1]:
+            raise _damaged(f"{where}: the range of {figure} is {pair!r}")
+    return {figure: (own[figure][0], own[figure][1]) for figure in RANGED}
+
+
+def _object(what: str, found: Any) -> Mapping[str, Any]:
+    if not isinstance(found, dict):
+        raise _damaged(f"{what} is not an object")
+    return found
+
+
+def _has(what: str, found: Any, names: tuple[str, ...]) -> None:
+    for name in names:
+        if name not in _object(what, found):
+            raise _damaged(f"{what} has no {name!r}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _damaged(why: str) -> ForestcError:
+    return ForestcError(
+        f"the table of firmware costs is damaged: {why}",
+        where=str(FILE),
+        do="reinstall forestc, or rewrite the table with benchmarks/firmware_costs.py --write",
+    )

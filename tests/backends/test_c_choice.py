@@ -1,0 +1,153 @@
+"""Estimates of C by layout, budgets and the choice."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_forests import random_forest, troublesome_rows
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.ensemble import RandomForestClassifier
+
+import forestc
+from forestc.backends import c_choice
+from forestc.backends.c import COptions, chosen_layout, emit, estimated
+from forestc.backends.c_demands import DEMANDS, reaching
+from forestc.costs.firmware import FILE, firmware_costs, parsed
+from forestc.errors import ForestcError, OptionError
+from forestc.forest.evaluate import leaf_nodes, missing_words
+from forestc.forest.ir import LEAF
+from forestc.rows.encode import encode
+from forestc.toolchain.firmware import CPUS
+
+
+@pytest.fixture(scope="module")
+def forest():
+    X, y = load_digits(return_X_y=True)
+    return forestc.quantize(RandomForestClassifier(20, max_depth=6, random_state=0).fit(X, y), X, y)
+
+
+def test_every_processor_and_layout_has_costs():
+    known = firmware_costs()
+    assert set(known) == set(CPUS)
+    assert all(set(costs.costs) == set(c_choice.LAYOUTS) == set(DEMANDS) for costs in known.values())
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10**6), st.sampled_from(sorted(DEMANDS)))
+def test_no_row_is_dearer_than_the_worst_case(seed, layout):
+    forest = random_forest(seed, True)
+    if not c_choice.adds(forest):
+        return
+    demand = DEMANDS[layout](forest, None)
+    words, missing = encode(forest, troublesome_rows(forest, seed, 60)), missing_words(forest)
+    reached = np.stack([leaf_nodes(forest, tree, words, missing) for tree in forest.trees], axis=1)
+    of_rows = demand.of_rows(reached)
+    random = np.random.default_rng(seed)
+    costs = dict(zip(of_rows, random.random(len(of_rows)), strict=True))
+    total = sum(costs[name] * amounts for name, amounts in of_rows.items())
+    assert total.max(initial=0) <= demand.worst(costs) + 1e-9
+    mean = demand.mean(forest)
+    assert sum(costs[name] * amount for name, amount in mean.items()) <= demand.worst(costs) + 1e-9
+    for tree in forest.trees:
+        share = reaching(tree)
+        assert share.sum() == pytest.approx(1.0) and (share[tree.left != LEAF] == 0).all()
+
+
+def test_the_counts_of_a_row_are_those_of_its_paths(forest):
+    """Counted on the paths themselves."""
+    words, missing = encode(forest, load_digits().data[:5]), missing_words(forest)
+    reached = np.stack([leaf_nodes(forest, tree, words, missing) for tree in forest.trees], axis=1)
+    found = DEMANDS["branches"](forest, None).of_rows(reached)
+    for row in range(5):
+        splits = adds = 0
+        for index, tree in enumerate(forest.trees):
+            node = 0
+            while tree.left[node] != LEAF:
+                splits += 1
+                sides = (int(tree.left[node]), int(tree.right[node]))
+                below = words[row, tree.feature[node]] < tree.threshold[node]
+                node = sides[0] if below else sides[1]
+            adds += int((tree.values[tree.leaf[node]] != 0).sum())
+            assert node == reached[row, index]
+        assert found["split"][row] + found["again"][row] == found["test"][row] == splits and found["add"][row] == adds
+
+
+def test_auto_keeps_the_budgets(forest):
+    cpu = "cortex-m0plus"
+    known = estimated(forest, COptions(), cpu)
+    assert known["nodes"].flash < known["calls"].flash < known["branches"].flash
+    assert known["nodes"].worst > known["calls"].worst > known["branches"].worst * 0.9
+    best = min(known.values(), key=lambda one: one.product).layout
+    assert chosen_layout(forest, COptions(cpu=cpu)) == best
+    assert chosen_layout(forest, COptions(cpu=cpu, flash=known["nodes"].flash)) == "nodes"
+    quick = min(known.values(), key=lambda one: one.worst)
+    assert chosen_layout(forest, COptions(cpu=cpu, instructions=quick.worst)) == quick.layout
+    with pytest.raises(
+        OptionError, match=rf"flash budget of 900 bytes .* least is about {known['nodes'].flash:,} .* as"
+    ):
+        chosen_layout(forest, COptions(cpu=cpu, flash=900))
+    with pytest.raises(OptionError, match="ram budget of 4 bytes"):
+        chosen_layout(forest, COptions(cpu=cpu, ram=4))
+    with pytest.raises(OptionError, match="no layout keeps all budgets on cortex-m0plus: branches: flash "):
+        chosen_layout(forest, COptions(cpu=cpu, flash=known["nodes"].flash, instructions=quick.worst))
+    with pytest.raises(OptionError, match="flash budget of 2,000 bytes .* as branches"):
+        chosen_layout(forest, COptions(layout="branches", cpu=cpu, flash=2000))
+
+
+@pytest.mark.parametrize(
+    "options, why",
+    [
+        ({"cpu": "z80"}, "unknown cpu 'z80'; known: cortex-m0plus"),
+        ({"flash": 1000}, "flash=1000 needs a processor; add --cpu"),
+        ({"cpu": "avr", "ram": 0}, "ram=0; give a number of bytes"),
+        ({"cpu": "avr", "instructions": True}, "instructions=True; give a number of instructions"),
+    ],
+)
+def test_budgets_that_make_no_sense(options, why):
+    with pytest.raises(OptionError, match=why):
+        COptions(**options)
+
+
+def test_large_forests_are_tables(forest, monkeypatch):
+    monkeypatch.setattr(c_choice, "MOST_BRANCHES", 10)
+    assert chosen_layout(forest, COptions()) == chosen_layout(forest, COptions(cpu="avr")) == "nodes"
+    assert chosen_layout(forest, COptions(layout="branches", cpu="avr", flash=200_000)) == "branches"
+    with pytest.raises(OptionError, match="flash budget of 10 bytes on avr"):
+        chosen_layout(forest, COptions(cpu="avr", flash=10))
+
+
+def test_compile_tells_the_estimates(tmp_path):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = RandomForestClassifier(5, max_depth=4, random_state=0).fit(X, y)
+    done = forestc.compile(model, X, tmp_path / "d", targets="c", cpu="cortex-m4f", flash=4000, name="m")
+    told = done.figures["firmware"]
+    assert told["cpu"] == "cortex-m4f" and told["layout"] in told["layouts"]
+    assert told["layouts"][told["layout"]]["flash"] <= 4000
+    assert done.design.c_options == COptions(cpu="cortex-m4f", flash=4000)
+    assert "C estimated for cortex-m4f" in (tmp_path / "d" / "report.md").read_text()
+    assert done.design.path("c").read_text() == emit(done.design.forest, COptions(layout=told["layout"]))["m.h"]
+    with pytest.raises(OptionError, match="flash budget of 100 bytes"):
+        forestc.compile(model, X, tmp_path / "e", targets="c", cpu="cortex-m4f", flash=100)
+    assert not (tmp_path / "e").exists()
+
+
+@pytest.mark.parametrize(
+    "change, why",
+    [
+        (lambda table: table.clear() or "[1", "it is not JSON"),
+        (lambda table: json.dumps([table]), "it is not an object"),
+        (lambda table: table["avr"].pop("tool"), "avr has no 'tool'"),
+        (lambda table: table["avr"]["costs"]["nodes"].pop("worst"), "avr, nodes has no 'worst'"),
+        (lambda table: table["avr"]["costs"]["nodes"]["mean"].update(tree=-1), "avr, nodes, mean: tree costs -1"),
+        (lambda table: table["avr"]["nine_of_ten"]["nodes"].update(flash=[2, 1]), "the range of flash is"),
+    ],
+)
+def test_damaged_costs_are_named(change, why):
+    table = json.loads(FILE.read_text(encoding="utf-8"))
+    text = change(table)
+    with pytest.raises(ForestcError, match=why):
+        parsed(text if isinstance(text, str) and why.startswith("it is") else json.dumps(table))
