@@ -1,4 +1,4 @@
-"""The C backend: one C99 header, in the layout `branches` (nested ifs, fastest) or `nodes` (tables, smallest).
+"""The C backend: one C99 header, in the layout `branches` (nested ifs, fastest), `nodes` or `masks` (tables, small).
 
 Inputs are the features' words, or raw floats compared by their bit patterns as integers: both give
 what the quantised evaluator gives, for every input.
@@ -11,8 +11,12 @@ from typing import Literal
 
 from forestc.backends.c_branches import Branches
 from forestc.backends.c_conditions import Conditions
-from forestc.backends.c_nodes import Tables
+from forestc.backends.c_leaves import LeafSums
+from forestc.backends.c_masks import MasksInC
+from forestc.backends.c_nodes import NodesInC
 from forestc.backends.c_quantiser import code_functions, quantiser, row_type
+from forestc.backends.c_slots import SlotsInC
+from forestc.backends.c_tables import FlashTables
 from forestc.backends.c_types import (
     FLOATS,
     asserted,
@@ -31,10 +35,11 @@ from forestc.backends.names import c_string, feature_name, identifier, plain
 from forestc.errors import OptionError
 from forestc.forest.ir import Feature, Forest, Part
 from forestc.forest.words import word_note
-from forestc.layouts.nodes import nodes_of
+from forestc.layouts.masks import masks_of
+from forestc.layouts.nodes import Nodes, nodes_of
 from hdl_templates import render
 
-LAYOUTS = ("auto", "branches", "nodes")
+LAYOUTS = ("auto", "branches", "nodes", "masks")
 KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr")  # what `project` lists
 MOST_BRANCHES = 20_000  # splits, with which gcc -Os takes half a minute
 
@@ -47,15 +52,16 @@ class COptions:
     the model reads its columns; `none` adds none. values: adds a function for the probabilities of a classifier or the
     values of a regression, in fixed point of 15 or 31 bits or as `float`; `none` adds none. Both are inline: programs
     that do not call them do not contain them. layout: `branches` writes trees as nested ifs, the fastest; `nodes` as
-    tables that one loop reads, the smallest; `auto` takes branches where a compiler can take so many. project: files
-    beside the header for build systems, a list of selftest, cmake, platformio, arduino and zephyr, or `all`; each comes
-    with a self-test, NAME_selftest.h.
+    tables that one loop reads, the smallest; `masks` as tables of conditions, each evaluated at most once, and of the
+    leaves that are left where one does not hold, for trees of up to 32 leaves; `auto` takes branches where a compiler
+    can take so many. project: files beside the header for build systems, a list of selftest, cmake, platformio, arduino
+    and zephyr, or `all`; each comes with a self-test, NAME_selftest.h.
     """
 
     inputs: Literal["words", "struct", "float"] = "words"
     quantiser: Literal["auto", "none", "float", "double"] = "auto"
     values: ValueKind = "q31"
-    layout: Literal["auto", "branches", "nodes"] = "auto"
+    layout: Literal["auto", "branches", "nodes", "masks"] = "auto"
     project: str = "none"
 
     def __post_init__(self) -> None:
@@ -83,11 +89,13 @@ class COptions:
         return not self.raw and self.quantiser != "none"
 
 
-def chosen_layout(forest: Forest, options: COptions) -> Literal["branches", "nodes"]:
+def chosen_layout(forest: Forest, options: COptions) -> Literal["branches", "nodes", "masks"]:
     """The layout of a forest. Raises OptionError for one that can't hold it."""
     adds = bool(forest.parts) or forest.aggregate.kind == "sum"
-    if options.layout == "nodes" and not adds:
-        raise OptionError("c: layout=nodes is for trees that are added", do="use layout=branches")
+    if options.layout in ("nodes", "masks") and not adds:
+        raise OptionError(f"c: layout={options.layout} is for trees that are added", do="use layout=branches")
+    if options.layout == "masks":
+        return "masks"
     large = adds and sum(len(tree.inner) for tree in forest.trees) > MOST_BRANCHES
     return "nodes" if options.layout == "nodes" or (options.layout == "auto" and large) else "branches"
 
@@ -118,7 +126,7 @@ class _Header:
         bits = self.float.bits if self.raw else None
         self.conditions = Conditions(forest, prefix, self.place, self._kind, bits)
         self.branches = Branches(forest, prefix, self.score, self.conditions)
-        self.tables = self._tables() if chosen_layout(forest, options) == "nodes" else None
+        self.tables = self._tables(chosen_layout(forest, options))
 
     def view(self) -> dict[str, object]:
         """The variables of the template."""
@@ -203,14 +211,18 @@ class _Header:
         """The declaration of the parameter x."""
         return f"const {self.type} *x" if self.struct else f"const {self.type} x[{self.prefix.upper()}_INPUTS]"
 
-    def _tables(self) -> Tables | None:
-        """None without a split."""
-        nodes = nodes_of(self.forest, ranked=self.raw)
-        if not len(nodes.conditions):
+    def _tables(self, layout: str) -> NodesInC | MasksInC | None:
+        """None for branches, and without a split that decides anything."""
+        forest = self.forest
+        if layout == "branches":
             return None
-        in_place = nodes.slots.plain and not self.struct
-        word = word_type(self.forest)
-        return Tables(self.forest, self.prefix, self.score, word, self.conditions, nodes, in_place, self._x())
+        made = (nodes_of if layout == "nodes" else masks_of)(forest, ranked=self.raw)
+        if not (made.slots.slot >= 0).any():
+            return None
+        flash = FlashTables(self.prefix)
+        slots = SlotsInC(forest, self.conditions, flash, made.slots, self.struct, self._x())
+        leaves = LeafSums(forest, self.score, flash, made.leaves)
+        return NodesInC(flash, slots, leaves, made) if isinstance(made, Nodes) else MasksInC(flash, slots, leaves, made)
 
     def _target(self, index: int) -> dict[str, object]:
         """The class names of a prediction target."""

@@ -30,7 +30,9 @@ tree outputs 0
 """
 
 
-@pytest.mark.parametrize("cover, first", [(None, "< 50u"), ((100, 30, 70, 20, 50), "< 50u"), ((8, 2, 6, 1, 5), ">= 50u")])
+@pytest.mark.parametrize(
+    "cover, first", [(None, "< 50u"), ((100, 30, 70, 20, 50), "< 50u"), ((8, 2, 6, 1, 5), ">= 50u")]
+)
 def test_a_row_falls_through_to_a_side_that_most_rows_take(cover, first):
     """The smaller side is nested, but for one that three quarters of the rows take."""
     forest = parse_forest(TREE)
