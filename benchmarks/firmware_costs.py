@@ -135,6 +135,17 @@ def nodes_reached(forest: Forest, words: NDArray[np.int64]) -> NDArray[np.int64]
     return np.stack([leaf_nodes(forest, tree, words, missing) for tree in forest.trees], axis=1)
 
 
+def failing(forest: Forest, words: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """(rows, conditions) that do not hold."""
+    missing, absent = missing_words(forest)
+    found = np.zeros((len(words), len(forest.conditions)), dtype=bool)
+    for place, condition in enumerate(forest.conditions):
+        own = words[:, condition.feature]
+        gone = (own == absent[condition.feature]) & missing[condition.feature]
+        found[:, place] = ~condition.sends_left(own, gone)
+    return found
+
+
 def measured(
     subject: Subject,
     given: Vectors,
@@ -170,11 +181,13 @@ def measured(
 
 @dataclass(frozen=True)
 class Sample:
-    """A build: its data set, what it asks for, and what it took. nodes: (rows, trees) reached by the rows."""
+    """A build: its data set, what it asks for, and what it took. nodes: (rows, trees) reached by the rows. fails:
+    (rows, conditions) that do not hold on them."""
 
     data: str
     demand: Demand
     nodes: NDArray[np.int64]
+    fails: NDArray[np.bool_]
     flash: float
     stack: float
     taken: NDArray[np.float64]
@@ -183,7 +196,7 @@ class Sample:
         """One for each equation of a figure."""
         if figure in ("flash", "stack"):
             return [getattr(self.demand, figure)]
-        rows = self.demand.of_rows(self.nodes)
+        rows = self.demand.of_rows(self.nodes, self.fails)
         if figure == "mean":
             return [{name: float(own.mean()) for name, own in rows.items()}]
         return [{name: float(own[k]) for name, own in rows.items()} for k in range(len(self.taken))]
@@ -240,7 +253,7 @@ def main() -> None:
     tools: dict[str, str] = {}
     for number, subject in enumerate(subjects()):
         given = inputs_of(subject)
-        reached = nodes_reached(subject.forest, given.words)
+        reached, fails = nodes_reached(subject.forest, given.words), failing(subject.forest, given.words)
         for layout, demand_of in DEMANDS.items():
             for inputs in ("words", "float") if number % 2 == 0 else ("words",):
                 c = COptions(inputs=inputs, layout=layout, values="none", quantiser="none")  # type: ignore[arg-type]
@@ -263,7 +276,7 @@ def main() -> None:
                         print(f"{subject.name}, {layout}, {inputs}, {name}: {error}"[:300], flush=True)
                         continue
                     samples.setdefault((name, layout), []).append(
-                        Sample(subject.data, demand, reached, found["flash"], found["stack"], found["taken"])
+                        Sample(subject.data, demand, reached, fails, found["flash"], found["stack"], found["taken"])
                     )
         print(f"{subject.name}: {len(cache)} builds", flush=True)
         if options.cache:

@@ -1,4 +1,4 @@
-"""The C backend: one C99 header, in the layout `branches` (nested ifs, fastest) or `nodes` (tables, smallest).
+"""The C backend: one C99 header, in the layout `branches` (nested ifs, fastest), `nodes` or `masks` (tables, small).
 
 Inputs are the features' words, or raw floats compared by their bit patterns as integers: both give
 what the quantised evaluator gives, for every input.
@@ -14,8 +14,12 @@ from forestc.backends import c_choice
 from forestc.backends.c_branches import Branches
 from forestc.backends.c_choice import Budget, Estimate, choose, estimates
 from forestc.backends.c_conditions import Conditions
-from forestc.backends.c_nodes import Tables
+from forestc.backends.c_leaves import LeafSums
+from forestc.backends.c_masks import MasksInC
+from forestc.backends.c_nodes import NodesInC
 from forestc.backends.c_quantiser import code_functions, quantiser, row_type
+from forestc.backends.c_slots import SlotsInC
+from forestc.backends.c_tables import FlashTables
 from forestc.backends.c_types import (
     FLOATS,
     asserted,
@@ -34,7 +38,8 @@ from forestc.backends.names import c_string, feature_name, identifier, plain
 from forestc.errors import OptionError
 from forestc.forest.ir import Feature, Forest, Part
 from forestc.forest.words import word_note
-from forestc.layouts.nodes import nodes_of
+from forestc.layouts.masks import masks_of
+from forestc.layouts.nodes import Nodes, nodes_of
 from hdl_templates import render
 
 LAYOUTS = ("auto", *c_choice.LAYOUTS)
@@ -49,17 +54,18 @@ class COptions:
     the model reads its columns; `none` adds none. values: adds a function for the probabilities of a classifier or the
     values of a regression, in fixed point of 15 or 31 bits or as `float`; `none` adds none. Both are inline: programs
     that do not call them do not contain them. layout: `branches` writes trees as nested ifs, the fastest; `calls` the
-    same, each tree a function that stays one; `nodes` as tables that one loop reads, the smallest; `auto` takes the one
-    with the least product of bytes and instructions that keeps the budgets. project: files
-    beside the header for build systems, a list of selftest, cmake, platformio, arduino and zephyr, or `all`; each comes
-    with a self-test, NAME_selftest.h. cpu: the processor for which `auto` chooses. flash, ram, instructions: the most
-    bytes, bytes of stack, and instructions of any prediction (cycles on AVR), as estimated for it.
+    same, each tree a function that stays one; `nodes` as tables that one loop reads, the smallest; `masks` as tables of
+    conditions, each evaluated at most once, and of the leaves that are left where one does not hold, for trees of up to
+    32 leaves; `auto` takes the one with the least product of bytes and instructions that keeps the budgets. project:
+    files beside the header for build systems, a list of selftest, cmake, platformio, arduino and zephyr, or `all`; each
+    comes with a self-test, NAME_selftest.h. cpu: the processor for which `auto` chooses. flash, ram, instructions: the
+    most bytes, bytes of stack, and instructions of any prediction (cycles on AVR), as estimated for it.
     """
 
     inputs: Literal["words", "struct", "float"] = "words"
     quantiser: Literal["auto", "none", "float", "double"] = "auto"
     values: ValueKind = "q31"
-    layout: Literal["auto", "branches", "calls", "nodes"] = "auto"
+    layout: Literal["auto", "branches", "calls", "nodes", "masks"] = "auto"
     project: str = "none"
     cpu: str = ""
     flash: int | None = None
@@ -148,7 +154,7 @@ class _Header:
         self.branches = Branches(forest, prefix, self.score, self.conditions)
         layout = chosen_layout(forest, options)
         self.apart = layout == "calls"
-        self.tables = self._tables() if layout == "nodes" else None
+        self.tables = self._tables(layout)
 
     def view(self) -> dict[str, object]:
         """The variables of the template."""
@@ -235,14 +241,18 @@ class _Header:
         """The declaration of the parameter x."""
         return f"const {self.type} *x" if self.struct else f"const {self.type} x[{self.prefix.upper()}_INPUTS]"
 
-    def _tables(self) -> Tables | None:
-        """None without a split."""
-        nodes = nodes_of(self.forest, ranked=self.raw)
-        if not len(nodes.conditions):
+    def _tables(self, layout: str) -> NodesInC | MasksInC | None:
+        """None for branches, and without a split that decides anything."""
+        forest = self.forest
+        if layout in ("branches", "calls"):
             return None
-        in_place = nodes.slots.plain and not self.struct
-        word = word_type(self.forest)
-        return Tables(self.forest, self.prefix, self.score, word, self.conditions, nodes, in_place, self._x())
+        made = (nodes_of if layout == "nodes" else masks_of)(forest, ranked=self.raw)
+        if not (made.slots.slot >= 0).any():
+            return None
+        flash = FlashTables(self.prefix)
+        slots = SlotsInC(forest, self.conditions, flash, made.slots, self.struct, self._x())
+        leaves = LeafSums(forest, self.score, flash, made.leaves)
+        return NodesInC(flash, slots, leaves, made) if isinstance(made, Nodes) else MasksInC(flash, slots, leaves, made)
 
     def _target(self, index: int) -> dict[str, object]:
         """The class names of a prediction target."""

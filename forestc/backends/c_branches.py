@@ -8,6 +8,8 @@ from forestc.backends.c_conditions import Conditions
 from forestc.backends.c_types import constant
 from forestc.forest.ir import LEAF, Forest, Tree
 
+HOT, HOT_DEPTH = 0.75, 8  # a side is hot if this part of the rows takes it; only in so many nested ifs
+
 
 @dataclass(frozen=True)
 class TreeText:
@@ -51,11 +53,13 @@ class Branches:
         return [f"if ({value} {sign} {target}) {{", f"    {target} = {value};", "}"]
 
     def _tree(self, index: int) -> TreeText:
-        """One tree as nested ifs. The smaller side is nested and ends in a return, so the nesting depth
-        is logarithmic in the number of leaves, however deep the tree."""
+        """One tree as nested ifs; a nested side ends in a return. The smaller side is nested, so that the depth of ifs
+        is logarithmic in the number of leaves, however deep the tree; but down to HOT_DEPTH a side that most training
+        rows took is, as a row then falls through to it."""
         tree, conditions = self.forest.trees[index], self.forest.conditions.places[index].tolist()
         single = len(tree.outputs) == 1
         sizes = _subtree_sizes(tree)
+        cover = [0.0] * tree.size if tree.cover is None else tree.cover.tolist()
         body: list[str] = []
         stack: list[tuple[str, int, int]] = [("node", 0, 0)]
         while stack:
@@ -69,7 +73,8 @@ class Branches:
                 continue
             left, right = int(tree.left[node]), int(tree.right[node])
             condition = self.conditions.of(conditions[node])
-            if sizes[left] > sizes[right]:
+            hot = max(cover[left], cover[right]) >= HOT * cover[node] > 0 and depth < HOT_DEPTH
+            if cover[left] < cover[right] if hot else sizes[left] > sizes[right]:
                 left, right = right, left
                 condition = _negated(condition)
             body.append(f"{indent}if ({condition}) {{")

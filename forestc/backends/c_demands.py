@@ -22,14 +22,21 @@ any row needs is at most the sum, over the trees, of the dearest leaf: the compu
 | slot, rank            | slots that are filled; steps of the searches that rank raw floats                   |
 | value, rows, bits, pairs | additions, by the kind of leaves; as flash, whether it is this kind              |
 
-Both have `one`, `tree`, `output` (scores), `output_bytes` (of the arrays of scores), and `part` (of combined models).
+| feature of `masks`    | counts                                                                              |
+|-----------------------|-------------------------------------------------------------------------------------|
+| table                 | bytes of the tables                                                                 |
+| slot, rank            | as above                                                                            |
+| fails, entry          | conditions that do not hold; trees whose leaves they clear                          |
+| value, rows, bits, pairs | as above                                                                         |
+
+All have `one`, `tree`, `output` (scores), `output_bytes` (of the arrays of scores), and `part` (of combined models).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,7 +46,9 @@ from forestc.backends.c_types import score_type, size_of, word_type
 from forestc.forest.conditions import Below, OneOf, Within
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.layouts.leaves import Leaves
-from forestc.layouts.nodes import Nodes, nodes_of
+from forestc.layouts.masks import masks_of
+from forestc.layouts.nodes import nodes_of
+from forestc.layouts.slots import Slots
 
 BRANCHES = ("split", "again", "test", "wide", "raw", "bytes", "load", "leaf", "value", "add", "add_bytes", "long")
 Amounts = dict[str, float]
@@ -49,12 +58,14 @@ Arrays = dict[str, NDArray[np.float64]]
 @dataclass(frozen=True)
 class Demand:
     """flash, stack: amounts. row: of every row. trees: by index, amounts of the nodes as leaves that a row reaches
-    (nodes,), for trees with a split."""
+    (nodes,), for trees with a split. conditions: amounts of the forest's conditions (conditions,) where they do not
+    hold."""
 
     flash: Amounts
     stack: Amounts
     row: Amounts
     trees: Mapping[int, Arrays]
+    conditions: Arrays = field(default_factory=dict)
 
     def mean(self, forest: Forest) -> Amounts:
         """Of an average row: by the trees' covers, where these are known, else as if each split halved its rows."""
@@ -63,19 +74,24 @@ class Demand:
             share = reaching(forest.trees[index])
             for name, own in amounts.items():
                 found[name] = found.get(name, 0.0) + float(own @ share)
+        if self.conditions:
+            fails = failing(forest)
+            found |= {name: float(own @ fails) for name, own in self.conditions.items()}
         return found
 
-    def of_rows(self, leaves: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
-        """Of given rows. leaves: (rows, trees) nodes that they reach."""
+    def of_rows(self, leaves: NDArray[np.int64], fails: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:
+        """Of given rows. leaves: (rows, trees) nodes that they reach. fails: (rows, conditions) that do not hold."""
         found = {name: np.full(len(leaves), amount) for name, amount in self.row.items()}
         for index, amounts in self.trees.items():
             for name, own in amounts.items():
                 found[name] = found.get(name, 0.0) + own[leaves[:, index]]
-        return found
+        return found | {name: fails @ own for name, own in self.conditions.items()}
 
     def worst(self, costs: Mapping[str, float]) -> float:
-        """The most that any row can cost: in each tree the dearest path. costs: by feature, not negative."""
-        total = sum(costs.get(name, 0.0) * amount for name, amount in self.row.items())
+        """The most that any row can cost: in each tree the dearest path, and all conditions do not hold. costs: by
+        feature, not negative."""
+        total = sum(costs.get(name, 0.0) * float(own.sum()) for name, own in self.conditions.items())
+        total += sum(costs.get(name, 0.0) * amount for name, amount in self.row.items())
         for amounts in self.trees.values():
             total += float(np.max(sum(costs.get(name, 0.0) * own for name, own in amounts.items()), initial=0.0))
         return total
@@ -104,6 +120,18 @@ def along(tree: Tree, own: NDArray[np.float64]) -> NDArray[np.float64]:
         for child in (tree.left[inner], tree.right[inner]):
             found[child] = found[inner] + own[inner]
     return np.where(tree.left == LEAF, found, 0.0)
+
+
+def failing(forest: Forest) -> NDArray[np.float64]:
+    """(conditions,) The share of rows on which each condition does not hold: of those that come to its nodes, by the
+    covers; a half where these are not known."""
+    right, both = np.zeros(len(forest.conditions)), np.zeros(len(forest.conditions))
+    for tree, places in zip(forest.trees, forest.conditions.places, strict=True):
+        inner = tree.inner
+        cover = np.ones(tree.size) if tree.cover is None else tree.cover
+        np.add.at(right, places[inner], cover[tree.right[inner]])
+        np.add.at(both, places[inner], cover[tree.left[inner]] + cover[tree.right[inner]])
+    return np.divide(right, both, out=np.full(len(right), 0.5), where=both > 0)
 
 
 def branches(forest: Forest, bits: int | None, struct: bool = False) -> Demand:
@@ -172,7 +200,7 @@ def nodes(forest: Forest, bits: int | None, struct: bool = False) -> Demand:
     row = {
         **common,
         "slot": float(filled),
-        "rank": float(sum(math.ceil(math.log2(len(cuts) + 1)) for cuts in ranks)),
+        "rank": _rank_steps(ranks),
         "far": float(bool(laid.jumps) * len(leaves.trees)),
         "long": float((laid.single < leaves.count + laid.jumps) * len(leaves.trees)),
     }
@@ -190,14 +218,51 @@ def nodes(forest: Forest, bits: int | None, struct: bool = False) -> Demand:
         "slot": float(0 if ranks else filled),
         **{name: amount for name, amount in common.items() if name != "tree"},
     }
-    stack = _stack(forest) | {"slot_bytes": float(filled * _slot_bytes(forest, laid))}
+    stack = _stack(forest) | {"slot_bytes": float(filled * _slot_bytes(forest, slots))}
     return Demand(flash, stack, row, trees)
 
 
-def _slot_bytes(forest: Forest, laid: Nodes) -> int:
-    if not laid.slots.ranked:
+def masks(forest: Forest, bits: int | None, struct: bool = False) -> Demand:
+    """Of the layout `masks`, with arguments as above. Raises OptionError for a forest that it does not hold."""
+    laid = masks_of(forest, ranked=bits is not None)
+    leaves, slots = laid.leaves, laid.slots
+    filled = 0 if slots.plain and not struct else len(slots.slots)
+    ranks = [slot.cuts for slot in slots.slots if slot.condition is None] if slots.ranked else []
+    common = _common(forest, len(leaves.trees))
+    row = {**common, "slot": float(filled), "ends": float(len(laid.ends)), "rank": _rank_steps(ranks)}
+    trees = {index: _added(forest, index, leaves) for index in leaves.trees}
+    entries = np.zeros(len(forest.conditions))
+    for index in leaves.trees:
+        places = forest.conditions.places[index]
+        entries[np.unique(places[forest.trees[index].left != LEAF])] += 1
+    entries = np.where(slots.slot >= 0, entries, 0.0)
+    mask = max(8, laid.width) // 8
+    words = 1 if bits is not None else size_of(word_type(forest))
+    table = len(laid.thresholds) * words + len(laid.trees) * (1 + (len(laid.reached) > 128) + mask)
+    table += laid.reached.size + len(laid.ends) * 4 + leaves.bytes + 4 * sum(map(len, ranks))
+    flash = {
+        "table": float(table),
+        leaves.kind: 1.0,
+        "ranked": float(bool(ranks)),
+        "slot": float(0 if ranks else filled),
+        **{name: amount for name, amount in common.items() if name != "tree"},
+    }
+    stack = _stack(forest) | {
+        "slot_bytes": float(filled * _slot_bytes(forest, slots)),
+        "mask_bytes": float(mask * len(leaves.trees)),
+    }
+    return Demand(flash, stack, row, trees, {"fails": (entries > 0).astype(np.float64), "entry": entries})
+
+
+def _rank_steps(ranks: Sequence[Sequence[int]]) -> float:
+    """Steps of the searches that rank raw floats."""
+    return float(sum(math.ceil(math.log2(len(cuts) + 1)) for cuts in ranks))
+
+
+def _slot_bytes(forest: Forest, slots: Slots) -> int:
+    if not slots.ranked:
         return size_of(word_type(forest))
-    most = max((len(slot.cuts) for slot in laid.slots.slots), default=1)
+    most = max((len(slot.cuts) for slot in slots.slots), default=1)
     return 1 if most < 256 else 2
 
 
@@ -244,4 +309,4 @@ def _stack(forest: Forest) -> Amounts:
     return {"one": 1.0, "output_bytes": float(arrays * size_of(score_type(forest)))}
 
 
-DEMANDS = {"branches": branches, "calls": branches, "nodes": nodes}
+DEMANDS = {"branches": branches, "calls": branches, "nodes": nodes, "masks": masks}

@@ -14,10 +14,12 @@ import forestc
 from forestc import load
 from forestc.checks.run import check
 from forestc.checks.vectors import random_words
+from forestc.errors import OptionError
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.numbers import word_range
 from forestc.layouts import nodes as nodes_module
 from forestc.layouts.leaves import leaves_of
+from forestc.layouts.masks import hashed, masks_of
 from forestc.layouts.nodes import _coded, nodes_of
 from forestc.layouts.slots import slots_of
 from forestc.passes import passes_from
@@ -93,6 +95,28 @@ def test_a_forest_of_many_classes_is_small_and_exact(trees, depth):
     assert (made.jumps > 0) == (depth > 10)
     assert made.bytes < 5 * sum(len(tree.inner) for tree in forest.trees) + 1000
     assert_same(forest, made, words_of(forest, 30, 0))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10**6), st.booleans())
+def test_masks_give_the_evaluators_scores(seed, ranked):
+    forest = random_forest(seed, True)
+    if not forest.parts and forest.aggregate.kind == "sum":
+        assert_same(forest, masks_of(forest, ranked=ranked), words_of(forest, 40, seed))
+
+
+def test_masks_are_as_wide_as_the_largest_tree():
+    X, y = load_digits(return_X_y=True)
+    for leaves, width in ((4, 4), (7, 8), (16, 16), (32, 32), (33, None)):
+        model = RandomForestClassifier(3, max_leaf_nodes=leaves, random_state=0).fit(X, y)
+        forest = run_passes(load(model), passes_from("simplify,quantize"), ArrayRows(X, y))[0]
+        if width is None:
+            with pytest.raises(OptionError, match="layout=masks is for trees of up to 32 leaves, not 33; tree 0"):
+                masks_of(forest)
+            continue
+        assert masks_of(forest).width == width
+        assert len({hashed(1 << bit, width) for bit in range(width)} & set(range(width))) == width
+        assert_same(forest, masks_of(forest), words_of(forest, 30, 0))
 
 
 @pytest.mark.parametrize("inputs", ["words", "float"])

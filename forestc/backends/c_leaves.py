@@ -1,0 +1,133 @@
+"""What leaves add in C: the loop over all trees that the layouts of tables have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forestc.backends.c_tables import FlashTables
+from forestc.backends.c_types import constant, int_type
+from forestc.forest.ir import Forest
+from forestc.layouts.leaves import Leaves
+
+
+@dataclass(frozen=True)
+class LeafSums:
+    """score: the C type of scores. flash: where the leaves' tables are."""
+
+    forest: Forest
+    score: str
+    flash: FlashTables
+    leaves: Leaves
+
+    def add_tables(self) -> None:
+        """Tables for what the leaves' numbers stand for."""
+        leaves = self.leaves
+        if leaves.kind == "pairs":
+            ends = np.cumsum([0, *(max(1, len(pairs)) for pairs in leaves.pairs)]).tolist()
+            filled = [pairs or ((0, 0),) for pairs in leaves.pairs]
+            marked = [o + self._last * (k == len(pairs) - 1) for pairs in filled for k, (o, _) in enumerate(pairs)]
+            self.flash.add("leaves", ends[:-1], int_type(0, ends[-1]))
+            self.flash.add("outputs", marked, f"uint{8 if self._last == 128 else 16}_t")
+            self.flash.add("values", [value for pairs in filled for _, value in pairs])
+        elif len(leaves.table):
+            self.flash.add("values", leaves.table.ravel().tolist())
+
+    @property
+    def index(self) -> str:
+        """The C type of a tree's place."""
+        return int_type(0, max(1, len(self.leaves.trees)))
+
+    @property
+    def _last(self) -> int:
+        """What marks the last pair of a leaf."""
+        return 1 << (7 if self.forest.n_outputs <= 128 else 15)
+
+    def sums(self, into: str, leaf: str, declared: list[str], first: list[str]) -> list[str]:
+        """Statements that add all trees. into: the array of sums. leaf: the C expression of the number of the leaf that
+        is reached in `tree`. declared, first: further declarations, and statements before the loop."""
+        leaves, trees = self.leaves, self.leaves.trees
+        declared = [f"{self.index} tree;", *declared]
+        lines = [f"{into}[{output}] = {constant(value)};" for output, value in enumerate(leaves.starts.tolist())]
+        lines += first
+        if leaves.kind == "value":
+            return [*declared, *lines, *self._added(into, leaf)]
+        if leaves.kind == "bits":
+            return [*declared, *lines, *self._bits(into, leaf)]
+        if leaves.kind == "rows":
+            first_output, width = self.forest.trees[trees[0]].outputs[0], leaves.table.shape[1]
+            at = int_type(0, leaves.count * max(1, width))
+            target = f"{into}[k]" if first_output == 0 else f"{into}[{first_output} + k]"
+            body = [
+                f"    {at} at = ({at})({leaf} * {width}u);" if width > 1 else f"    {at} at = {leaf};",
+                f"    for (k = 0; k < {width}; k++) {{",
+                f"        {target} = ({self.score})({target} + {self.flash.read('values', 'at + k')});",
+                "    }",
+            ]
+            declared.append(f"{int_type(0, width)} k;")
+        else:
+            at, outputs = self.flash.kinds["leaves"], self.flash.kinds["outputs"]
+            target = f"{into}[output & {self._last - 1}u]"
+            body = [
+                f"    {at} at = {self.flash.read('leaves', leaf)};",
+                f"    {outputs} output;",
+                "    do {",
+                f"        output = {self.flash.read('outputs', 'at')};",
+                f"        {target} = ({self.score})({target} + {self.flash.read('values', 'at')});",
+                "        at++;",
+                f"    }} while (output < {self._last}u);",
+            ]
+        return [*declared, *lines, f"for (tree = 0; tree < {len(trees)}u; tree++) {{", *body, "}"]
+
+    def _bits(self, into: str, leaf: str) -> list[str]:
+        """The loop over trees whose leaves add 1 to some outputs."""
+        trees = self.leaves.trees
+        outputs = self.forest.trees[trees[0]].outputs
+        target = f"{into}[k]" if outputs[0] == 0 else f"{into}[k + {outputs[0]}]"
+        return [
+            f"for (tree = 0; tree < {len(trees)}u; tree++) {{",
+            f"    {self.flash.kinds['values']} bits = {self.flash.read('values', leaf)};",
+            "    uint8_t k;",
+            "    for (k = 0; bits != 0u; k++) {",
+            f"        {target} = ({self.score})({target} + ({self.score})(bits & 1u));",
+            "        bits >>= 1;",
+            "    }",
+            "}",
+        ]
+
+    def _added(self, into: str, leaf: str) -> list[str]:
+        """The loop over trees of one output each, which are in the order of the outputs."""
+        trees = self.leaves.trees
+        value = self.flash.read("values", leaf) if len(self.leaves.table) else leaf
+        counts = np.bincount([self.forest.trees[index].outputs[0] for index in trees], minlength=self.forest.n_outputs)
+        ends = np.cumsum(counts).tolist()
+        if len(ends) > 1 and len(set(counts.tolist())) == 1:
+            count, loop = int(counts[0]), f"for (tree = 0; tree < {len(trees)}u; tree++) {{"
+            if count & (count - 1) == 0:
+                place = f"{into}[tree / {count}u]"
+                return [loop, f"    {place} = ({self.score})({place} + {value});", "}"]
+            index = int_type(0, len(trees))
+            return [  # counted, as a processor without division would call a library
+                f"{index} output = 0;",
+                f"{index} left = {count};",
+                loop,
+                f"    {into}[output] = ({self.score})({into}[output] + {value});",
+                "    left--;",
+                "    if (left == 0u) {",
+                f"        left = {count};",
+                "        output++;",
+                "    }",
+                "}",
+            ]
+        lines, begin = ["tree = 0;"], 0
+        for output, end in enumerate(ends):
+            if end > begin:
+                target = f"{into}[{output}]"
+                lines += [
+                    f"for (; tree < {end}u; tree++) {{",
+                    f"    {target} = ({self.score})({target} + {value});",
+                    "}",
+                ]
+            begin = end
+        return lines

@@ -1,0 +1,109 @@
+"""The layout `masks` in C: tables of conditions, and of the leaves that are left where they do not hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forestc.backends.c_leaves import LeafSums
+from forestc.backends.c_slots import SlotsInC
+from forestc.backends.c_tables import FlashTables
+from forestc.backends.c_types import int_type
+from forestc.layouts.masks import HASHES, Masks
+
+
+@dataclass(frozen=True)
+class MasksInC:
+    """flash: the tables' text."""
+
+    flash: FlashTables
+    slots: SlotsInC
+    leaves: LeafSums
+    masks: Masks
+
+    @property
+    def _mask(self) -> str:
+        """The C type of a mask."""
+        return f"uint{max(8, self.masks.width)}_t"
+
+    @property
+    def _last(self) -> int:
+        """What marks the last entry of a condition."""
+        return 1 << (7 if len(self.masks.reached) <= 128 else 15)
+
+    def lines(self) -> list[str]:
+        """Declarations before the function of scores."""
+        masks, flash = self.masks, self.flash
+        places = np.flatnonzero(masks.slots.slot >= 0).tolist()
+        flash.add("thresholds", masks.thresholds.tolist(), self.slots.threshold_kind(places))
+        flash.text.append("/* Of each slot: where its conditions end, and the first entry of its first one. */")
+        flash.add("ends", masks.ends.tolist())
+        flash.add("firsts", masks.firsts.tolist(), int_type(0, len(masks.trees)))
+        flash.text.append(
+            f"/* Trees, + {self._last} in the last entry of a condition, and the leaves that are left. */"
+        )
+        flash.add("trees", (masks.trees + self._last * masks.last).tolist(), f"uint{8 if self._last == 128 else 16}_t")
+        flash.add("kept", masks.kept.tolist(), self._mask)
+        flash.add("reached", masks.reached.ravel().tolist())
+        self.leaves.add_tables()
+        self.slots.add_tables()
+        return [*flash.text, "", *self.slots.lines(), *self._narrow(), "", *self._leaf(), ""]
+
+    def sums(self, into: str) -> list[str]:
+        """Statements of the function of scores."""
+        trees, p = len(self.masks.reached), self.flash.prefix
+        # volatile: else compilers call memset
+        declared = [*self.slots.declared, f"volatile {self._mask} masks[{trees}];"]
+        first = [
+            f"for (tree = 0; tree < {trees}u; tree++) {{",
+            f"    masks[tree] = {(1 << self.masks.width) - 1}u;",
+            "}",
+            *self.slots.filled,
+            f"{p}_narrow({self.slots.name}, masks);",
+        ]
+        return self.leaves.sums(into, f"{p}_leaf(tree, masks)", declared, first)
+
+    def _narrow(self) -> list[str]:
+        flash, masks = self.flash, self.masks
+        slot, place, entry = int_type(0, len(masks.ends)), flash.kinds["ends"], flash.kinds["firsts"]
+        target = f"masks[tree & {self._last - 1}u]"
+        return [
+            "/* Clears the leaves that a row does not reach. */",
+            f"static inline void {flash.prefix}_narrow(const {self.slots.kind} *slots, volatile {self._mask} *masks)",
+            "{",
+            f"    {slot} slot;",
+            f"    {place} place = 0;",
+            f"    for (slot = 0; slot < {len(masks.ends)}u; slot++) {{",
+            f"        {self.slots.kind} value = slots[slot];",
+            f"        {place} end = {flash.read('ends', 'slot')};",
+            f"        {entry} entry = {flash.read('firsts', 'slot')};",
+            f"        for (; place < end && value >= {flash.read('thresholds', 'place')}; place++) {{",
+            f"            {flash.kinds['trees']} tree;",
+            "            do {",
+            f"                tree = {flash.read('trees', 'entry')};",
+            f"                {target} = ({self._mask})({target} & {flash.read('kept', 'entry')});",
+            "                entry++;",
+            f"            }} while (tree < {self._last}u);",
+            "        }",
+            "        place = end;",
+            "    }",
+            "}",
+        ]
+
+    def _leaf(self) -> list[str]:
+        flash, width = self.flash, self.masks.width
+        multiplier, shift = HASHES[width]
+        kind = "uint32_t" if width == 32 else self._mask
+        cut = "" if width == 32 else f" & {(1 << width) - 1}u"
+        return [
+            "/* The number of the leaf of a tree's lowest bit: products with single bits differ in their top bits. */",
+            f"static inline {flash.kinds['reached']} {flash.prefix}_leaf({self.leaves.index} tree, "
+            f"const volatile {self._mask} *masks)",
+            "{",
+            f"    {kind} mask = masks[tree];",
+            f"    {kind} bit = ({kind})(mask & (~(uint32_t)mask + 1u));",
+            f"    bit = ({kind})((bit * UINT{max(16, width)}_C({multiplier}){cut}) >> {shift});",
+            f"    return {flash.read('reached', f'(uint16_t)tree * {width}u + bit')};",
+            "}",
+        ]

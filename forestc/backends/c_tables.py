@@ -1,0 +1,59 @@
+"""Constant tables in C, which on AVR stay in the flash memory (PROGMEM) and are read with the functions for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from forestc.backends.c_types import constant, int_type
+
+A_LINE = 100  # characters of a line of a table
+
+
+@dataclass
+class FlashTables:
+    """The tables of a header. prefix: of its names. kinds: the C types of the tables' entries. text: their lines."""
+
+    prefix: str
+    kinds: dict[str, str] = field(default_factory=dict)
+    text: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.text += [*_FLASH.replace("PREFIX", self.prefix.upper()).splitlines(), ""]
+
+    def add(self, name: str, values: Sequence[int], kind: str | None = None) -> None:
+        """A table. kind: of its entries; by default the smallest that holds them."""
+        kind = kind or int_type(min(0, *values), max(0, *values))
+        self.kinds[name] = kind
+        lines, line = [], "   "
+        for value in values:
+            text = f" {constant(value)},"
+            if len(line) + len(text) > A_LINE:
+                lines.append(line)
+                line = "   "
+            line += text
+        head = f"static const {kind} {self.prefix}_{name}[{len(values)}] {self.prefix.upper()}_FLASH = {{"
+        self.text += [head, *lines, line.rstrip(","), "};"]
+
+    def read(self, name: str, index: str) -> str:
+        """The C expression of an entry."""
+        kind = self.kinds[name]
+        text = f"{self.prefix.upper()}_READ{kind.strip('uint_')}({self.prefix}_{name} + {index})"
+        return f"({kind}){text}" if not kind.startswith("u") else text
+
+
+_FLASH = """/* On AVR, constants are read from flash memory by functions of their own. */
+#if defined(__AVR__)
+#include <avr/pgmspace.h>
+#define PREFIX_FLASH PROGMEM
+#define PREFIX_READ8(at) pgm_read_byte(at)
+#define PREFIX_READ16(at) pgm_read_word(at)
+#define PREFIX_READ32(at) pgm_read_dword(at)
+#define PREFIX_READ64(at) ((uint64_t)pgm_read_dword(at) | (uint64_t)pgm_read_dword((const char *)(at) + 4) << 32)
+#else
+#define PREFIX_FLASH
+#define PREFIX_READ8(at) (*(at))
+#define PREFIX_READ16(at) (*(at))
+#define PREFIX_READ32(at) (*(at))
+#define PREFIX_READ64(at) (*(at))
+#endif"""
