@@ -55,7 +55,9 @@ from forestc.toolchain.firmware import CPUS, Compiler, Cpu, build, find_compiler
 FITTED = Path(__file__).parents[1] / "forestc" / "costs" / "firmware.json"
 ROWS, RANDOM = 40, 40
 MOST_SPLITS = 2500
-SLACK = 1.02  # of the worst case
+SLACK = 1.15  # of the worst case
+# Of the worst case, features that cost the same: a forest of a kind that few of these are of is not told too little.
+ALIKE = (("index", "split", "wide"), ("value", "rows", "bits", "pairs"), ("far", "long", "tree"))
 
 
 @dataclass(frozen=True)
@@ -207,7 +209,7 @@ class Sample:
         return [float(self.taken.mean())] if figure == "mean" else self.taken.tolist()
 
 
-def fit(samples: Sequence[Sample], figure: str) -> dict[str, float]:
+def fit(samples: Sequence[Sample], layout: str, figure: str) -> dict[str, float]:
     """Costs by feature, none negative."""
     rows = [features for sample in samples for features in sample.features(figure)]
     actual = np.array([value for sample in samples for value in sample.actual(figure)])
@@ -216,7 +218,14 @@ def fit(samples: Sequence[Sample], figure: str) -> dict[str, float]:
     if figure != "worst":
         costs = nnls(A / actual[:, None], np.ones(len(actual)), maxiter=100_000)[0]
     else:  # the least sum of what is told beyond the rows' own, relative to these
-        found = linprog((A / actual[:, None]).sum(axis=0), A_ub=-A, b_ub=-SLACK * actual, method="highs")
+        alike = [[names.index(name) for name in group if name in names] for group in ALIKE if layout in ("nodes", "masks")]
+        equal = [(own[0], other) for own in alike for other in own[1:]]
+        E = np.zeros((len(equal), len(names)))
+        E[np.arange(len(equal)), [first for first, _ in equal]] = 1
+        E[np.arange(len(equal)), [other for _, other in equal]] = -1
+        found = linprog(
+            (A / actual[:, None]).sum(axis=0), -A, -SLACK * actual, E if equal else None, [0] * len(equal) or None
+        )
         costs = found.x
     return {name: round(float(cost), 4) for name, cost in zip(names, costs, strict=True) if cost > 5e-5}
 
@@ -227,12 +236,12 @@ def told(sample: Sample, figure: str, costs: dict[str, float]) -> float:
     return sum(costs.get(name, 0.0) * amount for name, amount in sample.features(figure)[0].items())
 
 
-def judged(samples: list[Sample], figure: str) -> tuple[NDArray[np.float64], float]:
+def judged(samples: list[Sample], layout: str, figure: str) -> tuple[NDArray[np.float64], float]:
     """Actual to estimated values of each build, estimated from builds of other data sets; of the worst case the largest
     share of the bound that any row takes, and the mean ratio of the bound to the dearest row."""
     ratios = []
     for left_out in sorted({sample.data for sample in samples}):
-        costs = fit([sample for sample in samples if sample.data != left_out], figure)
+        costs = fit([sample for sample in samples if sample.data != left_out], layout, figure)
         for sample in samples:
             if sample.data == left_out:
                 actual = sample.taken.max() if figure == "worst" else sample.actual(figure)[0]
@@ -285,11 +294,11 @@ def main() -> None:
     rows = []
     for (cpu_name, layout), own in samples.items():
         entry = table.setdefault(cpu_name, {"tool": tools[cpu_name], "costs": {}, "nine_of_ten": {}})
-        entry["costs"][layout] = {figure: fit(own, figure) for figure in FIGURES}
+        entry["costs"][layout] = {figure: fit(own, layout, figure) for figure in FIGURES}
         row: dict[str, Any] = {"cpu": cpu_name, "layout": layout, "builds": len(own)}
         ranges = entry["nine_of_ten"][layout] = {}
         for figure in FIGURES:
-            ratios, error = judged(own, figure)
+            ratios, error = judged(own, layout, figure)
             if figure in RANGED:
                 low, high = np.quantile(ratios, (0.05, 0.95))
                 ranges[figure] = [round(float(low), 3), round(float(high), 3)]

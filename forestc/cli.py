@@ -217,8 +217,8 @@ def compile_(
         str,
         typer.Option(
             "--c-layout",
-            help="branches: nested ifs, fast; calls: the same, a function for each tree; nodes, masks: tables, small; or "
-            "auto",
+            help="branches: nested ifs, fast; calls: the same, a function for each tree; nodes, masks: tables, small; "
+            "or auto",
         ),
     ] = "auto",
     c_project: Annotated[

@@ -131,7 +131,7 @@ def failing(forest: Forest) -> NDArray[np.float64]:
         cover = np.ones(tree.size) if tree.cover is None else tree.cover
         np.add.at(right, places[inner], cover[tree.right[inner]])
         np.add.at(both, places[inner], cover[tree.left[inner]] + cover[tree.right[inner]])
-    return np.divide(right, both, out=np.full(len(right), 0.5), where=both > 0)
+    return np.where(both > 0, right / np.where(both > 0, both, 1.0), 0.5)
 
 
 def branches(forest: Forest, bits: int | None, struct: bool = False) -> Demand:

@@ -98,7 +98,7 @@ def test_auto_keeps_the_budgets(forest):
         chosen_layout(forest, COptions(cpu=cpu, ram=4))
     with pytest.raises(OptionError, match="no layout keeps all budgets on cortex-m0plus: branches: flash "):
         chosen_layout(forest, COptions(cpu=cpu, flash=known["nodes"].flash, instructions=quick.worst))
-    with pytest.raises(OptionError, match="flash budget of 2,000 bytes .* as branches"):
+    with pytest.raises(OptionError, match=r"flash budget of 2,000 bytes .* as branches"):
         chosen_layout(forest, COptions(layout="branches", cpu=cpu, flash=2000))
 
 
@@ -120,7 +120,7 @@ def test_large_forests_are_tables(forest, monkeypatch):
     monkeypatch.setattr(c_choice, "MOST_BRANCHES", 10)
     assert chosen_layout(forest, COptions()) == chosen_layout(forest, COptions(cpu="avr")) == "nodes"
     assert chosen_layout(forest, COptions(layout="branches", cpu="avr", flash=200_000)) == "branches"
-    with pytest.raises(OptionError, match="flash budget of 10 bytes on avr"):
+    with pytest.raises(OptionError, match=r"flash budget of 10 bytes on avr"):
         chosen_layout(forest, COptions(cpu="avr", flash=10))
 
 
