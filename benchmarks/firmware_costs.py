@@ -57,6 +57,7 @@ ROWS, RANDOM = 40, 40
 MOST_SPLITS = 2500
 SLACK = 1.15  # of the worst case
 # Of the worst case, features that cost the same: a forest of a kind that few of these are of is not told too little.
+TABLES = ("nodes", "masks")
 ALIKE = (("index", "split", "wide"), ("value", "rows", "bits", "pairs"), ("far", "long", "tree"))
 
 
@@ -218,7 +219,9 @@ def fit(samples: Sequence[Sample], layout: str, figure: str) -> dict[str, float]
     if figure != "worst":
         costs = nnls(A / actual[:, None], np.ones(len(actual)), maxiter=100_000)[0]
     else:  # the least sum of what is told beyond the rows' own, relative to these
-        alike = [[names.index(name) for name in group if name in names] for group in ALIKE if layout in ("nodes", "masks")]
+        alike = [
+            [names.index(name) for name in group if name in names] for group in ALIKE if layout in ("nodes", "masks")
+        ]
         equal = [(own[0], other) for own in alike for other in own[1:]]
         E = np.zeros((len(equal), len(names)))
         E[np.arange(len(equal)), [first for first, _ in equal]] = 1
