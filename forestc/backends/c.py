@@ -216,8 +216,8 @@ class _Header:
         forest = self.forest
         if layout == "branches":
             return None
-        made = (nodes_of if layout == "nodes" else masks_of)(forest, ranked=self.raw)
-        if not (made.slots.slot >= 0).any():
+        made = (nodes_of if layout == "nodes" else masks_of)(forest, float_bytes=self.bits // 8 if self.raw else 0)
+        if not made.splits:
             return None
         flash = FlashTables(self.prefix)
         slots = SlotsInC(forest, self.conditions, flash, made.slots, self.struct, self._x())

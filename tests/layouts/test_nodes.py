@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
@@ -23,6 +25,7 @@ from forestc.layouts.leaves import leaves_of
 from forestc.layouts.masks import hashed, masks_of
 from forestc.layouts.nodes import _coded, nodes_of
 from forestc.layouts.slots import slots_of
+from forestc.layouts.subtrees import subtrees_of
 from forestc.passes import passes_from
 from forestc.passes.pipeline import run_passes
 from forestc.rows.batches import ArrayRows
@@ -80,10 +83,22 @@ def test_every_code_gives_the_evaluators_scores(seed, ranked, code):
     forest = random_forest(seed, True)
     if forest.parts or forest.aggregate.kind != "sum":
         return
-    slots = slots_of(forest, ranked=ranked)
-    made = _coded(forest, slots, nodes_of(forest, ranked=ranked).leaves, code)
-    if made is not None:
+    slots, leaves = slots_of(forest, ranked=ranked), leaves_of(forest)
+    subtrees = subtrees_of(forest, slots, leaves)
+    for made in _coded(subtrees, slots, leaves, code):
         assert_same(forest, made, words_of(forest, 40, seed))
+
+
+def test_equal_subtrees_and_trees_are_stored_once():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = RandomForestClassifier(60, max_depth=4, random_state=0).fit(X, y)
+    passes = passes_from("simplify,share-thresholds,quantize{leaf_bits=1,change=1}")
+    forest = run_passes(load(model), passes, ArrayRows(X, y))[0]
+    made, twice = nodes_of(forest), nodes_of(replace(forest, trees=forest.trees * 2))
+    plain = next(_coded(subtrees_of(forest, made.slots, made.leaves), made.slots, made.leaves, made.code))
+    assert made.jumps > plain.jumps == 0 and made.bytes < 0.98 * plain.bytes
+    assert np.array_equal(twice.stream, made.stream)
+    assert_same(forest, made, words_of(forest, 60, 0))
 
 
 @pytest.mark.parametrize("trees, depth", [(3, 3), (12, 14)])
@@ -103,7 +118,7 @@ def test_a_forest_of_many_classes_is_small_and_exact(trees, depth):
 def test_masks_give_the_evaluators_scores(seed, ranked):
     forest = random_forest(seed, True)
     if not forest.parts and forest.aggregate.kind == "sum":
-        assert_same(forest, masks_of(forest, ranked=ranked), words_of(forest, 40, seed))
+        assert_same(forest, masks_of(forest, float_bytes=4 * ranked), words_of(forest, 40, seed))
 
 
 def test_masks_are_as_wide_as_the_largest_tree():
