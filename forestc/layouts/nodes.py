@@ -15,7 +15,6 @@ The table of conditions that `index` and `wide` need has each distinct one once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -120,14 +119,18 @@ def nodes_of(forest: Forest, *, float_bytes: int = 0) -> Nodes:
 
     Raises OptionError for a forest that no code holds. Time and memory O(nodes * depth).
     """
-    leaves, made = leaves_of(forest), list[Nodes]()
-    for ranked in (True,) if float_bytes else (False, True):
+    leaves, made = leaves_of(forest), list[tuple[Nodes, Subtrees]]()
+    codes: dict[bool, tuple[Code, ...]] = {True: CODES} if float_bytes else {False: CODES, True: ("split",)}
+    for ranked, some in codes.items():  # in the other codes a threshold is stored once, so that no rank is shorter
         slots = slots_of(forest, ranked=ranked, float_bytes=float_bytes)
         subtrees = subtrees_of(forest, slots, leaves)
-        made += [found for code in CODES for found in _coded(subtrees, slots, leaves, code)]
+        found = (_coded(subtrees, slots, leaves, code, shares=False) for code in some)
+        made += [(each, subtrees) for each in found if each is not None]
     if not made:
         raise OptionError("the forest is too large for the layout nodes", do="use --c-layout branches")
-    return min(made, key=_cost)
+    best, subtrees = min(made, key=lambda each: _cost(each[0]))
+    shared = _coded(subtrees, best.slots, leaves, best.code, shares=True)
+    return best if shared is None else min(best, shared, key=_cost)
 
 
 def _cost(nodes: Nodes) -> float:
@@ -136,34 +139,34 @@ def _cost(nodes: Nodes) -> float:
     return (size + RANKING) / RANKED if nodes.slots.ranked else size
 
 
-def _coded(subtrees: Subtrees, slots: Slots, leaves: Leaves, code: Code) -> Iterator[Nodes]:
-    """The forest in one code, without and with jumps to what equal subtrees share; nothing if it does not fit."""
+def _coded(subtrees: Subtrees, slots: Slots, leaves: Leaves, code: Code, *, shares: bool) -> Nodes | None:
+    """The forest in one code; None if it does not fit. shares: whether equal subtrees are jumped to."""
     used = np.unique(subtrees.condition).astype(np.int64)
     threshold_bytes = 0
     if code == "split":
         if slots.threshold[used].min(initial=0) < 0:
-            return
+            return None
         threshold_bytes = byte_width(int(slots.threshold[used].max(initial=0)))
         if threshold_bytes > 2:
-            return
+            return None
     units = 1 << (16 if code == "wide" else 8)
     symbols = len(slots.slots) if code == "split" else len(used)
     head = 2 + threshold_bytes if code == "split" else 2
-    for jump in (0, 1, 2):  # units of a jump; 0: none is wanted
-        shared = subtrees.shared(head, jump, 2 if code != "wide" else 1) if jump else []
-        jumps = len(shared)
-        for _ in range(MOST_TURNS if shared or not jump else 0):
-            numbers = leaves.count + jumps
-            double = 0 if symbols + numbers <= units else -(-(symbols + numbers - units) // 255)
-            single = min(numbers, units - symbols - double)
-            if single < 0 or (double and code == "wide"):
-                break
-            coder = _Coder(slots, leaves, code, used, threshold_bytes, symbols, single, units)
-            stream, starts = coder.forest(subtrees, shared)
-            if len(coder.far) <= jumps:
-                yield Nodes(slots, code, used, threshold_bytes, single, stream, starts, leaves)
-                break
-            jumps = len(coder.far)
+    jump = 1 if symbols + leaves.count < units else 2  # units of most jumps
+    shared = subtrees.shared(head, jump, 1 if code == "wide" else 2) if shares else []
+    jumps = len(shared)
+    for _ in range(MOST_TURNS):
+        numbers = leaves.count + jumps
+        double = 0 if symbols + numbers <= units else -(-(symbols + numbers - units) // 255)
+        single = min(numbers, units - symbols - double)
+        if single < 0 or (double and code == "wide"):
+            return None
+        coder = _Coder(slots, leaves, code, used, threshold_bytes, symbols, single, units)
+        stream, starts = coder.forest(subtrees, shared)
+        if len(coder.far) <= jumps:
+            return Nodes(slots, code, used, threshold_bytes, single, stream, starts, leaves)
+        jumps = len(coder.far)
+    return None
 
 
 @dataclass

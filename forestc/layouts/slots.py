@@ -14,6 +14,7 @@ missing value is the lowest, for nodes that send it left.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,7 +102,7 @@ def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0) -> Slots:
         if key is not None:
             slot[place] = number[key]
             if ranked and key[2] < 0:
-                threshold[place] = slots[slot[place]].cuts.index(int(threshold[place])) + 1
+                threshold[place] = bisect_left(slots[slot[place]].cuts, int(threshold[place])) + 1
     cut_bytes = float_bytes or width_of(np.array([cut for each in slots for cut in each.cuts], dtype=np.int64))
     return Slots(slots, slot, threshold, ranked, cut_bytes)
 

@@ -85,8 +85,9 @@ def test_every_code_gives_the_evaluators_scores(seed, ranked, code):
         return
     slots, leaves = slots_of(forest, ranked=ranked), leaves_of(forest)
     subtrees = subtrees_of(forest, slots, leaves)
-    for made in _coded(subtrees, slots, leaves, code):
-        assert_same(forest, made, words_of(forest, 40, seed))
+    for shares in (False, True):
+        if (made := _coded(subtrees, slots, leaves, code, shares=shares)) is not None:
+            assert_same(forest, made, words_of(forest, 40, seed))
 
 
 def test_equal_subtrees_and_trees_are_stored_once():
@@ -95,7 +96,8 @@ def test_equal_subtrees_and_trees_are_stored_once():
     passes = passes_from("simplify,share-thresholds,quantize{leaf_bits=1,change=1}")
     forest = run_passes(load(model), passes, ArrayRows(X, y))[0]
     made, twice = nodes_of(forest), nodes_of(replace(forest, trees=forest.trees * 2))
-    plain = next(_coded(subtrees_of(forest, made.slots, made.leaves), made.slots, made.leaves, made.code))
+    subtrees = subtrees_of(forest, made.slots, made.leaves)
+    plain = _coded(subtrees, made.slots, made.leaves, made.code, shares=False)
     assert made.jumps > plain.jumps == 0 and made.bytes < 0.98 * plain.bytes
     assert np.array_equal(twice.stream, made.stream)
     assert_same(forest, made, words_of(forest, 60, 0))
