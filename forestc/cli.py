@@ -215,7 +215,7 @@ def compile_(
     ] = "q31",
     c_layout: Annotated[
         str,
-        typer.Option("--c-layout", help="branches: nested ifs, fast; nodes, masks: tables, small; or auto"),
+        typer.Option("--c-layout", help="branches: nested ifs, fast; nodes, masks: tables, small; mixed; or auto"),
     ] = "auto",
     c_project: Annotated[
         str,

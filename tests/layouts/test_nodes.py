@@ -23,6 +23,7 @@ from forestc.forest.numbers import word_range
 from forestc.layouts import nodes as nodes_module
 from forestc.layouts.leaves import leaves_of
 from forestc.layouts.masks import hashed, masks_of
+from forestc.layouts.mixed import unrolled
 from forestc.layouts.nodes import _coded, nodes_of
 from forestc.layouts.slots import slots_of
 from forestc.layouts.subtrees import subtrees_of
@@ -135,6 +136,15 @@ def test_masks_are_as_wide_as_the_largest_tree():
         assert masks_of(forest).width == width
         assert len({hashed(1 << bit, width) for bit in range(width)} & set(range(width))) == width
         assert_same(forest, masks_of(forest), words_of(forest, 30, 0))
+
+
+def test_a_mix_unrolls_the_smallest_trees():
+    forest = random_forest(8, True)
+    splits = [len(tree.inner) for tree in forest.trees]
+    few, half, most = (unrolled(forest, share) for share in (0, 0.5, 1))
+    assert few == [] and most == [index for index, count in enumerate(splits) if count]
+    assert 0 < sum(splits[index] for index in half) <= sum(splits) / 2
+    assert max(splits[index] for index in half) <= min(splits[index] for index in set(most) - set(half))
 
 
 @pytest.mark.parametrize("inputs", ["words", "float"])
