@@ -218,7 +218,7 @@ def compile_(
         typer.Option(
             "--c-layout",
             help="branches: nested ifs, fast; calls: the same, a function for each tree; nodes, masks: tables, small; "
-            "or auto",
+            "mixed: between; or auto",
         ),
     ] = "auto",
     c_project: Annotated[

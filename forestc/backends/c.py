@@ -1,4 +1,5 @@
-"""The C backend: one C99 header, in the layout `branches` (nested ifs, fastest), `nodes` or `masks` (tables, small).
+"""The C backend: one C99 header, in the layout `branches` (nested ifs, fastest), `nodes` or `masks` (tables, small),
+or `mixed` (trees of both kinds).
 
 Inputs are the features' words, or raw floats compared by their bit patterns as integers: both give
 what the quantised evaluator gives, for every input.
@@ -39,6 +40,7 @@ from forestc.errors import OptionError
 from forestc.forest.ir import Feature, Forest, Part
 from forestc.forest.words import word_note
 from forestc.layouts.masks import masks_of
+from forestc.layouts.mixed import unrolled
 from forestc.layouts.nodes import Nodes, nodes_of
 from hdl_templates import render
 
@@ -56,16 +58,17 @@ class COptions:
     that do not call them do not contain them. layout: `branches` writes trees as nested ifs, the fastest; `calls` the
     same, each tree a function that stays one; `nodes` as tables that one loop reads, the smallest; `masks` as tables of
     conditions, each evaluated at most once, and of the leaves that are left where one does not hold, for trees of up to
-    32 leaves; `auto` takes the one with the least product of bytes and instructions that keeps the budgets. project:
-    files beside the header for build systems, a list of selftest, cmake, platformio, arduino and zephyr, or `all`; each
-    comes with a self-test, NAME_selftest.h. cpu: the processor for which `auto` chooses. flash, ram, instructions: the
-    most bytes, bytes of stack, and instructions of any prediction (cycles on AVR), as estimated for it.
+    32 leaves; `mixed` the smallest trees, with half of the splits, as branches and the others as nodes; `auto` takes the
+    one with the least product of bytes and instructions that keeps the budgets. project: files beside the header for
+    build systems, a list of selftest, cmake, platformio, arduino and zephyr, or `all`; each comes with a self-test,
+    NAME_selftest.h. cpu: the processor for which `auto` chooses. flash, ram, instructions: the most bytes, bytes of
+    stack, and instructions of any prediction (cycles on AVR), as estimated for it.
     """
 
     inputs: Literal["words", "struct", "float"] = "words"
     quantiser: Literal["auto", "none", "float", "double"] = "auto"
     values: ValueKind = "q31"
-    layout: Literal["auto", "branches", "calls", "nodes", "masks"] = "auto"
+    layout: Literal["auto", "branches", "calls", "nodes", "masks", "mixed"] = "auto"
     project: str = "none"
     cpu: str = ""
     flash: int | None = None
@@ -149,12 +152,18 @@ class _Header:
         self.shown = shown(forest, prefix, options.values)
         self.members = members(forest) if self.struct else []
         self.type = f"{prefix}_features" if self.struct else self.float.name if self.raw else word_type(forest)
-        bits = self.float.bits if self.raw else None
-        self.conditions = Conditions(forest, prefix, self.place, self._kind, bits)
+        self.conditions = self._conditions(forest)
         self.branches = Branches(forest, prefix, self.score, self.conditions)
         layout = chosen_layout(forest, options)
         self.apart = layout == "calls"
+        self.unrolled = unrolled(forest) if layout == "mixed" else []
         self.tables = self._tables(layout)
+        if self.tables is None:
+            self.unrolled = [index for index, tree in enumerate(forest.trees) if len(tree.inner)]
+
+    def _conditions(self, forest: Forest) -> Conditions:
+        bits = self.float.bits if self.raw else None
+        return Conditions(forest, self.prefix, self.place, self._kind, bits)
 
     def view(self) -> dict[str, object]:
         """The variables of the template."""
@@ -209,7 +218,7 @@ class _Header:
             "floats": self.shown is not None and self.shown.kind == "float",
             "codes": [] if self.raw else code_functions(forest, self.prefix),
             "helpers": self.conditions.helpers(self.float.name) if varying else [],
-            "trees": [] if self.tables else self.branches.trees(varying),
+            "trees": self.branches.trees(self.unrolled),
             "apart": self.apart,
             "tree_is": f"{macro}_TREE" if self.apart else "static inline",
             "tables": self.tables.lines() if self.tables else [],
@@ -242,15 +251,16 @@ class _Header:
         return f"const {self.type} *x" if self.struct else f"const {self.type} x[{self.prefix.upper()}_INPUTS]"
 
     def _tables(self, layout: str) -> NodesInC | MasksInC | None:
-        """None for branches, and without a split that decides anything."""
-        forest = self.forest
+        """Of the trees that are not unrolled; None for branches, and without a split that decides anything."""
+        trees = tuple(tree for index, tree in enumerate(self.forest.trees) if index not in set(self.unrolled))
+        forest = replace(self.forest, trees=trees) if self.unrolled else self.forest
         if layout in ("branches", "calls"):
             return None
-        made = (nodes_of if layout == "nodes" else masks_of)(forest, ranked=self.raw)
-        if not (made.slots.slot >= 0).any():
+        made = (masks_of if layout == "masks" else nodes_of)(forest, float_bytes=self.bits // 8 if self.raw else 0)
+        if not made.splits:
             return None
         flash = FlashTables(self.prefix)
-        slots = SlotsInC(forest, self.conditions, flash, made.slots, self.struct, self._x())
+        slots = SlotsInC(forest, self._conditions(forest), flash, made.slots, self.struct, self._x())
         leaves = LeafSums(forest, self.score, flash, made.leaves)
         return NodesInC(flash, slots, leaves, made) if isinstance(made, Nodes) else MasksInC(flash, slots, leaves, made)
 
@@ -430,7 +440,9 @@ class _Header:
         return [*lines, self.float.has_size(self.prefix, "use_c_inputs_words"), ""]
 
     def _sums(self, into: str, varying: list[int], starts: list[int]) -> list[str]:
-        return self.tables.sums(into) if self.tables else self.branches.sums(into, varying, starts)
+        if self.tables is None:
+            return self.branches.sums(into, varying, starts)
+        return [*self.tables.sums(into), *(self.branches.sums(into, self.unrolled, []) if self.unrolled else [])]
 
     def _extremes(self) -> list[str]:
         """Each score as the largest or smallest value of its trees. If they have one value beside that at which the

@@ -15,7 +15,7 @@ from forestc.costs.firmware import DEFAULT_CPU, FirmwareCosts, firmware_costs
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 
-LAYOUTS = ("branches", "calls", "nodes", "masks")
+LAYOUTS = ("branches", "calls", "nodes", "masks", "mixed")
 MOST_BRANCHES = 20_000  # splits, with which gcc -Os takes half a minute
 UNITS = {"flash": "bytes", "ram": "bytes", "instructions": "instructions"}
 

@@ -63,25 +63,29 @@ class SlotsInC:
         return [slot for slot in self.slots.slots if slot.condition is None] if self.slots.ranked else []
 
     def add_tables(self) -> None:
-        """Tables of the floats that ranks are counted among."""
-        if ranked := self._ranked:
-            keys = [self.conditions.key(slot.feature, cut) for slot in ranked for cut in slot.cuts]
-            self.flash.add("cuts", keys, f"int{self.conditions.bits}_t")
-            self.flash.add("cut_ends", np.cumsum([len(slot.cuts) for slot in ranked]).tolist())
-            self.flash.add("columns", [self.forest.features[slot.feature].column for slot in ranked])
+        """Tables of the cuts that ranks are counted among; and of the features, where the row is an array."""
+        if not (ranked := self._ranked):
+            return
+        raw, features = self.conditions.bits is not None, self.forest.features
+        cuts = [self.conditions.key(slot.feature, cut) if raw else cut for slot in ranked for cut in slot.cuts]
+        self.flash.add("cuts", cuts, f"int{self.conditions.bits}_t" if raw else word_type(self.forest))
+        self.flash.add("cut_ends", np.cumsum([len(slot.cuts) for slot in ranked]).tolist())
+        if not self.struct:
+            columns = [features[slot.feature].column if raw else slot.feature for slot in ranked]
+            self.flash.add("columns", columns)
 
     def lines(self) -> list[str]:
         """The function that makes slots of a row."""
         if self.in_place:
             return []
         p, kind, ranked = self.flash.prefix, self.kind, self._ranked
-        body = self._ranks(len(ranked)) if ranked else []
+        body = self._ranks(ranked) if ranked else []
         for place, slot in enumerate(self.slots.slots):
             absent = self.conditions.absent(slot.feature)
             if slot.condition is not None:
                 body.append(f"slots[{place}] = ({kind})!({self.conditions.of(slot.condition)});")
             elif self.slots.ranked:
-                if absent is not None:
+                if absent is not None and (slot.missing_low or self.conditions.bits is not None):
                     body += [
                         f"if ({absent}) {{",
                         f"    slots[{place}] = {0 if slot.missing_low else len(slot.cuts)};",
@@ -108,12 +112,18 @@ class SlotsInC:
             "",
         ]
 
+    @property
+    def _key(self) -> str:
+        """The C type of what is ranked."""
+        return self.flash.kinds["cuts"]
+
     def _rank(self) -> list[str]:
-        """The function that ranks a float."""
-        p, kind, end = self.flash.prefix, self.kind, self.flash.kinds["cut_ends"]
+        """The function that ranks a word or a float's bits."""
+        kind, end = self.kind, self.flash.kinds["cut_ends"]
+        what = "word" if self.conditions.bits is None else "float's bits, ordered as integers"
         return [
-            "/* How many of the cuts first .. last - 1 are not above a float's bits, ordered as integers. */",
-            f"static inline {kind} {p}_rank(int{self.conditions.bits}_t key, {end} first, {end} last)",
+            f"/* How many of the cuts first .. last - 1 are not above a {what}. */",
+            f"static inline {kind} {self.flash.prefix}_rank({self._key} key, {end} first, {end} last)",
             "{",
             f"    {end} low = first;",
             "    while (low < last) {",
@@ -129,18 +139,27 @@ class SlotsInC:
             "",
         ]
 
-    def _ranks(self, count: int) -> list[str]:
+    def _ranks(self, ranked: list[Slot]) -> list[str]:
         """Statements that rank the features."""
-        p, bits, end = self.flash.prefix, self.conditions.bits or 32, self.flash.kinds["cut_ends"]
+        p, bits, end = self.flash.prefix, self.conditions.bits, self.flash.kinds["cut_ends"]
+        if self.struct:
+            ends = np.cumsum([0, *(len(slot.cuts) for slot in ranked)]).tolist()
+            return [
+                f"slots[{k}] = {p}_rank(({self._key}){self.conditions.place(slot.feature)}, {first}u, {last}u);"
+                for k, (slot, first, last) in enumerate(zip(ranked, ends[:-1], ends[1:], strict=True))
+            ]
+        x = f"x[{self.flash.read('columns', 'k')}]"
+        turned = []
+        if bits is not None:
+            x = f"{p}_bits({x})"
+            turned = ["    if (key < 0) {", f"        key ^= INT{bits}_C({(1 << bits - 1) - 1});", "    }"]
         return [
-            f"{int_type(0, count)} k;",
+            f"{int_type(0, len(ranked))} k;",
             f"{end} first = 0;",
-            f"for (k = 0; k < {count}u; k++) {{",
-            f"    int{bits}_t key = {p}_bits(x[{self.flash.read('columns', 'k')}]);",
+            f"for (k = 0; k < {len(ranked)}u; k++) {{",
+            f"    {self._key} key = {x};",
             f"    {end} last = {self.flash.read('cut_ends', 'k')};",
-            "    if (key < 0) {",
-            f"        key ^= INT{bits}_C({(1 << bits - 1) - 1});",
-            "    }",
+            *turned,
             f"    slots[k] = {p}_rank(key, first, last);",
             "    first = last;",
             "}",

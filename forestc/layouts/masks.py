@@ -44,6 +44,11 @@ class Masks:
     last: NDArray[np.bool_]
     reached: NDArray[np.int64]
 
+    @property
+    def splits(self) -> bool:
+        """Whether there are any."""
+        return len(self.trees) > 0
+
     def walk(self, tree: int, values: NDArray[np.int64]) -> int:
         """The number of the leaf that a row reaches in the tree-th tree. values: (slots,)."""
         mask, start = (1 << self.width) - 1, 0
@@ -66,12 +71,13 @@ def hashed(bit: int, width: int) -> int:
     return (bit * multiplier & ((1 << width) - 1)) >> shift
 
 
-def masks_of(forest: Forest, *, ranked: bool = False) -> Masks:
-    """The tables of a forest whose trees are added. ranked: whether slots hold ranks, as for raw floats.
+def masks_of(forest: Forest, *, float_bytes: int = 0) -> Masks:
+    """The tables of a forest whose trees are added. float_bytes: of raw floats, which are compared by their ranks; 0
+    for words, which are not.
 
     Raises OptionError for a tree of more than 32 leaves. Time and memory O(nodes * depth).
     """
-    slots, leaves = slots_of(forest, ranked=ranked), leaves_of(forest)
+    slots, leaves = slots_of(forest, ranked=float_bytes > 0, float_bytes=float_bytes), leaves_of(forest)
     found = [_read(forest.trees[index], forest.conditions.places[index].tolist(), slots) for index in leaves.trees]
     most = max((len(own) for own, _ in found), default=0)
     width = next((width for width in HASHES if most <= width), None)

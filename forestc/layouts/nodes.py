@@ -15,7 +15,6 @@ The table of conditions that `index` and `wide` need has each distinct one once.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,12 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import OptionError
-from forestc.forest.ir import LEAF, Forest, Tree
+from forestc.forest.ir import Forest
 from forestc.layouts.leaves import Leaves, leaves_of
-from forestc.layouts.slots import ALWAYS, NEVER, Slots, slots_of
+from forestc.layouts.slots import Slots, byte_width, slots_of, width_of
+from forestc.layouts.subtrees import Subtrees, subtrees_of
 
 Code = Literal["index", "split", "wide"]
 CODES: tuple[Code, ...] = ("index", "split", "wide")
+RANKING, JUMPING = 120, 30  # bytes of the code that ranks features, and of that which jumps
+RANKED, JUMPED = 0.9, 0.98  # how much smaller tables with ranks of words, and with jumps, must be: both take time
 MOST_TURNS = 4  # until the number of jumps is settled
 
 
@@ -50,6 +52,11 @@ class Nodes:
     stream: NDArray[np.int64]
     starts: NDArray[np.int64]
     leaves: Leaves
+
+    @property
+    def splits(self) -> bool:
+        """Whether there are any."""
+        return len(self.conditions) > 0
 
     @property
     def symbols(self) -> int:
@@ -76,9 +83,8 @@ class Nodes:
         """Of all tables together."""
         rows = 0 if self.code == "split" else len(self.conditions)
         slot, threshold = byte_width(len(self.slots.slots) - 1), width_of(self.slots.threshold[self.conditions])
-        ranks = sum(4 * len(slot.cuts) for slot in self.slots.slots) if self.slots.ranked else 0
-        tables = rows * (slot + threshold) + self.start_bytes * len(self.starts) + self.leaves.bytes + ranks
-        return self.unit * len(self.stream) + tables
+        tables = rows * (slot + threshold) + self.start_bytes * len(self.starts) + self.leaves.bytes
+        return self.unit * len(self.stream) + tables + self.slots.rank_bytes
 
     def walk(self, tree: int, values: NDArray[np.int64]) -> int:
         """The number of the leaf that a row reaches in the tree-th tree. values: (slots,)."""
@@ -107,24 +113,35 @@ class Nodes:
         return bool(values[symbol] < given)
 
 
-def nodes_of(forest: Forest, *, ranked: bool = False) -> Nodes:
-    """The smallest tables of a forest whose trees are added. ranked: whether slots hold ranks, as for raw floats.
+def nodes_of(forest: Forest, *, float_bytes: int = 0) -> Nodes:
+    """The smallest tables of a forest whose trees are added. float_bytes: of raw floats, which are compared by their
+    ranks; 0 for words, which are where that is much smaller, as to rank them takes time.
 
     Raises OptionError for a forest that no code holds. Time and memory O(nodes * depth).
     """
-    slots = slots_of(forest, ranked=ranked)
-    leaves = leaves_of(forest)
-    made = [found for code in CODES if (found := _coded(forest, slots, leaves, code)) is not None]
+    leaves, made = leaves_of(forest), list[tuple[Nodes, Subtrees]]()
+    codes: dict[bool, tuple[Code, ...]] = {True: CODES} if float_bytes else {False: CODES, True: ("split",)}
+    for ranked, some in codes.items():  # in the other codes a threshold is stored once, so that no rank is shorter
+        slots = slots_of(forest, ranked=ranked, float_bytes=float_bytes)
+        subtrees = subtrees_of(forest, slots, leaves)
+        found = (_coded(subtrees, slots, leaves, code, shares=False) for code in some)
+        made += [(each, subtrees) for each in found if each is not None]
     if not made:
         raise OptionError("the forest is too large for the layout nodes", do="use --c-layout branches")
-    return min(made, key=lambda each: each.bytes)
+    best, subtrees = min(made, key=lambda each: _cost(each[0]))
+    shared = _coded(subtrees, best.slots, leaves, best.code, shares=True)
+    return best if shared is None else min(best, shared, key=_cost)
 
 
-def _coded(forest: Forest, slots: Slots, leaves: Leaves, code: Code) -> Nodes | None:
-    """The forest in one code; None if it does not fit."""
-    places = [forest.conditions.places[tree] for tree in leaves.trees]
-    used = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *(own[own >= 0] for own in places)])).astype(np.int64)
-    used = used[slots.slot[used] >= 0]
+def _cost(nodes: Nodes) -> float:
+    """Bytes, more for ranks and for jumps, which take code and time."""
+    size = (nodes.bytes + JUMPING) / JUMPED if nodes.jumps else nodes.bytes
+    return (size + RANKING) / RANKED if nodes.slots.ranked else size
+
+
+def _coded(subtrees: Subtrees, slots: Slots, leaves: Leaves, code: Code, *, shares: bool) -> Nodes | None:
+    """The forest in one code; None if it does not fit. shares: whether equal subtrees are jumped to."""
+    used = np.unique(subtrees.condition).astype(np.int64)
     threshold_bytes = 0
     if code == "split":
         if slots.threshold[used].min(initial=0) < 0:
@@ -134,7 +151,10 @@ def _coded(forest: Forest, slots: Slots, leaves: Leaves, code: Code) -> Nodes | 
             return None
     units = 1 << (16 if code == "wide" else 8)
     symbols = len(slots.slots) if code == "split" else len(used)
-    jumps = 0
+    head = 2 + threshold_bytes if code == "split" else 2
+    jump = 1 if symbols + leaves.count < units else 2  # units of most jumps
+    shared = subtrees.shared(head, jump, 1 if code == "wide" else 2) if shares else []
+    jumps = len(shared)
     for _ in range(MOST_TURNS):
         numbers = leaves.count + jumps
         double = 0 if symbols + numbers <= units else -(-(symbols + numbers - units) // 255)
@@ -142,10 +162,10 @@ def _coded(forest: Forest, slots: Slots, leaves: Leaves, code: Code) -> Nodes | 
         if single < 0 or (double and code == "wide"):
             return None
         coder = _Coder(slots, leaves, code, used, threshold_bytes, symbols, single, units)
-        stream, starts = coder.forest(forest, places)
-        if coder.jumps <= jumps:
+        stream, starts = coder.forest(subtrees, shared)
+        if len(coder.far) <= jumps:
             return Nodes(slots, code, used, threshold_bytes, single, stream, starts, leaves)
-        jumps = coder.jumps
+        jumps = len(coder.far)
     return None
 
 
@@ -163,7 +183,7 @@ class _Coder:
     units: int
 
     def __post_init__(self) -> None:
-        self.far: list[list[int]] = []
+        self.far: dict[int, int] = {}  # the numbers of subtrees that are jumped to
         symbol = {int(place): index for index, place in enumerate(self.used)}
         self.split: dict[int, list[int]] = {}
         for place in self.used.tolist():
@@ -173,10 +193,6 @@ class _Coder:
             else:
                 self.split[place] = [symbol[place]]
 
-    @property
-    def jumps(self) -> int:
-        return len(self.far)
-
     def number(self, number: int) -> list[int]:
         """The code of a leaf or a jump."""
         if number < self.single:
@@ -184,50 +200,32 @@ class _Coder:
         high, low = divmod(number - self.single, 256)
         return [self.symbols + self.single + high, low]
 
-    def forest(self, forest: Forest, places: list[NDArray[np.int32]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        trees = [
-            self.tree(forest.trees[index], own.tolist(), self.leaves.number[index].tolist())
-            for index, own in zip(self.leaves.trees, places, strict=True)
-        ]
-        parts = [*trees, *self.far]
-        starts = np.cumsum([0, *map(len, parts)])[:-1]
-        return np.array([unit for part in parts for unit in part], dtype=np.int64), starts.astype(np.int64)
+    def jump(self, subtree: int) -> list[int]:
+        """The code of a jump to a subtree."""
+        return self.number(self.leaves.count + self.far.setdefault(subtree, len(self.far)))
 
-    def tree(self, tree: Tree, place: list[int], number: list[int]) -> list[int]:
-        """The stream of a tree. place: (nodes,) conditions. number: (nodes,) of leaves."""
-        left, right = tree.left.tolist(), tree.right.tolist()
-        made: dict[int, list[int]] = {}
-        for node in _bottom_up(tree):
-            if left[node] == LEAF:
-                made[node] = self.number(number[node])
-                continue
-            first, second = made.pop(left[node]), made.pop(right[node])
-            slot = int(self.slots.slot[place[node]])
-            if slot in (ALWAYS, NEVER):
-                made[node] = first if slot == ALWAYS else second
-                continue
+    def forest(self, subtrees: Subtrees, shared: list[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The stream, and where each tree, then each subtree that is jumped to, begins. shared: subtrees to jump to."""
+        self.far = {subtree: number for number, subtree in enumerate(shared)}
+        uses, made, kept = subtrees.uses.tolist(), dict[int, list[int]](), dict[int, list[int]]()
+
+        def taken(subtree: int) -> list[int]:
+            if subtree < 0:
+                return self.number(~subtree)
+            uses[subtree] -= 1
+            return made[subtree] if uses[subtree] else made.pop(subtree)
+
+        for subtree, (place, left, right) in enumerate(subtrees.rows):
+            first, second = (self.jump(side) if side in self.far else taken(side) for side in (left, right))
             if len(first) >= self.units:
-                self.far.append(first)
-                first = self.number(self.leaves.count + len(self.far) - 1)
-            made[node] = [*self.split[place[node]], len(first), *first, *second]
-        return made[0]
-
-
-def _bottom_up(tree: Tree) -> list[int]:
-    return [node for level in reversed(tree.levels) for node in level.tolist()]
-
-
-def byte_width(largest: int) -> int:
-    """Bytes of an unsigned integer that holds 0 .. largest: 1, 2, 4 or 8."""
-    return next(size for size in (1, 2, 4, 8) if largest < 1 << (8 * size))
-
-
-def width_of(values: NDArray[np.int64]) -> int:
-    """Bytes of an integer, signed where one of the values is negative."""
-    low, high = int(values.min(initial=0)), int(values.max(initial=0))
-    return byte_width(high if low >= 0 else 2 * max(high, -low - 1) + 1)
-
-
-def frequent_first(numbers: NDArray[np.int64]) -> list[int]:
-    """Distinct values, the most frequent first, equally frequent ones ascending."""
-    return [value for value, _ in sorted(Counter(numbers.tolist()).items(), key=lambda item: (-item[1], item[0]))]
+                kept[left] = first
+                first = self.jump(left)
+            made[subtree] = [*self.split[place], len(first), *first, *second]
+            if subtree in self.far:
+                kept[subtree] = made[subtree]
+        roots = dict.fromkeys(subtrees.roots)  # equal trees are one
+        parts = {root: taken(root) for root in roots if root not in self.far}
+        parts |= {subtree: kept[subtree] for subtree in self.far}
+        starts = dict(zip(parts, np.cumsum([0, *map(len, parts.values())]).tolist(), strict=False))
+        stream = np.array([unit for part in parts.values() for unit in part], dtype=np.int64)
+        return stream, np.array([starts[each] for each in (*subtrees.roots, *self.far)], dtype=np.int64)

@@ -14,6 +14,7 @@ missing value is the lowest, for nodes that send it left.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,12 +42,19 @@ class Slot:
 @dataclass(frozen=True)
 class Slots:
     """slots: of a forest. slot: (conditions,) the slot of each, or ALWAYS or NEVER. threshold: (conditions,) it holds
-    where the slot's value is below this. ranked: whether slots of features hold ranks."""
+    where the slot's value is below this. ranked: whether slots of features hold ranks. cut_bytes: of a cut, among which
+    a rank is counted, in a table."""
 
     slots: tuple[Slot, ...]
     slot: NDArray[np.int64]
     threshold: NDArray[np.int64]
     ranked: bool
+    cut_bytes: int
+
+    @property
+    def rank_bytes(self) -> int:
+        """Of the tables that ranks need: cuts, and of each slot its feature and where its cuts end."""
+        return sum(2 + self.cut_bytes * len(slot.cuts) for slot in self.slots if slot.cuts) if self.ranked else 0
 
     @property
     def plain(self) -> bool:
@@ -54,9 +62,9 @@ class Slots:
         return not self.ranked and all(slot.condition is None and not slot.missing_low for slot in self.slots)
 
 
-def slots_of(forest: Forest, *, ranked: bool) -> Slots:
+def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0) -> Slots:
     """The slots of a quantised forest's conditions: of features in their order, then of single conditions. Plain slots
-    are all features, whether they are compared or not."""
+    are all features, whether they are compared or not. float_bytes: of the floats that are ranked; 0 for words."""
     many = len(forest.conditions)
     slot, threshold = np.full(many, NEVER, dtype=np.int64), np.zeros(many, dtype=np.int64)
     cuts: dict[tuple[int, bool, int], set[int]] = {}
@@ -94,5 +102,17 @@ def slots_of(forest: Forest, *, ranked: bool) -> Slots:
         if key is not None:
             slot[place] = number[key]
             if ranked and key[2] < 0:
-                threshold[place] = slots[slot[place]].cuts.index(int(threshold[place])) + 1
-    return Slots(slots, slot, threshold, ranked)
+                threshold[place] = bisect_left(slots[slot[place]].cuts, int(threshold[place])) + 1
+    cut_bytes = float_bytes or width_of(np.array([cut for each in slots for cut in each.cuts], dtype=np.int64))
+    return Slots(slots, slot, threshold, ranked, cut_bytes)
+
+
+def byte_width(largest: int) -> int:
+    """Bytes of an unsigned integer that holds 0 .. largest: 1, 2, 4 or 8."""
+    return next(size for size in (1, 2, 4, 8) if largest < 1 << (8 * size))
+
+
+def width_of(values: NDArray[np.int64]) -> int:
+    """Bytes of an integer, signed where one of the values is negative."""
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    return byte_width(high if low >= 0 else 2 * max(high, -low - 1) + 1)

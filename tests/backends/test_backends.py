@@ -42,6 +42,7 @@ from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler, saniti
 from forestc.toolchain.verilator import find_verilator
 
 CASES = Path(__file__).parents[1] / "cases"
+LAYOUTS = c.LAYOUTS[1:]
 SMALL = parse_forest((CASES / "small.forest").read_text())
 
 
@@ -110,7 +111,11 @@ def layout_for(forest, wanted):
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.integers(0, 10**6), st.sampled_from(["words", "struct"]), st.sampled_from(["branches", "nodes", "masks"]))
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(["words", "struct"]),
+    st.sampled_from(LAYOUTS),
+)
 def test_c_equals_the_evaluator_on_random_forests(tmp_path_factory, seed, inputs, layout):
     folder = tmp_path_factory.mktemp("c")
     forest = random_forest(seed, True)
@@ -119,7 +124,7 @@ def test_c_equals_the_evaluator_on_random_forests(tmp_path_factory, seed, inputs
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.integers(0, 10**6), st.sampled_from([32, 64]), st.sampled_from(["branches", "nodes", "masks"]))
+@given(st.integers(0, 10**6), st.sampled_from([32, 64]), st.sampled_from(LAYOUTS))
 def test_c_on_raw_floats_equals_the_evaluator(tmp_path_factory, seed, bits, layout):
     folder = tmp_path_factory.mktemp("c")
     types = [Ordered(bits), Fixed(6, 2, True), Fixed(8), Fixed(12, -3, True), Fixed(23, 12)]
@@ -369,7 +374,7 @@ def test_what_a_backend_can_not_do_is_refused_by_name():
         COptions(inputs="bytes")
     with pytest.raises(OptionError, match="c: inputs=float can't take the category '1st'; use inputs=words"):
         c.emit(SMALL, COptions(inputs="float"))
-    with pytest.raises(OptionError, match="c: layout=table; use auto, branches, calls, nodes, masks"):
+    with pytest.raises(OptionError, match="c: layout=table; use auto, branches, calls, nodes, masks, mixed"):
         COptions(layout="table")
     largest = replace(SMALL, aggregate=replace(SMALL.aggregate, kind="max"), parts=())
     with pytest.raises(OptionError, match="c: layout=nodes is for trees that are added"):

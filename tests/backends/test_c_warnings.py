@@ -42,14 +42,15 @@ def cases():
             forest = random_forest(seed, True, "argmax" if extreme else kind, types)
             if extreme:
                 forest = replace(forest, aggregate=replace(forest.aggregate, kind=kind))
-            for layout in ("branches",) if extreme else ("branches", "nodes", "masks"):
+            tables = ("nodes", "mixed" if place % 3 == number else "masks")
+            for layout in ("branches",) if extreme else ("branches", *tables):
                 quantiser = "auto" if inputs == "float" else ("float", "double", "none")[place % 3]
                 options = COptions(inputs, quantiser, VALUES[seed % len(VALUES)], layout)
                 yield replace(forest, name=f"{kind}_{inputs}_{layout}"), options
     X, y = load_digits(return_X_y=True)
     model = xgboost.XGBClassifier(n_estimators=7, max_depth=3).fit(X, y)  # 7 trees a class: no power of 2
     forest = forestc.quantize(model, X, y)
-    for layout in ("branches", "nodes", "masks"):
+    for layout in ("branches", "nodes", "masks", "mixed"):
         yield replace(forest, name=f"digits_{layout}"), COptions(layout=layout)
 
 
@@ -165,7 +166,7 @@ CHECKED = (
     "argmax_float_branches",
     "regression_float_nodes",
     "means_words_branches",
-    "vote_float_masks",
+    "vote_words_masks",
     "each_struct_nodes",
     "max_words_branches",
 )

@@ -11,6 +11,7 @@ from models import trained
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
+from forestc.backends.c import LAYOUTS
 from forestc.backends.manifest import FORMAT, schema
 from forestc.options import CompileOptions
 
@@ -82,6 +83,10 @@ def test_it_describes_every_field_and_lets_no_other_in():
         assert set(part["required"]) <= set(part["properties"]), path
         for name, field in part["properties"].items():
             assert {"description", "properties"} & set(field), f"{path}: {name}"
+
+
+def test_it_knows_the_layouts_of_c():
+    assert any(part["properties"].get("layout", {}).get("enum") == [*LAYOUTS] for _, part in objects(schema()))
 
 
 def test_it_knows_the_options_of_compile():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
@@ -20,8 +22,10 @@ from forestc.forest.numbers import word_range
 from forestc.layouts import nodes as nodes_module
 from forestc.layouts.leaves import leaves_of
 from forestc.layouts.masks import hashed, masks_of
+from forestc.layouts.mixed import unrolled
 from forestc.layouts.nodes import _coded, nodes_of
 from forestc.layouts.slots import slots_of
+from forestc.layouts.subtrees import subtrees_of
 from forestc.passes import passes_from
 from forestc.passes.pipeline import run_passes
 from forestc.rows.batches import ArrayRows
@@ -79,10 +83,24 @@ def test_every_code_gives_the_evaluators_scores(seed, ranked, code):
     forest = random_forest(seed, True)
     if forest.parts or forest.aggregate.kind != "sum":
         return
-    slots = slots_of(forest, ranked=ranked)
-    made = _coded(forest, slots, nodes_of(forest, ranked=ranked).leaves, code)
-    if made is not None:
-        assert_same(forest, made, words_of(forest, 40, seed))
+    slots, leaves = slots_of(forest, ranked=ranked), leaves_of(forest)
+    subtrees = subtrees_of(forest, slots, leaves)
+    for shares in (False, True):
+        if (made := _coded(subtrees, slots, leaves, code, shares=shares)) is not None:
+            assert_same(forest, made, words_of(forest, 40, seed))
+
+
+def test_equal_subtrees_and_trees_are_stored_once():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = RandomForestClassifier(60, max_depth=4, random_state=0).fit(X, y)
+    passes = passes_from("simplify,share-thresholds,quantize{leaf_bits=1,change=1}")
+    forest = run_passes(load(model), passes, ArrayRows(X, y))[0]
+    made, twice = nodes_of(forest), nodes_of(replace(forest, trees=forest.trees * 2))
+    subtrees = subtrees_of(forest, made.slots, made.leaves)
+    plain = _coded(subtrees, made.slots, made.leaves, made.code, shares=False)
+    assert made.jumps > plain.jumps == 0 and made.bytes < 0.98 * plain.bytes
+    assert np.array_equal(twice.stream, made.stream)
+    assert_same(forest, made, words_of(forest, 60, 0))
 
 
 @pytest.mark.parametrize("trees, depth", [(3, 3), (12, 14)])
@@ -102,7 +120,7 @@ def test_a_forest_of_many_classes_is_small_and_exact(trees, depth):
 def test_masks_give_the_evaluators_scores(seed, ranked):
     forest = random_forest(seed, True)
     if not forest.parts and forest.aggregate.kind == "sum":
-        assert_same(forest, masks_of(forest, ranked=ranked), words_of(forest, 40, seed))
+        assert_same(forest, masks_of(forest, float_bytes=4 * ranked), words_of(forest, 40, seed))
 
 
 def test_masks_are_as_wide_as_the_largest_tree():
@@ -117,6 +135,15 @@ def test_masks_are_as_wide_as_the_largest_tree():
         assert masks_of(forest).width == width
         assert len({hashed(1 << bit, width) for bit in range(width)} & set(range(width))) == width
         assert_same(forest, masks_of(forest), words_of(forest, 30, 0))
+
+
+def test_a_mix_unrolls_the_smallest_trees():
+    forest = random_forest(8, True)
+    splits = [len(tree.inner) for tree in forest.trees]
+    few, half, most = (unrolled(forest, share) for share in (0, 0.5, 1))
+    assert few == [] and most == [index for index, count in enumerate(splits) if count]
+    assert 0 < sum(splits[index] for index in half) <= sum(splits) / 2
+    assert max(splits[index] for index in half) <= min(splits[index] for index in set(most) - set(half))
 
 
 @pytest.mark.parametrize("inputs", ["words", "float"])
