@@ -256,7 +256,7 @@ def _emit(
         wanted.c,
         wanted.hardware.stream or StreamOptions(),
         wanted.hardware.project,
-        partial(selftest_answers, forest, wanted.c.raw, passed.rows),
+        partial(selftest_answers, forest, wanted.c, passed.rows),
     )
     artifacts = written(source, options)
     roles = {one.role: one.path for one in artifacts}

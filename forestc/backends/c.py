@@ -1,6 +1,6 @@
 """The C backend: one C99 header, in the layout `branches` (nested ifs, fastest) or `nodes` (tables, smallest).
 
-Inputs are the features' words, or raw floats compared by their bit patterns as integers: both give
+Inputs are the features' words, or raw values: integers as they are, floats compared by their bit patterns. All give
 what the quantised evaluator gives, for every input.
 """
 
@@ -11,16 +11,16 @@ from typing import Literal
 
 from forestc.backends.c_branches import Branches
 from forestc.backends.c_conditions import Conditions
+from forestc.backends.c_inputs import inputs_of
 from forestc.backends.c_nodes import Tables
 from forestc.backends.c_quantiser import code_functions, quantiser, row_type
+from forestc.backends.c_raw import parsed
 from forestc.backends.c_types import (
     FLOATS,
     asserted,
     constant,
-    float_inputs,
     label_type,
     leaves_of,
-    members,
     reach_of,
     score_type,
     size_of,
@@ -52,15 +52,16 @@ class COptions:
     with a self-test, NAME_selftest.h.
     """
 
-    inputs: Literal["words", "struct", "float"] = "words"
+    inputs: Literal["words", "struct", "float", "raw"] = "words"
     quantiser: Literal["auto", "none", "float", "double"] = "auto"
     values: ValueKind = "q31"
     layout: Literal["auto", "branches", "nodes"] = "auto"
     project: str = "none"
+    types: str = ""
 
     def __post_init__(self) -> None:
         for option, known in (
-            ("inputs", ("words", "struct", "float")),
+            ("inputs", ("words", "struct", "float", "raw")),
             ("layout", LAYOUTS),
             ("quantiser", ("auto", "none", "float", "double")),
             ("values", VALUES),
@@ -69,13 +70,15 @@ class COptions:
                 raise OptionError(f"c: {option}={getattr(self, option)}", do=f"use {', '.join(known)}")
         if self.project not in ("none", "all") and set(self.project.split(",")) - set(KITS):
             raise OptionError(f"c: project={self.project}", do=f"use none, all, or a list of {', '.join(KITS)}")
-        if self.inputs == "float" and self.quantiser in ("float", "double"):
-            raise OptionError("c: inputs=float needs no quantiser", do="use inputs=words or struct")
+        if self.raw and self.quantiser in ("float", "double"):
+            raise OptionError(f"c: inputs={self.inputs} needs no quantiser", do="use inputs=words or struct")
+        if parsed(self.types) and self.inputs != "raw":
+            raise OptionError("c: types are those of inputs=raw", do="use inputs=raw, or leave types out")
 
     @property
     def raw(self) -> bool:
         """Whether the header takes raw rows."""
-        return self.inputs == "float"
+        return self.inputs in ("float", "raw")
 
     @property
     def quantises(self) -> bool:
@@ -95,7 +98,8 @@ def chosen_layout(forest: Forest, options: COptions) -> Literal["branches", "nod
 def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
     """{relative path: text} of the header. Same input, same bytes.
 
-    Raises OptionError for float inputs if the model reads features as different float types.
+    Raises OptionError for float inputs if the model reads features as different float types, and for types of columns
+    that are not there.
     """
     options = options or COptions()
     prefix = identifier(forest.name)
@@ -104,19 +108,14 @@ def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
 
 class _Header:
     def __init__(self, forest: Forest, prefix: str, options: COptions) -> None:
-        self.forest = forest
-        self.prefix = prefix
-        self.raw = options.raw
-        self.struct = options.inputs == "struct"
+        inputs = inputs_of(forest, options.inputs, options.types)
         self.row = row_type(forest, options.quantiser) if options.quantises else None
-        self.float = float_inputs(forest) if self.raw else FLOATS["float"]
-        self.bits = self.float.bits
+        self.codes = code_functions(forest, prefix, raw=options.raw)
+        self.given, self.forest, self.inputs, self.prefix = forest, (forest := inputs.forest), inputs, prefix
+        self.raw, self.struct, self.type = options.raw, inputs.struct, inputs.type
         self.score = score_type(forest)
         self.shown = shown(forest, prefix, options.values)
-        self.members = members(forest) if self.struct else []
-        self.type = f"{prefix}_features" if self.struct else self.float.name if self.raw else word_type(forest)
-        bits = self.float.bits if self.raw else None
-        self.conditions = Conditions(forest, prefix, self.place, self._kind, bits)
+        self.conditions = Conditions(prefix, inputs)
         self.branches = Branches(forest, prefix, self.score, self.conditions)
         self.tables = self._tables() if chosen_layout(forest, options) == "nodes" else None
 
@@ -138,7 +137,9 @@ class _Header:
             "guard": f"FORESTC_{macro}_H",
             "title": f"{len(forest.trees)} trees, {forest.n_nodes} nodes",
             "input_note": (
-                f"x: the model's {forest.columns} columns as it was trained with them; those it reads:"
+                "x: the columns that the model reads, as it was trained with them:"
+                if self.raw and self.struct
+                else f"x: the model's {forest.columns} columns as it was trained with them; those it reads:"
                 if self.raw
                 else "x: the features' words:"
                 if self.struct
@@ -157,22 +158,25 @@ class _Header:
                 for i, f in enumerate(forest.features)
             ]
             or [(f"{macro}_NONE", 0)],
-            "members": self.members,
+            "members": list(zip(self.inputs.names, self.inputs.kinds, strict=True)) if self.struct else [],
+            "members_note": "The model's columns, each of its own type."
+            if self.raw
+            else "The features' words, each of the smallest type that holds them.",
             "code_type": "int32_t",
             "x_type": self.type,
             "row_step": 1 if self.struct else f"{macro}_INPUTS",
             "asserts": self._asserts(),
             "x_in": self._x(),
             "x_out": f"{self.type} *x" if self.struct else f"{self.type} x[{macro}_INPUTS]",
-            "needs_floats": self.raw or self.row is not None,
+            "needs_floats": (self.raw and bool(self.inputs.floats)) or self.row is not None,
             "float_checks": self._float_checks() if self.raw else [],
             "n_columns": max(1, forest.columns) if self.row is not None else 0,
             "quantiser": self._quantiser(),
             "shown": self.shown,
             "power_table": TABLE,
             "floats": self.shown is not None and self.shown.kind == "float",
-            "codes": [] if self.raw else code_functions(forest, self.prefix),
-            "helpers": self.conditions.helpers(self.float.name) if varying else [],
+            "codes": self.codes,
+            "helpers": self.conditions.helpers() if varying else [],
             "trees": [] if self.tables else self.branches.trees(varying),
             "tables": self.tables.lines() if self.tables else [],
             "score_type": self.score,
@@ -186,7 +190,7 @@ class _Header:
 
     def _asserts(self) -> list[str]:
         """Declarations that stop a compiler which lays words or scores out differently than rows and tables need."""
-        words = [kind for _, kind in self.members] if self.struct else [] if self.raw else [self.type]
+        words = [kind for kind in self.inputs.kinds if kind not in FLOATS]
         sized = [*sorted(set(words)), self.score, label_type(self.forest)]
         lines = [
             asserted(self.prefix, f"sizeof({kind}) == {size_of(kind)}u", f"{kind}_has_{8 * size_of(kind)}_bits")
@@ -205,10 +209,10 @@ class _Header:
 
     def _tables(self) -> Tables | None:
         """None without a split."""
-        nodes = nodes_of(self.forest, ranked=self.raw)
+        nodes = nodes_of(self.forest, ranked=self.raw and bool(self.inputs.floats))
         if not len(nodes.conditions):
             return None
-        in_place = nodes.slots.plain and not self.struct
+        in_place = nodes.slots.plain and self.inputs.in_order
         word = word_type(self.forest)
         return Tables(self.forest, self.prefix, self.score, word, self.conditions, nodes, in_place, self._x())
 
@@ -350,42 +354,37 @@ class _Header:
             lines.append("(void)scores;")
         return lines + [f"labels[{index}] = {text};" for index, text in enumerate(decided)]
 
-    def place(self, index: int) -> str:
-        """The C expression of a feature's value or word."""
-        if self.struct:
-            return f"x->{self.members[index][0]}"
-        return f"x[{self.forest.features[index].column if self.raw else index}]"
-
-    def _kind(self, index: int) -> str:
-        return self.members[index][1] if self.struct else self.type
-
     def _quantiser(self) -> dict[str, object] | None:
         if self.row is None:
             return None
-        return quantiser(self.forest, self.prefix, self.row, self.place, self._kind)
+        return quantiser(self.forest, self.prefix, self.row, self.inputs.place, self.inputs.kind)
 
     def _input_note(self, index: int, feature: Feature) -> str:
-        named = f"{self.place(index)} {plain(feature.name)}"
-        if self.raw:
-            return f"{named}{', NaN means missing' * feature.missing}"
-        return f"{named}: {word_note(self.forest, index)}"
+        named = f"{self.inputs.place(index)} {plain(feature.name)}"
+        if not self.raw:
+            return f"{named}: {word_note(self.forest, index)}"
+        kind, missing = self.inputs.kind(index), self.given.features[index].missing
+        what = "" if self.inputs.floats and not self.struct else f": {kind}"
+        return f"{named}{what}{(', NaN means missing' if kind in FLOATS else ', never missing') * missing}"
 
     def _float_checks(self) -> list[str]:
         """Lines that stop a compiler whose floats have other bit patterns. The array finds what the macros of
         <float.h> do not show."""
-        what = f"{self.float.name} is not the {self.bits}-bit float of IEEE 754 here"
-        lines = [
-            f"#if !({self.float.fits})",
-            f'#error "{what}: compile the model with --c-inputs words, which needs no floats"',
-            "#endif",
-        ]
-        if self.float.halves_turned:
+        lines = []
+        for kind in self.inputs.floats:
             lines += [
-                f"#if {self.float.halves_turned}",
-                '#error "double has its halves the other way round here: compile the model with --c-inputs words"',
+                f"#if !({kind.fits})",
+                f'#error "{kind.name} is not the {kind.bits}-bit float of IEEE 754 here: compile the model with '
+                '--c-inputs words, which needs no floats"',
                 "#endif",
             ]
-        return [*lines, self.float.has_size(self.prefix, "use_c_inputs_words"), ""]
+            if kind.halves_turned:
+                lines += [
+                    f"#if {kind.halves_turned}",
+                    '#error "double has its halves the other way round here: compile the model with --c-inputs words"',
+                    "#endif",
+                ]
+        return [*lines, *(kind.has_size(self.prefix, "use_c_inputs_words") for kind in self.inputs.floats), ""]
 
     def _sums(self, into: str, varying: list[int], starts: list[int]) -> list[str]:
         return self.tables.sums(into) if self.tables else self.branches.sums(into, varying, starts)

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from forestc.backends.c_conditions import Conditions
-from forestc.backends.c_types import constant, int_type
+from forestc.backends.c_types import FLOATS, constant, int_type
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import word_range
 from forestc.layouts.nodes import Nodes
+from forestc.layouts.slots import Slot
 
 A_LINE = 100  # characters of a line of a table
 
@@ -66,10 +67,7 @@ class Tables:
         elif len(leaves.table):
             made += self._table("values", leaves.table.ravel().tolist())
         if slots.ranked and (ranked := [slot for slot in slots.slots if slot.condition is None]):
-            keys = [self.conditions.key(slot.feature, cut) for slot in ranked for cut in slot.cuts]
-            made += self._table("cuts", keys, f"int{self.conditions.bits}_t")
-            made += self._table("cut_ends", np.cumsum([len(slot.cuts) for slot in ranked]).tolist())
-            made += self._table("columns", [self.forest.features[slot.feature].column for slot in ranked])
+            made += self._rank_tables(ranked)
         made += ["", *([] if self.in_place else self._fill()), *self._walk()]
         return [*made, ""]
 
@@ -237,40 +235,9 @@ class Tables:
         lines: list[str] = []
         before: list[str] = []
         ranked = [slot for slot in slots.slots if slot.condition is None] if slots.ranked else []
-        if ranked:
-            bits, (index, end) = self.conditions.bits, (int_type(0, len(ranked)), self._kind_of("cut_ends"))
-            key = f"int{bits}_t"
-            before = [
-                "/* How many of the cuts first .. last - 1 are not above a float's bits, ordered as integers. */",
-                f"static inline {kind} {p}_rank({key} key, {end} first, {end} last)",
-                "{",
-                f"    {end} low = first;",
-                "    while (low < last) {",
-                f"        {end} middle = ({end})(low + ({end})(last - low) / 2u);",
-                f"        if ({self._read('cuts', 'middle')} <= key) {{",
-                f"            low = ({end})(middle + 1u);",
-                "        } else {",
-                "            last = middle;",
-                "        }",
-                "    }",
-                f"    return ({kind})(low - first);",
-                "}",
-                "",
-            ]
-            most = f"INT{bits}_C({(1 << (bits or 32) - 1) - 1})"
-            lines += [
-                f"{index} k;",
-                f"{end} first = 0;",
-                f"for (k = 0; k < {len(ranked)}u; k++) {{",
-                f"    {key} key = {p}_bits(x[{self._read('columns', 'k')}]);",
-                f"    {end} last = {self._read('cut_ends', 'k')};",
-                "    if (key < 0) {",
-                f"        key ^= {most};",
-                "    }",
-                f"    slots[k] = {p}_rank(key, first, last);",
-                "    first = last;",
-                "}",
-            ]
+        for of_kind, own in self._by_kind(ranked).items():
+            before += self._rank(of_kind)
+            lines += self._ranks(of_kind, own)
         for place, slot in enumerate(slots.slots):
             absent = self.conditions.absent(slot.feature)
             if slot.condition is not None:
@@ -283,11 +250,11 @@ class Tables:
                         "}",
                     ]
             else:
-                value = f"({kind}){self.conditions.place(slot.feature)}"
+                value = f"({kind}){self.conditions.inputs.place(slot.feature)}"
                 if slot.missing_low and absent is not None:
                     feature = self.forest.features[slot.feature]
                     lowest = constant(word_range(feature.number, feature.missing).low)
-                    value = f"({kind})({absent} ? {lowest} : {self.conditions.place(slot.feature)})"
+                    value = f"({kind})({absent} ? {lowest} : {self.conditions.inputs.place(slot.feature)})"
                 lines.append(f"slots[{place}] = {value};")
         return [
             *before,
@@ -297,6 +264,76 @@ class Tables:
             *(f"    {line}" for line in (lines or ["(void)x;", "(void)slots;"])),
             "}",
             "",
+        ]
+
+    def _by_kind(self, ranked: Sequence[Slot]) -> dict[str, list[tuple[int, Slot]]]:
+        """Ranked slots, with their places, by the C type of their features."""
+        found: dict[str, list[tuple[int, Slot]]] = {}
+        for place, slot in enumerate(ranked):
+            found.setdefault(self.conditions.inputs.kind(slot.feature), []).append((place, slot))
+        return found
+
+    def _rank_tables(self, ranked: Sequence[Slot]) -> list[str]:
+        """The cuts of each type; of an array also where those of each slot end, and the columns."""
+        made = []
+        for kind, own in self._by_kind(ranked).items():
+            made += self._table(f"cuts_{kind}", [cut for _, slot in own for cut in slot.cuts])
+        if not self.conditions.inputs.struct:
+            made += self._table("cut_ends", np.cumsum([len(slot.cuts) for slot in ranked]).tolist())
+            made += self._table("columns", [self.forest.features[slot.feature].column for slot in ranked])
+        return made
+
+    def _rank(self, kind: str) -> list[str]:
+        """The function that ranks a value of a type among some cuts."""
+        p, end, result, table = self.prefix, self._kind_of("cut_ends"), self.slot_type, f"cuts_{kind}"
+        key, floats = self._kind_of(table), FLOATS.get(kind)
+        turned = [] if floats is None else [
+            "    if (key < 0) {",
+            f"        key ^= INT{floats.bits}_C({(1 << (floats.bits - 1)) - 1});",
+            "    }",
+        ]  # fmt: skip
+        what = "a value" if floats is None else "a float's bits, ordered as integers"
+        return [
+            f"/* How many of the cuts first .. last - 1 are not above {what}. */",
+            f"static inline {result} {p}_rank_{kind}({key} key, {end} first, {end} last)",
+            "{",
+            f"    {end} low = first;",
+            *turned,
+            "    while (low < last) {",
+            f"        {end} middle = ({end})(low + ({end})(last - low) / 2u);",
+            f"        if ({self._read(table, 'middle')} <= key) {{",
+            f"            low = ({end})(middle + 1u);",
+            "        } else {",
+            "            last = middle;",
+            "        }",
+            "    }",
+            f"    return ({result})(low - first);",
+            "}",
+            "",
+        ]
+
+    def _ranks(self, kind: str, own: Sequence[tuple[int, Slot]]) -> list[str]:
+        """Statements that rank the features of a type."""
+        p, inputs, floats = self.prefix, self.conditions.inputs, FLOATS.get(kind)
+
+        def key(place: str) -> str:
+            return place if floats is None else f"{self.conditions.bits_of(floats)}({place})"
+
+        if inputs.struct:
+            ends = np.cumsum([0, *(len(slot.cuts) for _, slot in own)]).tolist()
+            return [
+                f"slots[{place}] = {p}_rank_{kind}({key(inputs.place(slot.feature))}, {first}u, {last}u);"
+                for (place, slot), first, last in zip(own, ends, ends[1:], strict=False)
+            ]
+        end, x = self._kind_of("cut_ends"), f"x[{self._read('columns', 'k')}]"
+        return [
+            f"{int_type(0, len(own))} k;",
+            f"{end} first = 0;",
+            f"for (k = 0; k < {len(own)}u; k++) {{",
+            f"    {end} last = {self._read('cut_ends', 'k')};",
+            f"    slots[k] = {p}_rank_{kind}({key(x)}, first, last);",
+            "    first = last;",
+            "}",
         ]
 
     def _kind_of(self, name: str) -> str:
@@ -321,7 +358,9 @@ class Tables:
         values = [value for pairs in leaves.pairs for _, value in pairs] or leaves.table.ravel().tolist()
         found["values"] = fits([0, *values])
         ranked = [slot for slot in nodes.slots.slots if slot.condition is None]
-        found["cuts"] = f"int{self.conditions.bits}_t"
+        for kind in self._by_kind(ranked):
+            bits = FLOATS[kind].bits if kind in FLOATS else None
+            found[f"cuts_{kind}"] = kind if bits is None else f"int{bits}_t"
         found["cut_ends"] = int_type(0, sum(len(slot.cuts) for slot in ranked))
         found["columns"] = fits([self.forest.features[slot.feature].column for slot in ranked])
         return found

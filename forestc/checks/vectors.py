@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.backends.c_inputs import Inputs
 from forestc.forest.boundary import boundary_inputs
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.ir import Forest
@@ -117,6 +118,31 @@ def disturbed(forest: Forest, raw: NDArray[np.float64], seed: int = 0) -> NDArra
             column = np.nan_to_num(column, nan=0.0, posinf=np.inf, neginf=-np.inf)
         rows[:, feature.column] = column
     return rows
+
+
+def taken(forest: Forest, vectors: Vectors, inputs: Inputs) -> tuple[Vectors, str, int]:
+    """The vectors as a function of raw inputs takes them: values that are no integers of its types are moved to one,
+    floats are rounded; the vectors that were made are first disturbed. Given rows that do not fit are left out: their
+    number, and the first as text."""
+    if vectors.origin != "rows":
+        raw = inputs.fitted(disturbed(forest, vectors.raw))
+        return Vectors(encode(forest, raw), raw, vectors.origin), "", 0
+    fits = inputs.fits(vectors.raw)
+    kept = fits.all(axis=1)
+    raw = inputs.fitted(vectors.raw[kept])
+    first = unfit(forest, vectors.raw, inputs, fits)
+    return Vectors(encode(forest, raw), raw, vectors.origin), first, int((~kept).sum())
+
+
+def unfit(forest: Forest, rows: NDArray[np.float64], inputs: Inputs, fits: NDArray[np.bool_], start: int = 0) -> str:
+    """The first of some raw rows that does not fit, its feature and value, as text; "" if all fit. start: the number of
+    the first row, from 0."""
+    wrong = np.argwhere(~fits)
+    if not len(wrong):
+        return ""
+    row, column = wrong[0].tolist()
+    name = next(feature.name for feature in forest.features if feature.column == column)
+    return f"row {start + row + 1}, {name!r} = {rows[row, column]:g} is no {inputs.types[column].c}"
 
 
 def results(netlist: Netlist, evaluation: Evaluation) -> NDArray[np.int64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.checks.engines import Difference
-from forestc.checks.vectors import Vectors, disturbed, vectors
+from forestc.checks.vectors import Vectors, vectors
 from forestc.design import Design, open_design
 from forestc.errors import MissingToolError, OptionError
 from forestc.firmware import avr
@@ -25,7 +25,6 @@ from forestc.firmware.image import Image, StackUse, read_image, static_stack
 from forestc.forest.evaluate import evaluate_words
 from forestc.rows import rows_from
 from forestc.rows.batches import ArrayRows, Rows
-from forestc.rows.encode import encode
 from forestc.toolchain.compilers import version
 from forestc.toolchain.firmware import COMPILERS, CPUS, OPTIMISE, Build, Compiler, Cpu, build, find_compiler
 from forestc.toolchain.run import together
@@ -207,17 +206,12 @@ class _Work:
     def _compared(self, entry: Entry, machine: Machine, some: Vectors) -> tuple[Run, Difference, str]:
         """A run on some inputs, its differences from the evaluator, and the first of them as text."""
         forest = self.design.forest
-        if entry.raw:
-            hard = some.origin != "rows" and self.design.c_options.quantises
-            raw = disturbed(forest, some.raw) if hard else some.raw
-            with np.errstate(over="ignore"):
-                raw = raw.astype(entry.takes[0]).astype(np.float64)
-            some = replace(some, raw=raw, words=encode(forest, raw))
+        some, _, _ = entry.taken(some, forest)
         run = machine.run(entry.inputs(some, machine.aligned), entry.gives, entry.count, entry.returned)
         found = entry.compare(run.results, evaluate_words(forest, some.words), forest)
         if not found.count:
             return run, found, ""
-        told = (some.raw if entry.raw else some.words)[found.first].tolist()
+        told = (some.raw if entry.takes.raw else some.words)[found.first].tolist()
         where = f"{some.origin} {found.first}, {told} gives {list(found.got)}, should give {list(found.wanted)}"
         return run, found, where
 

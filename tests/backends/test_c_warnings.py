@@ -18,9 +18,10 @@ from sklearn.datasets import load_digits
 import forestc
 from forestc.backends import c, c_selftest, c_types
 from forestc.backends.c import COptions
+from forestc.backends.c_inputs import inputs_of
 from forestc.backends.c_values import VALUES, shown
 from forestc.checks.bench import selftest_answers
-from forestc.forest.numbers import Fixed, Ordered, word_range
+from forestc.forest.numbers import Category, Fixed, Ordered, word_range
 from forestc.rows.batches import ArrayRows
 from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler, sanitizers
 
@@ -46,6 +47,10 @@ def cases():
                 quantiser = "auto" if inputs == "float" else ("float", "double", "none")[place % 3]
                 options = COptions(inputs, quantiser, VALUES[seed % len(VALUES)], layout)
                 yield replace(forest, name=f"{kind}_{inputs}_{layout}"), options
+    for seed, types in enumerate(("*=int16", "1=int8,2=float,*=uint32", "1=double,2=int32,*=uint8")):
+        forest = random_forest(seed + 1000, True, ("vector", "binary", "regression")[seed], [*FLOATABLE, Category(5)])
+        for layout in ("branches", "nodes"):
+            yield replace(forest, name=f"raw{seed}_{layout}"), COptions("raw", layout=layout, types=types)
     X, y = load_digits(return_X_y=True)
     model = xgboost.XGBClassifier(n_estimators=7, max_depth=3).fit(X, y)  # 7 trees a class: no power of 2
     forest = forestc.quantize(model, X, y)
@@ -56,7 +61,7 @@ def cases():
 def entries(forest, options):
     """Functions that a linker sees: what decides, what the user asked for beside it."""
     name, labels, scores = forest.name, c_types.label_type(forest), c_types.score_type(forest)
-    kind = f"{name}_features" if options.inputs == "struct" else "float" if options.raw else c_types.word_type(forest)
+    kind = inputs_of(forest, options.inputs, options.types).type
     made = [(f"void {name}_try_scores(const {kind} *x, {scores} *y)", f"{name}_scores(x, y);")]
     if forest.decides:
         made.append((f"void {name}_try(const {kind} *x, uint32_t n, {labels} *y)", f"{name}_predict_batch(x, n, y);"))
@@ -79,10 +84,10 @@ def written(tmp_path_factory):
     for forest, options in cases():
         ((path, text),) = c.emit(forest, options).items()
         (folder / path).write_text(text)
-        answers = selftest_answers(forest, options.raw, ArrayRows(troublesome_rows(forest, 1, 50)))
+        answers = selftest_answers(forest, options, ArrayRows(troublesome_rows(forest, 1, 50)))
         (folder / f"{forest.name}_selftest.h").write_text(c_selftest.emit(forest, options, answers))
         spans = [word_range(feature.number, feature.missing) for feature in forest.features]
-        wide = any(span.top >= 1 << 32 or span.low < -(1 << 31) for span in spans)
+        wide = any(span.top >= 1 << 32 or span.low < -(1 << 31) for span in spans) or "double" in options.types
         sources[forest.name] = (*entries(forest, options), wide)
     return folder, sources
 
@@ -116,8 +121,10 @@ def test_no_compiler_warns(compiler, written, need_tool):
     host = {"cc": c_compiler(), "c++": cxx_compiler()}
     need_tool(host.get(command[0], command[0]))
     text = source(sources, sources)
-    if compiler == "AVR":  # whose double is no double: the header says so where one would be called
-        text = source([name for name in sources if not re.search(r"const double \*row", sources[name][1])], sources)
+    if compiler == "AVR":  # whose double is no double: the header says so, where it takes one or where one is called
+        headers = {name: (folder / f"{name}.h").read_text() for name in sources}
+        own = [name for name in sources if "double is not the 64-bit float" not in headers[name]]
+        text = source([name for name in own if not re.search(r"const double \*row", sources[name][1])], sources)
     (folder / "all.c").write_text(text)
     language = ["-x", "c++"] if "++" in standard else []
     named = [host.get(command[0], command[0]), *command[1:]]
@@ -205,7 +212,7 @@ def test_a_batch_is_its_rows_one_by_one(tmp_path):
     for seed, kind, inputs in ((3, "argmax", "words"), (5, "each", "struct"), (7, "binary", "float")):
         forest = replace(random_forest(seed, True, kind, FLOATABLE), name="m")
         options = COptions(inputs)
-        answers = selftest_answers(forest, options.raw, ArrayRows(troublesome_rows(forest, seed, 50)))
+        answers = selftest_answers(forest, options, ArrayRows(troublesome_rows(forest, seed, 50)))
         (tmp_path / "m.h").write_text(c.emit(forest, options)["m.h"])
         (tmp_path / "m_selftest.h").write_text(c_selftest.emit(forest, options, answers))
         x = "(const float *)" if options.raw else "" if inputs == "struct" else f"(const {c_types.word_type(forest)} *)"
