@@ -51,6 +51,7 @@ class CompileKeywords(TypedDict, total=False):
     c_values: str
     c_layout: str
     c_project: str
+    c_types: str
     stream: StreamOptions | None
     device: str | None
     clock_mhz: float | None

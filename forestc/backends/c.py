@@ -111,7 +111,7 @@ class _Header:
         inputs = inputs_of(forest, options.inputs, options.types)
         self.row = row_type(forest, options.quantiser) if options.quantises else None
         self.codes = code_functions(forest, prefix, raw=options.raw)
-        self.given, self.forest, self.inputs, self.prefix = forest, (forest := inputs.forest), inputs, prefix
+        self.forest, self.inputs, self.prefix = (forest := inputs.forest), inputs, prefix
         self.raw, self.struct, self.type = options.raw, inputs.struct, inputs.type
         self.score = score_type(forest)
         self.shown = shown(forest, prefix, options.values)
@@ -131,15 +131,15 @@ class _Header:
         combined = {"vote": self._votes, "average": self._averages, "median": self._median}.get(forest.combine.kind)
         combined = combined if forest.parts else None
         adds = bool(forest.parts) or forest.aggregate.kind == "sum"
+        whole = "" if set(self.inputs.kinds) <= set(FLOATS) else "integers are never missing; "
+        whole = whole if self.inputs.floats else whole.replace("integers", "they")
         return {
             "prefix": self.prefix,
             "macro": macro,
             "guard": f"FORESTC_{macro}_H",
             "title": f"{len(forest.trees)} trees, {forest.n_nodes} nodes",
             "input_note": (
-                "x: the columns that the model reads, as it was trained with them:"
-                if self.raw and self.struct
-                else f"x: the model's {forest.columns} columns as it was trained with them; those it reads:"
+                f"x: the model's {forest.columns} columns as it was trained with them; {whole}those it reads:"
                 if self.raw
                 else "x: the features' words:"
                 if self.struct
@@ -363,9 +363,8 @@ class _Header:
         named = f"{self.inputs.place(index)} {plain(feature.name)}"
         if not self.raw:
             return f"{named}: {word_note(self.forest, index)}"
-        kind, missing = self.inputs.kind(index), self.given.features[index].missing
-        what = "" if self.inputs.floats and not self.struct else f": {kind}"
-        return f"{named}{what}{(', NaN means missing' if kind in FLOATS else ', never missing') * missing}"
+        what = "" if self.inputs.floats and not self.struct else f": {self.inputs.kind(index)}"
+        return f"{named}{what}{', NaN means missing' * feature.missing}"
 
     def _float_checks(self) -> list[str]:
         """Lines that stop a compiler whose floats have other bit patterns. The array finds what the macros of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,16 +66,6 @@ class Inputs:
         """The C type of a feature's value."""
         return self.kinds[index] if self.struct else self.type
 
-    def fits(self, rows: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """(rows, columns) whether each raw value is one of its column's type; floats are rounded to theirs."""
-        found = np.ones(rows.shape, dtype=bool)
-        for column in {feature.column for feature in self.forest.features}:
-            if self.types and self.types[column].whole:
-                least, greatest = self.types[column].ends
-                values = rows[:, column]
-                found[:, column] = (values >= least) & (values <= greatest) & (values == np.floor(values))
-        return found
-
     def fitted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Raw rows as the functions take them: floats rounded to their type, and what no integer is moved to one next
         to it: down in every other row, else up."""
@@ -118,7 +109,7 @@ def inputs_of(forest: Forest, form: str, types: str = "") -> Inputs:
     made, columns = retyped(forest, raw), tuple(feature.column for feature in forest.features)
     used = {raw[column].c for column in columns}
     if len(used) > 1:
-        names = tuple(feature_name(index, feature.name) for index, feature in enumerate(forest.features))
+        names = tuple(feature_name(feature.column, feature.name) for feature in forest.features)
         return Inputs(made, True, own, tuple(raw[column].c for column in columns), names, columns, raw)
     kind = next(iter(used), "float")
     raw = tuple(next(each for each in TYPES.values() if each.c == kind) for _ in range(forest.columns))
@@ -129,3 +120,14 @@ def rows_of(forest: Forest, kind: str) -> Inputs:
     """The rows that a header's quantiser takes: all columns as floats of one C type."""
     columns = tuple(range(forest.columns))
     return Inputs(forest, True, kind, (kind,) * max(1, forest.columns), (), columns, (TYPES[kind],) * forest.columns)
+
+
+def fits(forest: Forest, types: Sequence[RawType], rows: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(rows, columns) whether each raw value that the forest reads is one of its column's type. Floats are, as they are
+    rounded; a missing value is no integer."""
+    found = np.ones(rows.shape, dtype=bool)
+    for column in {feature.column for feature in forest.features}:
+        if types[column].whole:
+            (least, greatest), values = types[column].ends, rows[:, column]
+            found[:, column] = (values >= least) & (values <= greatest) & (values == np.floor(values))
+    return found

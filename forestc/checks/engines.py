@@ -55,13 +55,15 @@ MOST_PLAIN = 300_000_000  # cells times vectors from which compiling the simulat
 
 @dataclass(frozen=True)
 class Difference:
-    """count: vectors that differ. first: index of the first of them in the batch. got, wanted: its results. left_out:
+    """count: vectors that differ. first: index of the first of them in the batch. got, wanted: its results. given: its
+    input, where that is not the words of the vector. left_out:
     how many given rows the generated code can't be given, why: what is wrong with the first."""
 
     count: int
     first: int = -1
     got: tuple[int, ...] = ()
     wanted: tuple[int, ...] = ()
+    given: tuple[float, ...] = ()
     left_out: int = 0
     why: str = ""
 
@@ -225,7 +227,7 @@ class CEngine(Engine):
         self.forest: Forest = design.forest
         options = design.c_options
         self.inputs = inputs = inputs_of(self.forest, options.inputs, options.types)
-        self.quantises = options.quantises
+        self.quantises, self.seen = options.quantises, 0
         self.rows = rows_of(self.forest, row_type(self.forest, options.quantiser).name) if self.quantises else inputs
         source = design.path("c")
         prefix = identifier(self.forest.name)
@@ -267,7 +269,9 @@ class CEngine(Engine):
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
         why, left_out = "", 0
         if self.inputs.raw:
-            vectors, why, left_out = taken(self.forest, vectors, self.inputs)
+            start = self.seen
+            self.seen += len(vectors.raw) * (vectors.origin == "rows")
+            vectors, why, left_out = taken(self.forest, vectors, self.inputs, start)
             evaluation = evaluate_words(self.forest, vectors.words)
             parts, rows = [self.inputs.table(vectors.raw)], vectors.raw
         else:
@@ -293,7 +297,9 @@ class CEngine(Engine):
             steps = exact.astype(np.float32).view(np.uint32) if floats else np.rint(exact / self.shown.step)
             nearest = steps.astype(np.int64)
             joined[:common, place] = np.where(near, found, np.where(nearest == found, ~found, nearest))
-        return replace(difference(got, joined), left_out=left_out, why=why)
+        result = difference(got, joined)
+        given = rows[result.first].tolist() if self.inputs.raw and 0 <= result.first < len(rows) else ()
+        return replace(result, given=tuple(given), left_out=left_out, why=why)
 
 
 def values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:

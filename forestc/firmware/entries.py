@@ -47,10 +47,9 @@ class Entry:
     what: str
     shown: Shown | None = None
 
-    def taken(self, vectors: Vectors, forest: Forest) -> tuple[Vectors, str, int]:
-        """The vectors as the function takes them, and of given rows that do not fit its types the first and how many
-        these are."""
-        return taken(forest, vectors, self.takes) if self.takes.raw else (vectors, "", 0)
+    def taken(self, vectors: Vectors, forest: Forest) -> Vectors:
+        """The vectors as the function takes them: of given rows those that fit its types."""
+        return taken(forest, vectors, self.takes)[0] if self.takes.raw else vectors
 
     def inputs(self, vectors: Vectors, aligned: bool = True) -> NDArray[np.uint8]:
         """The inputs as they lie in memory: (rows, bytes). aligned: whether each number lies at a multiple of its

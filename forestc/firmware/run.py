@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.backends.c_inputs import fits, inputs_of
 from forestc.checks.engines import Difference
-from forestc.checks.vectors import Vectors, vectors
+from forestc.checks.vectors import Vectors, unfit, vectors
 from forestc.design import Design, open_design
 from forestc.errors import MissingToolError, OptionError
 from forestc.firmware import avr
@@ -71,6 +72,12 @@ def measure(
     wanted = [made_entry(design, processor, name) for name in dict.fromkeys(names)]
     opened = None if rows is None else rows_from(rows, design.model, label)
     given, total = (None, 0) if opened is None else spread(opened, most)
+    notes = []
+    types = inputs_of(design.forest, design.c_options.inputs, design.c_options.types).types
+    if given is not None and types and (first := unfit(design.forest, given, types, None)):
+        kept = fits(design.forest, types, given).all(axis=1)
+        notes.append(f"left out {(~kept).sum()} of {len(given)} rows that the types of the inputs do not hold: {first}")
+        given = given[kept]
     inputs = list(_inputs(design, given))
     with tempfile.TemporaryDirectory(prefix="forestc-measure-") as scratch:
         work = _Work(design, processor, tool, simavr, optimise, Path(scratch))
@@ -81,7 +88,7 @@ def measure(
         measured = {entry.name: work.measured(entry, made, inputs) for entry, made in zip(wanted, built, strict=True)}
     main = measured[wanted[0].name]
     edited = [path for path in design.changed_files() if path == design.manifest["files"]["c"]]
-    notes = [f"{path} changed after forestc wrote it" for path in edited]
+    notes += [f"{path} changed after forestc wrote it" for path in edited]
     for name, each in measured.items():
         if each["stack_why"]:
             seen = "not known" if each["stack_seen"] is None else "the deepest seen in the emulator"
@@ -206,7 +213,7 @@ class _Work:
     def _compared(self, entry: Entry, machine: Machine, some: Vectors) -> tuple[Run, Difference, str]:
         """A run on some inputs, its differences from the evaluator, and the first of them as text."""
         forest = self.design.forest
-        some, _, _ = entry.taken(some, forest)
+        some = entry.taken(some, forest)
         run = machine.run(entry.inputs(some, machine.aligned), entry.gives, entry.count, entry.returned)
         found = entry.compare(run.results, evaluate_words(forest, some.words), forest)
         if not found.count:

@@ -10,7 +10,7 @@ from forest_designs import design, differences
 from random_forests import random_forest
 
 from forestc.backends.c import COptions
-from forestc.backends.c_inputs import inputs_of
+from forestc.backends.c_inputs import fits, inputs_of
 from forestc.backends.c_raw import TYPES, by_position, column_types, parsed
 from forestc.checks.engines import CEngine
 from forestc.errors import OptionError
@@ -57,7 +57,7 @@ def test_a_forest_on_raw_values_has_the_same_answers(seed):
             rows[:1000, feature.column] = kind.values(words)
         if feature.missing:
             rows[random.random(len(rows)) < 0.1, feature.column] = np.nan
-    assert inputs.fits(rows).all() and np.array_equal(inputs.fitted(rows), rows, equal_nan=True)
+    assert fits(forest, inputs.types, rows).all() and np.array_equal(inputs.fitted(rows), rows, equal_nan=True)
     said = evaluate_words(inputs.forest, encode(inputs.forest, rows))
     wanted = evaluate_words(forest, encode(forest, rows))
     assert np.array_equal(said.leaves, wanted.leaves) and np.array_equal(said.scores, wanted.scores)

@@ -208,27 +208,54 @@ def run_misra(folder):
 
 
 def test_a_batch_is_its_rows_one_by_one(tmp_path):
-    """Also where a row has several labels, or is a struct."""
-    for seed, kind, inputs in ((3, "argmax", "words"), (5, "each", "struct"), (7, "binary", "float")):
+    """Also where a row has several labels, or is a struct; labels, scores, probabilities and values."""
+    cases = ((3, "argmax", "words"), (5, "each", "struct"), (7, "binary", "float"), (9, "regression", "raw"))
+    for seed, kind, inputs in cases:
         forest = replace(random_forest(seed, True, kind, FLOATABLE), name="m")
-        options = COptions(inputs)
+        options = COptions(inputs, types="1=int16,*=float" if inputs == "raw" else "")
         answers = selftest_answers(forest, options, ArrayRows(troublesome_rows(forest, seed, 50)))
         (tmp_path / "m.h").write_text(c.emit(forest, options)["m.h"])
         (tmp_path / "m_selftest.h").write_text(c_selftest.emit(forest, options, answers))
-        x = "(const float *)" if options.raw else "" if inputs == "struct" else f"(const {c_types.word_type(forest)} *)"
+        x, values = inputs_of(forest, options.inputs, options.types).type, shown(forest, "m", options.values)
+        assert (values is None) == (kind == "each")
+        labels = c_types.label_type(forest) if forest.decides else ""
+        loop = ""
+        if values is not None:
+            each = f"m_{'probabilities' if values.probabilities else 'values'}"
+            one = "v[0] = m_value(at);" if values.single else f"{each}(at, v);"
+            loop = f"""
+    static {values.kind} values[ROWS][{values.count}], v[{values.count}];
+    const {x} *at = x;
+    int row;
+    {each}_batch(x, ROWS, values[0]);
+    for (row = 0; row < ROWS; row++, at += WIDE) {{
+        {one}
+        if (memcmp(v, values[row], sizeof v) != 0) {{ return 1; }}
+    }}"""
         (tmp_path / "main.c").write_text(
             f"""#include <stdio.h>
+#include <string.h>
 #include "m_selftest.h"
+enum {{ ROWS = M_SELFTEST_ROWS, WIDE = sizeof m_selftest_x[0] / sizeof({x}) }};
 int main(void)
 {{
-    static {c_types.label_type(forest)} labels[M_SELFTEST_ROWS][{len(forest.targets)}];
-    m_predict_batch({x}m_selftest_x, M_SELFTEST_ROWS, labels[0]);
+    static {labels or "uint8_t"} labels[ROWS][{len(forest.targets)}];
+    static {c_types.score_type(forest)} scores[ROWS][M_OUTPUTS];
+    const {x} *x = (const {x} *)m_selftest_x;
+    {"m_predict_batch(x, ROWS, labels[0]);" if labels else ""}
+    m_scores_batch(x, ROWS, scores[0]);
+    {{ {loop} }}
     fwrite(labels, sizeof labels, 1, stdout);
+    fwrite(scores, sizeof scores, 1, stdout);
     return 0;
 }}
 """
         )
         run([c_compiler(), "-std=c99", "-O1", "-fno-strict-aliasing", "main.c", "-o", "m"], tmp_path)
         out = subprocess.run([str(tmp_path / "m")], capture_output=True, check=True).stdout
-        got = np.frombuffer(out, np.dtype(c_types.label_type(forest).removesuffix("_t")))
-        assert np.array_equal(got.reshape(len(answers.labels), -1), answers.labels)
+        rows = len(answers.words)
+        scores = np.array(answers.scores, np.dtype(c_types.score_type(forest).removesuffix("_t"))).tobytes()
+        assert out.endswith(scores)
+        if labels:
+            got = np.frombuffer(out[: -len(scores)], np.dtype(labels.removesuffix("_t")))
+            assert np.array_equal(got.reshape(rows, -1), answers.labels)
