@@ -270,8 +270,15 @@ def against_library(trained: Trained, forest: Forest, rows: np.ndarray) -> int:
 
 
 def measured(kind: str, number: int, options: Any) -> dict[str, Any]:
-    """The line of a kind."""
+    """The line of a kind; of one that fails, why."""
     warnings.filterwarnings("ignore")
+    try:
+        return line_of(kind, number, options)
+    except Exception as error:  # noqa: BLE001  the others are measured nevertheless
+        return {"kind": kind, "library_rows": 0, "library": 0, "failed": f"{type(error).__name__}: {error}"}
+
+
+def line_of(kind: str, number: int, options: Any) -> dict[str, Any]:
     trained = KINDS[kind]()
     source = forestc.load(trained.source)
     hard = hard_rows(source, trained, options.rows * 3 // 4)
@@ -311,7 +318,7 @@ def summary(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     names = [FAMILIES.get(line["kind"].split("-")[0], line["kind"].split("-")[0]) for line in lines]
     for family in dict.fromkeys(names):
         own = [line for line, name in zip(lines, names, strict=True) if name == family]
-        ran = [line for line in own if "refused" not in line]
+        ran = [line for line in own if "rows" in line]
         total = lambda key, some: sum(line[key] for line in some)  # noqa: E731
         made.append(
             {
@@ -349,10 +356,10 @@ def main() -> None:
         seconds = time.perf_counter() - start
         told = {key: value for key, value in lines[-1].items() if key not in ("kind", "trees", "headers")}
         print(f"{number + 1}/{len(kinds)} {seconds:.0f} s {kind}: {told}", flush=True)
-    left = [{"kind": line["kind"], "why": line["refused"]} for line in lines if "refused" in line]
+    left = [{"kind": line["kind"], "why": line[key]} for key in ("refused", "failed") for line in lines if key in line]
     show("differences of C", summary(lines), options.json, **({"not_compiled": left} if left else {}))
     wanted = [line[key] for line in lines for key in ("library", "labels", "scores", "emulator") if key in line]
-    if any(wanted) or any(line.get("bound", 0) > 1 for line in lines):
+    if any(wanted) or any("failed" in line for line in lines) or any(line.get("bound", 0) > 1 for line in lines):
         sys.exit(3)
 
 

@@ -63,9 +63,9 @@ class Tables:
             marked = [o + last * (k == len(pairs) - 1) for pairs in filled for k, (o, _) in enumerate(pairs)]
             made += self._table("leaves", ends[:-1])
             made += self._table("outputs", marked, f"uint{8 if last == 128 else 16}_t")
-            made += self._table("values", [value for pairs in filled for _, value in pairs])
+            made += self._table("leaf_values", [value for pairs in filled for _, value in pairs])
         elif len(leaves.table):
-            made += self._table("values", leaves.table.ravel().tolist())
+            made += self._table("leaf_values", leaves.table.ravel().tolist())
         if slots.ranked and (ranked := [slot for slot in slots.slots if slot.condition is None]):
             made += self._rank_tables(ranked)
         made += ["", *([] if self.in_place else self._fill()), *self._walk()]
@@ -98,7 +98,7 @@ class Tables:
             body = [
                 f"    {at} at = ({at})({leaf} * {width}u);" if width > 1 else f"    {at} at = {leaf};",
                 f"    for (k = 0; k < {width}; k++) {{",
-                f"        {target} = ({self.score})({target} + {self._read('values', 'at + k')});",
+                f"        {target} = ({self.score})({target} + {self._read('leaf_values', 'at + k')});",
                 "    }",
             ]
             declared.append(f"{int_type(0, width)} k;")
@@ -110,7 +110,7 @@ class Tables:
                 f"    {outputs} output;",
                 "    do {",
                 f"        output = {self._read('outputs', 'at')};",
-                f"        {target} = ({self.score})({target} + {self._read('values', 'at')});",
+                f"        {target} = ({self.score})({target} + {self._read('leaf_values', 'at')});",
                 "        at++;",
                 f"    }} while (output < {last}u);",
             ]
@@ -120,11 +120,11 @@ class Tables:
         """The loop over trees whose leaves add 1 to some outputs."""
         trees = self.nodes.leaves.trees
         outputs = self.forest.trees[trees[0]].outputs
-        kind = self._kind_of("values")
+        kind = self._kind_of("leaf_values")
         target = f"{into}[k]" if outputs[0] == 0 else f"{into}[k + {outputs[0]}]"
         return [
             f"for (tree = 0; tree < {len(trees)}u; tree++) {{",
-            f"    {kind} bits = {self._read('values', leaf)};",
+            f"    {kind} bits = {self._read('leaf_values', leaf)};",
             "    uint8_t k;",
             "    for (k = 0; bits != 0u; k++) {",
             f"        {target} = ({self.score})({target} + ({self.score})(bits & 1u));",
@@ -136,7 +136,7 @@ class Tables:
     def _added(self, into: str, leaf: str) -> list[str]:
         """The loop over trees of one output each, which are in the order of the outputs."""
         trees = self.nodes.leaves.trees
-        value = self._read("values", leaf) if len(self.nodes.leaves.table) else leaf
+        value = self._read("leaf_values", leaf) if len(self.nodes.leaves.table) else leaf
         counts = np.bincount([self.forest.trees[index].outputs[0] for index in trees], minlength=self.forest.n_outputs)
         ends = np.cumsum(counts).tolist()
         if len(ends) > 1 and len(set(counts.tolist())) == 1:
@@ -356,7 +356,7 @@ class Tables:
         found["thresholds"] = fits([*thresholds, -1] if self.slot_type.startswith("int") else thresholds)
         found["leaves"] = int_type(0, sum(max(1, len(pairs)) for pairs in leaves.pairs))
         values = [value for pairs in leaves.pairs for _, value in pairs] or leaves.table.ravel().tolist()
-        found["values"] = fits([0, *values])
+        found["leaf_values"] = fits([0, *values])
         ranked = [slot for slot in nodes.slots.slots if slot.condition is None]
         for kind in self._by_kind(ranked):
             bits = FLOATS[kind].bits if kind in FLOATS else None

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import xgboost
 from random_forests import random_forest, troublesome_rows
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_diabetes, load_digits
+from sklearn.ensemble import RandomForestRegressor
 
 import forestc
 from forestc.backends import c, c_selftest, c_types
@@ -51,6 +52,9 @@ def cases():
         forest = random_forest(seed + 1000, True, ("vector", "binary", "regression")[seed], [*FLOATABLE, Category(5)])
         for layout in ("branches", "nodes"):
             yield replace(forest, name=f"raw{seed}_{layout}"), COptions("raw", layout=layout, types=types)
+    X, y = load_diabetes(return_X_y=True)
+    forest = forestc.quantize(RandomForestRegressor(4, max_depth=4).fit(X, np.stack([y, -y], axis=1)), X)
+    yield replace(forest, name="two_targets"), COptions(layout="nodes")  # a function _values, and a table of leaves
     X, y = load_digits(return_X_y=True)
     model = xgboost.XGBClassifier(n_estimators=7, max_depth=3).fit(X, y)  # 7 trees a class: no power of 2
     forest = forestc.quantize(model, X, y)
