@@ -12,7 +12,7 @@ from typing import Literal
 from forestc.backends.c_branches import Branches
 from forestc.backends.c_conditions import Conditions
 from forestc.backends.c_inputs import inputs_of
-from forestc.backends.c_nodes import Tables
+from forestc.backends.c_nodes import Tables, smaller_nodes
 from forestc.backends.c_quantiser import code_functions, quantiser, row_type
 from forestc.backends.c_raw import parsed
 from forestc.backends.c_types import (
@@ -31,7 +31,6 @@ from forestc.backends.names import c_string, feature_name, identifier, plain
 from forestc.errors import OptionError
 from forestc.forest.ir import Feature, Forest, Part
 from forestc.forest.words import word_note
-from forestc.layouts.nodes import nodes_of
 from hdl_templates import render
 
 LAYOUTS = ("auto", "branches", "nodes")
@@ -209,7 +208,7 @@ class _Header:
 
     def _tables(self) -> Tables | None:
         """None without a split."""
-        nodes = nodes_of(self.forest, ranked=self.raw and bool(self.inputs.floats))
+        nodes = smaller_nodes(self.inputs)
         if not len(nodes.conditions):
             return None
         in_place = nodes.slots.plain and self.inputs.in_order

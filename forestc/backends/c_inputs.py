@@ -60,7 +60,11 @@ class Inputs:
         """The C expression of a feature's value."""
         if self.struct:
             return f"x->{self.names[index]}"
-        return f"x[{self.forest.features[index].column if self.raw else index}]"
+        return f"x[{self.at(index)}]"
+
+    def at(self, index: int) -> int:
+        """The place of a feature in an array."""
+        return self.forest.features[index].column if self.raw else index
 
     def kind(self, index: int) -> str:
         """The C type of a feature's value."""

@@ -11,13 +11,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from forestc.backends.c_conditions import Conditions
-from forestc.backends.c_types import FLOATS, constant, int_type
+from forestc.backends.c_inputs import Inputs
+from forestc.backends.c_types import FLOATS, constant, int_type, size_of
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import word_range
-from forestc.layouts.nodes import Nodes
+from forestc.layouts.nodes import Nodes, nodes_of
 from forestc.layouts.slots import Slot
 
 A_LINE = 100  # characters of a line of a table
+RANKING = 130  # bytes of the code that ranks values, on Cortex-M
+
+
+def smaller_nodes(inputs: Inputs) -> Nodes:
+    """The tables of a forest, on ranks or on the values themselves, whichever takes fewer bytes with the cuts. Raw
+    floats are always ranked."""
+    ranked = nodes_of(inputs.forest, ranked=True)
+    if inputs.raw and inputs.floats:
+        return ranked
+    plain = nodes_of(inputs.forest, ranked=False)
+    own = [slot for slot in ranked.slots.slots if slot.condition is None]
+    cuts = sum((size_of(inputs.kind(slot.feature)) - 4) * len(slot.cuts) for slot in own)  # `bytes` says 4 for a cut
+    return ranked if ranked.bytes + cuts + RANKING + 3 * len(own) < plain.bytes else plain
 
 
 @dataclass(frozen=True)
@@ -280,7 +294,7 @@ class Tables:
             made += self._table(f"cuts_{kind}", [cut for _, slot in own for cut in slot.cuts])
         if not self.conditions.inputs.struct:
             made += self._table("cut_ends", np.cumsum([len(slot.cuts) for slot in ranked]).tolist())
-            made += self._table("columns", [self.forest.features[slot.feature].column for slot in ranked])
+            made += self._table("columns", [self.conditions.inputs.at(slot.feature) for slot in ranked])
         return made
 
     def _rank(self, kind: str) -> list[str]:
@@ -362,7 +376,7 @@ class Tables:
             bits = FLOATS[kind].bits if kind in FLOATS else None
             found[f"cuts_{kind}"] = kind if bits is None else f"int{bits}_t"
         found["cut_ends"] = int_type(0, sum(len(slot.cuts) for slot in ranked))
-        found["columns"] = fits([self.forest.features[slot.feature].column for slot in ranked])
+        found["columns"] = fits([self.conditions.inputs.at(slot.feature) for slot in ranked])
         return found
 
     def _table(self, name: str, values: Sequence[int], kind: str | None = None) -> list[str]:

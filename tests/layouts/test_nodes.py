@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
@@ -116,3 +116,19 @@ def test_auto_takes_tables_where_compilers_would_take_long(monkeypatch):
     monkeypatch.setattr("forestc.backends.c.MOST_BRANCHES", 0)
     adds = bool(forest.parts) or forest.aggregate.kind == "sum"
     assert chosen_layout(forest, COptions()) == ("nodes" if adds else "branches")
+
+
+@pytest.mark.parametrize("inputs", ["words", "struct", "raw"])
+def test_integers_are_ranked_where_that_is_smaller(inputs, tmp_path):
+    """Many splits on few distinct thresholds of 12 bits."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = np.round(X * 4095 / X.max(axis=0))
+    X[::50, 3] = np.nan
+    model = RandomForestClassifier(30, max_depth=7, random_state=0).fit(X[:, :8], y)
+    types = {"c_inputs": "raw", "c_types": "*=int16,4=float"} if inputs == "raw" else {"c_inputs": inputs}
+    made = forestc.compile(
+        model, X[:, :8], tmp_path / "d", label=y, passes="simplify,share-thresholds,quantize,simplify", targets="c",
+        c_layout="nodes", name="m", **types,
+    )  # fmt: skip
+    assert "m_rank_" in made.design.path("c").read_text()
+    assert forestc.check(made.design, X[:, :8], engines=["c"], random_rows=2000).ok
