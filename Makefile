@@ -49,6 +49,7 @@ bench: $(STAMP) slow
 	$(BIN)/python benchmarks/estimates.py --cache out/estimates.json
 	$(BIN)/python benchmarks/shipped_models.py
 	$(BIN)/python benchmarks/exactness.py $(if $(PEERS),--peers $(PEERS))
+	$(BIN)/python benchmarks/c_exactness.py
 	$(BIN)/python benchmarks/sharing_speed.py
 	$(BIN)/python benchmarks/prune_speed.py $(if $(DATA),--data $(DATA))
 	$(if $(DATA),$(BIN)/python benchmarks/exact_pruning.py --data $(DATA))

@@ -38,7 +38,7 @@ from tools import arguments, show
 import forestc
 from forestc.backends.c import COptions, emit
 from forestc.backends.c_demands import DEMANDS, Demand
-from forestc.backends.c_types import float_inputs
+from forestc.backends.c_inputs import inputs_of
 from forestc.checks.vectors import Vectors, vectors
 from forestc.costs.firmware import FIGURES, RANGED, parsed
 from forestc.design import Design
@@ -50,6 +50,7 @@ from forestc.firmware.image import read_image, static_stack
 from forestc.forest.evaluate import leaf_nodes, missing_words
 from forestc.forest.ir import Forest
 from forestc.rows.batches import ArrayRows
+from forestc.rows.encode import encode
 from forestc.toolchain.firmware import CPUS, Compiler, Cpu, build, find_compiler
 
 FITTED = Path(__file__).parents[1] / "forestc" / "costs" / "firmware.json"
@@ -57,8 +58,8 @@ ROWS, RANDOM = 40, 40
 MOST_SPLITS = 2500
 SLACK = 1.15  # of the worst case
 # Of the worst case, features that cost the same: a forest of a kind that few of these are of is not told too little.
-TABLES = ("nodes", "masks")
-ALIKE = (("index", "split", "wide"), ("value", "rows", "bits", "pairs"), ("far", "long", "tree"))
+TABLES = ("nodes", "masks", "mixed")
+ALIKE = (("by_index", "by_split", "by_wide"), ("value", "rows", "bits", "pairs"), ("far", "long", "tree"))
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def subjects() -> Iterator[Subject]:
                 yield Subject(f"{name} -O{level}", of, forest, X)
 
 
-def inputs_of(subject: Subject) -> Vectors:
+def given_to(subject: Subject) -> Vectors:
     """Some rows and some random words."""
     some = subject.rows[:: max(1, len(subject.rows) // ROWS)][:ROWS]
     parts = list(vectors(subject.forest, ArrayRows(some), RANDOM, boundary=0))
@@ -264,19 +265,21 @@ def main() -> None:
     samples: dict[tuple[str, str], list[Sample]] = {}
     tools: dict[str, str] = {}
     for number, subject in enumerate(subjects()):
-        given = inputs_of(subject)
-        reached, fails = nodes_reached(subject.forest, given.words), failing(subject.forest, given.words)
+        given = given_to(subject)
+        reached = nodes_reached(subject.forest, given.words)
         for layout, demand_of in DEMANDS.items():
             for inputs in ("words", "float") if number % 2 == 0 else ("words",):
                 c = COptions(inputs=inputs, layout=layout, values="none", quantiser="none")  # type: ignore[arg-type]
-                bits = float_inputs(subject.forest).bits if inputs == "float" else None
+                taken = inputs_of(subject.forest, inputs)
                 try:
-                    demand = demand_of(subject.forest, bits)
+                    demand = demand_of(taken)
                 except OptionError:
                     continue  # a forest that the layout does not hold
+                words = given.words if inputs == "words" else encode(taken.forest, taken.fitted(given.raw))
+                fails = failing(taken.forest, words)
                 for name in options.cpu.split(","):
                     cpu = CPUS[name]
-                    if bits == 64 and not cpu.doubles:
+                    if taken.float_bytes == 8 and not cpu.doubles:
                         continue
                     compiler = find_compiler(cpu)
                     tools[name] = compiler.version

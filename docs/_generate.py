@@ -149,7 +149,7 @@ OPTIONS = {
     "forestc.options.RowOptions": "Of the rows",
     "forestc.options.PassOptions": "Of the passes",
     "forestc.options.HardwareOptions": "Of what is written",
-    "forestc.backends.c.COptions": "Of the C header, as c_inputs, c_quantiser, c_values, c_layout and c_project",
+    "forestc.backends.c.COptions": "Of the C header, each with c_ before its name (c_inputs)",
 }
 
 

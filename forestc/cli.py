@@ -204,8 +204,11 @@ def compile_(
     ] = "auto",
     c_inputs: Annotated[
         str,
-        typer.Option("--c-inputs", help="words: an array of integers; struct: integers as members; float: raw rows"),
+        typer.Option("--c-inputs", help="words: an array of integers; struct: integers as members; float or raw: rows"),
     ] = "words",
+    c_types: Annotated[
+        str, typer.Option("--c-types", help="types of --c-inputs raw: adc=int16,3=uint8,*=float (name or position)")
+    ] = "",
     c_quantiser: Annotated[
         str, typer.Option("--c-quantiser", help="C function from raw rows to words: auto, none, float or double")
     ] = "auto",
@@ -307,6 +310,7 @@ def compile_(
             latency=latency,
             outputs=outputs,
             c_inputs=c_inputs,
+            c_types=c_types,
             c_quantiser=c_quantiser,
             c_values=c_values,
             c_layout=c_layout,

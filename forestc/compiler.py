@@ -14,13 +14,16 @@ from typing import Any, Unpack
 from forestc.backends import axi_stream, c_types
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.base import Artifact, Source
-from forestc.backends.c import layout_told
+from forestc.backends.c import COptions, layout_told
+from forestc.backends.c_raw import by_position, column_types
 from forestc.backends.manifest import design_hash, manifest, sealed
 from forestc.backends.table import written
 from forestc.checks.agreement import Agreement, agreement
 from forestc.checks.bench import bench_vectors, raw_rows, selftest_answers, simulate_some
+from forestc.checks.vectors import unfit
 from forestc.costs.estimate import estimates
 from forestc.design import MANIFEST, MODEL, QUANTISED, REPORT, Design, check_writable, open_design, write_folder
+from forestc.errors import RowsError
 from forestc.figures import Figures
 from forestc.forest.ir import Forest
 from forestc.forest.summary import html_figures
@@ -67,12 +70,14 @@ class Compiled:
 @dataclass(frozen=True)
 class _Read:
     """The model and its rows as read. rows: the rows, or the ranges given instead. record: how the manifest describes
-    them. notes: what users should know about how they were read."""
+    them. notes: what users should know about how they were read. c: the options of the C header, with its types by
+    position."""
 
     source: Forest
     rows: Rows
     record: Mapping[str, Any]
     notes: tuple[str, ...]
+    c: COptions
 
     @property
     def unseen(self) -> bool:
@@ -133,7 +138,7 @@ def compile(
     Rows (`forestc.options.RowOptions`): label, classes, held_out, ranges, scheduler.
     Passes (`PassOptions`): level, tolerance, passes, scores.
     Hardware (`HardwareOptions`): targets, latency, outputs, stream, device, clock_mhz, native, try_anyway.
-    C header (`forestc.backends.c.COptions`): c_inputs, c_quantiser, c_values, c_layout, c_project,
+    C header (`forestc.backends.c.COptions`): c_inputs, c_types, c_quantiser, c_values, c_layout, c_project,
     and its budgets: cpu, flash, ram, instructions.
     name: of the module and the header. trust_pickle: allows opening pickles, which runs code in them.
 
@@ -151,7 +156,7 @@ def compile(
     with clock.measure("lower"):
         netlist, lowering = _lower(passed.forest, wanted)
     with clock.measure("emit"):
-        artifacts, content = _emit(passed, netlist, wanted, lowering)
+        artifacts, content = _emit(passed, netlist, replace(wanted, c=read.c), lowering)
     with clock.measure("check"):
         agreed = agreement(read.source, passed.forest, passed.rows)
         held_out, held_agreed = _on_held_out(read, passed, wanted)
@@ -210,9 +215,35 @@ def _read(model: Any, wanted: CompileOptions, progress: Callable[[str], None]) -
     notes = (*source.provenance.notes, *row_notes, *[SET_ASIDE] * wanted.sets_aside)
     for note in notes:
         progress(note)
-    if "c" in wanted.hardware.targets and wanted.c.raw:
-        c_types.float_inputs(source)
-    return _Read(source, opened, record, notes)
+    c = wanted.c
+    if "c" in wanted.hardware.targets and c.raw:
+        if c.inputs == "float":
+            c_types.float_inputs(source)
+        c = replace(c, types=by_position(source, c.types))
+        _refuse_unfit(source, opened, c)
+    return _Read(source, opened, record, notes, c)
+
+
+def _refuse_unfit(source: Forest, rows: Rows, c: COptions) -> None:
+    """Raises RowsError for rows, or ends of ranges, that are no values of the C header's raw integers."""
+    types, start = column_types(source, c.types), 0
+    if c.inputs == "float" or not any(kind.whole for kind in types):
+        return
+    if isinstance(rows, Ranges):
+        for feature in source.features:
+            kind, given = types[feature.column], rows.of(feature)
+            if kind.whole and not (kind.ends[0] <= given.smallest and given.largest <= kind.ends[1] and given.whole):
+                raise RowsError(
+                    f"its range has other values than {kind.c}",
+                    where=f"feature {feature.name!r}",
+                    do="give a range of whole numbers that the type holds, or another type in --c-types",
+                )
+        return
+    for batch in rows.batches():
+        first = unfit(source, batch.X, types, start)
+        if first:
+            raise RowsError(first, do="give rows that fit, or another type in --c-types")
+        start += len(batch.X)
 
 
 def _run_passes(read: _Read, wanted: CompileOptions, progress: Callable[[str], None]) -> _Passed:
@@ -259,7 +290,7 @@ def _emit(
         wanted.c,
         wanted.hardware.stream or StreamOptions(),
         wanted.hardware.project,
-        partial(selftest_answers, forest, wanted.c.raw, passed.rows),
+        partial(selftest_answers, forest, wanted.c, passed.rows),
     )
     artifacts = written(source, options)
     roles = {one.role: one.path for one in artifacts}

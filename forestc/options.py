@@ -52,6 +52,7 @@ class CompileKeywords(TypedDict, total=False):
     c_values: str
     c_layout: str
     c_project: str
+    c_types: str
     cpu: str
     flash: int | None
     ram: int | None

@@ -1,7 +1,7 @@
 """The C backend: one C99 header, in the layout `branches` (nested ifs, fastest), `nodes` or `masks` (tables, small),
 or `mixed` (trees of both kinds).
 
-Inputs are the features' words, or raw floats compared by their bit patterns as integers: both give
+Inputs are the features' words, or raw values: integers as they are, floats compared by their bit patterns. All give
 what the quantised evaluator gives, for every input.
 """
 
@@ -15,24 +15,23 @@ from forestc.backends import c_choice
 from forestc.backends.c_branches import Branches
 from forestc.backends.c_choice import Budget, Estimate, choose, estimates
 from forestc.backends.c_conditions import Conditions
+from forestc.backends.c_inputs import inputs_of
 from forestc.backends.c_leaves import LeafSums
 from forestc.backends.c_masks import MasksInC
 from forestc.backends.c_nodes import NodesInC
 from forestc.backends.c_quantiser import code_functions, quantiser, row_type
+from forestc.backends.c_raw import parsed
 from forestc.backends.c_slots import SlotsInC
 from forestc.backends.c_tables import FlashTables
 from forestc.backends.c_types import (
     FLOATS,
     asserted,
     constant,
-    float_inputs,
     label_type,
     leaves_of,
-    members,
     reach_of,
     score_type,
     size_of,
-    word_type,
 )
 from forestc.backends.c_values import TABLE, VALUES, ValueKind, shown
 from forestc.backends.names import c_string, feature_name, identifier, plain
@@ -58,18 +57,19 @@ class COptions:
     that do not call them do not contain them. layout: `branches` writes trees as nested ifs, the fastest; `calls` the
     same, each tree a function that stays one; `nodes` as tables that one loop reads, the smallest; `masks` as tables of
     conditions, each evaluated at most once, and of the leaves that are left where one does not hold, for trees of up to
-    32 leaves; `mixed` the smallest trees, with half of the splits, as branches and the others as nodes; `auto` takes the
+    32 leaves; `mixed` the smallest trees, with half of the splits, as branches, the others as nodes; `auto` takes the
     one with the least product of bytes and instructions that keeps the budgets. project: files beside the header for
     build systems, a list of selftest, cmake, platformio, arduino and zephyr, or `all`; each comes with a self-test,
     NAME_selftest.h. cpu: the processor for which `auto` chooses. flash, ram, instructions: the most bytes, bytes of
     stack, and instructions of any prediction (cycles on AVR), as estimated for it.
     """
 
-    inputs: Literal["words", "struct", "float"] = "words"
+    inputs: Literal["words", "struct", "float", "raw"] = "words"
     quantiser: Literal["auto", "none", "float", "double"] = "auto"
     values: ValueKind = "q31"
     layout: Literal["auto", "branches", "calls", "nodes", "masks", "mixed"] = "auto"
     project: str = "none"
+    types: str = ""
     cpu: str = ""
     flash: int | None = None
     ram: int | None = None
@@ -77,7 +77,7 @@ class COptions:
 
     def __post_init__(self) -> None:
         for option, known in (
-            ("inputs", ("words", "struct", "float")),
+            ("inputs", ("words", "struct", "float", "raw")),
             ("layout", LAYOUTS),
             ("quantiser", ("auto", "none", "float", "double")),
             ("values", VALUES),
@@ -87,8 +87,10 @@ class COptions:
         if self.project not in ("none", "all") and set(self.project.split(",")) - set(KITS):
             raise OptionError(f"c: project={self.project}", do=f"use none, all, or a list of {', '.join(KITS)}")
         self.budget.check()
-        if self.inputs == "float" and self.quantiser in ("float", "double"):
-            raise OptionError("c: inputs=float needs no quantiser", do="use inputs=words or struct")
+        if self.raw and self.quantiser in ("float", "double"):
+            raise OptionError(f"c: inputs={self.inputs} needs no quantiser", do="use inputs=words or struct")
+        if parsed(self.types) and self.inputs != "raw":
+            raise OptionError("c: types are those of inputs=raw", do="use inputs=raw, or leave types out")
 
     @property
     def budget(self) -> Budget:
@@ -97,7 +99,7 @@ class COptions:
     @property
     def raw(self) -> bool:
         """Whether the header takes raw rows."""
-        return self.inputs == "float"
+        return self.inputs in ("float", "raw")
 
     @property
     def quantises(self) -> bool:
@@ -107,7 +109,7 @@ class COptions:
 
 def chosen_layout(forest: Forest, options: COptions) -> str:
     """The layout of a forest. Raises OptionError for one that can't hold it, and for a budget that can't be kept."""
-    return choose(forest, options.layout, options.budget, _bits(forest, options), options.inputs == "struct")
+    return choose(forest, options.layout, options.budget, options.inputs, options.types)
 
 
 def layout_told(forest: Forest, options: COptions) -> dict[str, Any] | None:
@@ -121,18 +123,14 @@ def layout_told(forest: Forest, options: COptions) -> dict[str, Any] | None:
 
 def estimated(forest: Forest, options: COptions, cpu: str) -> Mapping[str, Estimate]:
     """Estimates by layout for a processor."""
-    return estimates(forest, _bits(forest, options), options.inputs == "struct", cpu)
-
-
-def _bits(forest: Forest, options: COptions) -> int | None:
-    """Of raw floats as inputs; None for words."""
-    return float_inputs(forest).bits if options.raw else None
+    return estimates(forest, options.inputs, options.types, cpu)
 
 
 def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
     """{relative path: text} of the header. Same input, same bytes.
 
-    Raises OptionError for float inputs if the model reads features as different float types.
+    Raises OptionError for float inputs if the model reads features as different float types, and for types of columns
+    that are not there.
     """
     options = options or COptions()
     prefix = identifier(forest.name)
@@ -141,20 +139,15 @@ def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:
 
 class _Header:
     def __init__(self, forest: Forest, prefix: str, options: COptions) -> None:
-        self.forest = forest
-        self.prefix = prefix
-        self.raw = options.raw
-        self.struct = options.inputs == "struct"
+        layout, inputs = chosen_layout(forest, options), inputs_of(forest, options.inputs, options.types)
         self.row = row_type(forest, options.quantiser) if options.quantises else None
-        self.float = float_inputs(forest) if self.raw else FLOATS["float"]
-        self.bits = self.float.bits
+        self.codes = code_functions(forest, prefix, raw=options.raw)
+        self.forest, self.inputs, self.prefix = (forest := inputs.forest), inputs, prefix
+        self.raw, self.struct, self.type = options.raw, inputs.struct, inputs.type
         self.score = score_type(forest)
         self.shown = shown(forest, prefix, options.values)
-        self.members = members(forest) if self.struct else []
-        self.type = f"{prefix}_features" if self.struct else self.float.name if self.raw else word_type(forest)
         self.conditions = self._conditions(forest)
         self.branches = Branches(forest, prefix, self.score, self.conditions)
-        layout = chosen_layout(forest, options)
         self.apart = layout == "calls"
         self.unrolled = unrolled(forest) if layout == "mixed" else []
         self.tables = self._tables(layout)
@@ -162,8 +155,7 @@ class _Header:
             self.unrolled = [index for index, tree in enumerate(forest.trees) if len(tree.inner)]
 
     def _conditions(self, forest: Forest) -> Conditions:
-        bits = self.float.bits if self.raw else None
-        return Conditions(forest, self.prefix, self.place, self._kind, bits)
+        return Conditions(self.prefix, replace(self.inputs, forest=forest))
 
     def view(self) -> dict[str, object]:
         """The variables of the template."""
@@ -177,13 +169,15 @@ class _Header:
         combined = {"vote": self._votes, "average": self._averages, "median": self._median}.get(forest.combine.kind)
         combined = combined if forest.parts else None
         adds = bool(forest.parts) or forest.aggregate.kind == "sum"
+        whole = "" if set(self.inputs.kinds) <= set(FLOATS) else "integers are never missing; "
+        whole = whole if self.inputs.floats else whole.replace("integers", "they")
         return {
             "prefix": self.prefix,
             "macro": macro,
             "guard": f"FORESTC_{macro}_H",
             "title": f"{len(forest.trees)} trees, {forest.n_nodes} nodes",
             "input_note": (
-                f"x: the model's {forest.columns} columns as it was trained with them; those it reads:"
+                f"x: the model's {forest.columns} columns as it was trained with them; {whole}those it reads:"
                 if self.raw
                 else "x: the features' words:"
                 if self.struct
@@ -202,22 +196,25 @@ class _Header:
                 for i, f in enumerate(forest.features)
             ]
             or [(f"{macro}_NONE", 0)],
-            "members": self.members,
+            "members": list(zip(self.inputs.names, self.inputs.kinds, strict=True)) if self.struct else [],
+            "members_note": "The model's columns, each of its own type."
+            if self.raw
+            else "The features' words, each of the smallest type that holds them.",
             "code_type": "int32_t",
             "x_type": self.type,
             "row_step": 1 if self.struct else f"{macro}_INPUTS",
             "asserts": self._asserts(),
             "x_in": self._x(),
             "x_out": f"{self.type} *x" if self.struct else f"{self.type} x[{macro}_INPUTS]",
-            "needs_floats": self.raw or self.row is not None,
+            "needs_floats": (self.raw and bool(self.inputs.floats)) or self.row is not None,
             "float_checks": self._float_checks() if self.raw else [],
             "n_columns": max(1, forest.columns) if self.row is not None else 0,
             "quantiser": self._quantiser(),
             "shown": self.shown,
             "power_table": TABLE,
             "floats": self.shown is not None and self.shown.kind == "float",
-            "codes": [] if self.raw else code_functions(forest, self.prefix),
-            "helpers": self.conditions.helpers(self.float.name) if varying else [],
+            "codes": self.codes,
+            "helpers": self.conditions.helpers() if varying else [],
             "trees": self.branches.trees(self.unrolled),
             "apart": self.apart,
             "tree_is": f"{macro}_TREE" if self.apart else "static inline",
@@ -233,7 +230,7 @@ class _Header:
 
     def _asserts(self) -> list[str]:
         """Declarations that stop a compiler which lays words or scores out differently than rows and tables need."""
-        words = [kind for _, kind in self.members] if self.struct else [] if self.raw else [self.type]
+        words = [kind for kind in self.inputs.kinds if kind not in FLOATS]
         sized = [*sorted(set(words)), self.score, label_type(self.forest)]
         lines = [
             asserted(self.prefix, f"sizeof({kind}) == {size_of(kind)}u", f"{kind}_has_{8 * size_of(kind)}_bits")
@@ -256,11 +253,11 @@ class _Header:
         forest = replace(self.forest, trees=trees) if self.unrolled else self.forest
         if layout in ("branches", "calls"):
             return None
-        made = (masks_of if layout == "masks" else nodes_of)(forest, float_bytes=self.bits // 8 if self.raw else 0)
+        made = (masks_of if layout == "masks" else nodes_of)(forest, float_bytes=self.inputs.float_bytes)
         if not made.splits:
             return None
         flash = FlashTables(self.prefix)
-        slots = SlotsInC(forest, self._conditions(forest), flash, made.slots, self.struct, self._x())
+        slots = SlotsInC(self._conditions(forest), flash, made.slots, self._x())
         leaves = LeafSums(forest, self.score, flash, made.leaves)
         return NodesInC(flash, slots, leaves, made) if isinstance(made, Nodes) else MasksInC(flash, slots, leaves, made)
 
@@ -402,42 +399,36 @@ class _Header:
             lines.append("(void)scores;")
         return lines + [f"labels[{index}] = {text};" for index, text in enumerate(decided)]
 
-    def place(self, index: int) -> str:
-        """The C expression of a feature's value or word."""
-        if self.struct:
-            return f"x->{self.members[index][0]}"
-        return f"x[{self.forest.features[index].column if self.raw else index}]"
-
-    def _kind(self, index: int) -> str:
-        return self.members[index][1] if self.struct else self.type
-
     def _quantiser(self) -> dict[str, object] | None:
         if self.row is None:
             return None
-        return quantiser(self.forest, self.prefix, self.row, self.place, self._kind)
+        return quantiser(self.forest, self.prefix, self.row, self.inputs.place, self.inputs.kind)
 
     def _input_note(self, index: int, feature: Feature) -> str:
-        named = f"{self.place(index)} {plain(feature.name)}"
-        if self.raw:
-            return f"{named}{', NaN means missing' * feature.missing}"
-        return f"{named}: {word_note(self.forest, index)}"
+        named = f"{self.inputs.place(index)} {plain(feature.name)}"
+        if not self.raw:
+            return f"{named}: {word_note(self.forest, index)}"
+        what = "" if self.inputs.floats and not self.struct else f": {self.inputs.kind(index)}"
+        return f"{named}{what}{', NaN means missing' * feature.missing}"
 
     def _float_checks(self) -> list[str]:
         """Lines that stop a compiler whose floats have other bit patterns. The array finds what the macros of
         <float.h> do not show."""
-        what = f"{self.float.name} is not the {self.bits}-bit float of IEEE 754 here"
-        lines = [
-            f"#if !({self.float.fits})",
-            f'#error "{what}: compile the model with --c-inputs words, which needs no floats"',
-            "#endif",
-        ]
-        if self.float.halves_turned:
+        lines = []
+        for kind in self.inputs.floats:
             lines += [
-                f"#if {self.float.halves_turned}",
-                '#error "double has its halves the other way round here: compile the model with --c-inputs words"',
+                f"#if !({kind.fits})",
+                f'#error "{kind.name} is not the {kind.bits}-bit float of IEEE 754 here: compile the model with '
+                '--c-inputs words, which needs no floats"',
                 "#endif",
             ]
-        return [*lines, self.float.has_size(self.prefix, "use_c_inputs_words"), ""]
+            if kind.halves_turned:
+                lines += [
+                    f"#if {kind.halves_turned}",
+                    '#error "double has its halves the other way round here: compile the model with --c-inputs words"',
+                    "#endif",
+                ]
+        return [*lines, *(kind.has_size(self.prefix, "use_c_inputs_words") for kind in self.inputs.floats), ""]
 
     def _sums(self, into: str, varying: list[int], starts: list[int]) -> list[str]:
         if self.tables is None:

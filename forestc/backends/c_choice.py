@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from forestc.backends.c_demands import DEMANDS
+from forestc.backends.c_inputs import Inputs, inputs_of
 from forestc.costs.firmware import DEFAULT_CPU, FirmwareCosts, firmware_costs
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
@@ -76,23 +77,23 @@ class Estimate:
 
 
 @lru_cache(maxsize=4)
-def estimates(forest: Forest, bits: int | None, struct: bool, cpu: str) -> Mapping[str, Estimate]:
-    """By layout, of those that hold the forest. bits: of raw floats as inputs, None for words. O(nodes * depth)."""
-    costs = firmware_costs()[cpu]
+def estimates(forest: Forest, form: str, types: str, cpu: str) -> Mapping[str, Estimate]:
+    """By layout, of those that hold the forest. form, types: as for `inputs_of`. O(nodes * depth)."""
+    costs, inputs = firmware_costs()[cpu], inputs_of(forest, form, types)
     found = {}
     for layout in possible(forest):
         if layout in costs.costs:
             try:
-                found[layout] = _estimate(forest, layout, bits, struct, costs)
+                found[layout] = _estimate(inputs, layout, costs)
             except OptionError:  # a forest that tables of this layout do not hold
                 continue
     return found
 
 
-def _estimate(forest: Forest, layout: str, bits: int | None, struct: bool, costs: FirmwareCosts) -> Estimate:
-    demand = DEMANDS[layout](forest, bits, struct)
+def _estimate(inputs: Inputs, layout: str, costs: FirmwareCosts) -> Estimate:
+    demand = DEMANDS[layout](inputs)
     flash, ram = (costs.total(layout, name, getattr(demand, name)) for name in ("flash", "stack"))
-    mean = costs.total(layout, "mean", demand.mean(forest))
+    mean = costs.total(layout, "mean", demand.mean(inputs.forest))
     worst = demand.worst(costs.costs[layout]["worst"])
     told = {"flash": ("flash", flash), "ram": ("stack", ram), "mean": ("mean", mean)}
     ends = {
@@ -115,7 +116,7 @@ def possible(forest: Forest) -> tuple[str, ...]:
     return ("nodes",) if large else LAYOUTS
 
 
-def choose(forest: Forest, layout: str, budget: Budget, bits: int | None, struct: bool) -> str:
+def choose(forest: Forest, layout: str, budget: Budget, form: str, types: str = "") -> str:
     """The layout: as given, or for `auto` that with the least product of bytes and instructions among those that keep
     the budget. Raises OptionError for a forest that a layout can't hold, and for a budget that can't be kept, with the
     least that could."""
@@ -126,7 +127,7 @@ def choose(forest: Forest, layout: str, budget: Budget, bits: int | None, struct
         among = (layout,)
     if len(among) == 1 and not budget.limits:
         return among[0]
-    known = estimates(forest, bits, struct, budget.cpu or DEFAULT_CPU)
+    known = estimates(forest, form, types, budget.cpu or DEFAULT_CPU)
     told = [known[name] for name in among if name in known]
     if not told:  # a forest above MOST_BRANCHES that the user wants as branches
         return among[0]

@@ -1,144 +1,125 @@
-"""The conditions of a forest in C: on its words, or on raw floats by their bit patterns as integers."""
+"""The conditions of a forest in C: on its words or raw integers, and on raw floats by their bits as integers."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from forestc.backends.c_types import compared
+from forestc.backends.c_inputs import Inputs
+from forestc.backends.c_types import FLOATS, FloatType, compared
 from forestc.forest.conditions import Below, Condition, OneOf, Within
-from forestc.forest.ir import Feature, Forest
-from forestc.forest.numbers import Ordered, threshold_key, word_range, word_value
+from forestc.forest.numbers import word_range
 
 INFINITY_BITS = {32: 0x7F800000, 64: 0x7FF0000000000000}
 
 
 @dataclass
 class Conditions:
-    """prefix: of the header's names. place, kind: the C expression of a feature's value or word, and its type. bits: of
-    the raw floats; None where places are words."""
+    """prefix: of the header's names. inputs: what its functions take, and the forest on these values."""
 
-    forest: Forest
     prefix: str
-    place: Callable[[int], str]
-    kind: Callable[[int], str]
-    bits: int | None
+    inputs: Inputs
     known: dict[int, str] = field(default_factory=dict)
+
+    def float_of(self, index: int) -> FloatType | None:
+        """The type of a feature's raw floats; None where its values are integers."""
+        return FLOATS.get(self.inputs.kind(index))
 
     def of(self, place: int) -> str:
         """The C of one of the forest's conditions: true where it sends a row left."""
         if place not in self.known:
-            self.known[place] = self._condition(self.forest.conditions[place])
+            self.known[place] = self._condition(self.inputs.forest.conditions[place])
         return self.known[place]
 
     def _condition(self, condition: Condition) -> str:
         index, missing_left = condition.feature, condition.missing_left
-        below = self._word_below if self.bits is None else self._raw_below
         absent = self.absent(index)
         match condition.test:
             case Below(threshold):
-                inside = below(index, int(threshold))
-                if self.bits is None and not missing_left:
+                inside = self._below(index, int(threshold))
+                if self.float_of(index) is None and not missing_left:
                     return inside  # the missing word is the highest
             case OneOf(codes):
-                inside = " || ".join(f"{self.place(index)} == {self._compared(index, code)}" for code in codes) or "0"
+                inside = " || ".join(self._equal(index, code) for code in codes) or "0"
                 if absent is not None and not missing_left:
                     return inside
             case Within(cuts):
-                ends = [below(index, int(cut)) for cut in cuts]
                 spans = [
-                    f"(!({low}) && ({high}))" if high else f"!({low})"
-                    for low, high in zip(ends[::2], [*ends[1::2], ""], strict=False)
+                    self._span(index, int(low), None if high is None else int(high))
+                    for low, high in zip(cuts[::2], [*cuts[1::2], None], strict=False)
                 ]
                 inside = f"({' || '.join(spans)})" if spans else "0"
         if absent is None:
             return inside
         return f"{inside} || {absent}" if missing_left else f"{inside} && !({absent})"
 
-    def _word_below(self, index: int, threshold: int) -> str:
-        """The C condition `word < threshold`."""
-        span = word_range(self.forest.features[index].number, self.forest.features[index].missing)
+    def _span(self, index: int, low: int, high: int | None) -> str:
+        """The C condition `low <= word < high`."""
+        if high == low + 1:
+            return self._equal(index, low)
+        start = f"!({self._below(index, low)})"
+        return start if high is None else f"({start} && ({self._below(index, high)}))"
+
+    def _below(self, index: int, threshold: int) -> str:
+        """The C condition that a value is below a threshold word."""
+        feature, kind = self.inputs.forest.features[index], self.float_of(index)
+        span = word_range(feature.number, feature.missing)
         if threshold <= span.low:
             return "0"
-        return "1" if threshold > span.top else f"{self.place(index)} < {self._compared(index, threshold)}"
-
-    def _word_absent(self, index: int, feature: Feature) -> str | None:
-        """The C condition that a word means missing; None if none does."""
-        missing = word_range(feature.number, feature.missing).missing
-        return None if missing is None else f"{self.place(index)} == {self._compared(index, missing)}"
-
-    def _compared(self, index: int, value: int) -> str:
-        return compared(value, self.kind(index))
-
-    def _raw_below(self, index: int, threshold: int) -> str:
-        """The C condition that a raw float's word is below a threshold word."""
-        feature = self.forest.features[index]
-        assert self.bits is not None
-        x, bits = self.place(index), self.bits
-        span = word_range(feature.number, feature.missing)
-        if threshold <= span.low or threshold > span.high:
-            return str(int(threshold > span.high))
-        key = self.key(index, threshold)
-        if key > 0:
-            return f"{self.prefix}_bits({x}) < INT{bits}_C({key})"
+        if threshold > (span.top if kind is None else INFINITY_BITS[kind.bits]):
+            return "1"
+        if kind is None:
+            return f"{self.inputs.place(index)} < {self._compared(index, threshold)}"
+        if threshold > 0:
+            return f"{self._bits(index)} < INT{kind.bits}_C({threshold})"
         # the patterns of negative floats are in descending order: key < K is pattern > 2^(bits-1) - 1 - K
-        pattern = (1 << (bits - 1)) - 1 - key
-        return f"{self.prefix}_ubits({x}) > UINT{bits}_C({pattern})"
+        return f"{self._bits(index, 'u')} > UINT{kind.bits}_C({(1 << (kind.bits - 1)) - 1 - threshold})"
 
-    def key(self, index: int, threshold: int) -> int:
-        """A raw float's word is below a threshold word where its bits, ordered as integers, are below this."""
-        feature = self.forest.features[index]
-        assert self.bits is not None
-        if threshold > word_range(feature.number, feature.missing).high:
-            return (1 << (self.bits - 1)) - 1
-        if isinstance(feature.number, Ordered):
-            return threshold
-        return int(threshold_key(_ceiling(word_value(threshold, feature.number), self.bits), self.bits)[0])
+    def _equal(self, index: int, word: int) -> str:
+        """The C condition that a value is this word."""
+        kind = self.float_of(index)
+        if kind is None:
+            return f"{self.inputs.place(index)} == {self._compared(index, word)}"
+        pattern = word if word >= 0 else (word ^ ((1 << (kind.bits - 1)) - 1)) + (1 << kind.bits)
+        return f"{self._bits(index, 'u')} == UINT{kind.bits}_C({pattern})"
 
     def absent(self, index: int) -> str | None:
-        """The C condition that a feature's value or word means missing; None if none does."""
-        feature, bits = self.forest.features[index], self.bits
-        if bits is None:
-            return self._word_absent(index, feature)
-        if not feature.missing:
+        """The C condition that a feature's value means missing; None if none does."""
+        feature, kind = self.inputs.forest.features[index], self.float_of(index)
+        missing = word_range(feature.number, feature.missing).missing
+        if missing is None:
             return None
-        sign = (1 << (bits - 1)) - 1
-        return (
-            f"({self.prefix}_ubits({self.place(index)}) & UINT{bits}_C({sign})) > UINT{bits}_C({INFINITY_BITS[bits]})"
-        )
+        if kind is None:
+            return f"{self.inputs.place(index)} == {self._compared(index, missing)}"
+        sign = (1 << (kind.bits - 1)) - 1
+        return f"({self._bits(index, 'u')} & UINT{kind.bits}_C({sign})) > UINT{kind.bits}_C({INFINITY_BITS[kind.bits]})"
 
-    def helpers(self, name: str) -> list[str]:
-        """Functions that the conditions use. name: of the float type."""
-        bits = self.bits
-        if bits is None:
-            return []
-        return [
-            "/* A float's bits order like integers: upwards if it is positive, downwards if negative. */",
-            f"static inline int{bits}_t {self.prefix}_bits({name} value)",
-            "{",
-            f"    union {{ {name} f; int{bits}_t i; }} u;",
-            "    u.f = value;",
-            "    return u.i;",
-            "}",
-            "",
-            f"static inline uint{bits}_t {self.prefix}_ubits({name} value)",
-            "{",
-            f"    union {{ {name} f; uint{bits}_t u; }} u;",
-            "    u.f = value;",
-            "    return u.u;",
-            "}",
-            "",
-        ]
+    def _compared(self, index: int, value: int) -> str:
+        return compared(value, self.inputs.kind(index))
 
+    def _bits(self, index: int, sign: str = "") -> str:
+        """The C expression of a float's bits."""
+        kind = self.float_of(index)
+        assert kind is not None
+        return f"{self.bits_of(kind, sign)}({self.inputs.place(index)})"
 
-def _ceiling(value: float, bits: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """The smallest float of `bits` bits that is not below the value."""
-    if bits == 64:
-        return np.array([value])
-    near = np.float32(value)
-    if float(near) < value:
-        near = np.nextafter(near, np.float32(math.inf))
-    return np.array([float(near)])
+    def bits_of(self, kind: FloatType, sign: str = "") -> str:
+        """The name of the function that gives the bits of a float as an integer, signed or (u) unsigned."""
+        return f"{self.prefix}_{sign}bits{kind.bits}"
+
+    def helpers(self) -> list[str]:
+        """Functions that the conditions use."""
+        made = []
+        for kind in self.inputs.floats:
+            made.append("/* A float's bits order like integers: upwards if it is positive, downwards if negative. */")
+            for sign in ("", "u"):
+                integer = f"{sign}int{kind.bits}_t"
+                made += [
+                    f"static inline {integer} {self.bits_of(kind, sign)}({kind.name} value)",
+                    "{",
+                    f"    union {{ {kind.name} f; {integer} i; }} u;",
+                    "    u.f = value;",
+                    "    return u.i;",
+                    "}",
+                    "",
+                ]
+        return made

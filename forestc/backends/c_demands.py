@@ -9,7 +9,7 @@ any row needs is at most the sum, over the trees, of the dearest leaf: the compu
 | test                  | elementary comparisons of their conditions                                          |
 | wide, raw             | comparisons with a constant above 255; with the bits of a float                     |
 | bytes                 | bytes of the compared words                                                         |
-| leaf, value           | distinct leaves of trees of one output; other leaves that return                    |
+| leaf, equal           | distinct leaves of trees of one output; other leaves that return                    |
 | add, add_bytes        | additions to an output by leaves of trees of several outputs, and their bytes       |
 | long                  | of leaf and add, those with a value beyond 255                                      |
 | load                  | splits on a feature that no split above has read                                    |
@@ -18,7 +18,8 @@ any row needs is at most the sum, over the trees, of the dearest leaf: the compu
 | feature of `nodes`    | counts                                                                              |
 |-----------------------|-------------------------------------------------------------------------------------|
 | table                 | bytes of the tables                                                                 |
-| index, split, wide    | splits that a row comes to, by the code; as flash, whether it is this code          |
+| by_index, ...         | splits that a row comes to, by the code; as flash, whether it is this code          |
+| far, long             | trees, where there are jumps, and leaves of two bytes                               |
 | slot, rank            | slots that are filled; steps of the searches that rank raw floats                   |
 | value, rows, bits, pairs | additions, by the kind of leaves; as flash, whether it is this kind              |
 
@@ -29,28 +30,33 @@ any row needs is at most the sum, over the trees, of the dearest leaf: the compu
 | fails, entry          | conditions that do not hold; trees whose leaves they clear                          |
 | value, rows, bits, pairs | as above                                                                         |
 
+`mixed` has those of branches and of nodes, and `tops`, the trees that are branches.
+
 All have `one`, `tree`, `output` (scores), `output_bytes` (of the arrays of scores), and `part` (of combined models).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.backends.c_types import score_type, size_of, word_type
+from forestc.backends.c_inputs import Inputs
+from forestc.backends.c_types import FLOATS, score_type, size_of, word_type
+from forestc.errors import OptionError
 from forestc.forest.conditions import Below, OneOf, Within
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.layouts.leaves import Leaves
 from forestc.layouts.masks import masks_of
+from forestc.layouts.mixed import unrolled
 from forestc.layouts.nodes import nodes_of
-from forestc.layouts.slots import Slots
+from forestc.layouts.slots import Slots, width_of
 
-BRANCHES = ("split", "again", "test", "wide", "raw", "bytes", "load", "leaf", "value", "add", "add_bytes", "long")
+BRANCHES = ("split", "again", "test", "wide", "raw", "bytes", "load", "leaf", "equal", "add", "add_bytes", "long")
 Amounts = dict[str, float]
 Arrays = dict[str, NDArray[np.float64]]
 
@@ -134,11 +140,9 @@ def failing(forest: Forest) -> NDArray[np.float64]:
     return np.where(both > 0, right / np.where(both > 0, both, 1.0), 0.5)
 
 
-def branches(forest: Forest, bits: int | None, struct: bool = False) -> Demand:
-    """Of the layouts `branches` and `calls`. bits: of raw floats as inputs, None for words. struct:
-    whether inputs are members."""
-    tests, wide = _tests(forest)
-    word = (bits or 8 * size_of(word_type(forest))) // 8
+def branches(inputs: Inputs) -> Demand:
+    """Of the layouts `branches` and `calls`."""
+    forest, of_condition = inputs.forest, _tests(inputs)
     flash: Amounts = dict.fromkeys(BRANCHES, 0.0)
     trees: dict[int, Arrays] = {}
     score, known = size_of(score_type(forest)), np.zeros(len(forest.conditions) + 1, dtype=bool)
@@ -149,10 +153,7 @@ def branches(forest: Forest, bits: int | None, struct: bool = False) -> Demand:
         again = inner & known[place]
         own: Arrays = {"split": (inner & ~again).astype(np.float64), "again": again.astype(np.float64)}
         known[place[inner]] = True
-        own["test"] = np.where(inner, tests[place], 0.0)
-        own["wide"] = np.where(inner, wide[place], 0.0) if bits is None else np.zeros(tree.size)
-        own["raw"] = own["test"] * (bits is not None)
-        own["bytes"] = own["test"] * word
+        own |= {name: np.where(inner, amounts[place], 0.0) for name, amounts in of_condition.items()}
         own["load"] = _loads(tree)
         for name, amounts in own.items():
             flash[name] += float(amounts.sum())
@@ -161,7 +162,7 @@ def branches(forest: Forest, bits: int | None, struct: bool = False) -> Demand:
             values = tree.values[tree.leaf[~inner], 0]
             distinct = np.unique(values)
             flash["leaf"] += len(distinct)
-            flash["value"] += len(values) - len(distinct)
+            flash["equal"] += len(values) - len(distinct)
             flash["long"] += float((np.abs(distinct) > 255).sum())
         else:
             adds = np.where(inner, 0, (tree.values != 0).sum(axis=1)[tree.leaf]).astype(np.float64)
@@ -190,80 +191,102 @@ def _loads(tree: Tree) -> NDArray[np.float64]:
     return found
 
 
-def nodes(forest: Forest, bits: int | None, struct: bool = False) -> Demand:
-    """Of the layout `nodes`, with arguments as above. Raises OptionError for a forest that it does not hold."""
-    laid = nodes_of(forest, ranked=bits is not None)
-    leaves, slots = laid.leaves, laid.slots
-    filled = 0 if slots.plain and not struct else len(slots.slots)
-    ranks = [slot.cuts for slot in slots.slots if slot.condition is None] if slots.ranked else []
-    common = _common(forest, len(leaves.trees))
-    row = {
-        **common,
-        "slot": float(filled),
-        "rank": _rank_steps(ranks),
-        "far": float(bool(laid.jumps) * len(leaves.trees)),
-        "long": float((laid.single < leaves.count + laid.jumps) * len(leaves.trees)),
-    }
+def nodes(inputs: Inputs) -> Demand:
+    """Of the layout `nodes`. Raises OptionError for a forest that it does not hold."""
+    forest = inputs.forest
+    laid = nodes_of(forest, float_bytes=inputs.float_bytes)
+    leaves, many = laid.leaves, len(laid.leaves.trees)
+    common = _common(forest, many)
+    far, long = float(laid.jumps > 0), float(laid.single < leaves.count + laid.jumps)
+    slots = _slots(inputs, laid.slots)
+    row = {**common, **slots, "far": far * many, "long": long * many}
     trees = {}
     for index in leaves.trees:
         tree = forest.trees[index]
-        trees[index] = {laid.code: along(tree, (tree.left != LEAF).astype(np.float64)), **_added(forest, index, leaves)}
+        trees[index] = {
+            f"by_{laid.code}": along(tree, (tree.left != LEAF).astype(np.float64)),
+            **_added(forest, index, leaves),
+        }
     flash = {
         "table": float(laid.bytes),
-        laid.code: 1.0,
+        f"by_{laid.code}": 1.0,
         leaves.kind: 1.0,
-        "far": float(bool(laid.jumps)),
-        "long": float(laid.single < leaves.count + laid.jumps),
-        "ranked": float(bool(ranks)),
-        "slot": float(0 if ranks else filled),
+        "far": far,
+        "long": long,
+        **_slots_flash(slots),
         **{name: amount for name, amount in common.items() if name != "tree"},
     }
-    stack = _stack(forest) | {"slot_bytes": float(filled * _slot_bytes(forest, slots))}
-    return Demand(flash, stack, row, trees)
+    return Demand(flash, _stack(forest) | {"slot_bytes": slots["slot"] * _slot_bytes(laid.slots, forest)}, row, trees)
 
 
-def masks(forest: Forest, bits: int | None, struct: bool = False) -> Demand:
-    """Of the layout `masks`, with arguments as above. Raises OptionError for a forest that it does not hold."""
-    laid = masks_of(forest, ranked=bits is not None)
-    leaves, slots = laid.leaves, laid.slots
-    filled = 0 if slots.plain and not struct else len(slots.slots)
-    ranks = [slot.cuts for slot in slots.slots if slot.condition is None] if slots.ranked else []
-    common = _common(forest, len(leaves.trees))
-    row = {**common, "slot": float(filled), "ends": float(len(laid.ends)), "rank": _rank_steps(ranks)}
+def masks(inputs: Inputs) -> Demand:
+    """Of the layout `masks`. Raises OptionError for a forest that it does not hold."""
+    forest = inputs.forest
+    laid = masks_of(forest, float_bytes=inputs.float_bytes)
+    leaves, common, slots = laid.leaves, _common(forest, len(laid.leaves.trees)), _slots(inputs, laid.slots)
+    row = {**common, **slots, "ends": float(len(laid.ends))}
     trees = {index: _added(forest, index, leaves) for index in leaves.trees}
     entries = np.zeros(len(forest.conditions))
     for index in leaves.trees:
         places = forest.conditions.places[index]
         entries[np.unique(places[forest.trees[index].left != LEAF])] += 1
-    entries = np.where(slots.slot >= 0, entries, 0.0)
+    entries = np.where(laid.slots.slot >= 0, entries, 0.0)
     mask = max(8, laid.width) // 8
-    words = 1 if bits is not None else size_of(word_type(forest))
-    table = len(laid.thresholds) * words + len(laid.trees) * (1 + (len(laid.reached) > 128) + mask)
-    table += laid.reached.size + len(laid.ends) * 4 + leaves.bytes + 4 * sum(map(len, ranks))
+    threshold = width_of(laid.thresholds)
+    table = len(laid.thresholds) * threshold + len(laid.trees) * (1 + (len(laid.reached) > 128) + mask)
+    table += laid.reached.size + len(laid.ends) * 4 + leaves.bytes + laid.slots.rank_bytes
     flash = {
         "table": float(table),
         leaves.kind: 1.0,
-        "ranked": float(bool(ranks)),
-        "slot": float(0 if ranks else filled),
+        **_slots_flash(slots),
         **{name: amount for name, amount in common.items() if name != "tree"},
     }
     stack = _stack(forest) | {
-        "slot_bytes": float(filled * _slot_bytes(forest, slots)),
+        "slot_bytes": slots["slot"] * _slot_bytes(laid.slots, forest),
         "mask_bytes": float(mask * len(leaves.trees)),
     }
     return Demand(flash, stack, row, trees, {"fails": (entries > 0).astype(np.float64), "entry": entries})
 
 
-def _rank_steps(ranks: Sequence[Sequence[int]]) -> float:
-    """Steps of the searches that rank raw floats."""
-    return float(sum(math.ceil(math.log2(len(cuts) + 1)) for cuts in ranks))
+def mixed(inputs: Inputs) -> Demand:
+    """Of the layout `mixed`. Raises OptionError for a forest that it does not hold, or of which all trees are alike."""
+    forest = inputs.forest
+    top = set(unrolled(forest))
+    parts = [
+        [index for index, tree in enumerate(forest.trees) if len(tree.inner) and (index in top) is of]
+        for of in (True, False)
+    ]
+    if not all(parts):
+        raise OptionError("c: layout=mixed is for trees of which some become branches", do="use layout=branches")
+    above, below = (
+        layout(replace(inputs, forest=replace(forest, trees=tuple(forest.trees[index] for index in some))))
+        for layout, some in zip((branches, nodes), parts, strict=True)
+    )
+    trees = {
+        some[place]: amounts
+        for part, some in zip((above, below), parts, strict=True)
+        for place, amounts in part.trees.items()
+    }
+    apart = {"tops": above.row["tree"]}  # calls of branches; the loop over tables has its own price
+    return Demand(above.flash | below.flash | apart, above.stack | below.stack, above.row | below.row | apart, trees)
 
 
-def _slot_bytes(forest: Forest, slots: Slots) -> int:
+def _slots(inputs: Inputs, slots: Slots) -> Amounts:
+    """What it takes to make the slots of a row."""
+    filled = 0 if slots.plain and inputs.in_order else len(slots.slots)
+    ranks = [slot.cuts for slot in slots.slots if slot.condition is None] if slots.ranked else []
+    return {"slot": float(filled), "rank": float(sum(math.ceil(math.log2(len(cuts) + 1)) for cuts in ranks))}
+
+
+def _slots_flash(slots: Amounts) -> Amounts:
+    """The same in flash: ranks are made in a loop."""
+    return {"ranked": float(slots["rank"] > 0), "slot": 0.0 if slots["rank"] else slots["slot"]}
+
+
+def _slot_bytes(slots: Slots, forest: Forest) -> int:
     if not slots.ranked:
         return size_of(word_type(forest))
-    most = max((len(slot.cuts) for slot in slots.slots), default=1)
-    return 1 if most < 256 else 2
+    return 1 if max((len(slot.cuts) for slot in slots.slots), default=1) < 256 else 2
 
 
 def _added(forest: Forest, index: int, leaves: Leaves) -> Arrays:
@@ -283,10 +306,12 @@ def _added(forest: Forest, index: int, leaves: Leaves) -> Arrays:
     return {leaves.kind: np.where(at_leaf, each, 0.0)}
 
 
-def _tests(forest: Forest) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of each condition, and 0 for none at the end: comparisons, and those with a constant above 255."""
-    tests, wide = np.zeros(len(forest.conditions) + 1), np.zeros(len(forest.conditions) + 1)
-    for place in range(len(forest.conditions)):
+def _tests(inputs: Inputs) -> Arrays:
+    """Of each condition, and 0 for none at the end: comparisons; those of integers with a constant above 255, and of
+    floats; and the bytes that they compare."""
+    forest, many = inputs.forest, len(inputs.forest.conditions)
+    found = {name: np.zeros(many + 1) for name in ("test", "wide", "raw", "bytes")}
+    for place in range(many):
         condition = forest.conditions[place]
         match condition.test:
             case Below(threshold):
@@ -295,9 +320,15 @@ def _tests(forest: Forest) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
                 known = tuple(codes)
             case Within(cuts):
                 known = tuple(cuts)
-        tests[place] = len(known) + (condition.missing_left and forest.features[condition.feature].missing)
-        wide[place] = sum(not 0 <= int(value) < 256 for value in known)
-    return tests, wide
+        kind = inputs.kind(condition.feature)
+        tests = len(known) + (condition.missing_left and forest.features[condition.feature].missing)
+        found["test"][place] = tests
+        found["bytes"][place] = tests * (FLOATS[kind].bits // 8 if kind in FLOATS else size_of(kind))
+        if kind in FLOATS:
+            found["raw"][place] = tests
+        else:
+            found["wide"][place] = sum(not 0 <= int(value) < 256 for value in known)
+    return found
 
 
 def _common(forest: Forest, trees: int) -> Amounts:
@@ -309,4 +340,4 @@ def _stack(forest: Forest) -> Amounts:
     return {"one": 1.0, "output_bytes": float(arrays * size_of(score_type(forest)))}
 
 
-DEMANDS = {"branches": branches, "calls": branches, "nodes": nodes, "masks": masks}
+DEMANDS = {"branches": branches, "calls": branches, "nodes": nodes, "masks": masks, "mixed": mixed}

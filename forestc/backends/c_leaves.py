@@ -30,9 +30,9 @@ class LeafSums:
             marked = [o + self._last * (k == len(pairs) - 1) for pairs in filled for k, (o, _) in enumerate(pairs)]
             self.flash.add("leaves", ends[:-1], int_type(0, ends[-1]))
             self.flash.add("outputs", marked, f"uint{8 if self._last == 128 else 16}_t")
-            self.flash.add("values", [value for pairs in filled for _, value in pairs])
+            self.flash.add("leaf_values", [value for pairs in filled for _, value in pairs])
         elif len(leaves.table):
-            self.flash.add("values", leaves.table.ravel().tolist())
+            self.flash.add("leaf_values", leaves.table.ravel().tolist())
 
     @property
     def index(self) -> str:
@@ -62,7 +62,7 @@ class LeafSums:
             body = [
                 f"    {at} at = ({at})({leaf} * {width}u);" if width > 1 else f"    {at} at = {leaf};",
                 f"    for (k = 0; k < {width}; k++) {{",
-                f"        {target} = ({self.score})({target} + {self.flash.read('values', 'at + k')});",
+                f"        {target} = ({self.score})({target} + {self.flash.read('leaf_values', 'at + k')});",
                 "    }",
             ]
             declared.append(f"{int_type(0, width)} k;")
@@ -74,7 +74,7 @@ class LeafSums:
                 f"    {outputs} output;",
                 "    do {",
                 f"        output = {self.flash.read('outputs', 'at')};",
-                f"        {target} = ({self.score})({target} + {self.flash.read('values', 'at')});",
+                f"        {target} = ({self.score})({target} + {self.flash.read('leaf_values', 'at')});",
                 "        at++;",
                 f"    }} while (output < {self._last}u);",
             ]
@@ -87,7 +87,7 @@ class LeafSums:
         target = f"{into}[k]" if outputs[0] == 0 else f"{into}[k + {outputs[0]}]"
         return [
             f"for (tree = 0; tree < {len(trees)}u; tree++) {{",
-            f"    {self.flash.kinds['values']} bits = {self.flash.read('values', leaf)};",
+            f"    {self.flash.kinds['leaf_values']} bits = {self.flash.read('leaf_values', leaf)};",
             "    uint8_t k;",
             "    for (k = 0; bits != 0u; k++) {",
             f"        {target} = ({self.score})({target} + ({self.score})(bits & 1u));",
@@ -99,7 +99,7 @@ class LeafSums:
     def _added(self, into: str, leaf: str) -> list[str]:
         """The loop over trees of one output each, which are in the order of the outputs."""
         trees = self.leaves.trees
-        value = self.flash.read("values", leaf) if len(self.leaves.table) else leaf
+        value = self.flash.read("leaf_values", leaf) if len(self.leaves.table) else leaf
         counts = np.bincount([self.forest.trees[index].outputs[0] for index in trees], minlength=self.forest.n_outputs)
         ends = np.cumsum(counts).tolist()
         if len(ends) > 1 and len(set(counts.tolist())) == 1:

@@ -45,8 +45,9 @@ def quantiser(
     }
 
 
-def code_functions(forest: Forest, prefix: str) -> list[dict[str, Any]]:
-    """For each category with named codes, the variables of the template for the look-up."""
+def code_functions(forest: Forest, prefix: str, raw: bool = False) -> list[dict[str, Any]]:
+    """For each category with named codes, the variables of the template for the look-up. raw: for raw rows, in which no
+    code means missing."""
     found = []
     for index, feature in enumerate(forest.features):
         if not feature.labels or not isinstance(feature.number, Category):
@@ -60,8 +61,8 @@ def code_functions(forest: Forest, prefix: str) -> list[dict[str, Any]]:
                 "name": f"{prefix}_{feature_name(index, feature.name)}_code",
                 "names": names,
                 "unknown": span.high,
-                "absent": span.top,
-                "missing": feature.missing,
+                "absent": span.high if raw else span.top,
+                "missing": feature.missing and not raw,
                 "index": index,
             }
         )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from forestc.backends import c_types
 from forestc.backends.c import COptions
-from forestc.backends.c_types import constant
+from forestc.backends.c_inputs import inputs_of
+from forestc.backends.c_types import FLOATS, constant
 from forestc.backends.names import identifier
 from forestc.forest.ir import Forest
 from hdl_templates import render
@@ -17,8 +18,8 @@ from hdl_templates import render
 class Answers:
     """Rows, and what the evaluator of the quantised forest says of them.
 
-    words: of the features, row by row. raw: the same rows as floats, by column. labels: a class index for each target;
-    empty for a regression. scores: integers.
+    words: of the features, row by row. raw: the same rows, by column, as raw inputs take them. labels: a class
+    index for each target; empty for a regression. scores: integers.
     """
 
     words: tuple[tuple[int, ...], ...] = ()
@@ -33,20 +34,23 @@ def emit(forest: Forest, options: COptions, answers: Answers) -> str:
     Raises OptionError as the header of the forest does.
     """
     prefix = identifier(forest.name)
-    members = c_types.members(forest) if options.inputs == "struct" else []
-    floats = c_types.float_inputs(forest) if options.raw else None
-    if floats is not None:
-        entry, rows = f"uint{floats.bits}_t", [[_bits(v, floats.bits) for v in row] for row in answers.raw]
-    else:
-        entry, rows = c_types.word_type(forest), [list(map(constant, row)) for row in answers.words]
+    inputs = inputs_of(forest, options.inputs, options.types)
+    rows = [
+        [_constant(row[column], kind) for column, kind in zip(inputs.columns, inputs.kinds, strict=False)]
+        for row in (answers.raw if options.raw else answers.words)
+    ]
+    entries = [f"uint{FLOATS[kind].bits}_t" if kind in FLOATS else kind for kind in inputs.kinds]
+    twin = bool(inputs.names and inputs.floats)
     return render(
         "c/selftest.h.j2",
         prefix=prefix,
         macro=prefix.upper(),
         count=len(answers.words),
-        entry=f"{prefix}_features" if members else entry,
-        floats=None if floats is None else floats.name,
-        struct=bool(members),
+        entry=f"{prefix}_selftest_row" if twin else inputs.type if inputs.struct else entries[0],
+        floats=bool(inputs.floats),
+        members=list(zip(entries, inputs.names, strict=True)) if twin else [],
+        x_type=inputs.type,
+        struct=inputs.struct,
         rows=[row or ["0"] for row in rows],
         targets=len(forest.targets) if forest.decides else 0,
         labels=[[f"{label}u" for label in row] for row in answers.labels],
@@ -56,6 +60,10 @@ def emit(forest: Forest, options: COptions, answers: Answers) -> str:
     )
 
 
-def _bits(value: float, bits: int) -> str:
-    form = "<f" if bits == 32 else "<d"
-    return f"UINT{bits}_C(0x{int.from_bytes(struct.pack(form, value), 'little'):0{bits // 4}x})"
+def _constant(value: float, kind: str) -> str:
+    """A value of a C type; of a float its bits."""
+    if kind not in FLOATS:
+        return constant(int(value))
+    bits = FLOATS[kind].bits
+    pattern = struct.pack("<f" if bits == 32 else "<d", value)
+    return f"UINT{bits}_C(0x{int.from_bytes(pattern, 'little'):0{bits // 4}x})"

@@ -8,30 +8,33 @@ from dataclasses import dataclass
 import numpy as np
 
 from forestc.backends.c_conditions import Conditions
+from forestc.backends.c_inputs import Inputs
 from forestc.backends.c_tables import FlashTables
-from forestc.backends.c_types import constant, int_type, word_type
-from forestc.forest.ir import Forest
+from forestc.backends.c_types import FLOATS, constant, int_type, word_type
 from forestc.forest.numbers import word_range
 from forestc.layouts.slots import Slot, Slots
 
 
 @dataclass(frozen=True)
 class SlotsInC:
-    """flash: where the tables of ranks are. struct: whether rows are structs. x: the text of the parameter x."""
+    """conditions: of the forest whose trees are tables. flash: where the tables of ranks are. x: the text of the
+    parameter x."""
 
-    forest: Forest
     conditions: Conditions
     flash: FlashTables
     slots: Slots
-    struct: bool
     x: str
+
+    @property
+    def inputs(self) -> Inputs:
+        return self.conditions.inputs
 
     @property
     def kind(self) -> str:
         """The C type of slots' values."""
         if self.slots.ranked:
             return int_type(0, max((len(slot.cuts) for slot in self.slots.slots), default=1))
-        return word_type(self.forest)
+        return word_type(self.inputs.forest)
 
     def threshold_kind(self, places: Sequence[int]) -> str:
         """The C type of a table with the thresholds of these conditions: signed if slots are."""
@@ -41,7 +44,7 @@ class SlotsInC:
     @property
     def in_place(self) -> bool:
         """Whether x holds the slots as it is."""
-        return self.slots.plain and not self.struct
+        return self.slots.plain and self.inputs.in_order
 
     @property
     def name(self) -> str:
@@ -62,48 +65,61 @@ class SlotsInC:
     def _ranked(self) -> list[Slot]:
         return [slot for slot in self.slots.slots if slot.condition is None] if self.slots.ranked else []
 
+    def _by_kind(self) -> dict[str, list[tuple[int, Slot]]]:
+        """Ranked slots, with their places, by the C type of what is ranked: words of a struct as one."""
+        found: dict[str, list[tuple[int, Slot]]] = {}
+        for place, slot in enumerate(self._ranked):
+            kind = self.inputs.kind(slot.feature) if self.inputs.raw else word_type(self.inputs.forest)
+            found.setdefault(kind, []).append((place, slot))
+        return found
+
     def add_tables(self) -> None:
-        """Tables of the cuts that ranks are counted among; and of the features, where the row is an array."""
+        """Tables of the cuts that ranks are counted among, by type; and of the features, where the row is an array."""
         if not (ranked := self._ranked):
             return
-        raw, features = self.conditions.bits is not None, self.forest.features
-        cuts = [self.conditions.key(slot.feature, cut) if raw else cut for slot in ranked for cut in slot.cuts]
-        self.flash.add("cuts", cuts, f"int{self.conditions.bits}_t" if raw else word_type(self.forest))
-        self.flash.add("cut_ends", np.cumsum([len(slot.cuts) for slot in ranked]).tolist())
-        if not self.struct:
-            columns = [features[slot.feature].column if raw else slot.feature for slot in ranked]
-            self.flash.add("columns", columns)
+        for kind, own in self._by_kind().items():
+            key = f"int{FLOATS[kind].bits}_t" if kind in FLOATS else kind
+            self.flash.add(f"cuts_{kind}", [cut for _, slot in own for cut in slot.cuts], key)
+        ends = np.cumsum([len(slot.cuts) for slot in ranked]).tolist()
+        if self.inputs.struct:
+            self.flash.kinds["cut_ends"] = int_type(0, ends[-1])
+        else:
+            self.flash.add("cut_ends", ends)
+            self.flash.add("columns", [self.inputs.at(slot.feature) for slot in ranked])
 
     def lines(self) -> list[str]:
         """The function that makes slots of a row."""
         if self.in_place:
             return []
-        p, kind, ranked = self.flash.prefix, self.kind, self._ranked
-        body = self._ranks(ranked) if ranked else []
+        p, kind, forest = self.flash.prefix, self.kind, self.inputs.forest
+        before, body = list[str](), list[str]()
+        for of_kind, own in self._by_kind().items():
+            before += self._rank(of_kind)
+            body += self._ranks(of_kind, own)
         for place, slot in enumerate(self.slots.slots):
             absent = self.conditions.absent(slot.feature)
             if slot.condition is not None:
                 body.append(f"slots[{place}] = ({kind})!({self.conditions.of(slot.condition)});")
             elif self.slots.ranked:
-                if absent is not None and (slot.missing_low or self.conditions.bits is not None):
+                if absent is not None and (slot.missing_low or self.conditions.float_of(slot.feature) is not None):
                     body += [
                         f"if ({absent}) {{",
                         f"    slots[{place}] = {0 if slot.missing_low else len(slot.cuts)};",
                         "}",
                     ]
             else:
-                value = f"({kind}){self.conditions.place(slot.feature)}"
+                value = f"({kind}){self.inputs.place(slot.feature)}"
                 if slot.missing_low and absent is not None:
-                    feature = self.forest.features[slot.feature]
+                    feature = forest.features[slot.feature]
                     lowest = constant(word_range(feature.number, feature.missing).low)
-                    value = f"({kind})({absent} ? {lowest} : {self.conditions.place(slot.feature)})"
+                    value = f"({kind})({absent} ? {lowest} : {self.inputs.place(slot.feature)})"
                 body.append(f"slots[{place}] = {value};")
         if not any("x[" in line or "x->" in line for line in body):
             body.append("(void)x;")
         if not self.slots.slots:
             body.append("(void)slots;")
         return [
-            *(self._rank() if ranked else []),
+            *before,
             "/* What the splits compare. */",
             f"static inline void {p}_fill({self.x}, {kind} *slots)",
             "{",
@@ -112,55 +128,56 @@ class SlotsInC:
             "",
         ]
 
-    @property
-    def _key(self) -> str:
-        """The C type of what is ranked."""
-        return self.flash.kinds["cuts"]
-
-    def _rank(self) -> list[str]:
-        """The function that ranks a word or a float's bits."""
-        kind, end = self.kind, self.flash.kinds["cut_ends"]
-        what = "word" if self.conditions.bits is None else "float's bits, ordered as integers"
+    def _rank(self, kind: str) -> list[str]:
+        """The function that ranks a value of a type among some cuts."""
+        p, end, table, floats = self.flash.prefix, self.flash.kinds["cut_ends"], f"cuts_{kind}", FLOATS.get(kind)
+        key, turned = self.flash.kinds[table], list[str]()
+        if floats is not None:
+            turned = [
+                "    if (key < 0) {",
+                f"        key ^= INT{floats.bits}_C({(1 << (floats.bits - 1)) - 1});",
+                "    }",
+            ]
+        what = "a value" if floats is None else "a float's bits, ordered as integers"
         return [
-            f"/* How many of the cuts first .. last - 1 are not above a {what}. */",
-            f"static inline {kind} {self.flash.prefix}_rank({self._key} key, {end} first, {end} last)",
+            f"/* How many of the cuts first .. last - 1 are not above {what}. */",
+            f"static inline {self.kind} {p}_rank_{kind}({key} key, {end} first, {end} last)",
             "{",
             f"    {end} low = first;",
+            *turned,
             "    while (low < last) {",
             f"        {end} middle = ({end})(low + ({end})(last - low) / 2u);",
-            f"        if ({self.flash.read('cuts', 'middle')} <= key) {{",
+            f"        if ({self.flash.read(table, 'middle')} <= key) {{",
             f"            low = ({end})(middle + 1u);",
             "        } else {",
             "            last = middle;",
             "        }",
             "    }",
-            f"    return ({kind})(low - first);",
+            f"    return ({self.kind})(low - first);",
             "}",
             "",
         ]
 
-    def _ranks(self, ranked: list[Slot]) -> list[str]:
-        """Statements that rank the features."""
-        p, bits, end = self.flash.prefix, self.conditions.bits, self.flash.kinds["cut_ends"]
-        if self.struct:
-            ends = np.cumsum([0, *(len(slot.cuts) for slot in ranked)]).tolist()
+    def _ranks(self, kind: str, own: Sequence[tuple[int, Slot]]) -> list[str]:
+        """Statements that rank the features of a type."""
+        p, floats = self.flash.prefix, FLOATS.get(kind)
+
+        def key(place: str) -> str:
+            return place if floats is None else f"{self.conditions.bits_of(floats)}({place})"
+
+        if self.inputs.struct:
+            ends = np.cumsum([0, *(len(slot.cuts) for _, slot in own)]).tolist()
             return [
-                f"slots[{k}] = {p}_rank(({self._key}){self.conditions.place(slot.feature)}, {first}u, {last}u);"
-                for k, (slot, first, last) in enumerate(zip(ranked, ends[:-1], ends[1:], strict=True))
+                f"slots[{place}] = {p}_rank_{kind}({key(self.inputs.place(slot.feature))}, {first}u, {last}u);"
+                for (place, slot), first, last in zip(own, ends[:-1], ends[1:], strict=True)
             ]
-        x = f"x[{self.flash.read('columns', 'k')}]"
-        turned = []
-        if bits is not None:
-            x = f"{p}_bits({x})"
-            turned = ["    if (key < 0) {", f"        key ^= INT{bits}_C({(1 << bits - 1) - 1});", "    }"]
+        end, x = self.flash.kinds["cut_ends"], f"x[{self.flash.read('columns', 'k')}]"
         return [
-            f"{int_type(0, len(ranked))} k;",
+            f"{int_type(0, len(own))} k;",
             f"{end} first = 0;",
-            f"for (k = 0; k < {len(ranked)}u; k++) {{",
-            f"    {self._key} key = {x};",
+            f"for (k = 0; k < {len(own)}u; k++) {{",
             f"    {end} last = {self.flash.read('cut_ends', 'k')};",
-            *turned,
-            f"    slots[k] = {p}_rank(key, first, last);",
+            f"    slots[k] = {p}_rank_{kind}({key(x)}, first, last);",
             "    first = last;",
             "}",
         ]

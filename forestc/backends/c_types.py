@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from forestc.backends.names import feature_name
 from forestc.errors import OptionError
 from forestc.forest.ir import LEAF, Forest, Tree
@@ -45,19 +43,30 @@ def members(forest: Forest) -> list[tuple[str, str]]:
 
 
 def score_type(forest: Forest) -> str:
-    """The C type of scores: signed, at least 16 bits, wide enough for every partial sum."""
-    reach = int(np.abs(forest.bias).max())
-    for tree in forest.trees:
-        reach += int(np.abs(tree.values).max(initial=0))
+    """The C type of scores: signed, the narrowest that holds every partial sum, in any order of the trees."""
+    adds = bool(forest.parts) or forest.aggregate.kind == "sum"
+    low, high = zip(
+        *(sums_of(forest, k) if adds else reach_of(forest, k) for k in range(forest.n_outputs)), strict=True
+    )
+    least, most = min(0, *low), max(0, *high)
+    reach = max(-least, most)
     if forest.parts and forest.combine.kind == "vote":
-        reach = max(reach, int(sum(forest.combine.weights)), len(forest.parts))
+        most = max(most, int(sum(forest.combine.weights)), len(forest.parts))
     elif forest.parts and forest.combine.kind == "average":  # a cut may lie one beyond all scores
         weights = forest.combine.weights or (1,) * len(forest.parts)
-        most = [forest.steps if part.curves else reach for part in forest.parts]
+        mean = [forest.steps if part.curves else reach for part in forest.parts]
         wide = any(part.link.kind == "softmax" for part in forest.parts)  # it compares differences of scores
-        total = sum(int(weight) * one for weight, one in zip(weights, most, strict=True))
-        reach = max((reach << wide) + 1, total)
-    return int_type(-max(reach, 1 << 14), reach)
+        total = sum(int(weight) * one for weight, one in zip(weights, mean, strict=True))
+        most = max((reach << wide) + 1, total)
+        least = -most
+    return int_type(min(least, -1), most)
+
+
+def sums_of(forest: Forest, output: int) -> tuple[int, int]:
+    """Bounds of every sum of the bias of an output and leaves of some of its trees, each of which may be left out."""
+    used = [leaves_of(tree, output) for tree in forest.trees if output in tree.outputs]
+    bias = int(forest.bias[output])
+    return min(0, bias) + sum(min(0, *own) for own in used), max(0, bias) + sum(max(0, *own) for own in used)
 
 
 def leaves_of(tree: Tree, output: int) -> set[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from forestc.backends.c_types import reach_of
@@ -65,11 +65,11 @@ def shown(forest: Forest, prefix: str, kind: str) -> Shown | None:
     the header has only scores. Raises OptionError for an unknown kind."""
     if kind not in VALUES:
         raise OptionError(f"c: values={kind}", do=f"use {', '.join(VALUES)}")
-    if kind == "none" or (forest.parts and forest.combine.kind != "each"):
+    if kind == "none" or (forest.parts and forest.combine.kind == "vote"):
         return None
     if any(part.link.intercept or part.link.points for part in forest.targets):
         return None
-    made = [_Target(forest, part, prefix, kind) for part in forest.targets]
+    made = [_Target(forest, part, prefix, kind) for part in _answered(forest)]
     if forest.decides:
         lines: list[str] = []
         bounds = []
@@ -84,6 +84,27 @@ def shown(forest: Forest, prefix: str, kind: str) -> Shown | None:
         c_type = {"q15": "uint16_t", "q31": "uint32_t", "float": "float"}[kind]
         return Shown(True, count, c_type, step, _upwards(max(bounds) + rounding), lines)
     return made[0].values()
+
+
+def _answered(forest: Forest) -> tuple[Part, ...]:
+    """The prediction targets, as parts of the scores."""
+    combined = forest.parts and forest.combine.kind != "each"
+    return (replace(forest.whole, stop=forest.n_scores),) if combined else forest.targets
+
+
+def _reach(forest: Forest, score: int) -> tuple[int, int]:
+    """Bounds of a score, of a median or an average of parts too."""
+    if not forest.parts or forest.combine.kind == "each":
+        return reach_of(forest, score)
+    own = [[reach_of(forest, output) for output in range(part.start, part.stop)] for part in forest.parts]
+    if forest.combine.kind == "median":
+        return min(low for one in own for low, _ in one), max(high for one in own for _, high in one)
+    weights = [int(weight) for weight in forest.combine.weights or [1.0] * len(own)]
+    ends = [
+        (0, forest.steps) if part.curves else reaches[score] for part, reaches in zip(forest.parts, own, strict=True)
+    ]
+    low, high = (sum(w * end[k] for w, end in zip(weights, ends, strict=True)) for k in (0, 1))
+    return low, high
 
 
 def _upwards(bound: float) -> float:
@@ -124,7 +145,7 @@ class _Target:
         for other in forest.targets:
             if other.start < part.start:
                 self.first += max(len(other.classes), other.stop - other.start)
-        self.reaches = [reach_of(forest, output) for output in range(part.start, part.stop)]
+        self.reaches = [_reach(forest, score) for score in range(part.start, part.stop)]
 
     def store(self, place: str, value: str) -> str:
         """A probability in steps of 2^-31, converted to the output type."""
@@ -186,7 +207,10 @@ class _Target:
         low = min(self.scale * reach[0] for reach in self.reaches)
         high = max(self.scale * reach[1] for reach in self.reaches)
         past = max(0.0, -low, high - 1.0)
-        about_half = decision.kind != "threshold" or 0.25 < float(decision.threshold) * self.scale < 0.75
+        combined = (
+            bool(self.forest.parts) and self.forest.combine.kind == "average"
+        )  # of probabilities, by any threshold
+        about_half = combined or decision.kind != "threshold" or 0.25 < float(decision.threshold) * self.scale < 0.75
         if self.scale <= 0 or past > least or not about_half:
             return None
         most = max(1, *(abs(end) for reach in self.reaches for end in reach))

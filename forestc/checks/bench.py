@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends import verilog
+from forestc.backends.c import COptions
+from forestc.backends.c_inputs import inputs_of
 from forestc.backends.c_selftest import Answers
-from forestc.backends.c_types import float_inputs
 from forestc.backends.ports import input_fields, output_fields, pack
 from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, vectors
@@ -53,15 +54,14 @@ def raw_rows(forest: Forest, netlist: Netlist) -> str:
     return "".join(text)
 
 
-def selftest_answers(forest: Forest, raw: bool, rows: Rows) -> Answers:
+def selftest_answers(forest: Forest, options: COptions, rows: Rows) -> Answers:
     """Rows for the self-test of the C header: of every class that any of the bench's inputs reaches, then from all of
-    them. raw: whether the header takes floats, to whose type the rows are rounded then."""
+    them. Raw inputs are made to fit their types."""
     some = list(vectors(forest, _First(rows, BENCH_ROWS), BENCH_RANDOM, boundary=BENCH_BOUNDARY))
     floats = np.concatenate([one.raw for one in some])
     words = np.concatenate([one.words for one in some])
-    if raw:
-        with np.errstate(over="ignore"):
-            floats = floats.astype(f"f{float_inputs(forest).bits // 8}").astype(np.float64)
+    if options.raw:
+        floats = inputs_of(forest, options.inputs, options.types).fitted(floats)
         words = encode(forest, floats)
     said = evaluate_words(forest, words)
     labels = said.index.reshape(len(words), -1) if forest.decides else np.empty((len(words), 0), dtype=np.int64)

@@ -11,7 +11,7 @@ import importlib.util
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Protocol, TypeAlias
@@ -20,14 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends import c_types, hls, verilog
+from forestc.backends.c_inputs import inputs_of, rows_of
 from forestc.backends.c_quantiser import row_type
 from forestc.backends.c_values import shown
 from forestc.backends.names import c_string, feature_name, identifier
 from forestc.backends.ports import input_fields, output_fields, pack, packed_bytes, unpacked, width_of
-from forestc.checks.vectors import Vectors, disturbed, results
+from forestc.checks.vectors import Vectors, disturbed, results, taken
 from forestc.design import Design
 from forestc.errors import MissingToolError, ToolError
-from forestc.forest.evaluate import Evaluation
+from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
 from forestc.rows.encode import encode
@@ -54,12 +55,17 @@ MOST_PLAIN = 300_000_000  # cells times vectors from which compiling the simulat
 
 @dataclass(frozen=True)
 class Difference:
-    """count: vectors that differ. first: index of the first of them in the batch. got, wanted: its results."""
+    """count: vectors that differ. first: index of the first of them in the batch. got, wanted: its results. given: its
+    input, where that is not the words of the vector. left_out:
+    how many given rows the generated code can't be given, why: what is wrong with the first."""
 
     count: int
     first: int = -1
     got: tuple[int, ...] = ()
     wanted: tuple[int, ...] = ()
+    given: tuple[float, ...] = ()
+    left_out: int = 0
+    why: str = ""
 
 
 class Engine(Protocol):
@@ -206,8 +212,9 @@ class IcarusEngine(Engine):
 class CEngine(Engine):
     """The generated C header, compiled on the host with all warnings and sanitizers.
 
-    It maps words to results. A header with a quantiser also gets raw rows, and its words are compared with the
-    encoder's. The program checks the codes of all category names when it starts.
+    It maps words or raw rows to results. A header with a quantiser also gets raw rows, and its words are compared with
+    the encoder's. Given rows that the types of raw inputs do not hold are left out, and counted.
+    The program checks the codes of all category names when it starts.
     """
 
     name: ClassVar[str] = "c"
@@ -219,32 +226,29 @@ class CEngine(Engine):
             raise MissingToolError("no C compiler was found", do="install gcc or clang, or set CC")
         self.forest: Forest = design.forest
         options = design.c_options
-        self.raw, self.quantises = options.raw, options.quantises
-        row = c_types.float_inputs(self.forest) if self.raw else row_type(self.forest, options.quantiser)
-        self.row = np.dtype(f"f{row.bits // 8}")
+        self.inputs = inputs = inputs_of(self.forest, options.inputs, options.types)
+        self.quantises, self.seen = options.quantises, 0
+        self.rows = rows_of(self.forest, row_type(self.forest, options.quantiser).name) if self.quantises else inputs
         source = design.path("c")
         prefix = identifier(self.forest.name)
         self.shown = shown(self.forest, prefix, options.values)
         (folder / source.name).write_bytes(source.read_bytes())
         features = self.forest.features
-        struct = options.inputs == "struct"
-        kind = f"{prefix}_features" if struct else "" if self.raw else c_types.word_type(self.forest)
-        words = [(f"x[{index}]", kind) for index in range(len(features))]
-        if struct:
-            words = [(f"x.{name}", member) for name, member in c_types.members(self.forest)[: len(features)]]
+        places = [inputs.place(index).replace("->", ".") for index in range(len(features))]
+        words = [(place, inputs.kind(index)) for index, place in enumerate(places)]
         main = render(
             "check/c_main.c.j2",
             prefix=prefix,
             macro=prefix.upper(),
-            n_words=0 if self.raw else len(features),
-            words=[] if self.raw else words,
-            row=row.name if self.raw or self.quantises else "",
+            n_words=0 if inputs.raw else len(features),
+            words=[] if inputs.raw else words,
+            row=self.rows.type if self.quantises else "",
             n_columns=max(1, self.forest.columns),
-            raw=self.raw,
-            x_type=kind,
-            struct=struct,
+            raw=inputs.raw,
+            x_type=inputs.type,
+            struct=inputs.struct,
             shown=self.shown,
-            codes=[] if self.raw else _named_codes(self.forest, prefix),
+            codes=_named_codes(self.forest, prefix, inputs.raw),
             score_type=c_types.score_type(self.forest),
             labels=self.forest.decides,
             names=len(self.forest.targets[0].classes),
@@ -263,18 +267,21 @@ class CEngine(Engine):
         self.tool = f"{version(compiler)}{', sanitized' if sanitizers(compiler) else ''}"
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
-        raw = disturbed(self.forest, vectors.raw) if self.quantises else vectors.raw
-        with np.errstate(over="ignore"):
-            rows = raw.astype(self.row)
-        parts = [] if self.raw else [vectors.words]
-        parts += [rows if rows.shape[1] else np.zeros((len(rows), 1), rows.dtype)] * (self.raw or self.quantises)
-        data = np.concatenate(
-            [np.ascontiguousarray(part).view(np.uint8).reshape(len(part), -1) for part in parts], axis=1
-        )
-        out = run_tool([str(self.folder / "program")], self.folder, data=data.tobytes())
+        why, left_out = "", 0
+        if self.inputs.raw:
+            start = self.seen
+            self.seen += len(vectors.raw) * (vectors.origin == "rows")
+            vectors, why, left_out = taken(self.forest, vectors, self.inputs, start)
+            evaluation = evaluate_words(self.forest, vectors.words)
+            parts, rows = [self.inputs.table(vectors.raw)], vectors.raw
+        else:
+            rows = self.rows.fitted(disturbed(self.forest, vectors.raw)) if self.quantises else vectors.raw
+            parts = [np.ascontiguousarray(vectors.words).view(np.uint8).reshape(len(rows), -1)]
+            parts += [self.rows.table(rows)] * self.quantises
+        out = run_tool([str(self.folder / "program")], self.folder, data=np.concatenate(parts, axis=1).tobytes())
         index = evaluation.index.reshape(len(rows), -1)
         wanted = [np.zeros((len(rows), 1), dtype=np.int64), index, evaluation.scores]
-        wanted += [encode(self.forest, rows.astype(np.float64))] * self.quantises
+        wanted += [encode(self.forest, rows)] * self.quantises
         exact = None if self.shown is None else values_of(self.forest, evaluation)
         if exact is not None:
             wanted.insert(3, np.zeros(exact.shape, dtype=np.int64))
@@ -290,7 +297,9 @@ class CEngine(Engine):
             steps = exact.astype(np.float32).view(np.uint32) if floats else np.rint(exact / self.shown.step)
             nearest = steps.astype(np.int64)
             joined[:common, place] = np.where(near, found, np.where(nearest == found, ~found, nearest))
-        return difference(got, joined)
+        result = difference(got, joined)
+        given = rows[result.first].tolist() if self.inputs.raw and 0 <= result.first < len(rows) else ()
+        return replace(result, given=tuple(given), left_out=left_out, why=why)
 
 
 def values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:
@@ -305,14 +314,21 @@ def values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:
     return np.asarray(np.concatenate(columns, axis=1), dtype=np.float64)
 
 
-def _named_codes(forest: Forest, prefix: str) -> list[tuple[str, str, int]]:
-    """(function, name as a C literal, the encoder's word) for every named category, and for some unknown names."""
+def _named_codes(forest: Forest, prefix: str, raw: bool) -> list[tuple[str, str, int]]:
+    """(function, name as a C literal, the encoder's word) for every named category, and for some unknown names. raw:
+    whether codes are for raw rows, where none means missing."""
     found = []
     for index, feature in enumerate(forest.features):
         if not feature.labels:
             continue
         function = f"{prefix}_{feature_name(index, feature.name)}_code"
-        for name in (*feature.labels, "", "no such name", feature.labels[0] + " ", *([None] * feature.missing)):
+        for name in (
+            *feature.labels,
+            "",
+            "no such name",
+            feature.labels[0] + " ",
+            *([None] * (feature.missing and not raw)),
+        ):
             if name is not None and "\0" in name:
                 continue
             table = np.zeros((1, forest.columns), dtype=object)

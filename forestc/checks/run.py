@@ -36,7 +36,8 @@ RANDOM_ROWS = 10_000
 @dataclass
 class EngineResult:
     """vectors: number that ran. differences: how many of them differ; None: not run, for the reason `why`. first: the
-    first difference."""
+    first difference. left_out: rows that the generated code can't be given, as the types of its inputs do not hold
+    them; unfit: the first of them."""
 
     tool: str = ""
     vectors: int = 0
@@ -44,13 +45,15 @@ class EngineResult:
     seconds: float = 0.0
     why: str = ""
     first: str = ""
+    left_out: int = 0
+    unfit: str = ""
 
 
 @dataclass(frozen=True)
 class CheckResult:
     """engines: one result each. vectors: number of each origin (rows, boundary, random). agreement: of the quantised
     forest with the model, on the rows; None without rows. changed: files that changed after they were written. notes:
-    for the user, such as that check.json could not be written."""
+    for the user, such as that check.json could not be written, or how many rows raw inputs of C do not hold."""
 
     engines: dict[str, EngineResult]
     vectors: dict[str, int]
@@ -185,14 +188,19 @@ def check(
         agreed = agreement(design.model, design.forest, opened)
     proof = prove_design(design, progress, native=native) if prove else None
     changed = design.changed_files()
-    figures = _figures(found, counts, agreed, proof) | {"changed": list(changed), "notes": []}
-    result = CheckResult(found, counts, agreed, proof, changed, figures)
+    notes = tuple(
+        f"{name}: left out {each.left_out} rows that the types of its inputs do not hold, as {each.unfit}"
+        for name, each in found.items()
+        if each.left_out
+    )
+    figures = _figures(found, counts, agreed, proof) | {"changed": list(changed), "notes": list(notes)}
+    result = CheckResult(found, counts, agreed, proof, changed, figures, notes)
     if not record:
         return result
     asked = {"engines": list(engines or ()), "all": every, "random": random_rows, "seed": seed, "prove": prove}
     results = {"asked": asked, "rows": rows_record, **_recorded(result)}
     note = write_record(design.folder, check_record(design, digests, results))
-    return replace(result, notes=(note,), figures={**figures, "notes": [note]}) if note else result
+    return replace(result, notes=(*notes, note), figures={**figures, "notes": [*notes, note]}) if note else result
 
 
 def _recorded(result: CheckResult) -> dict[str, Any]:
@@ -274,10 +282,13 @@ def _joined(parts: list[Vectors]) -> Vectors:
 def _add(result: EngineResult, found: Difference, chunk: Vectors) -> None:
     if found.count and not result.differences:
         words = chunk.words[min(found.first, len(chunk.words) - 1)].tolist()
+        given = f"row {list(found.given)}" if found.given else f"words {words}"
         shown = f" gives {list(found.got)}" if found.got else ""
-        result.first = f"{chunk.origin} vector {found.first}, words {words}{shown}, should give {list(found.wanted)}"
+        result.first = f"{chunk.origin} vector {found.first}, {given}{shown}, should give {list(found.wanted)}"
     result.differences = (result.differences or 0) + found.count
-    result.vectors += len(chunk.words)
+    result.vectors += len(chunk.words) - found.left_out
+    result.left_out += found.left_out
+    result.unfit = result.unfit or found.why
 
 
 def _figures(

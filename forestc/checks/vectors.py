@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.backends.c_inputs import Inputs, fits
+from forestc.backends.c_raw import RawType
 from forestc.forest.boundary import boundary_inputs
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.ir import Forest
@@ -117,6 +119,31 @@ def disturbed(forest: Forest, raw: NDArray[np.float64], seed: int = 0) -> NDArra
             column = np.nan_to_num(column, nan=0.0, posinf=np.inf, neginf=-np.inf)
         rows[:, feature.column] = column
     return rows
+
+
+def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> tuple[Vectors, str, int]:
+    """The vectors as a function of raw inputs takes them: values that are no integers of its types are moved to one,
+    floats are rounded; the vectors that were made are first disturbed. Given rows that do not fit are left out: the
+    first as text, and their number. start: as for `unfit`."""
+    if vectors.origin != "rows":
+        raw = inputs.fitted(disturbed(forest, vectors.raw))
+        return Vectors(encode(forest, raw), raw, vectors.origin), "", 0
+    kept = fits(forest, inputs.types, vectors.raw).all(axis=1)
+    raw = inputs.fitted(vectors.raw[kept])
+    first = unfit(forest, vectors.raw, inputs.types, start)
+    return Vectors(encode(forest, raw), raw, vectors.origin), first, int((~kept).sum())
+
+
+def unfit(forest: Forest, rows: NDArray[np.float64], types: Sequence[RawType], start: int | None = 0) -> str:
+    """The first of some raw rows with a value that its column's type does not hold, as text; "" if all fit. start: the
+    number of the first row, from 0; None for no numbers."""
+    wrong = np.argwhere(~fits(forest, types, rows))
+    if not len(wrong):
+        return ""
+    row, column = wrong[0].tolist()
+    name = next(feature.name for feature in forest.features if feature.column == column)
+    where = "" if start is None else f"row {start + row + 1}, "
+    return f"{where}{name!r} = {rows[row, column]:.17g} is no {types[column].c}"
 
 
 def results(netlist: Netlist, evaluation: Evaluation) -> NDArray[np.int64]:

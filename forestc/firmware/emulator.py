@@ -117,7 +117,11 @@ class Emulator(Machine):
         self.machine.mem_write(STACK, bytes([PAINT]) * STACK_BYTES)
         self.count = 0
         self.decode, self.sizes = _DECODERS[family], dict[tuple[int, int], int]()
-        self.machine.hook_add(unicorn.UC_HOOK_BLOCK, self._block)
+        self.counter = self.machine.hook_add(unicorn.UC_HOOK_BLOCK, self._block)
+
+    def count_nothing(self) -> None:
+        """Runs from now on several times faster, without counting instructions, and without an end to endless loops."""
+        self.machine.hook_del(self.counter)
 
     def _block(self, machine: Any, at: int, size: int, _: Any) -> None:
         """Counts a basic block, which runs from its start to its end. A conditional instruction after IT counts whether

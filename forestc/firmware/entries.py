@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends import c_types
+from forestc.backends.c_inputs import Inputs, inputs_of, numpy_type, rows_of
 from forestc.backends.c_quantiser import row_type
-from forestc.backends.c_types import FloatType
 from forestc.backends.c_values import Shown, shown
 from forestc.backends.names import identifier
 from forestc.checks.engines import Difference, difference, values_of
-from forestc.checks.vectors import Vectors
+from forestc.checks.vectors import Vectors, taken
 from forestc.design import Design
 from forestc.errors import OptionError
 from forestc.forest.evaluate import Evaluation
@@ -33,32 +33,28 @@ ENTRIES = {
 class Entry:
     """A function `forestc_entry` that calls one function of the header.
 
-    source: its C. raw: whether it takes floats, the model's columns, else words. takes, aligned: types of the members
-    of one input, and whether each lies at a multiple of its size. gives, count: type and number of its results.
+    source: its C. takes: what it takes. gives, count: type and number of its results.
     returned: whether it returns its only result, else it writes results to its second argument. what: of labels,
     scores and values, what these are. shown: of values.
     """
 
     name: str
     source: str
-    raw: bool
-    takes: tuple[np.dtype[np.generic], ...]
+    takes: Inputs
     gives: np.dtype[np.generic]
     count: int
     returned: bool
     what: str
     shown: Shown | None = None
 
+    def taken(self, vectors: Vectors, forest: Forest) -> Vectors:
+        """The vectors as the function takes them: of given rows those that fit its types."""
+        return taken(forest, vectors, self.takes)[0] if self.takes.raw else vectors
+
     def inputs(self, vectors: Vectors, aligned: bool = True) -> NDArray[np.uint8]:
         """The inputs as they lie in memory: (rows, bytes). aligned: whether each number lies at a multiple of its
         size."""
-        layout = np.dtype([(f"x{k}", one) for k, one in enumerate(self.takes)], align=aligned)
-        table = np.zeros(len(vectors.words), dtype=layout)
-        columns = vectors.raw if self.raw else vectors.words
-        for place in range(columns.shape[1]):
-            with np.errstate(over="ignore"):
-                table[f"x{place}"] = columns[:, place].astype(self.takes[place])
-        return table.view(np.uint8).reshape(len(table), -1)
+        return self.takes.table(vectors.raw if self.takes.raw else vectors.words, aligned)
 
     def compare(self, results: NDArray[np.generic], evaluation: Evaluation, forest: Forest) -> Difference:
         """Compares results (rows, count) with those of the evaluator; values with the header's bound."""
@@ -80,35 +76,23 @@ def entry_names(design: Design, cpu: Cpu) -> list[str]:
         "predict": forest.decides,
         "scores": True,
         "values": shown(forest, identifier(forest.name), options.values) is not None,
-        "row": options.quantises and (cpu.doubles or _floats(design).bits == 32),
+        "row": options.quantises and (cpu.doubles or row_type(forest, options.quantiser).bits == 32),
     }
     return [name for name in ENTRIES if offered[name]]
-
-
-def _floats(design: Design) -> FloatType:
-    """The float type of raw rows."""
-    forest, options = design.forest, design.c_options
-    return c_types.float_inputs(forest) if options.raw else row_type(forest, options.quantiser)
 
 
 def made_entry(design: Design, cpu: Cpu, name: str) -> Entry:
     """The entry of this name. Raises OptionError for one that the header does not offer."""
     if name not in ENTRIES:
         raise OptionError(f"unknown entry {name!r}", do=f"known: {', '.join(ENTRIES)}")
-    if design.c_options.raw and not cpu.doubles and _floats(design).bits == 64:
+    inputs = inputs_of(design.forest, design.c_options.inputs, design.c_options.types)
+    if "double" in inputs.kinds and not cpu.doubles:
         raise OptionError(f"double has 32 bits on {cpu.name}", do="compile the model with --c-inputs words")
     if name not in (offered := entry_names(design, cpu)):
         raise OptionError(f"the header has no entry {name!r}", do=f"it offers: {', '.join(offered)}")
     forest, options, prefix = design.forest, design.c_options, identifier(design.forest.name)
-    struct, row = options.inputs == "struct", name == "row"
-    words = f"{prefix}_features" if struct else "" if options.raw else c_types.word_type(forest)
-    if options.raw or row:
-        floats = _floats(design)
-        argument, members = floats.name, [floats.name] * max(1, forest.columns)
-    elif struct:
-        argument, members = words, [kind for _, kind in c_types.members(forest)]
-    else:
-        argument, members = words, [words] * max(1, len(forest.features))
+    struct, row = inputs.struct, name == "row"
+    takes = inputs if not row else rows_of(forest, row_type(forest, options.quantiser).name)
     what = {"predict": "labels", "row": "labels" if forest.decides else "scores"}.get(name, name)
     values = shown(forest, prefix, options.values) if what == "values" else None
     returned = what == "labels" and len(forest.targets) == 1
@@ -131,22 +115,12 @@ def made_entry(design: Design, cpu: Cpu, name: str) -> Entry:
         header=design.path("c").name,
         prefix=prefix,
         macro=prefix.upper(),
-        takes=argument,
+        takes=takes.type,
         gives=gives,
         returned=returned,
         row=row,
         struct=struct,
-        words=words,
+        words=inputs.type,
         statement=call,
     )
-    takes = tuple(map(_dtype, members))
-    return Entry(name, source, options.raw or row, takes, _dtype(gives), count, returned, what, values)
-
-
-def _dtype(c_type: str) -> np.dtype[np.generic]:
-    """The NumPy type, little-endian, of a C type."""
-    known = {"float": "<f4", "double": "<f8"}
-    if c_type in known:
-        return np.dtype(known[c_type])
-    bits = int("".join(filter(str.isdigit, c_type)))
-    return np.dtype(f"<{'u' if c_type.startswith('u') else 'i'}{bits // 8}")
+    return Entry(name, source, takes, numpy_type(gives), count, returned, what, values)

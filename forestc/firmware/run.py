@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.c import chosen_layout, estimated
+from forestc.backends.c_inputs import fits, inputs_of
 from forestc.checks.engines import Difference
-from forestc.checks.vectors import Vectors, disturbed, vectors
+from forestc.checks.vectors import Vectors, unfit, vectors
 from forestc.costs.firmware import firmware_costs
 from forestc.design import Design, open_design
 from forestc.errors import MissingToolError, OptionError
@@ -27,7 +28,6 @@ from forestc.firmware.image import Image, StackUse, read_image, static_stack
 from forestc.forest.evaluate import evaluate_words
 from forestc.rows import rows_from
 from forestc.rows.batches import ArrayRows, Rows
-from forestc.rows.encode import encode
 from forestc.toolchain.compilers import version
 from forestc.toolchain.firmware import COMPILERS, CPUS, OPTIMISE, Build, Compiler, Cpu, build, find_compiler
 from forestc.toolchain.run import together
@@ -74,6 +74,12 @@ def measure(
     wanted = [made_entry(design, processor, name) for name in dict.fromkeys(names)]
     opened = None if rows is None else rows_from(rows, design.model, label)
     given, total = (None, 0) if opened is None else spread(opened, most)
+    notes = []
+    types = inputs_of(design.forest, design.c_options.inputs, design.c_options.types).types
+    if given is not None and types and (first := unfit(design.forest, given, types, None)):
+        kept = fits(design.forest, types, given).all(axis=1)
+        notes.append(f"left out {(~kept).sum()} of {len(given)} rows that the types of the inputs do not hold: {first}")
+        given = given[kept]
     inputs = list(_inputs(design, given))
     with tempfile.TemporaryDirectory(prefix="forestc-measure-") as scratch:
         work = _Work(design, processor, tool, simavr, optimise, Path(scratch))
@@ -84,7 +90,7 @@ def measure(
         measured = {entry.name: work.measured(entry, made, inputs) for entry, made in zip(wanted, built, strict=True)}
     main = measured[wanted[0].name]
     edited = [path for path in design.changed_files() if path == design.manifest["files"]["c"]]
-    notes = [f"{path} changed after forestc wrote it" for path in edited]
+    notes += [f"{path} changed after forestc wrote it" for path in edited]
     for name, each in measured.items():
         if each["stack_why"]:
             seen = "not known" if each["stack_seen"] is None else "the deepest seen in the emulator"
@@ -244,17 +250,12 @@ class _Work:
     def _compared(self, entry: Entry, machine: Machine, some: Vectors) -> tuple[Run, Difference, str]:
         """A run on some inputs, its differences from the evaluator, and the first of them as text."""
         forest = self.design.forest
-        if entry.raw:
-            hard = some.origin != "rows" and self.design.c_options.quantises
-            raw = disturbed(forest, some.raw) if hard else some.raw
-            with np.errstate(over="ignore"):
-                raw = raw.astype(entry.takes[0]).astype(np.float64)
-            some = replace(some, raw=raw, words=encode(forest, raw))
+        some = entry.taken(some, forest)
         run = machine.run(entry.inputs(some, machine.aligned), entry.gives, entry.count, entry.returned)
         found = entry.compare(run.results, evaluate_words(forest, some.words), forest)
         if not found.count:
             return run, found, ""
-        told = (some.raw if entry.raw else some.words)[found.first].tolist()
+        told = (some.raw if entry.takes.raw else some.words)[found.first].tolist()
         where = f"{some.origin} {found.first}, {told} gives {list(found.got)}, should give {list(found.wanted)}"
         return run, found, where
 

@@ -10,18 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from forest_designs import design, differences
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from random_forests import random_forest, troublesome_rows
+from random_forests import random_forest
 
 from forestc.backends import c, verilog
 from forestc.backends.c import COptions
 from forestc.backends.manifest import manifest
 from forestc.checks.engines import CEngine, IcarusEngine, VerilatorEngine
-from forestc.checks.vectors import Vectors, vectors
-from forestc.design import Design
 from forestc.errors import OptionError
-from forestc.forest.evaluate import evaluate_words
 from forestc.forest.numbers import (
     FLOAT32,
     FLOAT64,
@@ -36,7 +34,6 @@ from forestc.forest.numbers import (
 )
 from forestc.forest.text import parse_forest, print_forest
 from forestc.lowering.trees import LoweringOptions, lower
-from forestc.rows.batches import ArrayRows
 from forestc.toolchain import verilator as verilator_tool
 from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler, sanitizers
 from forestc.toolchain.verilator import find_verilator
@@ -44,32 +41,6 @@ from forestc.toolchain.verilator import find_verilator
 CASES = Path(__file__).parents[1] / "cases"
 LAYOUTS = c.LAYOUTS[1:]
 SMALL = parse_forest((CASES / "small.forest").read_text())
-
-
-def design(forest, folder, latency=0, outputs="auto", c_inputs="words", targets=("verilog", "c"), **c_more):
-    """A design as compile would write it, without a model behind it."""
-    netlist = lower(forest, LoweringOptions(latency=latency, outputs=outputs))
-    files, roles = {}, {}
-    if "verilog" in targets:
-        for role, (path, text) in zip(("verilog", "testbench"), verilog.emit(netlist).items(), strict=True):
-            files[path], roles[role] = text, path
-    if "c" in targets:
-        for path, text in c.emit(forest, COptions(inputs=c_inputs, **c_more)).items():
-            files[path], roles["c"] = text, path
-    options = {"targets": list(targets), "latency": latency, "outputs": outputs, "c": {"inputs": c_inputs, **c_more}}
-    for path, text in files.items():
-        (folder / path).write_text(text)
-    return Design(folder, manifest(forest, netlist, roles, options, {}), forest, forest)
-
-
-def differences(engine, made, folder, seed, rows=60):
-    folder = folder / engine.name
-    folder.mkdir()
-    built = engine(made, folder)
-    base = ArrayRows(troublesome_rows(made.forest, seed, rows))
-    parts = list(vectors(made.forest, base, 300, seed))
-    joined = Vectors(np.concatenate([p.words for p in parts]), np.concatenate([p.raw for p in parts]), "all")
-    return built.compare(joined, evaluate_words(made.forest, joined.words))
 
 
 @pytest.mark.parametrize("latency", [0, 3])

@@ -16,6 +16,7 @@ import forestc
 from forestc.backends import c_choice
 from forestc.backends.c import COptions, chosen_layout, emit, estimated
 from forestc.backends.c_demands import DEMANDS, reaching
+from forestc.backends.c_inputs import inputs_of
 from forestc.costs.firmware import FILE, firmware_costs, parsed
 from forestc.errors import ForestcError, OptionError
 from forestc.forest.evaluate import leaf_nodes, missing_words
@@ -43,7 +44,7 @@ def test_no_row_is_dearer_than_the_worst_case(seed, layout):
     if not c_choice.adds(forest):
         return
     try:
-        demand = DEMANDS[layout](forest, None)
+        demand = DEMANDS[layout](inputs_of(forest, "words"))
     except OptionError:
         return  # a tree of too many leaves
     words, missing = encode(forest, troublesome_rows(forest, seed, 60)), missing_words(forest)
@@ -65,7 +66,9 @@ def test_the_counts_of_a_row_are_those_of_its_paths(forest):
     """Counted on the paths themselves."""
     words, missing = encode(forest, load_digits().data[:5]), missing_words(forest)
     reached = np.stack([leaf_nodes(forest, tree, words, missing) for tree in forest.trees], axis=1)
-    found = DEMANDS["branches"](forest, None).of_rows(reached, np.zeros((5, len(forest.conditions)), dtype=bool))
+    found = DEMANDS["branches"](inputs_of(forest, "words")).of_rows(
+        reached, np.zeros((5, len(forest.conditions)), dtype=bool)
+    )
     for row in range(5):
         splits = adds = 0
         for index, tree in enumerate(forest.trees):

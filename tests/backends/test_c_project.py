@@ -213,8 +213,8 @@ def test_the_rows_reach_every_class_that_can_be_reached():
     for seed in range(40):
         forest = random_forest(seed, True)
         rows = ArrayRows(np.zeros((3, forest.columns)))
-        found = selftest_answers(forest, False, rows)
-        assert replace(found, raw=()) == replace(selftest_answers(forest, False, rows), raw=())
+        found = selftest_answers(forest, COptions(), rows)
+        assert replace(found, raw=()) == replace(selftest_answers(forest, COptions(), rows), raw=())
         told = evaluate_words(forest, np.array(found.words))
         assert len(found.words) == SELFTEST_ROWS and np.array_equal(told.scores, found.scores)
         assert bool(found.labels[0]) == forest.decides
@@ -244,5 +244,5 @@ def test_classes_that_few_rows_reach_are_among_them():
         name="many", features=[Feature("a", Fixed(9), 0)], columns=1, trees=trees, n_outputs=n, bias=[0] * n,
         aggregate=Aggregate(), link=Link(), decision=Decision("argmax"), classes=range(n), scale=1.0,
     )  # fmt: skip
-    found = selftest_answers(forest, False, ArrayRows(np.zeros((1, 1))))
+    found = selftest_answers(forest, COptions(), ArrayRows(np.zeros((1, 1))))
     assert {label for (label,) in found.labels} == set(range(n)) and len(found.words) == n

@@ -123,3 +123,26 @@ def test_links_without_a_function_give_scores_alone():
     assert shown(chain(Link("softmax", -1.0), 0.1, 3), "chain", "q31") is None
     assert shown(chain(Link("identity"), 0.1, 1), "chain", "q31") is None  # a margin is no probability
     assert score_type(chain(Link(), 0.1, 1)) == "int16_t"
+
+
+def test_scores_are_as_narrow_as_every_partial_sum_allows():
+    def kind(bias, *leaves):
+        trees = [
+            make_tree(
+                where="t", feature=[0, -1, -1], threshold=[3, 0, 0], left=[1, -1, -1], right=[2, -1, -1],
+                values=np.array(own)[:, None], outputs=[0], quantised=True,
+            )
+            for own in leaves
+        ]  # fmt: skip
+        forest = make_forest(
+            name="f", features=[Feature("a", Fixed(4), 0)], columns=1, trees=trees, n_outputs=1, bias=[bias],
+            aggregate=Aggregate(), link=Link(), decision=Decision("none"), scale=1.0, classes=(),
+        )  # fmt: skip
+        return score_type(forest)
+
+    assert kind(0, (0, 1), (-1, 2)) == "int8_t"
+    assert kind(7, (60, 0), (60, 0)) == "int8_t" and kind(8, (60, 0), (60, 0)) == "int16_t"
+    assert kind(-8, (-60, 0), (-60, 0)) == "int8_t" and kind(-9, (-60, 0), (-60, 0)) == "int16_t"
+    assert kind(0, (100, 120), (-120, -100)) == "int8_t"  # sums within -20..20, on the way 120
+    assert kind(20, (100, 120), (-120, -100)) == "int16_t"  # 140 on the way
+    assert kind(0, (1 << 30, 0), (1 << 30, 5)) == "int64_t"

@@ -13,14 +13,16 @@ import numpy as np
 import pytest
 import xgboost
 from random_forests import random_forest, troublesome_rows
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_diabetes, load_digits
+from sklearn.ensemble import RandomForestRegressor
 
 import forestc
 from forestc.backends import c, c_selftest, c_types
 from forestc.backends.c import COptions
+from forestc.backends.c_inputs import inputs_of
 from forestc.backends.c_values import VALUES, shown
 from forestc.checks.bench import selftest_answers
-from forestc.forest.numbers import Fixed, Ordered, word_range
+from forestc.forest.numbers import Category, Fixed, Ordered, word_range
 from forestc.rows.batches import ArrayRows
 from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler, sanitizers
 
@@ -47,6 +49,13 @@ def cases():
                 quantiser = "auto" if inputs == "float" else ("float", "double", "none")[place % 3]
                 options = COptions(inputs, quantiser, VALUES[seed % len(VALUES)], layout)
                 yield replace(forest, name=f"{kind}_{inputs}_{layout}"), options
+    for seed, types in enumerate(("*=int16", "1=int8,2=float,*=uint32", "1=double,2=int32,*=uint8")):
+        forest = random_forest(seed + 1000, True, ("vector", "binary", "regression")[seed], [*FLOATABLE, Category(5)])
+        for layout in ("branches", "nodes"):
+            yield replace(forest, name=f"raw{seed}_{layout}"), COptions("raw", layout=layout, types=types)
+    X, y = load_diabetes(return_X_y=True)
+    forest = forestc.quantize(RandomForestRegressor(4, max_depth=4).fit(X, np.stack([y, -y], axis=1)), X)
+    yield replace(forest, name="two_targets"), COptions(layout="nodes")  # a function _values, and a table of leaves
     X, y = load_digits(return_X_y=True)
     model = xgboost.XGBClassifier(n_estimators=7, max_depth=3).fit(X, y)  # 7 trees a class: no power of 2
     forest = forestc.quantize(model, X, y)
@@ -57,7 +66,7 @@ def cases():
 def entries(forest, options):
     """Functions that a linker sees: what decides, what the user asked for beside it."""
     name, labels, scores = forest.name, c_types.label_type(forest), c_types.score_type(forest)
-    kind = f"{name}_features" if options.inputs == "struct" else "float" if options.raw else c_types.word_type(forest)
+    kind = inputs_of(forest, options.inputs, options.types).type
     made = [(f"void {name}_try_scores(const {kind} *x, {scores} *y)", f"{name}_scores(x, y);")]
     if forest.decides:
         made.append((f"void {name}_try(const {kind} *x, uint32_t n, {labels} *y)", f"{name}_predict_batch(x, n, y);"))
@@ -80,10 +89,10 @@ def written(tmp_path_factory):
     for forest, options in cases():
         ((path, text),) = c.emit(forest, options).items()
         (folder / path).write_text(text)
-        answers = selftest_answers(forest, options.raw, ArrayRows(troublesome_rows(forest, 1, 50)))
+        answers = selftest_answers(forest, options, ArrayRows(troublesome_rows(forest, 1, 50)))
         (folder / f"{forest.name}_selftest.h").write_text(c_selftest.emit(forest, options, answers))
         spans = [word_range(feature.number, feature.missing) for feature in forest.features]
-        wide = any(span.top >= 1 << 32 or span.low < -(1 << 31) for span in spans)
+        wide = any(span.top >= 1 << 32 or span.low < -(1 << 31) for span in spans) or "double" in options.types
         sources[forest.name] = (*entries(forest, options), wide)
     return folder, sources
 
@@ -117,8 +126,10 @@ def test_no_compiler_warns(compiler, written, need_tool):
     host = {"cc": c_compiler(), "c++": cxx_compiler()}
     need_tool(host.get(command[0], command[0]))
     text = source(sources, sources)
-    if compiler == "AVR":  # whose double is no double: the header says so where one would be called
-        text = source([name for name in sources if not re.search(r"const double \*row", sources[name][1])], sources)
+    if compiler == "AVR":  # whose double is no double: the header says so, where it takes one or where one is called
+        headers = {name: (folder / f"{name}.h").read_text() for name in sources}
+        own = [name for name in sources if "double is not the 64-bit float" not in headers[name]]
+        text = source([name for name in own if not re.search(r"const double \*row", sources[name][1])], sources)
     (folder / "all.c").write_text(text)
     language = ["-x", "c++"] if "++" in standard else []
     named = [host.get(command[0], command[0]), *command[1:]]
@@ -203,27 +214,54 @@ def run_misra(folder):
 
 
 def test_a_batch_is_its_rows_one_by_one(tmp_path):
-    """Also where a row has several labels, or is a struct."""
-    for seed, kind, inputs in ((3, "argmax", "words"), (5, "each", "struct"), (7, "binary", "float")):
+    """Also where a row has several labels, or is a struct; labels, scores, probabilities and values."""
+    cases = ((3, "argmax", "words"), (5, "each", "struct"), (7, "binary", "float"), (9, "regression", "raw"))
+    for seed, kind, inputs in cases:
         forest = replace(random_forest(seed, True, kind, FLOATABLE), name="m")
-        options = COptions(inputs)
-        answers = selftest_answers(forest, options.raw, ArrayRows(troublesome_rows(forest, seed, 50)))
+        options = COptions(inputs, types="1=int16,*=float" if inputs == "raw" else "")
+        answers = selftest_answers(forest, options, ArrayRows(troublesome_rows(forest, seed, 50)))
         (tmp_path / "m.h").write_text(c.emit(forest, options)["m.h"])
         (tmp_path / "m_selftest.h").write_text(c_selftest.emit(forest, options, answers))
-        x = "(const float *)" if options.raw else "" if inputs == "struct" else f"(const {c_types.word_type(forest)} *)"
+        x, values = inputs_of(forest, options.inputs, options.types).type, shown(forest, "m", options.values)
+        assert (values is None) == (kind == "each")
+        labels = c_types.label_type(forest) if forest.decides else ""
+        loop = ""
+        if values is not None:
+            each = f"m_{'probabilities' if values.probabilities else 'values'}"
+            one = "v[0] = m_value(at);" if values.single else f"{each}(at, v);"
+            loop = f"""
+    static {values.kind} values[ROWS][{values.count}], v[{values.count}];
+    const {x} *at = x;
+    int row;
+    {each}_batch(x, ROWS, values[0]);
+    for (row = 0; row < ROWS; row++, at += WIDE) {{
+        {one}
+        if (memcmp(v, values[row], sizeof v) != 0) {{ return 1; }}
+    }}"""
         (tmp_path / "main.c").write_text(
             f"""#include <stdio.h>
+#include <string.h>
 #include "m_selftest.h"
+enum {{ ROWS = M_SELFTEST_ROWS, WIDE = sizeof m_selftest_x[0] / sizeof({x}) }};
 int main(void)
 {{
-    static {c_types.label_type(forest)} labels[M_SELFTEST_ROWS][{len(forest.targets)}];
-    m_predict_batch({x}m_selftest_x, M_SELFTEST_ROWS, labels[0]);
+    static {labels or "uint8_t"} labels[ROWS][{len(forest.targets)}];
+    static {c_types.score_type(forest)} scores[ROWS][M_OUTPUTS];
+    const {x} *x = (const {x} *)m_selftest_x;
+    {"m_predict_batch(x, ROWS, labels[0]);" if labels else ""}
+    m_scores_batch(x, ROWS, scores[0]);
+    {{ {loop} }}
     fwrite(labels, sizeof labels, 1, stdout);
+    fwrite(scores, sizeof scores, 1, stdout);
     return 0;
 }}
 """
         )
         run([c_compiler(), "-std=c99", "-O1", "-fno-strict-aliasing", "main.c", "-o", "m"], tmp_path)
         out = subprocess.run([str(tmp_path / "m")], capture_output=True, check=True).stdout
-        got = np.frombuffer(out, np.dtype(c_types.label_type(forest).removesuffix("_t")))
-        assert np.array_equal(got.reshape(len(answers.labels), -1), answers.labels)
+        rows = len(answers.words)
+        scores = np.array(answers.scores, np.dtype(c_types.score_type(forest).removesuffix("_t"))).tobytes()
+        assert out.endswith(scores)
+        if labels:
+            got = np.frombuffer(out[: -len(scores)], np.dtype(labels.removesuffix("_t")))
+            assert np.array_equal(got.reshape(rows, -1), answers.labels)

@@ -12,13 +12,16 @@ import pandas as pd
 import pytest
 import xgboost
 from models import trained
-from sklearn.datasets import load_diabetes
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import (
+    AdaBoostRegressor,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
     IsolationForest,
     RandomForestClassifier,
     RandomForestRegressor,
+    VotingClassifier,
 )
 
 import forestc
@@ -237,6 +240,23 @@ def test_regressions_give_their_value_and_links_without_a_function_give_scores_a
             assert check(made.design, X[:60], engines=["c"], random_rows=300).ok
     forestc.compile(kinds["poisson"], X, tmp_path / "none", targets=("c",), c_values="none", name="bare")
     assert "bare_value" not in (tmp_path / "none" / "c" / "bare.h").read_text()
+
+
+def test_averages_give_probabilities_and_medians_values(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    base = RandomForestClassifier(4, max_depth=3, random_state=0)
+    models = {
+        "two": (CalibratedClassifierCV(base, cv=3), y == 1, "two_probabilities("),
+        "three": (CalibratedClassifierCV(base, cv=3, method="isotonic"), y, "three_probabilities("),
+        "median": (AdaBoostRegressor(n_estimators=5, random_state=0), X[:, 0] * y, "median_value("),
+        "vote": (VotingClassifier([("a", base), ("b", base)]), y, "vote_predict("),
+    }
+    for (name, (model, truth, function)), values in zip(models.items(), ("q15", "q31", "float", "q31"), strict=True):
+        options = {"targets": "c", "name": name, "c_values": values}
+        made = forestc.compile(model.fit(X, truth), X, tmp_path / name, label=truth, **options)
+        text = made.design.path("c").read_text()
+        assert function in text and ("_PROBABILITIES " in text) == ("probabilities" in function)
+        assert check(made.design, X, engines=["c"], random_rows=500).ok
 
 
 def test_the_command_line_and_the_manifest_hold_the_options(tmp_path, capfd):

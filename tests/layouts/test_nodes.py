@@ -158,3 +158,19 @@ def test_the_c_of_every_kind_of_leaf_is_checked(tmp_path, kind, bits, inputs):
     assert leaves_of(made.forest).kind == kind
     ran = check(made, X, engines=["c"]).engines["c"]
     assert ran.differences == 0 and ran.vectors > len(X)
+
+
+@pytest.mark.parametrize("inputs", ["words", "struct", "raw"])
+def test_integers_are_ranked_where_that_is_smaller(inputs, tmp_path):
+    """Many splits on few distinct thresholds of 12 bits."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = np.round(X * 4095 / X.max(axis=0))
+    X[::50, 3] = np.nan
+    model = RandomForestClassifier(30, max_depth=7, random_state=0).fit(X[:, :8], y)
+    types = {"c_inputs": "raw", "c_types": "*=int16,4=float"} if inputs == "raw" else {"c_inputs": inputs}
+    made = forestc.compile(
+        model, X[:, :8], tmp_path / "d", label=y, passes="simplify,share-thresholds,quantize,simplify", targets="c",
+        c_layout="nodes", name="m", **types,
+    )  # fmt: skip
+    assert "m_rank_" in made.design.path("c").read_text()
+    assert forestc.check(made.design, X[:, :8], engines=["c"], random_rows=2000).ok

@@ -1,0 +1,142 @@
+"""What the functions of a C header take: words or raw values, in an array or as members of a struct."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.backends.c_raw import TYPES, RawType, column_types, retyped
+from forestc.backends.c_types import FLOATS, FloatType, float_inputs, members, word_type
+from forestc.backends.names import feature_name, identifier
+from forestc.forest.ir import Forest
+from forestc.forest.numbers import Float, Ordered, round_to
+
+FLOAT_TYPES = {"float": "<f4", "double": "<f8"}
+
+
+def numpy_type(c_type: str) -> np.dtype[np.generic]:
+    """The NumPy type, little-endian, of a C type."""
+    if c_type in FLOAT_TYPES:
+        return np.dtype(FLOAT_TYPES[c_type])
+    bits = int("".join(filter(str.isdigit, c_type)))
+    return np.dtype(f"<{'u' if c_type.startswith('u') else 'i'}{bits // 8}")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """forest: on the values that the functions take, words or raw values, which are its words then. raw: whether these
+    are the model's columns. type: the C type of x, or of its elements. kinds: the C types of its members or elements.
+    names: of the members of a struct; none of an array. columns: the column of the rows, or of the words, that each
+    member takes; fewer than members where C allows no empty ones. types: of the raw columns."""
+
+    forest: Forest
+    raw: bool
+    type: str
+    kinds: tuple[str, ...]
+    names: tuple[str, ...]
+    columns: tuple[int, ...]
+    types: tuple[RawType, ...] = ()
+
+    @property
+    def struct(self) -> bool:
+        """Whether it is a struct."""
+        return bool(self.names)
+
+    @property
+    def floats(self) -> list[FloatType]:
+        """The float types among them."""
+        return [kind for name, kind in FLOATS.items() if name in self.kinds]
+
+    @property
+    def float_bytes(self) -> int:
+        """Of raw floats, the widest; 0 without them."""
+        return max((kind.bits // 8 for kind in self.floats), default=0) if self.raw else 0
+
+    @property
+    def in_order(self) -> bool:
+        """Whether an array holds the forest's features one after the other."""
+        own = [feature.column for feature in self.forest.features]
+        return not self.struct and (not self.raw or own == list(range(len(own))))
+
+    def place(self, index: int) -> str:
+        """The C expression of a feature's value."""
+        if self.struct:
+            return f"x->{self.names[index]}"
+        return f"x[{self.at(index)}]"
+
+    def at(self, index: int) -> int:
+        """The place of a feature in an array."""
+        return self.forest.features[index].column if self.raw else index
+
+    def kind(self, index: int) -> str:
+        """The C type of a feature's value."""
+        return self.kinds[index] if self.struct else self.type
+
+    def fitted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Raw rows as the functions take them: floats rounded to their type, and what no integer is moved to one next
+        to it: down in every other row, else up."""
+        made = rows.copy()
+        up = np.arange(len(rows)) % 2 == 1
+        for column, kind in enumerate(self.types):
+            values = made[:, column]
+            if kind.whole:
+                known = np.where(np.isnan(values), 0.0, values)
+                made[:, column] = np.clip(np.where(up, np.ceil(known), np.floor(known)), *kind.ends) + 0.0
+            elif isinstance(kind.number, Ordered):
+                made[:, column] = round_to(values, Float(kind.number.bits))
+        return made
+
+    def table(self, rows: NDArray[np.generic], aligned: bool = True) -> NDArray[np.uint8]:
+        """Words, or raw rows that fit, as they lie in memory: (rows, bytes). aligned: whether each number lies at a
+        multiple of its size."""
+        layout = np.dtype([(f"x{k}", numpy_type(kind)) for k, kind in enumerate(self.kinds)], align=aligned)
+        table = np.zeros(len(rows), dtype=layout)
+        for place, column in enumerate(self.columns):
+            with np.errstate(over="ignore"):
+                table[f"x{place}"] = rows[:, column].astype(layout[place])
+        return table.view(np.uint8).reshape(len(table), -1)
+
+
+def inputs_of(forest: Forest, form: str, types: str = "") -> Inputs:
+    """What a header of a quantised forest takes. form: words, struct, float or raw. types: of raw columns, as
+    `column_types` reads them.
+
+    Raises OptionError for floats of two types or of categories, and for types of columns that are not there.
+    """
+    features = range(len(forest.features))
+    own = f"{identifier(forest.name)}_features"
+    if form == "words":
+        kind = word_type(forest)
+        return Inputs(forest, False, kind, (kind,) * max(1, len(features)), (), tuple(features))
+    if form == "struct":
+        names, kinds = zip(*members(forest), strict=True)
+        return Inputs(forest, False, own, kinds, names, tuple(features))
+    raw = (TYPES[float_inputs(forest).name],) * forest.columns if form == "float" else column_types(forest, types)
+    made, columns = retyped(forest, raw), tuple(feature.column for feature in forest.features)
+    used = {raw[column].c for column in columns}
+    if len(used) > 1:
+        names = tuple(feature_name(feature.column, feature.name) for feature in forest.features)
+        return Inputs(made, True, own, tuple(raw[column].c for column in columns), names, columns, raw)
+    kind = next(iter(used), "float")
+    raw = tuple(next(each for each in TYPES.values() if each.c == kind) for _ in range(forest.columns))
+    return Inputs(made, True, kind, (kind,) * max(1, forest.columns), (), tuple(range(forest.columns)), raw)
+
+
+def rows_of(forest: Forest, kind: str) -> Inputs:
+    """The rows that a header's quantiser takes: all columns as floats of one C type."""
+    columns = tuple(range(forest.columns))
+    return Inputs(forest, True, kind, (kind,) * max(1, forest.columns), (), columns, (TYPES[kind],) * forest.columns)
+
+
+def fits(forest: Forest, types: Sequence[RawType], rows: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(rows, columns) whether each raw value that the forest reads is one of its column's type. Floats are, as they are
+    rounded; a missing value is no integer."""
+    found = np.ones(rows.shape, dtype=bool)
+    for column in {feature.column for feature in forest.features}:
+        if types[column].whole:
+            (least, greatest), values = types[column].ends, rows[:, column]
+            found[:, column] = (values >= least) & (values <= greatest) & (values == np.floor(values))
+    return found

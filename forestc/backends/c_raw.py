@@ -1,0 +1,219 @@
+"""Raw inputs of C headers: each column in a C type of its own, compared as it is, with nothing quantised at run time.
+
+Encoding is monotone: with the values of a C type in ascending order, those whose word is below a threshold come first.
+So a threshold becomes the least value whose word is not below it, found by bisection with the encoder itself, and the
+forest one whose words are the raw values: an integer is its own word, a float's are its bits as an ordered integer. A
+category's codes become the spans of values that have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import OptionError
+from forestc.forest.conditions import NO_SET, Member, complement, toggled
+from forestc.forest.ir import Feature, Forest, Tree
+from forestc.forest.numbers import (
+    FLOAT32,
+    FLOAT64,
+    Category,
+    Fixed,
+    Ordered,
+    WordArray,
+    key_value,
+    order_key,
+    round_to,
+    to_words,
+    word_range,
+)
+from forestc.forest.terms import SharedTerms
+
+Reaches: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
+
+
+@dataclass(frozen=True)
+class RawType:
+    """c: the C type. number: of its values as words."""
+
+    c: str
+    number: Fixed | Ordered
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is a type of integers, of which none means missing."""
+        return isinstance(self.number, Fixed)
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The words of its least and greatest value; those of a float are infinite."""
+        if isinstance(self.number, Fixed):
+            span = word_range(self.number, False)
+            return span.low, span.high
+        low, high = order_key(np.array([-np.inf, np.inf]), self.number.bits).tolist()
+        return low, high
+
+    def values(self, words: WordArray) -> NDArray[np.float64]:
+        """The values of words, exactly."""
+        if isinstance(self.number, Ordered):
+            return key_value(words, self.number.bits)
+        return words.astype(np.float64)
+
+
+TYPES: Mapping[str, RawType] = {
+    **{f"int{bits}": RawType(f"int{bits}_t", Fixed(bits, 0, True)) for bits in (8, 16, 32)},
+    **{f"uint{bits}": RawType(f"uint{bits}_t", Fixed(bits)) for bits in (8, 16, 32)},
+    "float": RawType("float", Ordered(32)),
+    "double": RawType("double", Ordered(64)),
+}
+ALIASES = {"float32": "float", "float64": "double"}
+REST = "*"
+
+
+def parsed(text: str) -> dict[str, str]:
+    """{feature or REST: name of a type} of an option such as `adc=int16,*=float`. Raises OptionError."""
+    found: dict[str, str] = {}
+    for part in text.split(",") if text else ():
+        name, equals, kind = (piece.strip() for piece in part.rpartition("="))
+        kind = ALIASES.get(kind, kind)
+        if not name or not equals or kind not in TYPES:
+            raise OptionError(f"c: types={part}", do=f"use FEATURE=TYPE, of the types {', '.join(TYPES)}")
+        if name in found:
+            raise OptionError(f"c: types gives {name!r} two types", do="leave one out")
+        found[name] = kind
+    return found
+
+
+def by_position(forest: Forest, text: str) -> str:
+    """The option with names as positions of columns, counted from 1: it fits the forest whatever passes leave of it.
+
+    Raises OptionError for a name or position that the model does not have.
+    """
+    names = {feature.name: feature.column for feature in forest.features}
+    made: dict[int, str] = {}
+    wanted = parsed(text)
+    for name, kind in wanted.items():
+        if name == REST:
+            continue
+        place = names.get(name, int(name) - 1 if name.isdecimal() else -1)
+        if not 0 <= place < forest.columns:
+            near = get_close_matches(name, list(names), 1) or list(names)[:8]
+            do = f"use a position from 1 to {forest.columns}, or a name such as {', '.join(map(repr, near))}"
+            raise OptionError(f"c: types names {name!r}, which the model does not read", do=do)
+        if made.setdefault(place, kind) != kind:
+            raise OptionError(f"c: types gives column {place + 1} two types", do="leave one out")
+    rest = {REST: wanted[REST]} if REST in wanted else {}
+    return ",".join(f"{key}={kind}" for key, kind in ({str(p + 1): made[p] for p in sorted(made)} | rest).items())
+
+
+def column_types(forest: Forest, text: str) -> tuple[RawType, ...]:
+    """The type of each of the forest's columns: (columns,). What the option leaves out is as the model reads it: float
+    or double. Raises OptionError as `by_position` does."""
+    wanted = parsed(by_position(forest, text))
+    read = {f.column: "float" if f.raw == FLOAT32 else "double" for f in forest.features}
+    rest = wanted.get(REST)
+    unread = max(set(read.values()), key=list(read.values()).count, default="float")
+    return tuple(
+        TYPES[wanted.get(str(column + 1), rest or read.get(column, unread))] for column in range(forest.columns)
+    )
+
+
+def retyped(forest: Forest, types: Sequence[RawType]) -> Forest:
+    """The quantised forest on raw values: the same answers for every value of the types, NaN included.
+
+    types: of each column. Its features have the types' number types; one of integers is never missing.
+    """
+    maps = [_Words(forest, index, types[feature.column]) for index, feature in enumerate(forest.features)]
+    features = tuple(map(_Words.retyped, maps))
+    trees = tuple(_tree(tree, maps) for tree in forest.trees)
+    return replace(forest, features=features, trees=trees, shared=SharedTerms())
+
+
+def _tree(tree: Tree, maps: Sequence[_Words]) -> Tree:
+    threshold, sets, members = tree.threshold.copy(), list(tree.sets), dict[tuple[int, int], int]()
+    set_index = tree.set_index.copy()
+    inner = tree.inner
+    plain = inner[tree.set_index[inner] == NO_SET]
+    for feature in np.unique(tree.feature[plain]).tolist():
+        own = plain[tree.feature[plain] == feature]
+        threshold[own] = maps[feature].thresholds(tree.threshold[own])
+    new: list[tuple[Member, ...]] = []
+    for node in inner[tree.set_index[inner] != NO_SET].tolist():
+        key = int(tree.feature[node]), int(tree.set_index[node])
+        if key not in members:
+            members[key] = len(new)
+            new.append(maps[key[0]].cuts(tuple(map(int, sets[key[1]]))))
+        set_index[node] = members[key]
+    missing = np.array([each.retyped().missing for each in maps] + [False])
+    missing_left = tree.missing_left & missing[tree.feature]
+    return replace(tree, threshold=threshold, set_index=set_index, sets=tuple(new), missing_left=missing_left)
+
+
+class _Words:
+    """A feature's words as raw values of a type."""
+
+    def __init__(self, forest: Forest, index: int, kind: RawType) -> None:
+        self.feature, self.kind = forest.features[index], kind
+        number, raw, missing = self.feature.number, self.feature.raw, self.feature.missing
+        self.known = forest.conditions.thresholds(index)
+        self.span = word_range(kind.number, self.retyped().missing)
+        found = self._first(lambda values: to_words(round_to(values, raw), number, missing) >= self.known)
+        self.moved = np.where(found <= kind.ends[0], self.span.low, found)
+        self.code_span = cache(self._code_span)
+
+    def retyped(self) -> Feature:
+        """The feature, of the type."""
+        raw = FLOAT32 if self.kind.number == Ordered(32) else FLOAT64
+        missing = self.feature.missing and not self.kind.whole
+        return replace(self.feature, number=self.kind.number, raw=raw, missing=missing, labels=())
+
+    def thresholds(self, words: WordArray) -> WordArray:
+        """For each threshold word the least raw word that is not below it; one past all values for none."""
+        return self.moved[np.searchsorted(self.known, words)]
+
+    def cuts(self, members: tuple[int, ...]) -> tuple[Member, ...]:
+        """A set's cuts, of the raw words."""
+        if isinstance(self.feature.number, Category):
+            count = self.feature.number.count
+            others = count in members  # which stands for all other values
+            codes = set(range(count)) - set(members) if others else set(members)
+            found = toggled(cut for code in codes for cut in self.code_span(code))
+            found = complement(found) if others else found
+        else:
+            found = toggled(self.thresholds(np.array(members, dtype=np.int64)).tolist())
+        least, greatest = self.kind.ends
+        return toggled(int(cut) if cut > least else self.span.low for cut in found if cut <= greatest)
+
+    def _code_span(self, code: int) -> tuple[int, int]:
+        """The raw words from the first to past the last that have a category's code."""
+        number = self.feature.number
+        assert isinstance(number, Category)
+        whole, zero = number.rounding != "none", number.rounding == "trunc" and code == 0
+
+        def ends(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+            rounded = round_to(values, self.feature.raw)
+            begun = rounded[0] > -1.0 if zero else rounded[0] >= code
+            return np.array([begun, rounded[1] >= code + 1.0 if whole else rounded[1] > code])
+
+        first, past = self._first(ends, 2).tolist()
+        return first, past
+
+    def _first(
+        self, reaches: Callable[[NDArray[np.float64]], NDArray[np.bool_]], count: int | None = None
+    ) -> WordArray:
+        """For each of some monotone conditions the least raw word of which it holds; one past the greatest for none.
+        count: of the conditions; those of the thresholds by default."""
+        least, greatest = self.kind.ends
+        low = np.full(len(self.known) if count is None else count, least, dtype=np.int64)
+        high = np.full(len(low), greatest + 1, dtype=np.int64)
+        while (low < high).any():
+            middle = (low >> 1) + (high >> 1) + (low & high & 1)
+            held, open_ = reaches(self.kind.values(np.minimum(middle, greatest))), low < high
+            low, high = np.where(open_ & ~held, middle + 1, low), np.where(open_ & held, middle, high)
+        return low

@@ -1,0 +1,100 @@
+"""Raw inputs: every column in a C type of its own, compared as it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from forest_designs import design, differences
+from random_forests import random_forest
+
+from forestc.backends.c import COptions
+from forestc.backends.c_inputs import fits, inputs_of
+from forestc.backends.c_raw import TYPES, by_position, column_types, parsed
+from forestc.checks.engines import CEngine
+from forestc.errors import OptionError
+from forestc.forest.evaluate import evaluate_words
+from forestc.forest.numbers import FLOAT64, Category, Fixed, Ordered
+from forestc.forest.verify import verify
+from forestc.rows.encode import encode
+
+NUMBERS = [
+    Fixed(8), Fixed(12, 3, True), Fixed(6, -2), Fixed(40, 10, True), Fixed(30, 0, True), Ordered(32), Ordered(64),
+    Category(5), Category(300, "floor"), Category(7, "trunc"),
+]  # fmt: skip
+
+
+def values_of(kind, random, count):
+    """Any values of a type: its ends, small ones, and those that float32 rounds."""
+    least, greatest = kind.ends
+    words = random.integers(least, greatest, count, endpoint=True)
+    near = np.clip(random.integers(-300, 400, count), least, greatest)
+    words = np.where(random.random(count) < 0.4, near, words)
+    words = np.where(random.random(count) < 0.1, random.choice([least, greatest, max(least, -1), 0], count), words)
+    values = kind.values(words)
+    if kind.whole:
+        return values
+    small = random.integers(-300, 400, count) / 4
+    return np.where(random.random(count) < 0.4, small, values)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_forest_on_raw_values_has_the_same_answers(seed):
+    """By the evaluator, on values of every type and on all thresholds."""
+    random = np.random.default_rng(seed)
+    forest = random_forest(seed, True, types=NUMBERS)
+    if seed % 2:
+        forest = replace(forest, features=tuple(replace(f, raw=FLOAT64) for f in forest.features))
+    names = random.choice(list(TYPES), forest.columns)
+    inputs = inputs_of(forest, "raw", ",".join(f"{k + 1}={name}" for k, name in enumerate(names)))
+    verify(inputs.forest)
+    rows = np.stack([values_of(kind, random, 3000) for kind in inputs.types], axis=1)
+    for index, feature in enumerate(inputs.forest.features):
+        kind, near = inputs.types[feature.column], inputs.forest.conditions.thresholds(index)
+        if len(near):
+            words = np.clip(random.choice(near, 1000) + random.integers(-1, 2, 1000), *kind.ends)
+            rows[:1000, feature.column] = kind.values(words)
+        if feature.missing:
+            rows[random.random(len(rows)) < 0.1, feature.column] = np.nan
+    assert fits(forest, inputs.types, rows).all() and np.array_equal(inputs.fitted(rows), rows, equal_nan=True)
+    said = evaluate_words(inputs.forest, encode(inputs.forest, rows))
+    wanted = evaluate_words(forest, encode(forest, rows))
+    assert np.array_equal(said.leaves, wanted.leaves) and np.array_equal(said.scores, wanted.scores)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_c_on_raw_values_equals_the_evaluator(seed, tmp_path):
+    """In an array or a struct, in each layout, on hard rows made to fit their types."""
+    random = np.random.default_rng(seed)
+    forest = random_forest(seed + 100, True, types=NUMBERS)
+    types = random.choice(list(TYPES), forest.columns) if seed % 4 else ["int16"] * forest.columns
+    text = ",".join(f"{k + 1}={name}" for k, name in enumerate(types))
+    made = design(forest, tmp_path, c_inputs="raw", targets=("c",), types=text, layout=("branches", "nodes")[seed % 2])
+    assert differences(CEngine, made, tmp_path, seed, 1000).count == 0
+
+
+def test_types_are_read_and_wrong_ones_are_refused():
+    forest = replace(random_forest(3, True, types=[Fixed(8)]), columns=9)
+    names = [feature.name for feature in forest.features]
+    assert parsed("a=b=float64, *=int8") == {"a=b": "double", "*": "int8"}
+    assert by_position(forest, f"{names[0]}=uint16,9=float32,*=int8") == "1=uint16,9=float,*=int8"
+    assert [kind.c for kind in column_types(forest, "9=int8")] == ["float"] * 8 + ["int8_t"]
+    for text, message in (
+        (
+            "adc",
+            "c: types=adc; use FEATURE=TYPE, of the types int8, int16, int32, uint8, uint16, uint32, float",
+        ),
+        ("adc=half", "c: types=adc=half; use FEATURE"),
+        ("1=int8,1=int16", "c: types gives '1' two types"),
+        (
+            "feture 0=int8",
+            "names 'feture 0', which the model does not read; use a position from 1 to 9, or a name",
+        ),
+        ("10=int8", "names '10', which the model does not read"),
+        (f"1=int8,{names[0]}=int16", "c: types gives column 1 two types"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            by_position(forest, text)
+    with pytest.raises(OptionError, match="c: types are those of inputs=raw; use inputs=raw, or leave types out"):
+        COptions("float", types="*=int8")

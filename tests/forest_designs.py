@@ -1,0 +1,41 @@
+"""Designs of forests without a model behind them, and what engines say of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from random_forests import troublesome_rows
+
+from forestc.backends import c, verilog
+from forestc.backends.c import COptions
+from forestc.backends.manifest import manifest
+from forestc.checks.vectors import Vectors, vectors
+from forestc.design import Design
+from forestc.forest.evaluate import evaluate_words
+from forestc.lowering.trees import LoweringOptions, lower
+from forestc.rows.batches import ArrayRows
+
+
+def design(forest, folder, latency=0, outputs="auto", c_inputs="words", targets=("verilog", "c"), **c_more):
+    """A design as compile would write it, without a model behind it."""
+    netlist = lower(forest, LoweringOptions(latency=latency, outputs=outputs))
+    files, roles = {}, {}
+    if "verilog" in targets:
+        for role, (path, text) in zip(("verilog", "testbench"), verilog.emit(netlist).items(), strict=True):
+            files[path], roles[role] = text, path
+    if "c" in targets:
+        for path, text in c.emit(forest, COptions(inputs=c_inputs, **c_more)).items():
+            files[path], roles["c"] = text, path
+    options = {"targets": list(targets), "latency": latency, "outputs": outputs, "c": {"inputs": c_inputs, **c_more}}
+    for path, text in files.items():
+        (folder / path).write_text(text)
+    return Design(folder, manifest(forest, netlist, roles, options, {}), forest, forest)
+
+
+def differences(engine, made, folder, seed, rows=60):
+    folder = folder / engine.name
+    folder.mkdir()
+    built = engine(made, folder)
+    base = ArrayRows(troublesome_rows(made.forest, seed, rows))
+    parts = list(vectors(made.forest, base, 300, seed))
+    joined = Vectors(np.concatenate([p.words for p in parts]), np.concatenate([p.raw for p in parts]), "all")
+    return built.compare(joined, evaluate_words(made.forest, joined.words))
