@@ -21,6 +21,9 @@ FILE = files("forestc.costs") / "firmware.json"
 
 DEFAULT_CPU = "cortex-m4f"  # where the user names none
 
+# Processors that take those of another: the same Thumb-2 code, as headers compute with integers alone.
+LIKE = {"cortex-m4": "cortex-m4f", "cortex-m7": "cortex-m4f"}
+
 # flash, stack: bytes. mean: instructions (cycles on AVR) of an average row. worst: the same, at least that of any row
 FIGURES = ("flash", "stack", "mean", "worst")
 # of the three features that are judged by range; a bound has none
@@ -45,9 +48,10 @@ class FirmwareCosts:
 def firmware_costs() -> Mapping[str, FirmwareCosts]:
     """By processor, from the installed file, read once. Raises ForestcError if it is damaged."""
     try:
-        return parsed(FILE.read_text(encoding="utf-8"))
+        found = parsed(FILE.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise _damaged(f"it can't be read ({error})") from None
+    return {**found, **{cpu: found[like] for cpu, like in LIKE.items() if like in found}}
 
 
 def parsed(text: str) -> Mapping[str, FirmwareCosts]:

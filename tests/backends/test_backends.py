@@ -178,7 +178,7 @@ def test_the_quantiser_in_c_is_the_encoder_on_every_kind_of_float(tmp_path, row,
         f"""#include <stdio.h>
 #include "{name}"
 int main(void) {{
-    static {row} row[KINDS_COLUMNS]; static {c.word_type(forest)} x[KINDS_INPUTS];
+    static {row} row[KINDS_COLUMNS]; static {c_types.word_type(forest)} x[KINDS_INPUTS];
     while (fread(row, sizeof row[0], KINDS_COLUMNS, stdin) == KINDS_COLUMNS) {{
         kinds_quantise(row, x);
         fwrite(x, sizeof x[0], KINDS_INPUTS, stdout);
@@ -191,7 +191,7 @@ int main(void) {{
     flags = [*STRICT, *sanitizers(compiler), "-Ofast"]  # no promise of floating point is needed
     subprocess.run([compiler, *flags, "main.c", "-o", "m"], cwd=tmp_path, check=True)
     out = subprocess.run([tmp_path / "m"], input=rows.tobytes(), capture_output=True, check=True).stdout
-    got = np.frombuffer(out, np.dtype(c.word_type(forest).removesuffix("_t"))).reshape(wanted.shape)
+    got = np.frombuffer(out, np.dtype(c_types.word_type(forest).removesuffix("_t"))).reshape(wanted.shape)
     wrong = [(numbers[k], rows[r, k], got[r, k], wanted[r, k]) for r, k in np.argwhere(got != wanted)[:5].tolist()]
     assert not wrong
 

@@ -161,8 +161,9 @@ def test_the_c_of_every_kind_of_leaf_is_checked(tmp_path, kind, bits, inputs):
 
 
 @pytest.mark.parametrize("inputs", ["words", "struct", "raw"])
-def test_integers_are_ranked_where_that_is_smaller(inputs, tmp_path):
-    """Many splits on few distinct thresholds of 12 bits."""
+def test_ranks_of_integers_are_checked(inputs, tmp_path, monkeypatch):
+    """Many splits on few distinct thresholds of 12 bits, ranked whatever that saves."""
+    monkeypatch.setattr(nodes_module, "RANKED", 1e9)
     X, y = load_breast_cancer(return_X_y=True)
     X = np.round(X * 4095 / X.max(axis=0))
     X[::50, 3] = np.nan
