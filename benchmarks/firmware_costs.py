@@ -1,8 +1,9 @@
 """Estimates of firmware compared with real builds, and the fit that produces forestc/costs/firmware.json.
 
 Small and medium forests (forests, extra trees and boosting by scikit-learn and XGBoost; 2, 3 and 10 classes and
-regression; depth 2 to 9, 2 to 100 trees; two of -O0 to -O2; words, and raw floats of a third) become C in each layout, are compiled for
-each processor with -Os (GCC where it is on the PATH, else ziglang), and run in the emulator on rows and random words.
+regression; depth 2 to 9, 2 to 100 trees; two of -O0 to -O2; words, and raw floats of a third) become C in each layout,
+are compiled for each processor with -Os (GCC where it is on the PATH, else ziglang), and run in the emulator on rows
+and random words.
 --cache FILE keeps the figures by the SHA-256 of the header, so that a run continues where the last one ended
 (`--minutes N` ends it early). Then the costs are fitted: flash, stack and mean instructions by least squares of the
 relative errors, the worst case as the least costs by which no row is dearer than told. The printed errors, and the
