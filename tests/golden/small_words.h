@@ -37,6 +37,7 @@ enum small_model_input {
 };
 
 SMALL_MODEL_ASSERT(sizeof(int16_t) == 2u, small_model_int16_t_has_16_bits);
+SMALL_MODEL_ASSERT(sizeof(int8_t) == 1u, small_model_int8_t_has_8_bits);
 SMALL_MODEL_ASSERT(sizeof(uint8_t) == 1u, small_model_uint8_t_has_8_bits);
 SMALL_MODEL_ASSERT(SMALL_MODEL_X2_1ST + 1 == SMALL_MODEL_INPUTS, small_model_inputs_are_all_there);
 
@@ -105,7 +106,7 @@ static inline void small_model_quantise(const float row[SMALL_MODEL_COLUMNS], in
 #define small_model_quantise small_model_has_no_quantise_as_float_is_not_32_bits_wide_here
 #endif
 
-static inline int16_t small_model_tree_0(const int16_t *x)
+static inline int8_t small_model_tree_0(const int16_t *x)
 {
     if (x[0] >= 90) {
         return 5;
@@ -116,7 +117,7 @@ static inline int16_t small_model_tree_0(const int16_t *x)
     return 7;
 }
 
-static inline int16_t small_model_tree_1(const int16_t *x)
+static inline int8_t small_model_tree_1(const int16_t *x)
 {
     if (!(x[2] == 1 || x[2] == 4)) {
         return 2;
@@ -128,17 +129,17 @@ static inline int16_t small_model_tree_1(const int16_t *x)
 }
 
 /* Scores: integers, each worth SMALL_MODEL_SCALE. */
-static inline void small_model_scores(const int16_t x[SMALL_MODEL_INPUTS], int16_t scores[SMALL_MODEL_OUTPUTS])
+static inline void small_model_scores(const int16_t x[SMALL_MODEL_INPUTS], int8_t scores[SMALL_MODEL_OUTPUTS])
 {
     scores[0] = -3;
-    scores[0] = (int16_t)(scores[0] + small_model_tree_0(x));
-    scores[0] = (int16_t)(scores[0] + small_model_tree_1(x));
+    scores[0] = (int8_t)(scores[0] + small_model_tree_0(x));
+    scores[0] = (int8_t)(scores[0] + small_model_tree_1(x));
 }
 
 /* Index of the class, 0 to 1. */
 static inline uint8_t small_model_predict(const int16_t x[SMALL_MODEL_INPUTS])
 {
-    int16_t scores[1];
+    int8_t scores[1];
     small_model_scores(x, scores);
     return (uint8_t)(scores[0] >= 2);
 }
@@ -149,6 +150,17 @@ static inline void small_model_predict_batch(const int16_t *x, uint32_t count, u
     while (count > 0u) {
         *labels = small_model_predict(x);
         labels++;
+        x += SMALL_MODEL_INPUTS;
+        count--;
+    }
+}
+
+/* The scores of `count` rows, one after the other in x. */
+static inline void small_model_scores_batch(const int16_t *x, uint32_t count, int8_t *scores)
+{
+    while (count > 0u) {
+        small_model_scores(x, scores);
+        scores += SMALL_MODEL_OUTPUTS;
         x += SMALL_MODEL_INPUTS;
         count--;
     }
@@ -208,7 +220,7 @@ static inline uint64_t small_model_distance(int64_t a, int64_t b)
 #define SMALL_MODEL_PROBABILITY_STEP 4.656612873077393e-10
 static inline void small_model_probabilities(const int16_t x[SMALL_MODEL_INPUTS], uint32_t out[SMALL_MODEL_PROBABILITIES])
 {
-    int16_t scores[SMALL_MODEL_OUTPUTS];
+    int8_t scores[SMALL_MODEL_OUTPUTS];
     uint32_t p;
     small_model_scores(x, scores);
     p = small_model_power(small_model_distance(scores[0], 0), UINT64_C(396564993198), 40u, UINT64_C(88));
@@ -216,6 +228,17 @@ static inline void small_model_probabilities(const int16_t x[SMALL_MODEL_INPUTS]
     p = scores[0] < 0 ? UINT32_C(2147483648) - p : p;
     out[0] = (UINT32_C(2147483648) - p);
     out[1] = p;
+}
+
+/* The same for `count` rows, one after the other in x. */
+static inline void small_model_probabilities_batch(const int16_t *x, uint32_t count, uint32_t *out)
+{
+    while (count > 0u) {
+        small_model_probabilities(x, out);
+        out += 2;
+        x += SMALL_MODEL_INPUTS;
+        count--;
+    }
 }
 
 #endif
