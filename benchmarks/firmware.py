@@ -67,6 +67,7 @@ MOST_ROWS = 1000
 Tables = dict[str, list[dict[str, Any]]]  # by processor
 # what a header takes, and the entry that is measured
 TAKES = {"words": ("words", "predict"), "row": ("words", "row"), "floats": ("float", "predict")}
+SHOWN = {"branches": ("words", "floats"), "nodes": tuple(TAKES), "": ("words",)}  # by layout
 NAMES = {"<f4": "floats", "<f8": "doubles", "<i2": "int16"}
 
 
@@ -201,7 +202,8 @@ def ours(case: Case, designs: Sequence[Design], cpu: str, folder: Path) -> Itera
         unseen = slice(1, None, 2) if level == 3 else slice(None)
         wrong = (test != case.model.forest.predict(case.X)).sum(), (made != case.model.forest.predict(case.made)).sum()
         for layout in LAYOUTS[1:]:
-            for takes, (inputs, entry) in TAKES.items():
+            for takes in SHOWN.get(layout, SHOWN[""]):
+                inputs, entry = TAKES[takes]
                 try:
                     one = with_header(design, COptions(inputs=inputs, layout=layout), folder / "header")
                 except OptionError as error:  # masks are for small trees
