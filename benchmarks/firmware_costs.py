@@ -178,7 +178,7 @@ def measured(
                 machine = avr.Simavr(avr.find_simavr(), compiler, made, image.flash, folder)
             run = machine.run(entry.inputs(given, machine.aligned), entry.gives, entry.count, entry.returned)
             taken = run.instructions if run.cycles is None else run.cycles
-            cache[key] = [image.flash, max(stack.size or 0, run.stack), taken.tolist()]
+            cache[key] = [image.flash, max(4, stack.size or 0, run.stack), taken.tolist()]
     flash, deepest, taken = cache[key]
     return {"flash": flash, "stack": deepest, "taken": np.array(taken, dtype=np.float64)}
 
