@@ -13,6 +13,7 @@ import pytest
 from models import trained
 
 import forestc
+from forestc.backends.c import estimated
 from forestc.cli import main
 from forestc.errors import CheckError, ForestcError, MissingToolError, OptionError, RowsError
 from forestc.firmware import avr, emulator
@@ -341,3 +342,33 @@ def test_cycles_of_an_avr(need, need_tool, tmp_path):
         machine = avr.Simavr(program, compiler, made, read_image(made.image).flash, tmp_path)
         ran = machine.run(np.zeros((3, 2), dtype=np.uint8), np.dtype("u1"), 1, True)
         assert ran.cycles.tolist() == [cycles] * 3 and ran.results.tolist() == [[7]] * 3 and ran.stack == 3
+
+
+@pytest.mark.parametrize("layout", ["branches", "calls", "nodes", "masks", "mixed"])
+@pytest.mark.parametrize("cpu, compiler", [("cortex-m0plus", "gcc"), ("rv32imc", "ziglang")])
+def test_no_input_takes_more_than_the_computed_worst_case(tmp_path, need, cpu, compiler, layout):
+    """Of a boosted model that the costs were not fitted on. Its estimate is in the range of most builds, and more."""
+    need(compiler)
+    model, X, y = trained("xgboost-multi")
+    design = forestc.compile(model, X, tmp_path / "d", label=y, targets="c", c_layout=layout, cpu=cpu, name="m").design
+    figures = forestc.measure(design, cpu, X, entries=["predict"], compiler=compiler, most=100)
+    told = figures["instructions"]
+    assert figures["differences"] == 0 and told["max_of_all"] <= figures["worst_case"] < 12 * told["max_of_all"]
+    estimate = estimated(design.forest, design.c_options, cpu)[layout]
+    assert 0.4 < figures["flash"] / estimate.flash < 2.5 and 0.4 < told["mean"] / estimate.mean < 2.5
+    assert figures["over_budget"] == ""
+
+
+def test_a_budget_that_is_exceeded_ends_with_status_3(tmp_path, need, monkeypatch, capsys):
+    need("gcc")
+    model, X, y = trained("forest-text-labels")
+    monkeypatch.setattr("forestc.backends.c_choice.Estimate.figure", lambda *_: 1)  # nothing is refused
+    folder = tmp_path / "d"
+    forestc.compile(model, X, folder, label=y, targets="c", cpu="cortex-m4f", flash=300, instructions=20, name="m")
+    figures = forestc.measure(folder, "cortex-m4f", entries=["predict"])
+    assert f"flash {figures['flash']:,} of 300, instructions " in figures["over_budget"]
+    assert forestc.measure(folder, "cortex-m0plus", entries=["predict"])["over_budget"] == ""
+    with pytest.raises(SystemExit) as ended:
+        main(["measure", str(folder), "--cpu", "cortex-m4f", "--entry", "predict"])
+    assert ended.value.code == 3
+    assert "over the budget of the design: flash" in capsys.readouterr().err
