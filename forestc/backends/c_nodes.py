@@ -68,7 +68,8 @@ class NodesInC:
             f"number = ({number})(symbol - {nodes.symbols}u);",
         ]
         if nodes.single < leaves.count + nodes.jumps:
-            further = f"((unsigned)number - {nodes.single}u) << 8 | {read}(node + 1)"
+            high = "(uint32_t)number" if wide else "(unsigned)number"
+            further = f"({high} - {nodes.single}u) << {8 * nodes.unit} | {read}(node + 1)"
             body += [
                 f"if (number >= {nodes.single}u) {{",
                 f"    number = ({number})({nodes.single}u + ({further}));",

@@ -8,7 +8,7 @@ byte. Three codes, of which the one with the fewest bytes is taken:
 |-------|-------------------------------------------|-------------------|-----------------------------------|
 | index | 1 byte: condition; 1: skip                | 1 or 2            | conditions are fewer than 256     |
 | split | 1: slot; 1 or 2: threshold; 1: skip       | 1 or 2            | slots are                         |
-| wide  | as index, in units of 2 bytes             | 2 bytes           | everything else                   |
+| wide  | as index, in units of 2 bytes             | 2 or 4 bytes      | everything else                   |
 
 The table of conditions that `index` and `wide` need has each distinct one once.
 """
@@ -95,7 +95,7 @@ class Nodes:
                 at += self.head + (0 if left else int(stream[at + self.head - 1]))
             number = symbol - self.symbols
             if number >= self.single:
-                number = self.single + ((number - self.single) << 8 | int(stream[at + 1]))
+                number = self.single + ((number - self.single) << 8 * self.unit | int(stream[at + 1]))
             if number < self.leaves.count:
                 return number
             at = int(self.starts[far + number - self.leaves.count])
@@ -157,9 +157,9 @@ def _coded(subtrees: Subtrees, slots: Slots, leaves: Leaves, code: Code, *, shar
     jumps = len(shared)
     for _ in range(MOST_TURNS):
         numbers = leaves.count + jumps
-        double = 0 if symbols + numbers <= units else -(-(symbols + numbers - units) // 255)
+        double = 0 if symbols + numbers <= units else -(-(symbols + numbers - units) // (units - 1))
         single = min(numbers, units - symbols - double)
-        if single < 0 or (double and code == "wide"):
+        if single < 0:
             return None
         coder = _Coder(slots, leaves, code, used, threshold_bytes, symbols, single, units)
         stream, starts = coder.forest(subtrees, shared)
@@ -197,7 +197,7 @@ class _Coder:
         """The code of a leaf or a jump."""
         if number < self.single:
             return [self.symbols + number]
-        high, low = divmod(number - self.single, 256)
+        high, low = divmod(number - self.single, self.units)
         return [self.symbols + self.single + high, low]
 
     def jump(self, subtree: int) -> list[int]:

@@ -17,8 +17,10 @@ from forestc import load
 from forestc.checks.run import check
 from forestc.checks.vectors import random_words
 from forestc.errors import OptionError
+from forestc.forest.builder import make_forest, make_tree
 from forestc.forest.evaluate import evaluate_words
-from forestc.forest.numbers import word_range
+from forestc.forest.ir import Aggregate, Decision, Feature, Link
+from forestc.forest.numbers import Fixed, word_range
 from forestc.layouts import nodes as nodes_module
 from forestc.layouts.leaves import leaves_of
 from forestc.layouts.masks import hashed, masks_of
@@ -175,3 +177,30 @@ def test_ranks_of_integers_are_checked(inputs, tmp_path, monkeypatch):
     )  # fmt: skip
     assert "m_rank_" in made.design.path("c").read_text()
     assert forestc.check(made.design, X[:, :8], engines=["c"], random_rows=2000).ok
+
+
+def test_more_leaves_than_two_bytes_tell():
+    """70,000 distinct leaves: of some the code has two units of two bytes."""
+    random = np.random.default_rng(0)
+    split = [node % 2 == 0 and node < 198 for node in range(199)]  # a chain: a leaf on the left of each split
+    trees = [
+        make_tree(
+            where=f"tree {number}",
+            feature=[node % 3 if own else -1 for node, own in enumerate(split)],
+            threshold=[int(random.integers(1, 255)) if own else 0 for own in split],
+            left=[node + 1 if own else -1 for node, own in enumerate(split)],
+            right=[node + 2 if own else -1 for node, own in enumerate(split)],
+            values=[[100_003 * (100 * number + leaf) % 7_000_001] for leaf in range(100)],
+            outputs=[0],
+            quantised=True,
+        )
+        for number in range(700)
+    ]
+    features = [Feature(name, Fixed(8), place) for place, name in enumerate("abc")]
+    forest = make_forest(
+        name="wide", features=features, columns=3, trees=trees, n_outputs=1, bias=[0], aggregate=Aggregate(),
+        link=Link(), decision=Decision("none"), classes=(), scale=1.0,
+    )  # fmt: skip
+    made = nodes_of(forest)
+    assert made.code == "wide" and made.single < made.leaves.count > 65_536
+    assert_same(forest, made, random.integers(0, 256, (3, 3)))
