@@ -190,7 +190,7 @@ def test_more_leaves_than_two_bytes_tell():
             threshold=[int(random.integers(1, 255)) if own else 0 for own in split],
             left=[node + 1 if own else -1 for node, own in enumerate(split)],
             right=[node + 2 if own else -1 for node, own in enumerate(split)],
-            values=[[100_003 * (100 * number + leaf) % 7_000_001] for leaf in range(100)],
+            values=random.integers(0, 1 << 40, (100, 1)).tolist(),
             outputs=[0],
             quantised=True,
         )
