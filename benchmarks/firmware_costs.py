@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import lightgbm
 import numpy as np
 import xgboost
 from numpy.typing import NDArray
@@ -77,6 +78,11 @@ def data(name: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
     if name.startswith("made"):
         classes = int(name[4:])
         return make_classification(800, 16, n_informative=8, n_classes=classes, random_state=classes, flip_y=0.1)
+    if name == "categories":  # some of 12, some of 60
+        random = np.random.default_rng(0)
+        X = random.integers(0, [12, 12, 60, 60, 12, 100], (1500, 6)).astype(np.float64)
+        secret = random.normal(size=(6, 100))
+        return X, (sum(secret[k, X[:, k].astype(int)] for k in range(6)) > 0).astype(int)
     of = {
         "bc": load_breast_cancer, "digits": load_digits, "iris": load_iris, "wine": load_wine, "diabetes": load_diabetes
     }  # fmt: skip
@@ -111,6 +117,12 @@ MODELS: dict[str, tuple[str, Any]] = {
     "made2_xgb20x5": ("made2", _xgb(n_estimators=20, max_depth=5)),
     "made5_rf12x7": ("made5", RandomForestClassifier(12, max_depth=7, random_state=0)),
     "made5_xgb6x4": ("made5", _xgb(n_estimators=6, max_depth=4)),
+    "categories_lgb": (
+        "categories",
+        lightgbm.LGBMClassifier(
+            n_estimators=12, num_leaves=12, categorical_feature="0,1,2,3,4", min_data_per_group=1, verbose=-1, n_jobs=1
+        ),
+    ),
     "made4_et25x5": ("made4", ExtraTreesClassifier(25, max_depth=5, random_state=0)),
 }
 

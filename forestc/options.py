@@ -231,6 +231,8 @@ class CompileOptions:
             return {name: values[name] for name in names if name in values}
 
         clock = values.get("clock_mhz")
+        if "c" not in targets and values.get("cpu"):
+            raise OptionError("a processor and budgets are those of C", do="add the target c, or remove --cpu")
         return CompileOptions(
             RowOptions(
                 rows, classes=tuple(values.get("classes", ())), **some("ranges", "label", "held_out", "scheduler")

@@ -21,6 +21,7 @@ any row needs is at most the sum, over the trees, of the dearest leaf: the compu
 | by_index, ...         | splits that a row comes to, by the code; as flash, whether it is this code          |
 | far, long             | trees, where there are jumps, and leaves of two bytes                               |
 | slot, rank            | slots that are filled; steps of the searches that rank raw floats                   |
+| codes                 | comparisons of the sets that have a slot for themselves                             |
 | value, rows, bits, pairs | additions, by the kind of leaves; as flash, whether it is this kind              |
 
 | feature of `masks`    | counts                                                                              |
@@ -275,12 +276,21 @@ def _slots(inputs: Inputs, slots: Slots) -> Amounts:
     """What it takes to make the slots of a row."""
     filled = 0 if slots.plain and inputs.in_order else len(slots.slots)
     ranks = [slot.cuts for slot in slots.slots if slot.condition is None] if slots.ranked else []
-    return {"slot": float(filled), "rank": float(sum(math.ceil(math.log2(len(cuts) + 1)) for cuts in ranks))}
+    tests = _tests(inputs)["test"]
+    return {
+        "slot": float(filled),
+        "rank": float(sum(math.ceil(math.log2(len(cuts) + 1)) for cuts in ranks)),
+        "codes": float(sum(tests[slot.condition] for slot in slots.slots if slot.condition is not None)),
+    }
 
 
 def _slots_flash(slots: Amounts) -> Amounts:
     """The same in flash: ranks are made in a loop."""
-    return {"ranked": float(slots["rank"] > 0), "slot": 0.0 if slots["rank"] else slots["slot"]}
+    return {
+        "ranked": float(slots["rank"] > 0),
+        "slot": 0.0 if slots["rank"] else slots["slot"],
+        "codes": slots["codes"],
+    }
 
 
 def _slot_bytes(slots: Slots, forest: Forest) -> int:
