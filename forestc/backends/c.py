@@ -123,7 +123,7 @@ def layout_told(forest: Forest, options: COptions) -> dict[str, Any] | None:
 
 def estimated(forest: Forest, options: COptions, cpu: str) -> Mapping[str, Estimate]:
     """Estimates by layout for a processor."""
-    return estimates(forest, options.inputs, options.types, cpu)
+    return estimates(forest, options.inputs, options.types, cpu, options.layout)
 
 
 def emit(forest: Forest, options: COptions | None = None) -> dict[str, str]:

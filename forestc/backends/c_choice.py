@@ -77,14 +77,16 @@ class Estimate:
 
 
 @lru_cache(maxsize=4)
-def estimates(forest: Forest, form: str, types: str, cpu: str) -> Mapping[str, Estimate]:
-    """By layout, of those that hold the forest. form, types: as for `inputs_of`. O(nodes * depth)."""
+def estimates(forest: Forest, form: str, types: str, cpu: str, layout: str = "auto") -> Mapping[str, Estimate]:
+    """By layout, of those that hold the forest. form, types: as for `inputs_of`. layout: that the user wants, which is
+    among them even if `auto` does not choose from it. O(nodes * depth)."""
     costs, inputs = firmware_costs()[cpu], inputs_of(forest, form, types)
     found = {}
-    for layout in possible(forest):
-        if layout in costs.costs:
+    among = possible(forest)
+    for one in among if layout in ("auto", *among) else (*among, layout):
+        if one in costs.costs:
             try:
-                found[layout] = _estimate(inputs, layout, costs)
+                found[one] = _estimate(inputs, one, costs)
             except OptionError:  # a forest that tables of this layout do not hold
                 continue
     return found
@@ -127,10 +129,11 @@ def choose(forest: Forest, layout: str, budget: Budget, form: str, types: str = 
         among = (layout,)
     if len(among) == 1 and not budget.limits:
         return among[0]
-    known = estimates(forest, form, types, budget.cpu or DEFAULT_CPU)
+    cpu = budget.cpu or DEFAULT_CPU
+    known = estimates(forest, form, types, cpu, layout)
     told = [known[name] for name in among if name in known]
-    if not told:  # a forest above MOST_BRANCHES that the user wants as branches
-        return among[0]
+    if not told:  # raises: tables of the layout that the user wants do not hold the forest, or nothing is to be mixed
+        told = [_estimate(inputs_of(forest, form, types), among[0], firmware_costs()[cpu])]
     fitting = [each for each in told if all(each.figure(name) <= most for name, most in budget.limits.items())]
     if not fitting:
         raise OptionError(_refusal(told, budget), do=_WAYS)

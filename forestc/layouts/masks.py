@@ -20,6 +20,7 @@ from forestc.layouts.slots import ALWAYS, NEVER, Slots, slots_of
 
 # (mask * multiplier mod 2 ** width) >> shift is another number for each mask of one bit (de Bruijn sequences)
 HASHES = {4: (0x3, 2), 8: (0x17, 5), 16: (0x09AF, 12), 32: (0x077CB531, 27)}
+MOST_LEAVES = max(HASHES)
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,8 @@ def _read(tree: Tree, places: list[int], slots: Slots) -> tuple[list[int], list[
     while stack:
         node, began = stack.pop()
         if began >= 0:
-            cleared.append((places[node], (1 << len(leaves)) - (1 << began)))
+            if len(leaves) <= MOST_LEAVES:  # else the tree is refused, and its bits would take much memory
+                cleared.append((places[node], (1 << len(leaves)) - (1 << began)))
         elif left[node] == LEAF:
             leaves.append(node)
         elif (slot := int(slots.slot[places[node]])) in (ALWAYS, NEVER):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -125,6 +126,18 @@ def test_large_forests_are_tables(forest, monkeypatch):
     assert chosen_layout(forest, COptions(layout="branches", cpu="avr", flash=200_000)) == "branches"
     with pytest.raises(OptionError, match=r"flash budget of 10 bytes on avr"):
         chosen_layout(forest, COptions(cpu="avr", flash=10))
+
+    for layout in ("branches", "calls", "mixed"):
+        assert layout in estimated(forest, COptions(layout=layout), "avr")
+        with pytest.raises(OptionError, match=rf"flash budget of 10 bytes on avr .* as {layout}"):
+            chosen_layout(forest, COptions(layout=layout, cpu="avr", flash=10))
+
+
+def test_a_budget_of_a_layout_that_is_not_estimated_is_refused(forest):
+    one = replace(forest, trees=forest.trees[:1])
+    assert chosen_layout(one, COptions(layout="mixed", cpu="avr")) == "mixed"
+    with pytest.raises(OptionError, match="layout=mixed is for trees of which some become branches"):
+        chosen_layout(one, COptions(layout="mixed", cpu="avr", flash=10))
 
 
 def test_compile_tells_the_estimates(tmp_path):
