@@ -96,7 +96,7 @@ def _estimate(inputs: Inputs, layout: str, costs: FirmwareCosts) -> Estimate:
     demand = DEMANDS[layout](inputs)
     flash, ram = (costs.total(layout, name, getattr(demand, name)) for name in ("flash", "stack"))
     mean = costs.total(layout, "mean", demand.mean(inputs.forest))
-    worst = demand.worst(costs.costs[layout]["worst"])
+    worst = demand.worst(costs.of(layout, "worst"))
     told = {"flash": ("flash", flash), "ram": ("stack", ram), "mean": ("mean", mean)}
     ends = {
         name: (round(value * costs.nine_of_ten[layout][key][0]), round(value * costs.nine_of_ten[layout][key][1]))
@@ -111,11 +111,14 @@ def adds(forest: Forest) -> bool:
 
 
 def possible(forest: Forest) -> tuple[str, ...]:
-    """The layouts that `auto` chooses from: for large forests tables alone, as compilers take too long for branches."""
+    """The layouts that `auto` chooses from: for large forests tables alone, as compilers take too long for branches;
+    without a split no tables."""
     if not adds(forest):
         return ("branches",)
-    large = sum(len(tree.inner) for tree in forest.trees) > MOST_BRANCHES
-    return ("nodes",) if large else LAYOUTS
+    splits = sum(len(tree.inner) for tree in forest.trees)
+    if splits == 0:
+        return ("branches",)
+    return ("nodes",) if splits > MOST_BRANCHES else LAYOUTS
 
 
 def choose(forest: Forest, layout: str, budget: Budget, form: str, types: str = "") -> str:
