@@ -50,6 +50,9 @@ bench: $(STAMP) slow
 	$(BIN)/python benchmarks/shipped_models.py
 	$(BIN)/python benchmarks/exactness.py $(if $(PEERS),--peers $(PEERS))
 	$(BIN)/python benchmarks/c_exactness.py
+	$(BIN)/python benchmarks/firmware_costs.py
+	$(BIN)/python benchmarks/firmware.py $(if $(DATA),--data $(DATA))
+	$(BIN)/python benchmarks/firmware_boosted.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/sharing_speed.py
 	$(BIN)/python benchmarks/prune_speed.py $(if $(DATA),--data $(DATA))
 	$(if $(DATA),$(BIN)/python benchmarks/exact_pruning.py --data $(DATA))
