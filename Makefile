@@ -53,8 +53,11 @@ bench: $(STAMP) slow
 	$(BIN)/python benchmarks/firmware_costs.py
 	$(BIN)/python benchmarks/firmware.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/firmware_boosted.py $(if $(DATA),--data $(DATA))
+	$(BIN)/python benchmarks/word_costs.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/sharing_speed.py
 	$(BIN)/python benchmarks/prune_speed.py $(if $(DATA),--data $(DATA))
+	$(if $(DATA),$(BIN)/python benchmarks/bounded_treewidth.py --data $(DATA))
+	$(BIN)/python benchmarks/input_model.py $(if $(DATA),--data $(DATA))
 	$(if $(DATA),$(BIN)/python benchmarks/exact_pruning.py --data $(DATA))
 	$(if $(DATA),$(BIN)/python benchmarks/forest_pruning.py --data $(DATA))
 	$(if $(DATA),$(BIN)/python benchmarks/ensemble_pruning.py --data $(DATA))

@@ -26,13 +26,18 @@ if TYPE_CHECKING:
     from forestc.forest.evaluate import Evaluation
     from forestc.forest.ir import Forest
     from forestc.frontends import load
+    from forestc.input_models import model_inputs
+    from forestc.inputs.model import InputModel
+    from forestc.inputs.text import read_inputs
     from forestc.inspection import inspect
     from forestc.integrations.amaranth_component import hardware
     from forestc.rows.encode import evaluate
+    from forestc.switching import activity
     from forestc.synthesis import synth
 
 
 _HOMES = {
+    "activity": "forestc.switching",
     "check": "forestc.checks.run",
     "CheckResult": "forestc.checks.run",
     "compile": "forestc.compiler",
@@ -47,9 +52,12 @@ _HOMES = {
     "hardware": "forestc.integrations.amaranth_component",
     "inspect": "forestc.inspection",
     "load": "forestc.frontends",
+    "InputModel": "forestc.inputs.model",
     "measure": "forestc.firmware.run",
+    "model_inputs": "forestc.input_models",
     "open_design": "forestc.design",
     "quantize": "forestc.compiler",
+    "read_inputs": "forestc.inputs.text",
     "simulate": "forestc.checks.simulation",
     "StreamOptions": "forestc.backends.axi_stream",
     "synth": "forestc.synthesis",
@@ -64,7 +72,9 @@ __all__ = [
     "Evaluation",
     "Forest",
     "ForestcError",
+    "InputModel",
     "StreamOptions",
+    "activity",
     "check",
     "compile",
     "evaluate",
@@ -72,8 +82,10 @@ __all__ = [
     "inspect",
     "load",
     "measure",
+    "model_inputs",
     "open_design",
     "quantize",
+    "read_inputs",
     "simulate",
     "synth",
 ]

@@ -9,20 +9,20 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any
 
 import typer
 import typer.core
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from forestc.cli_inputs import Count, InputsFile, Seed, activity, model_inputs, rows_or_inputs
+from forestc.cli_parts import Folder, Json, Label, MaybeRows, Model, Trust, progress, show
 from forestc.errors import ForestcError
 from forestc.failures import Failure, interrupted, one_line
+from forestc.interrupts import Interrupted, ctrl_c_ends, interruptible
 from forestc.version import __version__
 
 # Typer contains click under varying names; this finds the class that it raises for wrong usage under any of them.
@@ -30,14 +30,14 @@ _UsageProblem: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c
 
 
 class _Commands(typer.core.TyperGroup):
-    """The commands. Where none of them makes use of Ctrl-C it goes on as `_Interrupted`, which typer leaves alone."""
+    """The commands. Where none of them makes use of Ctrl-C it goes on as `Interrupted`, which typer leaves alone."""
 
     def make_context(self, *given: Any, **named: Any) -> Any:
-        with _ctrl_c_ends():
+        with ctrl_c_ends():
             return super().make_context(*given, **named)
 
     def invoke(self, ctx: Any) -> Any:
-        with _ctrl_c_ends():
+        with ctrl_c_ends():
             return super().invoke(ctx)
 
 
@@ -49,42 +49,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="a model file: .json, .ubj, .txt, .onnx, .skops, .tl, .forest, ...")
-]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a folder that forestc compile wrote")]
-RowsFile = Annotated[Path, typer.Option("--rows", metavar="FILE", help="CSV (gzip too), Parquet, Arrow or NumPy")]
-Label = Annotated[
-    str | None,
-    typer.Option("--label", metavar="COL", help="column of the true labels; several prediction targets: y1,y2"),
-]
-Json = Annotated[
-    bool, typer.Option("--json", help="print one JSON object and nothing else; errors as JSON on standard error")
-]
-Trust = Annotated[bool, typer.Option("--trust-pickle", help="allow opening pickles, which runs code in them")]
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Yields a function that shows progress; it does nothing if quiet or if standard error is no terminal."""
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield lambda _: None
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda stage: bar.update(task, description=stage)
-
-
-def _show(json_wanted: bool, figures: Any, tables: Callable[[], list[Any]]) -> None:
-    if json_wanted:
-        sys.stdout.write(json.dumps(figures) + "\n")
-        return
-    console = Console()
-    for part in tables():
-        console.print(part)
 
 
 @app.command()
@@ -103,13 +67,13 @@ def inspect(
     from forestc.report.drawing import drawn_tree
     from forestc.report.tables import inspect_tables
 
-    with _progress(json_) as say:
+    with progress(json_) as say:
         say(f"reading {model.name}")
         if tree is None:
             figures = run_inspection(model, trust_pickle=trust_pickle)
         else:
             figures = tree_figures(model, tree, depth, trust_pickle=trust_pickle)
-    _show(
+    show(
         json_,
         figures,
         lambda: inspect_tables(str(model), figures) if tree is None else [drawn_tree(f"{model}, tree {tree}", figures)],
@@ -144,6 +108,14 @@ def compile_(
             "--ranges",
             metavar="FILE",
             help="instead of --rows: CSV (feature,smallest,largest,step,missing) or JSON; exact in these ranges",
+        ),
+    ] = None,
+    inputs: Annotated[
+        Path | None,
+        typer.Option(
+            "--inputs",
+            metavar="FILE",
+            help="input model of forestc model-inputs: C's branches puts the side first that more of its rows take",
         ),
     ] = None,
     label: Label = None,
@@ -292,12 +264,13 @@ def compile_(
     if not stream and (given or axi_lite):
         raise OptionError("--tdata, --tuser, --align and --axi-lite need --stream", do="add --stream")
     wrapper = StreamOptions(tdata or 0, 1 if tuser is None else tuser, axi_lite, align or 0) if stream else None
-    with _progress(json_) as say:
+    with progress(json_) as say:
         done = compile_model(
             model,
             rows,
             out,
             ranges=ranges,
+            inputs=inputs,
             label=label,
             classes=[name.strip() for name in classes.split(",")] if classes is not None else (),
             held_out=held_out,
@@ -329,7 +302,7 @@ def compile_(
             progress=say,
         )
     notes = [Text(f"note: {note}") for note in done.figures["notes"]]  # Text, as names are not markup
-    _show(json_, done.figures, lambda: [*compile_tables(done.figures), *notes])
+    show(json_, done.figures, lambda: [*compile_tables(done.figures), *notes])
 
 
 @app.command()
@@ -340,9 +313,11 @@ def check(
         typer.Option(
             "--rows",
             metavar="FILE",
-            help="CSV (gzip too), Parquet, Arrow or NumPy; not needed with --prove, or if compiled without rows",
+            help="CSV, Parquet, Arrow or NumPy; not needed with --inputs or --prove, or if compiled without rows",
         ),
     ] = None,
+    inputs: InputsFile = None,
+    count: Count = 10_000,
     label: Label = None,
     engines: Annotated[
         str | None,
@@ -353,7 +328,7 @@ def check(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="run all engines on all vectors (slow)")] = False,
     random: Annotated[int, typer.Option("--random", min=0, help="number of random vectors beside the rows")] = 10_000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="seed of the random vectors")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="seed of the random vectors and of rows drawn")] = 0,
     prove: Annotated[bool, typer.Option("--prove", help="also prove equality for every input")] = False,
     native: Annotated[bool, typer.Option("--native", help="prove with the yosys on the PATH")] = False,
     json_: Json = False,
@@ -364,10 +339,12 @@ def check(
     from forestc.report.tables import check_tables
 
     design = open_design(folder)
-    with _progress(json_) as say:
+    with progress(json_) as say:
         result = run_check(
             design,
             rows,
+            inputs=inputs,
+            count=count,
             label=label,
             engines=[part.strip() for part in engines.split(",")] if engines else None,
             every=every,
@@ -378,7 +355,7 @@ def check(
             progress=say,
         )
     notes = [Text(line) for line in (*result.not_run(), *result.notes)]
-    _show(json_, result.figures, lambda: [*check_tables(result, not design.forest.decides), *notes])
+    show(json_, result.figures, lambda: [*check_tables(result, not design.forest.decides), *notes])
     if (problem := result.problem()) is not None:
         raise problem
 
@@ -386,18 +363,27 @@ def check(
 @app.command()
 def simulate(
     folder: Folder,
-    rows: RowsFile,
+    rows: MaybeRows = None,
+    inputs: InputsFile = None,
+    count: Count = 10_000,
+    seed: Seed = 0,
     vcd: Annotated[Path | None, typer.Option("--vcd", metavar="FILE", help="write a waveform, for GTKWave")] = None,
+    saif: Annotated[
+        Path | None, typer.Option("--saif", metavar="FILE", help="write switching activity, for power tools")
+    ] = None,
     label: Label = None,
     json_: Json = False,
 ) -> None:
     """Simulates the pipeline clock by clock."""
     from forestc.checks.simulation import simulate as run_simulation
     from forestc.design import open_design
-    from forestc.errors import CheckError
+    from forestc.errors import CheckError, OptionError
     from forestc.report.tables import figures_table
 
     design = open_design(folder)
+    given = rows_or_inputs(rows, inputs, count, seed, design.model, design.forest)
+    if given is None:
+        raise OptionError("no rows are given to simulate", do="give --rows FILE or --inputs FILE")
     console = Console(stderr=True)
     bar = Progress(
         TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} rows"), TimeElapsedColumn(),
@@ -407,12 +393,13 @@ def simulate(
         task = bar.add_task("simulating", total=None)
         figures = run_simulation(
             design,
-            rows,
+            given,
             label=label,
             vcd=vcd,
+            saif=saif,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
-    _show(json_, figures, lambda: [figures_table(f"simulation of {folder}", figures)])
+    show(json_, figures, lambda: [figures_table(f"simulation of {folder}", figures)])
     if figures["differences"]:
         raise CheckError(f"{figures['differences']} rows differ from the quantised forest", do="report this bug")
 
@@ -434,9 +421,9 @@ def synth(
     from forestc.synthesis import synth as run_synth
 
     design = open_design(folder)
-    with _progress(json_) as say:
+    with progress(json_) as say:
         figures = run_synth(design, device, native=native, seed=seed, try_anyway=try_, progress=say)
-    _show(json_, figures, lambda: synth_tables(str(design.manifest["name"]), figures, table))
+    show(json_, figures, lambda: synth_tables(str(design.manifest["name"]), figures, table))
 
 
 @app.command()
@@ -451,6 +438,9 @@ def measure(
             help="CSV (gzip too), Parquet, Arrow or NumPy; without it instructions are those of generated inputs",
         ),
     ] = None,
+    inputs: InputsFile = None,
+    count: Count = 10_000,
+    seed: Seed = 0,
     label: Label = None,
     entry: Annotated[
         str | None,
@@ -472,12 +462,14 @@ def measure(
     from forestc.report.tables import measure_tables, table
 
     design = open_design(folder)
-    with _progress(json_) as say:
+    drawn = rows_or_inputs(None, inputs, count, seed, design.model, design.forest)
+    with progress(json_) as say:
         figures = run_measure(
             design,
             cpu,
-            rows,
+            drawn if rows is None else rows,
             label=label,
+            drawn=drawn,
             entries=[part.strip() for part in entry.split(",")] if entry else None,
             compiler=compiler,
             optimise=optimise,
@@ -485,7 +477,7 @@ def measure(
             progress=say,
         )
     notes = [Text(f"note: {note}") for note in figures["notes"]]
-    _show(json_, figures, lambda: [*measure_tables(str(design.manifest["name"]), figures, table), *notes])
+    show(json_, figures, lambda: [*measure_tables(str(design.manifest["name"]), figures, table), *notes])
     if figures["differences"]:
         raise CheckError(
             f"{figures['differences']} answers differ from the quantised forest", where=figures["first_difference"],
@@ -511,11 +503,15 @@ def passes(
 
     if name is not None:
         figures = pass_guide(PASSES, name)
-        _show(json_, figures, lambda: pass_guide_tables(figures))
+        show(json_, figures, lambda: pass_guide_tables(figures))
         return
     brief = [{key: pass_guide(PASSES, step)[key] for key in ("name", "promises", "for")} for step in PASSES]
     levels = levels_guide()
-    _show(json_, {"passes": brief, "levels": levels}, lambda: passes_tables(brief, levels))
+    show(json_, {"passes": brief, "levels": levels}, lambda: passes_tables(brief, levels))
+
+
+app.command("model-inputs")(model_inputs)
+app.command()(activity)
 
 
 def _version(wanted: bool) -> None:
@@ -534,47 +530,6 @@ def _options(
     """Compiles trained tree ensembles into FPGA logic and microcontroller C, exactly."""
 
 
-class _Interrupted(BaseException):
-    """A signal that ends the program. A BaseException, so that no handler of errors catches it."""
-
-    def __init__(self, number: int) -> None:
-        self.status = 128 + number
-
-
-class _CtrlC(KeyboardInterrupt):
-    """On which a search may end with the best that it has found. If a plain KeyboardInterrupt passes through exec() or
-    eval(), Python gives the program another exit status."""
-
-
-@contextmanager
-def _ctrl_c_ends() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise _Interrupted(signal.SIGINT) from None
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    if number == signal.SIGINT:
-        raise _CtrlC
-    raise _Interrupted(number)
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Turns signals into an exception, so that temporary files are removed and outside tools ended. Ignored
-    signals stay ignored."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    handled = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
-    for number in handled:
-        signal.signal(number, _interrupt)
-    try:
-        yield
-    finally:
-        for number in handled:
-            signal.signal(number, before[number])
-
-
 def _usage(error: Exception) -> Failure:
     """Wrong usage as a Failure, from typer's error."""
     message = one_line(str(error.format_message())).rstrip(".")  # type: ignore[attr-defined]
@@ -589,9 +544,9 @@ def main(arguments: list[str] | None = None) -> None:
     debug = "--debug" in arguments
     failure = None
     try:
-        with _interruptible():
+        with interruptible():
             app([a for a in arguments if a != "--debug"], standalone_mode=False, prog_name="forestc")
-    except _Interrupted as signalled:
+    except Interrupted as signalled:
         failure = interrupted(signalled.status)
     except KeyboardInterrupt:
         failure = interrupted(128 + signal.SIGINT)

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 from forestc.backends import axi_stream, c_types
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.base import Artifact, Source
-from forestc.backends.c import COptions, layout_told
+from forestc.backends.c import COptions, chosen_layout, layout_told
 from forestc.backends.c_raw import by_position, column_types
 from forestc.backends.manifest import design_hash, manifest, sealed
 from forestc.backends.table import written
@@ -29,6 +29,9 @@ from forestc.forest.ir import Forest
 from forestc.forest.summary import html_figures
 from forestc.forest.text import print_forest
 from forestc.frontends import load
+from forestc.inputs.coverage import with_visits
+from forestc.inputs.model import InputModel
+from forestc.inputs.text import read_inputs, text_hash
 from forestc.lowering.clock import latency_for
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.ir import Netlist
@@ -135,7 +138,7 @@ def compile(
     `ranges`, and are exact for every input in the ranges. progress: called with the name of each stage. All other
     options may be left out:
 
-    Rows (`forestc.options.RowOptions`): label, classes, held_out, ranges, scheduler.
+    Rows (`forestc.options.RowOptions`): label, classes, held_out, ranges, inputs, scheduler.
     Passes (`PassOptions`): level, tolerance, passes, scores.
     Hardware (`HardwareOptions`): targets, latency, outputs, stream, device, clock_mhz, native, try_anyway.
     C header (`forestc.backends.c.COptions`): c_inputs, c_types, c_quantiser, c_values, c_layout, c_project,
@@ -152,11 +155,13 @@ def compile(
         read = _read(model, wanted, progress)
     with clock.measure("passes"):
         passed = _run_passes(read, wanted, progress)
-    firmware = layout_told(passed.forest, wanted.c) if "c" in wanted.hardware.targets else None
+        passed, inputs = _visited(read, passed, wanted)
+    c, firmware = _layout(passed.forest, read.c) if "c" in wanted.hardware.targets else (read.c, None)
     with clock.measure("lower"):
         netlist, lowering = _lower(passed.forest, wanted)
     with clock.measure("emit"):
-        artifacts, content = _emit(passed, netlist, replace(wanted, c=read.c), lowering)
+        printed = print_forest(passed.forest)
+        artifacts, content = _emit(passed, printed, netlist, replace(wanted, c=c), lowering)
     with clock.measure("check"):
         agreed = agreement(read.source, passed.forest, passed.rows)
         held_out, held_agreed = _on_held_out(read, passed, wanted)
@@ -179,11 +184,12 @@ def compile(
         "versions": versions(read.source),
         "model": model_record(model, read.source),
         "rows": {**read.record, "rows": agreed.rows},
+        **({} if inputs is None else {"inputs": inputs}),
         "held_out": held_out,
         "accuracy": measured,
     }
     files = {one.path: one.text for one in artifacts}
-    files |= {MODEL: print_forest(read.source), QUANTISED: print_forest(passed.forest)}
+    files |= {MODEL: print_forest(read.source), QUANTISED: printed}
 
     def write(figures: Figures, made: Mapping[str, Any]) -> Design:
         report = compile_report(read.source, passed.forest, netlist, passed.steps, figures.as_dict(), made, files)
@@ -260,9 +266,27 @@ def _run_passes(read: _Read, wanted: CompileOptions, progress: Callable[[str], N
     return _Passed(forest, tuple(steps), planned, rows, notes)
 
 
+def _visited(read: _Read, passed: _Passed, wanted: CompileOptions) -> tuple[_Passed, dict[str, Any] | None]:
+    """The forest with the visits of an input model's rows, and what the manifest records of the model; None without."""
+    given = wanted.rows.inputs
+    if given is None:
+        return passed, None
+    inputs = given if isinstance(given, InputModel) else read_inputs(given)
+    forest = with_visits(passed.forest, read.source, inputs)
+    file = {"file": Path(given).name} if isinstance(given, str | Path) else {}
+    return replace(passed, forest=forest), file | {"sha256": text_hash(inputs)}
+
+
 def _plan(wanted: CompileOptions, source: Forest, fit: Rows, held_out: Rows | None) -> Plan:
     options = wanted.passes
     return plan(options.named, options.level, source, fit, held_out, tolerance=options.tolerance, scores=options.scores)
+
+
+def _layout(forest: Forest, c: COptions) -> tuple[COptions, dict[str, Any] | None]:
+    """The options of the C header with the layout that `auto` chose, and what was estimated. The manifest keeps the
+    choice: costs that are fitted again must not change what a design was written as."""
+    chosen = replace(c, layout=chosen_layout(forest, c))
+    return chosen, layout_told(forest, chosen)
 
 
 def _lower(forest: Forest, wanted: CompileOptions) -> tuple[Netlist, LoweringOptions]:
@@ -278,14 +302,14 @@ def _lower(forest: Forest, wanted: CompileOptions) -> tuple[Netlist, LoweringOpt
 
 
 def _emit(
-    passed: _Passed, netlist: Netlist, wanted: CompileOptions, lowering: LoweringOptions
+    passed: _Passed, printed: str, netlist: Netlist, wanted: CompileOptions, lowering: LoweringOptions
 ) -> tuple[tuple[Artifact, ...], dict[str, Any]]:
     """The files of the backends, and the manifest without the record of how they were made."""
     forest, options = passed.forest, wanted.of_folder(lowering)
     source = Source(
         forest,
         netlist,
-        design_hash(forest, options),
+        design_hash(printed, options),
         cache(partial(bench_vectors, forest, netlist, passed.rows)),
         partial(raw_rows, forest, netlist),
         wanted.c,
@@ -295,7 +319,8 @@ def _emit(
     )
     artifacts = written(source, options)
     roles = {one.role: one.path for one in artifacts}
-    content = manifest(forest, netlist, roles, options, {step.name: step.promise for step in passed.steps})
+    guarantees = {step.name: step.promise for step in passed.steps}
+    content = manifest(forest, netlist, roles, options, guarantees, printed)
     if wanted.hardware.stream is not None:
         content["stream"] = axi_stream.stream_object(netlist, wanted.hardware.stream)
     return artifacts, content

@@ -226,7 +226,7 @@ def open_design(folder: str | Path) -> Design:
                 do="compile again",
             )
         design = Design(folder, manifest, parse_forest(texts[MODEL]), parse_forest(texts[QUANTISED]))
-        matching = manifest["hash"] == design_hash(design.forest, manifest["options"])
+        matching = manifest["hash"] == design_hash(texts[QUANTISED], manifest["options"])
         changed = _changed(manifest, texts)
         # Reading these once finds missing keys here rather than in later uses.
         _, _, _, _ = design.targets, design.c_options, design.lowering, dict(manifest["guarantees"])

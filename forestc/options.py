@@ -36,6 +36,7 @@ class CompileKeywords(TypedDict, total=False):
     """The keywords of `forestc.compile`. The options of the stages, below, explain them."""
 
     ranges: Any
+    inputs: Any
     label: Any
     classes: Sequence[str]
     held_out: Any
@@ -97,13 +98,15 @@ class RowOptions:
     rows: a path, a 2-D array or a data frame, on which input formats and leaf bits are chosen. None: formats come from
     the model's own thresholds. ranges: used instead of rows: a path or {name: (smallest, largest)}. label: the column
     with the labels (a list of columns for several prediction targets), or the labels themselves, (rows,) or (rows,
-    targets). classes: names of the model's classes, in its order. held_out: rows on which passes are judged: a path, an
-    array, a frame or a pair (rows, labels); or the share of the rows to set aside. scheduler: address of a Dask
-    scheduler.
+    targets). inputs: an input model or its path: how many of its rows visit each node stands in for the training rows
+    that the source recorded, which C's `branches` goes by; nothing is promised on its rows. classes: names of the
+    model's classes, in its order. held_out: rows on which passes are judged: a path, an array, a frame or a pair (rows,
+    labels); or the share of the rows to set aside. scheduler: address of a Dask scheduler.
     """
 
     rows: Any = None
     ranges: Any = field(default=None, metadata=_flag("--ranges", _file))
+    inputs: Any = field(default=None, metadata=_flag("--inputs", _file))
     label: Any = None
     classes: tuple[str, ...] = field(default=(), metadata=_flag("--classes", list))
     held_out: Any = field(default=None, metadata=_flag("--held-out", _share_or_file))
@@ -235,7 +238,9 @@ class CompileOptions:
             raise OptionError("a processor and budgets are those of C", do="add the target c, or remove --cpu")
         return CompileOptions(
             RowOptions(
-                rows, classes=tuple(values.get("classes", ())), **some("ranges", "label", "held_out", "scheduler")
+                rows,
+                classes=tuple(values.get("classes", ())),
+                **some("ranges", "inputs", "label", "held_out", "scheduler"),
             ),
             passes,
             HardwareOptions(

@@ -28,7 +28,7 @@ def evaluate(netlist: Netlist, words: NDArray[np.int64]) -> NDArray[np.int64]:
     kept = {net for _, net in netlist.outputs}
     held: dict[Net, Column] = {}
     for net, cell in enumerate(netlist.cells):
-        column = columns[net] if isinstance(cell, Input) else _value(cell, held, len(words))
+        column = columns[net] if isinstance(cell, Input) else value_of(cell, held, len(words))
         if isinstance(cell, Input | Add | Const):
             _check(netlist, net, column)
         held[net] = column
@@ -56,14 +56,14 @@ def evaluate_from(netlist: Netlist, net: Net, known: Mapping[Net, Column], vecto
         if at not in held:
             if isinstance(cell, Input):
                 raise KeyError(cell.port.name)
-            held[at] = _value(cell, held, vectors)
+            held[at] = value_of(cell, held, vectors)
             if isinstance(cell, Add | Const):
                 _check(netlist, at, held[at])
         stack.pop()
     return held[net]
 
 
-def _value(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
+def value_of(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
     """`forestc.netlist.ir.evaluate` of a cell for all vectors; a register passes its word on."""
     match cell:
         case Const(value):

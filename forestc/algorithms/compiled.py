@@ -26,14 +26,15 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
-def share_out(count: int, run: Callable[[int, int], None]) -> None:
-    """Calls run(first, past) for ranges that together cover 0 .. count - 1, on all cores.
+def share_out(count: int, run: Callable[[int, int], None], *, few: int = 1) -> None:
+    """Calls run(first, past) for ranges that together cover 0 .. count - 1, on all cores; up to `few` on this one, as
+    threads take a while to start.
 
     run: calls a compiled function; different ranges must not write to the same place. Python threads are used instead
     of numba's parallel loops, which take twice as long to compile and can't be entered by two threads at once.
     """
     threads = min(numba.get_num_threads(), count)
-    if threads < 2:
+    if threads < 2 or count <= few:
         run(0, count)
         return
     ends = sorted({count * piece // (threads * PIECES) for piece in range(threads * PIECES + 1)})

@@ -67,7 +67,7 @@ class COptions:
     inputs: Literal["words", "struct", "float", "raw"] = "words"
     quantiser: Literal["auto", "none", "float", "double"] = "auto"
     values: ValueKind = "q31"
-    layout: Literal["auto", "branches", "calls", "nodes", "masks", "mixed"] = "auto"
+    layout: c_choice.Wanted = "auto"
     project: str = "none"
     types: str = ""
     cpu: str = ""
@@ -107,21 +107,20 @@ class COptions:
         return not self.raw and self.quantiser != "none"
 
 
-def chosen_layout(forest: Forest, options: COptions) -> str:
+def chosen_layout(forest: Forest, options: COptions) -> c_choice.Layout:
     """The layout of a forest. Raises OptionError for one that can't hold it, and for a budget that can't be kept."""
     return choose(forest, options.layout, options.budget, options.inputs, options.types)
 
 
 def layout_told(forest: Forest, options: COptions) -> dict[str, Any] | None:
-    """The layout and what was estimated of all; None without a processor. Raises OptionError as chosen_layout does."""
-    layout = chosen_layout(forest, options)
+    """The layout that was chosen and what was estimated of all; None without a processor."""
     if not options.cpu:
         return None
     told = {name: one.as_dict() for name, one in estimated(forest, options, options.cpu).items()}
-    return {"cpu": options.cpu, "layout": layout, "layouts": told}
+    return {"cpu": options.cpu, "layout": options.layout, "layouts": told}
 
 
-def estimated(forest: Forest, options: COptions, cpu: str) -> Mapping[str, Estimate]:
+def estimated(forest: Forest, options: COptions, cpu: str) -> Mapping[c_choice.Layout, Estimate]:
     """Estimates by layout for a processor."""
     return estimates(forest, options.inputs, options.types, cpu, options.layout)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, get_args
 
 from forestc.backends.c_demands import DEMANDS
 from forestc.backends.c_inputs import Inputs, inputs_of
@@ -16,7 +16,9 @@ from forestc.costs.firmware import DEFAULT_CPU, FirmwareCosts, firmware_costs
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 
-LAYOUTS = ("branches", "calls", "nodes", "masks", "mixed")
+Layout = Literal["branches", "calls", "nodes", "masks", "mixed"]
+Wanted = Layout | Literal["auto"]
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 MOST_BRANCHES = 20_000  # splits, with which gcc -Os takes half a minute
 UNITS = {"flash": "bytes", "ram": "bytes", "instructions": "instructions"}
 
@@ -56,7 +58,7 @@ class Estimate:
     """flash, ram: bytes. mean: instructions of an average row, by the trees' covers. worst: at least those of any row.
     ranges: (least, most) of flash, ram and mean, as in nine of ten builds that were not in the fit."""
 
-    layout: str
+    layout: Layout
     flash: int
     ram: int
     mean: int
@@ -77,13 +79,13 @@ class Estimate:
 
 
 @lru_cache(maxsize=4)
-def estimates(forest: Forest, form: str, types: str, cpu: str, layout: str = "auto") -> Mapping[str, Estimate]:
+def estimates(forest: Forest, form: str, types: str, cpu: str, layout: Wanted = "auto") -> Mapping[Layout, Estimate]:
     """By layout, of those that hold the forest. form, types: as for `inputs_of`. layout: that the user wants, which is
     among them even if `auto` does not choose from it. O(nodes * depth)."""
     costs, inputs = firmware_costs()[cpu], inputs_of(forest, form, types)
-    found = {}
-    among = possible(forest)
-    for one in among if layout in ("auto", *among) else (*among, layout):
+    found: dict[Layout, Estimate] = {}
+    wanted: tuple[Layout, ...] = () if layout == "auto" else (layout,)
+    for one in dict.fromkeys((*possible(forest), *wanted)):
         if one in costs.costs:
             try:
                 found[one] = _estimate(inputs, one, costs)
@@ -92,7 +94,7 @@ def estimates(forest: Forest, form: str, types: str, cpu: str, layout: str = "au
     return found
 
 
-def _estimate(inputs: Inputs, layout: str, costs: FirmwareCosts) -> Estimate:
+def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
     demand = DEMANDS[layout](inputs)
     flash, ram = (costs.total(layout, name, getattr(demand, name)) for name in ("flash", "stack"))
     mean = costs.total(layout, "mean", demand.mean(inputs.forest))
@@ -110,7 +112,7 @@ def adds(forest: Forest) -> bool:
     return bool(forest.parts) or forest.aggregate.kind == "sum"
 
 
-def possible(forest: Forest) -> tuple[str, ...]:
+def possible(forest: Forest) -> tuple[Layout, ...]:
     """The layouts that `auto` chooses from: for large forests tables alone, as compilers take too long for branches;
     without a split no tables."""
     if not adds(forest):
@@ -121,7 +123,7 @@ def possible(forest: Forest) -> tuple[str, ...]:
     return ("nodes",) if splits > MOST_BRANCHES else LAYOUTS
 
 
-def choose(forest: Forest, layout: str, budget: Budget, form: str, types: str = "") -> str:
+def choose(forest: Forest, layout: Wanted, budget: Budget, form: str, types: str = "") -> Layout:
     """The layout: as given, or for `auto` that with the least product of bytes and instructions among those that keep
     the budget. Raises OptionError for a forest that a layout can't hold, and for a budget that can't be kept, with the
     least that could."""

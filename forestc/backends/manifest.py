@@ -46,10 +46,11 @@ def field_digest(value: Any) -> str:
     return digest(json.dumps(value, sort_keys=True))
 
 
-def design_hash(forest: Forest, options: Mapping[str, Any]) -> str:
-    """SHA-256 over the quantised forest and the options: same hash, same files."""
-    text = print_forest(forest) + json.dumps(options, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+def design_hash(printed: str, options: Mapping[str, Any]) -> str:
+    """SHA-256 over the quantised forest, as it is printed, and the options: same hash, same files."""
+    found = hashlib.sha256(printed.encode())
+    found.update(json.dumps(options, sort_keys=True).encode())
+    return found.hexdigest()
 
 
 def manifest(
@@ -58,8 +59,9 @@ def manifest(
     files: Mapping[str, str],
     options: Mapping[str, Any],
     guarantees: Mapping[str, str],
+    printed: str | None = None,
 ) -> dict[str, Any]:
-    """The manifest as a JSON object. files: role to path. Deterministic."""
+    """The manifest as a JSON object. files: role to path. printed: `print_forest(forest)`, if known. Deterministic."""
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     ports: list[dict[str, Any]] = [
         {"name": "x", "direction": "in", "bits": max(1, width_of(inputs))},
@@ -108,7 +110,7 @@ def manifest(
             "sha256": forest.provenance.model_hash,
         },
         "options": dict(options),
-        "hash": design_hash(forest, options),
+        "hash": design_hash(print_forest(forest) if printed is None else printed, options),
     }
 
 

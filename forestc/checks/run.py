@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from forestc.checks.agreement import Agreement, agreement
+from forestc.checks.coverage import CoverageOfVectors, Covered
 from forestc.checks.engines import ENGINES, ROLES, Difference, Engine
 from forestc.checks.proof import Proof, need_provers
 from forestc.checks.proof import prove as prove_design
@@ -22,6 +23,9 @@ from forestc.design import Design, open_design
 from forestc.errors import CheckError, MissingToolError, OptionError
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.summary import html_table, shown
+from forestc.inputs.model import DRAWN, InputModel
+from forestc.inputs.stimuli import stimuli
+from forestc.inputs.text import read_inputs, text_hash
 from forestc.rows import rows_from
 from forestc.rows.batches import ArrayRows
 from forestc.rows.fingerprint import fingerprint
@@ -51,13 +55,15 @@ class EngineResult:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """engines: one result each. vectors: number of each origin (rows, boundary, random). agreement: of the quantised
-    forest with the model, on the rows; None without rows. changed: files that changed after they were written. notes:
-    for the user, such as that check.json could not be written, or how many rows raw inputs of C do not hold."""
+    """engines: one result each. vectors: number of each origin (rows, inputs, boundary, ties, random). agreement: of
+    the quantised forest with the model, on the rows; None without rows. covered: what the vectors reached. changed:
+    files that changed after they were written. notes: for the user, such as that check.json could not be written, or
+    how many rows raw inputs of C do not hold."""
 
     engines: dict[str, EngineResult]
     vectors: dict[str, int]
     agreement: Agreement | None
+    covered: Covered
     proof: Proof | None = None
     changed: tuple[str, ...] = ()
     figures: dict[str, Any] = field(default_factory=dict)
@@ -118,6 +124,8 @@ def check(
     design: Design | str | Path,
     rows: Any = None,
     *,
+    inputs: InputModel | str | Path | None = None,
+    count: int = DRAWN,
     label: Any = None,
     engines: Sequence[str] | None = None,
     every: bool = False,
@@ -136,6 +144,10 @@ def check(
     module) run a sample. A folder that was compiled without rows needs none here: rows are generated in its ranges, as
     by `compile` (`forestc.rows.made_rows`).
 
+    inputs: an input model, or its file: `count` rows are drawn from it, and rows for each leaf that those miss, so that
+    every leaf that any row can reach is reached. seed: of these rows and of the random ones. The rows drawn say nothing
+    of agreement with the model: that needs rows.
+
     engines: run these, on all vectors. every: run all engines of the design's files, on all vectors. require: raise
     CheckError if a tool is not installed, as for named engines; otherwise its engine is reported as not run. prove:
     also prove equality for every input (`forestc.checks.proof`), which needs no rows; native: with the yosys on the
@@ -150,12 +162,17 @@ def check(
     if prove:
         need_provers(design, native)
     unseen = ranges_again(design.manifest.get("made", {}).get("rows", {}), design.model) if rows is None else None
-    if rows is None and unseen is None and not prove:
-        raise OptionError("no rows are given to check on", do="give --rows FILE, or --prove")
+    if rows is None and unseen is None and inputs is None and not prove:
+        raise OptionError("no rows are given to check on", do="give --rows FILE, --inputs FILE, or --prove")
     none = ArrayRows(np.empty((0, design.model.columns)))
     opened = none if rows is None else rows_from(rows, design.model, label)
     if unseen is not None:
         rows = opened = made_rows(design.model, unseen, (design.forest,))
+    coverage, drawn = CoverageOfVectors(design.forest), None
+    if inputs is not None:
+        progress("drawing rows")
+        inputs = inputs if isinstance(inputs, InputModel) else read_inputs(inputs)
+        drawn = stimuli(inputs, design.model, design.forest, count, seed)
     digests, rows_record = design.digests(), None if rows is None else fingerprint(rows, opened)
     if rows_record is not None and unseen is not None:
         rows_record |= {"made": True}
@@ -172,9 +189,12 @@ def check(
         for name in stand_ins:
             if name not in built and not found[name].why:
                 found[name].why = f"{ENGINES[name].stands_in_for} runs the same file; --all runs both"
-        for chunk in _chunks(vectors(design.forest, opened, random_rows, seed)):
+        for chunk in _chunks(
+            vectors(design.forest, opened, random_rows, seed, inputs=None if drawn is None else ArrayRows(drawn.rows))
+        ):
             counts[chunk.origin] = counts.get(chunk.origin, 0) + len(chunk.words)
             truth = evaluate_words(design.forest, chunk.words)
+            coverage.add(chunk.origin, truth.leaves)
             progress(f"{', '.join(built)}: {sum(counts.values())} vectors")
             together(
                 [
@@ -193,12 +213,19 @@ def check(
         for name, each in found.items()
         if each.left_out
     )
+    progress("coverage")
+    covered = coverage.covered(drawn)
     figures = _figures(found, counts, agreed, proof) | {"changed": list(changed), "notes": list(notes)}
-    result = CheckResult(found, counts, agreed, proof, changed, figures, notes)
+    figures |= {"coverage": covered.by_origin, "inputs": covered.inputs}
+    result = CheckResult(found, counts, agreed, covered, proof, changed, figures, notes)
     if not record:
         return result
     asked = {"engines": list(engines or ()), "all": every, "random": random_rows, "seed": seed, "prove": prove}
+    if isinstance(inputs, InputModel):
+        asked |= {"count": count}
     results = {"asked": asked, "rows": rows_record, **_recorded(result)}
+    if isinstance(inputs, InputModel):
+        results["inputs"] = {"sha256": text_hash(inputs), **(covered.inputs or {})}
     note = write_record(design.folder, check_record(design, digests, results))
     return replace(result, notes=(*notes, note), figures={**figures, "notes": [*notes, note]}) if note else result
 

@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from forestc.backends.saif import saif as activity_text
+from forestc.checks.engines import netlist_words
 from forestc.checks.vectors import expected
 from forestc.design import Design, open_design
 from forestc.errors import ForestcError
 from forestc.rows import rows_from
 from forestc.rows.encode import encode
-from hw_sim import clock_rows
+from hw_sim import activity, clock_rows
 
 
 def simulate(
@@ -23,17 +26,20 @@ def simulate(
     *,
     label: Any = None,
     vcd: Path | None = None,
+    saif: Path | None = None,
     gaps: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
     """Simulates a compiled design's netlist with one row per clock, and compares the results with the evaluator.
 
-    design: a Design or its folder. vcd: a file for the waveform. gaps: insert idle cycles with invalid inputs between
+    design: a Design or its folder. vcd: a file for the waveform. saif: a file for the switching activity of the core's
+    nets, with rows in their order and no idle cycles. gaps: insert idle cycles with invalid inputs between
     some rows. Returns the figures of `forestc simulate --json`. Raises ForestcError for a file that can't be written.
     """
     design = design if isinstance(design, Design) else open_design(design)
-    if vcd is not None and (not vcd.name or vcd.is_dir()):
-        raise ForestcError("is a folder", where=str(vcd), do="name a file for the waveform")
+    for file, what in ((vcd, "waveform"), (saif, "activity")):
+        if file is not None and (not file.name or file.is_dir()):
+            raise ForestcError("is a folder", where=str(file), do=f"name a file for the {what}")
     opened = rows_from(rows, design.model, label)
     words = np.concatenate([encode(design.forest, batch.X) for batch in opened.batches()])
     idle = [int(n) for n in np.random.default_rng(0).integers(0, 3, len(words))] if gaps else None
@@ -50,6 +56,7 @@ def simulate(
         if staged is not None:
             with suppress(OSError):
                 staged.unlink(missing_ok=True)
+    toggles = None if saif is None else _write_activity(design, words, saif)
     wanted = expected(design.forest, design.netlist, words)
     return {
         "rows": len(words),
@@ -57,4 +64,22 @@ def simulate(
         "latency_cycles": run.latency,
         "differences": int((run.outputs != wanted).any(axis=1).sum()),
         "vcd": None if vcd is None else str(vcd),
+        "saif": None if saif is None else str(saif),
+        "toggles_per_row": toggles,
     }
+
+
+def _write_activity(design: Design, words: NDArray[np.int64], file: Path) -> float:
+    """Writes the activity, completely or not at all. Returns the changes of all nets' bits per row: of two designs of
+    one model, the one with fewer takes less dynamic power where its nets are alike."""
+    counts = activity(design.netlist, netlist_words(design.netlist, words))
+    staged = file.with_name(f".{file.name}.part")
+    try:
+        staged.write_text(activity_text(design.netlist, counts), encoding="utf-8", newline="\n")
+        staged.replace(file)
+    except OSError as error:
+        raise ForestcError(f"can't be written ({error.strerror})", where=str(file), do="choose another file") from None
+    finally:
+        with suppress(OSError):
+            staged.unlink(missing_ok=True)
+    return sum(int(each.sum()) for each in counts.toggles) / max(1, counts.rows - 1)

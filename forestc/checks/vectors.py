@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from forestc.backends.c_inputs import Inputs, fits
 from forestc.backends.c_raw import RawType
+from forestc.checks.ties import near_ties, nearest_to_ties
 from forestc.forest.boundary import boundary_inputs
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.ir import Forest
@@ -26,8 +27,8 @@ BASE_ROWS = 1024
 
 @dataclass(frozen=True)
 class Vectors:
-    """words: (n, features) int64. raw: (n, columns) float64 rows that encode to them. origin: rows,
-    boundary or random."""
+    """words: (n, features) int64. raw: (n, columns) float64 rows that encode to them. origin: rows, inputs (drawn from
+    an input model), boundary, ties or random."""
 
     words: WordArray
     raw: NDArray[np.float64]
@@ -35,18 +36,31 @@ class Vectors:
 
 
 def vectors(
-    forest: Forest, rows: Rows, random_rows: int, seed: int = 0, boundary: int | None = None
+    forest: Forest,
+    rows: Rows,
+    random_rows: int,
+    seed: int = 0,
+    boundary: int | None = None,
+    inputs: Rows | None = None,
 ) -> Iterator[Vectors]:
     """All given rows, then words on every threshold and one step beside it, then random words.
 
-    boundary: approximate number of inputs beside thresholds; by default those of every node, within bounds.
+    Words beside thresholds start from given rows; with `inputs` from those of all rows that are nearest to a change of
+    the decision, and for each leaf the words that it nearly decides follow (`forestc.checks.ties`), so that a changed
+    leaf shows where a design tells the label alone.
+
+    inputs: rows drawn from an input model, after those given. boundary: approximate number of inputs beside thresholds;
+    by default those of every node, within bounds.
     """
     base: WordArray | None = None
-    for batch in rows.batches():
-        words = encode(forest, batch.X)
-        if base is None:
-            base = words[:BASE_ROWS]
-        yield Vectors(words, batch.X, "rows")
+    for origin, some in (("rows", rows), ("inputs", inputs)):
+        for batch in some.batches() if some is not None else ():
+            words = encode(forest, batch.X)
+            if inputs is not None:
+                base = nearest_to_ties(forest, words if base is None else np.concatenate([base, words]), BASE_ROWS)
+            elif base is None:
+                base = words[:BASE_ROWS]
+            yield Vectors(words, batch.X, origin)
     if base is None or not len(base):
         base = np.zeros((1, len(forest.features)), dtype=np.int64)
     if boundary is None:
@@ -54,6 +68,9 @@ def vectors(
         boundary = min(max(LEAST_BOUNDARY, every_node), MOST_BOUNDARY)
     for words in boundary_inputs(forest, base, seed, boundary):
         yield _with_raw(forest, words, "boundary")
+    if inputs is not None:
+        for words in near_ties(forest, base, seed):
+            yield _with_raw(forest, words, "ties")
     random = np.random.default_rng(seed)
     for start in range(0, random_rows, 8192):
         count = min(8192, random_rows - start)
@@ -125,7 +142,7 @@ def taken(forest: Forest, vectors: Vectors, inputs: Inputs, start: int = 0) -> t
     """The vectors as a function of raw inputs takes them: values that are no integers of its types are moved to one,
     floats are rounded; the vectors that were made are first disturbed. Given rows that do not fit are left out: the
     first as text, and their number. start: as for `unfit`."""
-    if vectors.origin != "rows":
+    if vectors.origin not in ("rows", "inputs"):
         raw = inputs.fitted(disturbed(forest, vectors.raw))
         return Vectors(encode(forest, raw), raw, vectors.origin), "", 0
     kept = fits(forest, inputs.types, vectors.raw).all(axis=1)

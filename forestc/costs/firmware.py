@@ -8,13 +8,13 @@ compiler. Features are counted by `forestc.backends.c_demands`.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from forestc.costs.fitted import is_number, is_range
 from forestc.errors import ForestcError
 
 FILE = files("forestc.costs") / "firmware.json"
@@ -77,7 +77,7 @@ def parsed(text: str) -> Mapping[str, FirmwareCosts]:
             _has(f"{cpu}, {layout}", own, FIGURES)
             for figure in FIGURES:
                 for name, cost in _object(f"{cpu}, {layout}, {figure}", own[figure]).items():
-                    if not _is_number(cost) or cost < 0:
+                    if not is_number(cost) or cost < 0:
                         raise _damaged(f"{cpu}, {layout}, {figure}: {name} costs {cost!r}")
             ranges[layout] = _ranges(f"{cpu}, {layout}", entry["nine_of_ten"], layout)
         found[cpu] = FirmwareCosts(str(entry["tool"]), costs, ranges)
@@ -89,7 +89,7 @@ def _ranges(where: str, table: Any, layout: str) -> dict[str, tuple[float, float
     _has(f"{where}: nine_of_ten", own, RANGED)
     for figure in RANGED:
         pair = own[figure]
-        if not isinstance(pair, list) or len(pair) != 2 or not all(map(_is_number, pair)) or not 0 < pair[0] < pair[1]:
+        if not is_range(pair):
             raise _damaged(f"{where}: the range of {figure} is {pair!r}")
     return {figure: (own[figure][0], own[figure][1]) for figure in RANGED}
 
@@ -104,10 +104,6 @@ def _has(what: str, found: Any, names: tuple[str, ...]) -> None:
     for name in names:
         if name not in _object(what, found):
             raise _damaged(f"{what} has no {name!r}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _damaged(why: str) -> ForestcError:

@@ -92,11 +92,11 @@ def parsed(text: str) -> Fitted:
                 raise _damaged(f"it has costs for {name!r}, which is not in the table of devices")
             _check_keys(name, values, features)
             for feature in features:
-                if not _is_number(values[feature]) or values[feature] < 0:
+                if not is_number(values[feature]) or values[feature] < 0:
                     raise _damaged(f"{name}: {feature} costs {values[feature]!r}")
     _check_keys("NINE_OF_TEN", ends, (*luts, *paths))
     for name, pair in ends.items():
-        if not isinstance(pair, list) or len(pair) != 2 or not all(map(_is_number, pair)) or not 0 < pair[0] < pair[1]:
+        if not is_range(pair):
             raise _damaged(f"NINE_OF_TEN: the range of {name} is {pair!r}")
     return Fitted(luts, paths, {name: (low, high) for name, (low, high) in ends.items()})
 
@@ -111,7 +111,13 @@ def _check_keys(what: str, found: Any, names: Sequence[str]) -> None:
         raise _damaged(f"{what} has the unknown key {min(keys - set(names))!r}")
 
 
-def _is_number(value: Any) -> bool:
+def is_range(pair: Any) -> bool:
+    """Whether it is a list of two numbers, of which the first is above 0 and the second above the first."""
+    return isinstance(pair, list) and len(pair) == 2 and all(map(is_number, pair)) and 0 < pair[0] < pair[1]
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a finite number of JSON."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 

@@ -25,6 +25,7 @@ class Prices:
     compared: of a comparison with a constant, indexed by its bits; a narrow one is absorbed by the LUT that reads it.
     Beyond the table, each `further_bits` bits, or part of them, add one. split: of a split's multiplexer, without its
     comparison. tree: of a tree's operand in the sums and the decision. Both per bit of a leaf and output if per_bit.
+    firmware: whether a processor compares the words, whole bytes at a time.
     """
 
     compared: tuple[float, ...]
@@ -32,6 +33,7 @@ class Prices:
     split: float
     tree: float
     per_bit: bool = True
+    firmware: bool = False
 
     def comparison(self, bits: int) -> float:
         """The price of comparing a word of `bits` bits with a constant."""
@@ -66,6 +68,7 @@ def _firmware(figure: str, cpu: str) -> Prices:
             split=_SPLIT_BYTES * table,
             tree=_TREE_BYTES * table,
             per_bit=False,
+            firmware=True,
         )
     of_split = {"split": 1.0, "test": 1.0, "wide": 1.0, "bytes": 2.0, "load": 1.0}
     return Prices(
@@ -74,6 +77,7 @@ def _firmware(figure: str, cpu: str) -> Prices:
         split=known.total("branches", "mean", of_split) / UNIT / 2,  # half of the rows come to it
         tree=known.total("branches", "mean", {"tree": 1.0, "add": 1.0, "add_bytes": 2.0}) / UNIT,
         per_bit=False,
+        firmware=True,
     )
 
 

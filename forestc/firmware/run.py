@@ -28,11 +28,13 @@ from forestc.firmware.image import Image, StackUse, read_image, static_stack
 from forestc.forest.evaluate import evaluate_words
 from forestc.rows import rows_from
 from forestc.rows.batches import ArrayRows, Rows
+from forestc.rows.encode import encode
 from forestc.toolchain.compilers import version
 from forestc.toolchain.firmware import COMPILERS, CPUS, OPTIMISE, Build, Compiler, Cpu, build, find_compiler
 from forestc.toolchain.run import together
 
 MOST_ROWS = 1000
+DRAWN = "inputs"  # the origin of rows drawn from an input model
 RANDOM_VECTORS, BOUNDARY_VECTORS = 200, 600
 
 
@@ -42,6 +44,7 @@ def measure(
     rows: Any = None,
     *,
     label: Any = None,
+    drawn: Any = None,
     entries: Sequence[str] | None = None,
     compiler: str = "auto",
     optimise: str = "s",
@@ -53,7 +56,8 @@ def measure(
     Each entry is compiled and linked by itself, with the parts of the compiler's library that it calls and nothing
     else. All answers are compared with the quantised forest's: on the rows, on vectors on and beside its thresholds,
     and on random ones. Instructions are those of the rows (`mean`, `max`), without rows those of the vectors;
-    `max_of_all` is the largest number of both.
+    `max_of_all` is the largest number of both. drawn: rows of an input model, beside the others; `expected` is their
+    mean number of instructions (cycles on AVR), else None.
 
     cpu: cortex-m0plus, cortex-m4 (without floating-point unit), cortex-m4f, cortex-m7, rv32imc or avr (ATmega2560).
     rows, label: as for `check`. entries: of predict, scores, values and row (raw floats); default: those of predict,
@@ -81,6 +85,10 @@ def measure(
         notes.append(f"left out {(~kept).sum()} of {len(given)} rows that the types of the inputs do not hold: {first}")
         given = given[kept]
     inputs = list(_inputs(design, given))
+    if drawn is not None:
+        likely, _ = spread(rows_from(drawn, design.model), most)
+        likely = likely[fits(design.forest, types, likely).all(axis=1)] if types else likely
+        inputs.append(Vectors(encode(design.forest, likely), likely, DRAWN))
     with tempfile.TemporaryDirectory(prefix="forestc-measure-") as scratch:
         work = _Work(design, processor, tool, simavr, optimise, Path(scratch))
         (work.folder / header.name).write_bytes(header.read_bytes())
@@ -110,7 +118,7 @@ def measure(
     return {
         "cpu": cpu,
         "entry": wanted[0].name,
-        **{key: main[key] for key in ("flash", "ram", "stack", "instructions", "cycles")},
+        **{key: main[key] for key in ("flash", "ram", "stack", "instructions", "cycles", "expected")},
         "worst_case": bound,
         "over_budget": _over(design, cpu, main),
         "differences": sum(counts) if counts else None,
@@ -118,7 +126,7 @@ def measure(
         "entries": measured,
         "rows": 0 if given is None else len(given),
         "rows_given": total,
-        "vectors": sum(len(each.words) for each in inputs if each.origin != "rows"),
+        "vectors": sum(len(each.words) for each in inputs if each.origin not in ("rows", DRAWN)),
         "optimise": optimise,
         "tools": [tool.version, *([emulator] if emulator else [])],
         "notes": notes,
@@ -131,7 +139,8 @@ def _bound(design: Design, cpu: str, tool: Compiler, optimise: str) -> int | Non
     known, forest, options = firmware_costs().get(cpu), design.forest, design.c_options
     if known is None or optimise != "s" or known.tool.split()[0] != tool.version.split()[0]:
         return None
-    estimate = estimated(forest, options, cpu).get(chosen_layout(forest, options))
+    layout = chosen_layout(forest, options) if options.layout == "auto" else options.layout
+    estimate = estimated(forest, options, cpu).get(layout)
     return None if estimate is None else estimate.worst
 
 
@@ -230,6 +239,8 @@ class _Work:
                 differences += found.count
                 runs.append(run)
         own = [run for run, some in zip(runs, inputs, strict=False) if some.origin == "rows"] or runs
+        likely = [run for run, some in zip(runs, inputs, strict=False) if some.origin == DRAWN]
+        expected = _summary([run.instructions if run.cycles is None else run.cycles for run in likely], [])
         stacks = [run.stack for run in runs]
         told = stacks if made.stack.size is None else [made.stack.size, *stacks]
         by = "-" if not told else "call graph" if made.stack.size == max(told) else "emulator"
@@ -242,6 +253,7 @@ class _Work:
             "stack_why": made.stack.why,
             "instructions": _summary([run.instructions for run in own], [run.instructions for run in runs]),
             "cycles": _summary([run.cycles for run in own], [run.cycles for run in runs]),
+            "expected": expected and expected["mean"],
             "differences": None if machine is None else differences,
             "first": first,
             "seconds": {"build": round(made.seconds, 3), "emulator": round(time.perf_counter() - start, 3)},
@@ -269,4 +281,4 @@ def _summary(
     )
     if not some.size:
         return None
-    return {"mean": round(float(some.mean()), 1), "max": int(some.max()), "max_of_all": int(all_.max())}
+    return {"mean": round(float(some.mean()), 1), "max": int(some.max()), "max_of_all": int(all_.max(initial=0))}

@@ -11,10 +11,11 @@ from forestc.errors import ModelError
 from forestc.forest.clauses import verify_terms
 from forestc.forest.conditions import NO_SET
 from forestc.forest.ir import LEAF, Decision, Forest, Link, Part, Tree
-from forestc.forest.numbers import Category, Float, check_type, word_range
+from forestc.forest.numbers import FLOAT32, Category, Float, FloatArray, check_type, round_to, word_range
 
 MAX_SCORE_BITS = 62
 MAX_COLUMNS = 1 << 20
+NEXT = "give the next float32 above it: no float32 lies between"
 
 
 def verify(forest: Forest) -> None:
@@ -162,11 +163,11 @@ def _verify_decision(decision: Decision, classes: int, outputs: int, where: str)
 def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
     """The rules for one tree of a forest. index: of the tree, for errors."""
 
-    def fail(nodes: np.ndarray[tuple[int], np.dtype[np.int64]], what: str) -> ModelError:
+    def fail(nodes: np.ndarray[tuple[int], np.dtype[np.int64]], what: str, do: str = "") -> ModelError:
         node = int(nodes[0])
         number = int(tree.feature[node])
         name = f", feature {forest.features[number].name!r}" if 0 <= number < len(forest.features) else ""
-        return ModelError(what, where=f"tree {index}, node {int(tree.ids[node])}{name}")
+        return ModelError(what, where=f"tree {index}, node {int(tree.ids[node])}{name}", do=do)
 
     leaf = tree.left == LEAF
     values, dtype = tree.values, np.dtype(np.int64 if forest.quantised else np.float64)
@@ -193,6 +194,11 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
         raise fail(bad, f"feature {int(tree.feature[bad[0]])} is outside the {len(forest.features)} features")
     if not forest.quantised and (bad := np.flatnonzero(inner & np.isnan(tree.threshold))).size:
         raise fail(bad, "the threshold is not a number (NaN)")
+    single = np.array([FLOAT32 in (f.number, f.raw) for f in forest.features] + [False])
+    if not forest.quantised and single.any():
+        off = inner & single[tree.feature] & (tree.set_index == NO_SET) & ~_are_float32(tree.threshold)
+        if (bad := np.flatnonzero(off)).size:
+            raise fail(bad, f"threshold {float(tree.threshold[bad[0]])!r} is not a float32, as its feature is", NEXT)
     if int(tree.set_index.min()) < NO_SET or int(tree.set_index.max()) >= len(tree.sets):
         bad = np.flatnonzero((tree.set_index < NO_SET) | (tree.set_index >= len(tree.sets)))
         raise fail(bad, f"set {int(tree.set_index[bad[0]])} of {len(tree.sets)}")
@@ -211,6 +217,8 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
             span = word_range(number, forest.features[tree.feature[node]].missing)
             lowest, highest = span.low, span.high + 1
         else:
+            if single[tree.feature[node]] and not _are_float32(np.array(members, dtype=np.float64)).all():
+                raise fail(np.array([node]), "the set holds a number that is not a float32, as its feature is", NEXT)
             continue
         if members and not lowest <= members[0] <= members[-1] <= highest:
             raise fail(np.array([node]), f"the set holds a code outside {lowest} to {highest}")
@@ -228,3 +236,8 @@ def verify_tree(forest: Forest, index: int, tree: Tree) -> None:
         outside = (tree.threshold < low[tree.feature]) | (above & (tree.threshold - 1 > high[tree.feature]))
         if (bad := np.flatnonzero(inner & (tree.set_index == NO_SET) & outside)).size:
             raise fail(bad, f"threshold {int(tree.threshold[bad[0]])} is outside its feature's words")
+
+
+def _are_float32(values: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which are float32 values. `x < t` of a float32 x and another t could not be said with a float32's bits."""
+    return np.asarray(round_to(values, FLOAT32) == values)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -52,8 +52,7 @@ def _frozen(array: np.ndarray[Any, np.dtype[np.int32]]) -> np.ndarray[Any, np.dt
     return array
 
 
-@dataclass(frozen=True)
-class _Known:
+class _Known(NamedTuple):
     """What the conditions above imply for one feature: low <= x < high, or one of codes, or missing."""
 
     low: Any
@@ -79,16 +78,16 @@ def _split(known: _Known, condition: Condition) -> tuple[_Known | None, _Known |
         match condition.test:
             case Within(cuts):
                 low, high, some = _reach(known, cuts, left)
-                side = replace(known, low=low, high=high, missing=missing)
+                side = _Known(low, high, known.codes, missing)
             case OneOf(members):
                 codes = known.codes.intersection(members) if left else known.codes.difference(members)
-                side, some = replace(known, codes=codes, missing=missing), bool(codes)
+                side, some = _Known(known.low, known.high, codes, missing), bool(codes)
             case Below(threshold):
                 low = known.low if left else max(known.low, threshold)
                 high = min(known.high, threshold) if left else known.high
                 # x >= +inf holds for +inf alone, so a float's upper end stays open there
                 some = low < high or (not left and low == high == np.inf)
-                side = replace(known, low=low, high=high, missing=missing)
+                side = _Known(low, high, known.codes, missing)
         sides.append(side if some or missing else None)
     return sides[0], sides[1]
 

@@ -14,6 +14,7 @@ from forestc.forest.summary import shown
 from forestc.record import GENERATED, MEASURED_ON
 
 T = TypeVar("T")
+MOST_COMPARATORS = 20
 
 
 def table(
@@ -303,6 +304,7 @@ def measure_tables(name: str, figures: Mapping[str, Any], made: Callable[..., T]
         (f"cycles, mean of {on}", *counted("cycles", "mean")),
         (f"cycles, most of {on}", *counted("cycles", "max")),
         ("cycles, most of all inputs", *counted("cycles", "max_of_all")),
+        ("expected under the input model", *("-" if e["expected"] is None else f"{e['expected']:,}" for e in entries)),
         ("computed worst case", *("-" if e.get("worst_case") is None else f"{e['worst_case']:,}" for e in entries)),
         ("answers that differ", *("-" if e["differences"] is None else f"{e['differences']:,}" for e in entries)),
     ]
@@ -355,6 +357,67 @@ def check_tables(result: CheckResult, regression: bool) -> list[Table]:
             ("engine", "vectors", "differences", "seconds", "tool"),
             rows,
         ),
+        _coverage_table(result),
         *proof,
         *on_rows,
+    ]
+
+
+def _coverage_table(result: CheckResult) -> Table:
+    def cell(told: Mapping[str, int | None]) -> str:
+        out_of_reach = f", {told['unreachable']:,} unreachable" if told["unreachable"] else ""
+        return f"{told['reached']:,} of {told['all']:,}{out_of_reach}"
+
+    rows = [(origin, *map(cell, told.values())) for origin, told in result.covered.by_origin.items()]
+    return table("reached by the vectors", ("vectors", "leaves", "nodes", "sides of comparators"), rows)
+
+
+def inputs_tables(figures: Mapping[str, Any]) -> list[Table]:
+    """The table of `forestc model-inputs`."""
+    kept = {key: figures[key] for key in ("rows", "columns", "comparators", "kept", "treewidth")}
+    told = {key.replace("_", " "): f"{value:,}" for key, value in kept.items()}
+    told["score (BDeu)"] = f"{figures['score']:,.1f}"
+    if (held_out := figures["held_out_log_likelihood"]) is not None:
+        told["log-likelihood of a held-out row"] = f"{held_out['model']:,.2f}"
+        told["the same, comparators independent"] = f"{held_out['independent']:,.2f}"
+    told["bytes"] = f"{figures['bytes']:,}"
+    return [table(f"{figures['out']}: counts and ranges of the rows", ("what", "figure"), list(told.items()))]
+
+
+def activity_tables(name: str, figures: Mapping[str, Any]) -> list[Table]:
+    """The tables of `forestc activity`: the comparators that toggle most, labels, and totals."""
+    comparators, labels, trees = figures["comparators"], figures["labels"], figures["trees"]
+    drawn = figures["source"] == "inputs"
+    most = [
+        (
+            each["comparator"],
+            share(each["probability"]),
+            "exact" if each["exact"] else "counted",
+            f"{each['toggle_rate']:.4f}",
+        )
+        for each in comparators[:MOST_COMPARATORS]
+    ]
+    label_rows = [(str(each["label"]), share(each["probability"]), share(each["standard_error"])) for each in labels]
+    leaves = sum(tree["leaves"] for tree in trees)
+    totals = [("rows drawn" if drawn else "rows", f"{figures['rows']:,}"), ("comparators", f"{len(comparators):,}")]
+    if drawn:
+        totals.append(("of them exact", f"{sum(each['exact'] for each in comparators):,}"))
+    totals += [
+        ("comparators that change from row to row", f"{figures['toggles_per_row']:,.2f}"),
+        ("trees", f"{len(trees):,}"),
+        ("leaves", f"{leaves:,}"),
+    ]
+    if drawn:
+        totals.append(("of them exact", f"{sum(tree['exact_leaves'] for tree in trees):,}"))
+    totals += [
+        ("leaves of probability 0", f"{sum(tree['never'] for tree in trees):,}"),
+        ("probability of the rarest other leaf", f"{min(tree['rarest'] for tree in trees):.3g}"),
+        ("comparisons of a row, all trees", f"{figures['comparisons_per_row']:,.2f}"),
+    ]
+    heads = ("comparator", "is 1", "found", "changes a row")
+    first = f"{name}: the {len(most):,} of {len(comparators):,} comparators that change most"
+    return [
+        *([table(first, heads, most)] if most else []),
+        *([table("labels", ("label", "probability", "standard error"), label_rows)] if label_rows else []),
+        table("totals", ("what", "figure"), totals),
     ]

@@ -28,6 +28,7 @@ from forestc.backends.ports import input_fields, output_fields, pack
 from forestc.checks.bench import raw_rows
 from forestc.checks.vectors import expected, random_words
 from forestc.errors import OptionError
+from forestc.forest.text import print_forest
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler
 from forestc.toolchain.run import run_tool
@@ -62,7 +63,7 @@ def written(folder, latency, outputs, options, count=VECTORS):
     for path, text in verilog.emit(netlist).items():
         (folder / path).write_text(text)
     (folder / "rows.txt").write_text(raw_rows(FOREST, netlist))
-    parts = axi_stream.emit(FOREST, netlist, options, design_hash(FOREST, {}))
+    parts = axi_stream.emit(FOREST, netlist, options, design_hash(print_forest(FOREST), {}))
     for path, text in parts.values():
         (folder / path).write_text(text)
     return netlist, parts

@@ -147,7 +147,7 @@ def test_compile_tells_the_estimates(tmp_path):
     told = done.figures["firmware"]
     assert told["cpu"] == "cortex-m4f" and told["layout"] in told["layouts"]
     assert told["layouts"][told["layout"]]["flash"] <= 4000
-    assert done.design.c_options == COptions(cpu="cortex-m4f", flash=4000)
+    assert done.design.c_options == COptions(layout=told["layout"], cpu="cortex-m4f", flash=4000)
     assert "C estimated for cortex-m4f" in (tmp_path / "d" / "report.md").read_text()
     assert done.design.path("c").read_text() == emit(done.design.forest, COptions(layout=told["layout"]))["m.h"]
     with pytest.raises(OptionError, match="flash budget of 100 bytes"):

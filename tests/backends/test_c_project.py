@@ -157,6 +157,48 @@ def test_the_arduino_sketch_keeps_its_tables_in_flash_on_avr(folder, need_tool):
     assert text < 120  # the sketch's own messages, which the real F() puts into flash
 
 
+CORE = Path("/usr/share/arduino/hardware")  # of Debian's arduino-core-avr
+CTAGS = '"{cmd.path}" -u --language-force=c++ -f - --c++-kinds=svpf --fields=KSTtzns --line-directives "{source_file}"'
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_arduinos_own_builder_takes_the_library_and_the_sketch_runs(folder, need_tool, tmp_path, wrong):
+    for name in ("arduino-builder", "arduino-ctags", "avr-g++", "simavr"):
+        need_tool(name)
+    if wrong:
+        damage(folder / "iris.h")
+    libraries, tools = tmp_path / "libraries", tmp_path / "avr" / "bin"
+    run(["cp", "-r", str(folder), "iris"], mkdir(libraries))
+    for name in ("gcc", "g++", "ar", "gcc-ar", "objcopy", "size"):
+        (mkdir(tools) / f"avr-{name}").symlink_to(f"/usr/bin/avr-{name}")
+    settings = {
+        "runtime.tools.avr-gcc.path": tools.parent,
+        "tools.ctags.path": "/usr/bin",
+        "tools.ctags.cmd.path": "/usr/bin/arduino-ctags",
+        "tools.ctags.pattern": CTAGS,
+        "compiler.cpp.extra_flags": "-DDECIMAL_DIG=17",  # which the core reads and Debian's old GCC does not define
+    }
+    places = ["-hardware", str(CORE), "-tools", str(tools.parents[1]), "-libraries", str(libraries)]
+    options = [f"-prefs={key}={value}" for key, value in settings.items()]
+    sketch = str(libraries / "iris" / "examples" / "iris" / "iris.ino")
+    made = ["-fqbn", "arduino:avr:mega:cpu=atmega2560", "-build-path", str(mkdir(tmp_path / "made"))]
+    run(["arduino-builder", "-compile", *places, *made, *options, sketch], tmp_path)
+    image = str(tmp_path / "made" / "iris.ino.elf")
+    # simavr writes what the board says to the standard error, line by line
+    board = subprocess.Popen(["simavr", "-m", "atmega2560", "-f", "16000000", image], stderr=subprocess.PIPE, text=True)
+    try:
+        said = next(line for line in board.stderr if "iris" in line)
+    finally:
+        board.kill()
+        board.communicate()
+    assert re.search(r"iris: wrong answer for row \d+" if wrong else r"iris: all answers are right; .*a row: \d+", said)
+
+
+def mkdir(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def test_platformio_and_zephyr_find_the_header(folder, need_tool, tmp_path):
     need_tool("cmake")
     library = json.loads((folder / "library.json").read_text())

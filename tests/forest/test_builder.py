@@ -84,6 +84,14 @@ def test_what_is_not_a_tree_is_refused_by_name(change, message):
             {"missing_left": [True, False, False, False, False]},
             "the feature is never missing; tree 0, node 0, feature 'f0'",
         ),
+        (
+            {"threshold": [0.5, 0, 0.1, 0, 0]},
+            "threshold 0.1 is not a float32, as its feature is; tree 0, node 2, feature 'f1'",
+        ),
+        (
+            {"set_index": [0, -1, -1, -1, -1], "sets": [[-np.inf, 0.1]]},
+            "the set holds a number that is not a float32, as its feature is; tree 0, node 0, feature 'f0'",
+        ),
         ({"set_index": [3, -1, -1, -1, -1]}, "set 3 of 0"),
         ({"set_index": [0, -1, -1, -1, -1], "sets": [[np.nan]]}, "a set holds what is not a number"),
     ],

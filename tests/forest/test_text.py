@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,17 @@ def test_numbers_past_all_bounds_are_refused(old, new, message):
     assert old in text
     with pytest.raises(ModelError, match=message):
         parse_forest(text.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(("number", "raw"), [("float32", "float32"), ("float64", "float32"), ("float32", "float64")])
+def test_a_threshold_is_of_its_feature_s_type(number, raw):
+    """x < 0.1 and x < (float32) 0.1 are the same of float32 values, and only the latter has a float32's bits."""
+    text = print_forest(random_forest(0, False)).split("tree")[0]
+    text = re.sub('feature "[^\n]*\n', "", text)
+    text = re.sub("columns .*\n", f'columns 1\nfeature "f" {number} column 0 raw {raw}\n', text)
+    tree = "tree outputs 0\n0: 0 < {} ? 1 : 2\n1: leaf 0.0\n2: leaf 1.0\n"
+    for fine in ("0.10000000149011612", "-0.0", "inf"):
+        assert parse_forest(text + tree.format(fine)).n_nodes == 3
+    for wrong in ("0.1", "1e300", "16777217.0"):
+        with pytest.raises(ModelError, match="not a float32, as its feature is; tree 0, node 0, feature 'f'"):
+            parse_forest(text + tree.format(wrong))

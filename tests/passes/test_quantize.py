@@ -98,6 +98,57 @@ def test_input_bits_bound_the_words_and_the_change_is_measured():
     assert step.change == pytest.approx(changed)
 
 
+@pytest.mark.parametrize("cost", ["flash-avr", "lut6"])
+@pytest.mark.parametrize("kind", ["forest-binary", "xgboost-binary", "tree-regression"])
+def test_words_give_up_bits_that_few_decisions_need(kind, cost):
+    model, X, y = trained(kind)
+    forest = load(model)
+    wide, _ = quantised(forest, X, y)
+    narrow, step = quantised(forest, X, y, cost=cost, change=0.2)
+    before = [feature.number.bits for feature in wide.features]
+    after = [feature.number.bits for feature in narrow.features]
+    assert sum(after) < sum(before)
+    assert all(new <= old for new, old in zip(after, before, strict=True))
+    assert step.change <= 0.2
+    if cost == "flash-avr":  # a whole byte saved, or nothing
+        assert all(new == old or -(-new // 8) < -(-old // 8) for new, old in zip(after, before, strict=True))
+
+
+def test_no_decision_changes_for_narrower_words_if_none_may():
+    model, X, y = trained("forest-binary")
+    forest = load(model)
+    narrow, step = quantised(forest, X, y, cost="lut6", change=0)
+    assert (evaluate(forest, X).index == evaluate(narrow, X).index).all()
+    assert step.guarantee == "exact-on-data"
+    wide, _ = quantised(forest, X, y)
+    assert sum(each.number.bits for each in narrow.features) < sum(each.number.bits for each in wide.features)
+
+
+def test_words_are_narrowed_within_the_tolerance_and_given_formats_stay():
+    model, X, y = trained("forest-binary")
+    forest = load(model)
+    first = forest.features[0].name
+    halves = FitAndHeldOut(ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2]))
+    options = {"tolerance": 0.05, "formats": {first: "fixed<20,12>"}}
+    judge = Judge(forest, halves.held_out)
+    narrow = Quantize(cost="flash", **options).run(forest, halves.fit, judge).forest
+    wide = Quantize(**options).run(forest, halves.fit, judge).forest
+    assert narrow.features[0].number == wide.features[0].number == Fixed(20, 12, signed=True)
+    assert sum(each.number.bits for each in narrow.features) < sum(each.number.bits for each in wide.features)
+    assert judge.of(narrow).within(0.05)
+
+
+def test_a_cost_goes_with_rows_and_with_rounded_thresholds():
+    with pytest.raises(OptionError, match="unknown cost 'gates'"):
+        Quantize(cost="gates")
+    for options in ({"exact": True}, {"input": "ordered"}, {"scores": 0.1}):
+        with pytest.raises(OptionError, match="cost rounds thresholds"):
+            Quantize(cost="flash", **options)
+    model, _, _ = trained("forest-binary")
+    with pytest.raises(OptionError, match="rounds thresholds where rows allow it"):
+        run_passes(load(model), [Quantize(cost="flash")], None)
+
+
 def test_past_the_tolerance_it_is_refused():
     model, X, _ = trained("xgboost-multi")
     with pytest.raises(

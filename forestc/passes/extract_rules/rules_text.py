@@ -97,7 +97,7 @@ def _literals(forest: Forest, clause: list[_Literal], joined: str) -> list[str]:
             low_high[positive] = better
             texts[condition.feature, ""] = ""
         else:
-            text = _literal(forest, condition, positive)
+            text = literal_text(forest, condition, positive)
             texts[condition.feature, text] = text
     result = []
     for (index, text), _ in texts.items():
@@ -113,7 +113,8 @@ def _literals(forest: Forest, clause: list[_Literal], joined: str) -> list[str]:
     return result
 
 
-def _literal(forest: Forest, condition: Condition, positive: bool) -> str:
+def literal_text(forest: Forest, condition: Condition, positive: bool = True) -> str:
+    """A condition of a quantised forest, or its opposite, as text: numbers in the units of raw rows."""
     feature = forest.features[condition.feature]
     name, raw = feature.name, feature.raw
     missing = ""

@@ -7,12 +7,13 @@ given rows changes; else approximate, measured, and refused beyond what is allow
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from forestc.costs.prices import prices
 from forestc.errors import ModelError, OptionError
 from forestc.forest.evaluate import decide, judged, leaf_nodes, score_range
 from forestc.forest.ir import Forest
@@ -20,11 +21,21 @@ from forestc.forest.numbers import parse_number_type
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
-from forestc.passes.promises import EveryPath, FewChanges, KeepsDecisions, KeepsPaths, Promise, ScoresWithin, Within
+from forestc.passes.promises import (
+    Change,
+    EveryPath,
+    FewChanges,
+    KeepsDecisions,
+    KeepsPaths,
+    Promise,
+    ScoresWithin,
+    Within,
+)
 from forestc.passes.quantize.exact_formats import choose_exact, given_exactly
 from forestc.passes.quantize.exact_leaves import whole_votes
 from forestc.passes.quantize.fit_leaves import fitted, fitting_rows
 from forestc.passes.quantize.formats import Format, choose, given, parse_formats, word_bits
+from forestc.passes.quantize.narrow_words import Narrowing, word_widths
 from forestc.passes.quantize.rounding import (
     Leaves,
     candidates,
@@ -36,6 +47,7 @@ from forestc.passes.quantize.rounding import (
     with_leaves,
     with_words,
 )
+from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.passes.share_thresholds.observation import observe
 from forestc.rows.accuracy import LargestError
 from forestc.rows.batches import Rows
@@ -93,6 +105,8 @@ class Quantize:
     fit: fit all leaves together to the classes of the rows, instead of rounding each alone: one or two bits are often
     enough. leaf_bits=auto is then the fewest, up to 4, within the tolerance.
     exact: choose words and leaves for every input, as without rows, even if rows are given.
+    cost: lut6, ecp5, flash, instructions-cortex-m0plus and the like, as for prune-splits: words of features are made
+    narrower than paths allow (for C down to a byte or two), as long as change, or the tolerance, permits.
     scores: largest error on the rows of the values after the link: for probabilities absolute (0.001), for others as a
     share of the range of the model's values on the rows. leaf_bits=auto is then the fewest that also keep this. By
     default leaf bits are chosen for decisions alone, and probabilities may change much.
@@ -108,12 +122,20 @@ class Quantize:
     formats: Mapping[str, str] | None = None
     scores: float | None = None
     exact: bool = False
+    cost: str | None = None
     name: ClassVar[str] = "quantize"
 
     def __post_init__(self) -> None:
         check_options(self, _RULES)
         if self.exact and self.judged:
             raise OptionError("quantize: exact=true uses no rows, but fit and tolerance do", do="remove one of them")
+        if self.cost is not None:
+            prices(self.cost)  # raises for an unknown cost
+            if self.exact or self.input != "auto" or self.scores is not None:
+                raise OptionError(
+                    "quantize: cost rounds thresholds, which exact, scores, and an input other than auto do not allow",
+                    do="remove one of them",
+                )
         if self.scores is not None and self.fit:
             raise OptionError(
                 "quantize: leaves that are fitted to classes can't keep scores", do="remove fit or scores"
@@ -125,6 +147,8 @@ class Quantize:
         refuse_sums(source)
         if isinstance(rows, Ranges) and self.fit:
             raise OptionError("quantize{fit=true} needs rows to fit leaves to", do="give --rows, or remove fit")
+        if (rows is None or isinstance(rows, Ranges)) and self.cost is not None:
+            raise OptionError("quantize{cost} rounds thresholds where rows allow it", do="give rows, or remove cost")
         if isinstance(rows, Ranges) and self.tolerance is not None:
             raise OptionError("quantize{tolerance} needs held-out rows, and there are none", do="remove it")
         if (self.exact or isinstance(rows, Ranges)) and self.scores is not None:
@@ -170,6 +194,13 @@ class Quantize:
                 formats.append(given(parse_number_type(requested[feature.name]), missing[-1], freedom))
             else:
                 formats.append(choose(feature.number, feature.raw, missing[-1], freedom, self.input, most))
+        if self.cost is not None:
+            assert rows is not None
+            tried_bits = SEARCHED_LEAF_BITS if self.leaf_bits == "auto" else int(self.leaf_bits)
+            near = _near_enough(source, rows, judge, self.tolerance, float(self.change))
+            free = [index for index, feature in enumerate(forest.features) if feature.name not in requested]
+            narrowing = Narrowing(forest, freedoms, missing, tried_bits, near)
+            formats = narrowing.run(formats, word_widths(self.cost), free)
         shaped = with_words(forest, formats, missing)
         searched = SEARCHED_LEAF_BITS if self.scores is None else SEARCHED_SCORE_BITS
         widths = range(1, searched + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
@@ -193,9 +224,9 @@ class Quantize:
         if self.tolerance is not None:
             assert judge is not None
             limit = float(self.tolerance)
-            near = next((c for c in fine if judge.of(with_leaves(shaped, found[c])).within(limit)), None)
-            if near is not None or self.leaf_bits != "auto":
-                best, promises = best if near is None else near, [Within(limit), *promises[1:]]
+            fewest = next((c for c in fine if judge.of(with_leaves(shaped, found[c])).within(limit)), None)
+            if fewest is not None or self.leaf_bits != "auto":
+                best, promises = best if fewest is None else fewest, [Within(limit), *promises[1:]]
         result, change = with_leaves(shaped, found[best]), measured.change[best]
         report = {
             "leaf_bits": bits[best],
@@ -290,6 +321,25 @@ def _inputs_report(forest: Forest, formats: list[Format], missing: list[bool]) -
             for f, form, absent in zip(forest.features, formats, missing, strict=True)
         },
     }
+
+
+def _near_enough(
+    source: Forest, rows: Rows, judge: Judge | None, tolerance: float | None, change: float
+) -> Callable[[Forest], bool]:
+    """Whether a forest loses no more than the tolerance on held-out rows; without a tolerance, whether no more than
+    this share of what is decided on the rows changes."""
+    if tolerance is not None:
+        assert judge is not None
+        return lambda forest: judge.of(forest).within(tolerance)
+    batches = [(batch.X, evaluate(source, batch.X)) for batch in rows.batches()]
+
+    def near(forest: Forest) -> bool:
+        changed = Change(source, forest)
+        for X, truth in batches:
+            changed.add(truth, evaluate_quickly(forest, encode(forest, X)))
+        return changed.share <= change
+
+    return near
 
 
 @dataclass(frozen=True)

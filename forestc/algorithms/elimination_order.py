@@ -1,0 +1,98 @@
+"""Orders in which the variables of a graph are eliminated, and the cliques that elimination makes.
+
+Eliminating a variable joins all its remaining neighbours with each other. The variable and those neighbours are a
+clique; the largest number of neighbours met is the width of the order, and the least width of any order is the
+treewidth of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from itertools import combinations
+
+from forestc.errors import ModelError
+
+MOST_WIDTH = 20  # a clique of so many bits and one more has two million states
+
+
+def moral_graph(parents: Sequence[Sequence[int]]) -> list[set[int]]:
+    """The neighbours of each variable of a Bayesian network: its parents, its children, and their other parents."""
+    neighbours: list[set[int]] = [set() for _ in parents]
+    for child, those in enumerate(parents):
+        family = {child, *those}
+        for member in family:
+            neighbours[member] |= family - {member}
+    return neighbours
+
+
+def min_fill_order(neighbours: Sequence[set[int]]) -> tuple[int, ...]:
+    """An elimination order of small width: always the variable whose elimination joins the fewest pairs.
+
+    neighbours: of each variable. Raises ModelError if the order found has a width above 20. A heuristic: the width may
+    be above the treewidth.
+    """
+    graph = [set(those) for those in neighbours]
+    keys = [_fill(graph, variable) for variable in range(len(graph))]
+    heap = [(key, variable) for variable, key in enumerate(keys)]
+    heapify(heap)
+    left, order = set(range(len(graph))), []
+    while heap:
+        key, variable = heappop(heap)
+        if variable not in left or keys[variable] != key:
+            continue  # an outdated entry
+        around = graph[variable]
+        if len(around) > MOST_WIDTH:
+            raise too_wide(len(around))
+        left.remove(variable)
+        order.append(variable)
+        changed = set(around)
+        for a, b in combinations(sorted(around), 2):
+            if b not in graph[a]:
+                changed |= graph[a] & graph[b]  # each has one pair fewer to join
+                graph[a].add(b)
+                graph[b].add(a)
+        for other in around:
+            graph[other].remove(variable)
+        for other in changed - {variable}:
+            keys[other] = _fill(graph, other)
+            heappush(heap, (keys[other], other))
+    return tuple(order)
+
+
+def _fill(graph: Sequence[set[int]], variable: int) -> tuple[int, int]:
+    """How many pairs of neighbours are not joined yet, then how many neighbours. Those with too many come last,
+    uncounted: counting the pairs of a hub's neighbours again and again would take quadratic time."""
+    around = graph[variable]
+    if len(around) > MOST_WIDTH:
+        return len(graph) ** 2, len(around)
+    joined = sum(len(graph[other] & around) for other in around)
+    return (len(around) * (len(around) - 1) - joined) // 2, len(around)
+
+
+def separators(neighbours: Sequence[set[int]], order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """For each place of the order, the later places joined with it when its variable is eliminated, increasing.
+
+    The variables of a place and its separator are a clique; cliques make a tree if each hangs below that of the first
+    place of its separator, which contains the whole separator. Raises ModelError for a width above 20.
+    """
+    place = [0] * len(order)
+    for k, variable in enumerate(order):
+        place[variable] = k
+    inherited: list[set[int]] = [set() for _ in order]
+    found = []
+    for k, variable in enumerate(order):
+        later = inherited[k] | {place[other] for other in neighbours[variable] if place[other] > k}
+        if len(later) > MOST_WIDTH:
+            raise too_wide(len(later))
+        found.append(tuple(sorted(later)))
+        if later:
+            inherited[found[-1][0]] |= later - {found[-1][0]}
+    return tuple(found)
+
+
+def too_wide(width: int) -> ModelError:
+    return ModelError(
+        f"the elimination order has width {width}, at most {MOST_WIDTH} is possible",
+        do="learn a network of smaller treewidth",
+    )

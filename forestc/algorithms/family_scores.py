@@ -1,0 +1,322 @@
+"""BDeu scores of families, counted by compiled code and kept in a cache of bounded size.
+
+The Bayesian Dirichlet score with equivalent sample size `ess` (Heckerman, Geiger and Chickering 1995), in natural
+logarithms, is a difference of two values of sets of variables: score(i, P) = f(P + i) - f(P), where
+
+    f(S) = sum over configurations c of S of log G(n_c + ess / q_S) - log G(ess / q_S)
+
+n_c counts the rows that show c, and q_S is the number of configurations. So what is counted and kept are the values of
+sets, of which there are fewer than families, and a set's value serves each of its members as the child.
+
+Equal rows are counted once. Of binary columns, the distinct rows are packed 64 to a word, once for each binary digit of
+how often they occur, and counted by popcounts of ANDs; other columns are counted cell by cell.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import compiled
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Cells = NDArray[np.uint8]
+
+MOST_CELLS = 1 << 16  # configurations of a set that is scored; larger ones count as worth -inf
+MOST_CACHED = 1 << 22  # values kept for each thread, 16 bytes each
+BLOCK = 64  # words whose ANDs are kept at a time
+EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+class Scorer(NamedTuple):
+    """Rows made ready for counting, and a cache of set values. One for each thread: `for_thread` shares the rows."""
+
+    states: Ints  # (columns,)
+    words: Words  # (columns, words) of binary columns, else (columns, 0)
+    multiplicity: Ints  # (words,) what each bit of a word counts for
+    valid: Words  # (words,) bits that stand for a row
+    cells: Cells  # (columns, distinct rows) if not all columns are binary, else (columns, 0)
+    weight: Ints  # (distinct rows,)
+    rises: Floats  # (sizes, rows + 1) log G(n + ess / 2**size) - log G(ess / 2**size) for binary columns
+    ess: float
+    rows: int
+    keys: Words  # of the cached sets
+    values: Floats
+    ands: Words  # (2**size, BLOCK) room for counting
+    counts: Ints  # room for the counts of a set
+    members: Ints  # room for a sorted set
+
+
+def make_scorer(bits: Cells, states: Ints, largest: int, ess: float) -> Scorer:
+    """bits: (rows, columns). largest: most members of a set that is asked for."""
+    distinct, weight = distinct_rows(bits)
+    binary = bool((states <= 2).all())
+    columns = bits.shape[1]
+    if binary:
+        words, multiplicity, valid = packed(distinct, weight)
+        rises = np.array([_rise(ess / 2.0**size, len(bits)) for size in range(largest + 1)])
+        cells = np.zeros((columns, 0), np.uint8)
+    else:
+        words, multiplicity, valid = np.zeros((columns, 0), np.uint64), np.zeros(0, np.int64), np.zeros(0, np.uint64)
+        rises = np.zeros((1, 1))
+        cells = np.ascontiguousarray(distinct.T)
+    sets = sum(math.comb(columns, size) for size in range(1, largest + 1))
+    capacity = 1 << min(MOST_CACHED, max(1024, 4 * sets)).bit_length() - 1
+    return Scorer(
+        np.asarray(states, np.int64), words, multiplicity, valid, cells, weight, rises, ess, len(bits),
+        np.full(capacity, EMPTY), np.zeros(capacity),
+        np.zeros((1 << largest if binary else 1, BLOCK), np.uint64),
+        np.zeros(1 << largest if binary else MOST_CELLS, np.int64), np.zeros(largest + 1, np.int64),
+    )  # fmt: skip
+
+
+def for_thread(scorer: Scorer, capacity: int | None = None) -> Scorer:
+    """A scorer of the same rows with an empty cache and room of its own. capacity: of the cache, a power of two; as
+    large as the other's by default."""
+    size = capacity or len(scorer.keys)
+    return scorer._replace(
+        keys=np.full(size, EMPTY),
+        values=np.zeros(size),
+        ands=np.zeros_like(scorer.ands),
+        counts=np.zeros_like(scorer.counts),
+        members=np.zeros_like(scorer.members),
+    )
+
+
+def distinct_rows(bits: Cells) -> tuple[Cells, Ints]:
+    """The distinct rows and how often each occurs."""
+    packed_rows = np.ascontiguousarray(np.packbits(bits, axis=1) if bits.max(initial=0) <= 1 else bits)
+    raw = packed_rows.view(np.dtype((np.void, packed_rows.shape[1]))).ravel()
+    _, first, count = np.unique(raw, return_index=True, return_counts=True)
+    return bits[first], count.astype(np.int64)
+
+
+def packed(distinct: Cells, weight: Ints) -> tuple[Words, Ints, Words]:
+    """Columns as words of 64 rows, what a bit of each word counts for, and which bits stand for a row."""
+    parts: list[Words] = []
+    multiplicity: list[int] = []
+    for digit in range(int(weight.max()).bit_length()):
+        chosen = distinct[(weight >> digit) & 1 == 1]
+        if not len(chosen):
+            continue
+        with_ones = np.hstack([chosen, np.ones((len(chosen), 1), np.uint8)])
+        words = -(-len(chosen) // 64)
+        room = np.zeros((with_ones.shape[1], 64 * words), np.uint8)
+        room[:, : len(chosen)] = with_ones.T
+        parts.append(np.packbits(room, axis=1, bitorder="little").view(np.uint64))
+        multiplicity += [1 << digit] * words
+    whole = np.hstack(parts)
+    return np.ascontiguousarray(whole[:-1]), np.array(multiplicity, np.int64), whole[-1].copy()
+
+
+def _rise(prior: float, rows: int) -> Floats:
+    """(rows + 1,) log G(n + prior) - log G(prior), by adding logarithms: log G(x + 1) = log G(x) + log x."""
+    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(rows) + prior))])
+
+
+@compiled()
+def popcount(x: np.uint64) -> np.uint64:
+    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (x * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@compiled()
+def _binary_value(scorer: Scorer, members: Ints, size: int) -> float:
+    """f of a set of binary columns: counts of ANDs of its subsets, then inclusion and exclusion."""
+    counts, ands = scorer.counts, scorer.ands
+    cells = 1 << size
+    counts[:cells] = 0
+    total = len(scorer.multiplicity)
+    for begin in range(0, total, BLOCK):
+        length = min(BLOCK, total - begin)
+        multiplicity = scorer.multiplicity[begin : begin + length]
+        ands[0, :length] = scorer.valid[begin : begin + length]
+        for place in range(size):
+            column = scorer.words[members[place], begin : begin + length]
+            half = 1 << place
+            for subset in range(half):
+                source, target = ands[subset], ands[half + subset]
+                count = 0
+                for word in range(length):
+                    both = source[word] & column[word]
+                    target[word] = both
+                    count += np.int64(popcount(both)) * multiplicity[word]
+                counts[half + subset] += count
+    counts[0] = scorer.rows
+    for place in range(size):
+        half = 1 << place
+        for subset in range(cells):
+            if not subset & half:
+                counts[subset] -= counts[subset | half]
+    value = 0.0
+    rise = scorer.rises[size]
+    for cell in range(cells):
+        value += rise[counts[cell]]
+    return value
+
+
+@compiled()
+def _general_value(scorer: Scorer, members: Ints, size: int) -> float:
+    """f of a set of columns of any number of states, counted row by row."""
+    configurations = 1
+    for place in range(size):
+        configurations *= scorer.states[members[place]]
+        if configurations > MOST_CELLS:
+            return -np.inf
+    counts = scorer.counts
+    counts[:configurations] = 0
+    for row in range(len(scorer.weight)):
+        cell = 0
+        for place in range(size):
+            cell = cell * scorer.states[members[place]] + scorer.cells[members[place], row]
+        counts[cell] += scorer.weight[row]
+    prior = scorer.ess / configurations
+    base, value = math.lgamma(prior), 0.0
+    for cell in range(configurations):
+        if counts[cell]:
+            value += math.lgamma(counts[cell] + prior) - base
+    return value
+
+
+@compiled()
+def set_value(scorer: Scorer, members: Ints, size: int) -> float:
+    """f of the first `size` members, which ascend; from the cache if it is there."""
+    if size == 0:  # log G(rows + ess) - log G(ess), with the only configuration there is
+        return math.lgamma(scorer.rows + scorer.ess) - math.lgamma(scorer.ess)
+    n = np.uint64(len(scorer.states) + 1)
+    key = np.uint64(0)
+    for place in range(size):
+        key = key * n + np.uint64(members[place] + 1)
+    # one place for each key: a value that is in the way is overwritten, which bounds the memory
+    slot = np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (len(scorer.keys) - 1)
+    if scorer.keys[slot] == key:
+        return float(scorer.values[slot])
+    if len(scorer.multiplicity):
+        value = _binary_value(scorer, members, size)
+    else:
+        value = _general_value(scorer, members, size)
+    scorer.keys[slot] = key
+    scorer.values[slot] = value
+    return float(value)
+
+
+@compiled()
+def family_score(scorer: Scorer, child: int, parents: Ints, count: int) -> float:
+    """BDeu of a child and its first `count` parents, in any order."""
+    members = scorer.members
+    for place in range(count):
+        at = place
+        while at > 0 and members[at - 1] > parents[place]:
+            members[at] = members[at - 1]
+            at -= 1
+        members[at] = parents[place]
+    without = set_value(scorer, members, count)
+    at = count
+    while at > 0 and members[at - 1] > child:
+        members[at] = members[at - 1]
+        at -= 1
+    members[at] = child
+    value = set_value(scorer, members, count + 1)
+    return float(value if value == -np.inf else value - without)
+
+
+@compiled()
+def best_partners(scorer: Scorer, first: int, past: int, partners: Ints, gains: Floats) -> None:
+    """Of each column from first to past - 1, the columns that gain most as its only parent, the best first.
+
+    partners: (columns, most) and gains, of the same shape, are filled. The gain is f(i, j) - f(i) - f(j) + f(), the
+    same for both; values of pairs are not cached.
+    """
+    n, most = partners.shape
+    alone = np.zeros(n)
+    pair = np.zeros(2, np.int64)
+    nothing = set_value(scorer, pair, 0)
+    for column in range(n):
+        pair[0] = column
+        alone[column] = set_value(scorer, pair, 1)
+    for column in range(first, past):
+        gains[column] = -np.inf
+        for other in range(n):
+            if other == column:
+                continue
+            pair[0], pair[1] = min(column, other), max(column, other)
+            if len(scorer.multiplicity):
+                value = _binary_value(scorer, pair, 2)
+            else:
+                value = _general_value(scorer, pair, 2)
+            value += nothing - alone[column] - alone[other]
+            if value <= gains[column, most - 1]:
+                continue
+            at = most - 1
+            while at > 0 and gains[column, at - 1] < value:
+                gains[column, at] = gains[column, at - 1]
+                partners[column, at] = partners[column, at - 1]
+                at -= 1
+            gains[column, at] = value
+            partners[column, at] = other
+
+
+def count_table(bits: Cells, states: Ints, child: int, parents: tuple[int, ...]) -> Ints:
+    """(configurations of the parents, states of the child) counts; the first parent's state varies slowest."""
+    cell = np.zeros(len(bits), np.int64)
+    for column in (*parents, child):
+        cell = cell * states[column] + bits[:, column]
+    configurations = math.prod(int(states[parent]) for parent in parents)
+    counted = np.bincount(cell, minlength=configurations * int(states[child]))
+    return counted.astype(np.int64).reshape(configurations, int(states[child]))
+
+
+@compiled()
+def _observed(scorer: Scorer, members: Ints, size: int) -> int:
+    """How many configurations of the first `size` members occur."""
+    if len(scorer.multiplicity):
+        _binary_value(scorer, members, size)
+    else:
+        _general_value(scorer, members, size)
+    cells = 1
+    for place in range(size):
+        cells *= scorer.states[members[place]]
+        if cells > MOST_CELLS:
+            return 0
+    found = 0
+    for cell in range(cells):
+        found += scorer.counts[cell] > 0
+    return found
+
+
+def useful_parent_sets(scorer: Scorer, child: int, most: int) -> list[tuple[tuple[int, ...], float]]:
+    """The parent sets of a child, up to `most` parents, that an optimum may need, with their scores, the best first.
+
+    A set is left out if a subset scores at least as well: a network can be given the subset instead, which adds no edge
+    to its moral graph. All supersets of a set are left out, too, if it shows so many configurations that none can pay
+    (after de Campos and Ji 2011): the score is the log of a product over configurations, in which the first row of each
+    is predicted with probability 1 / r and no other with more than 1. So log(1 / r) times the configurations that occur
+    bounds the score, and supersets show no fewer configurations.
+    """
+    others = [column for column in range(len(scorer.states)) if column != child]
+    first_row = -math.log(int(scorer.states[child]))
+    best: dict[tuple[int, ...], float] = {}  # of each set: the best score of it and its subsets
+    kept: list[tuple[tuple[int, ...], float]] = []
+    room = np.zeros(most + 1, np.int64)
+    for size in range(most + 1):
+        for parents in combinations(others, size):
+            subsets = [parents[:at] + parents[at + 1 :] for at in range(size)]
+            if not all(subset in best for subset in subsets):
+                continue  # of a set with too many configurations
+            room[:size] = parents
+            score = float(family_score(scorer, child, room, size))
+            below = max((best[subset] for subset in subsets), default=-math.inf)
+            if score > below + 1e-9 * max(1.0, abs(score)):
+                kept.append((parents, score))
+            top = max(score, below)
+            if size == most or first_row * _observed(scorer, room, size) > top:
+                best[parents] = top
+    return sorted(kept, key=lambda pair: (-pair[1], pair[0]))

@@ -1,0 +1,416 @@
+"""The sampling of Nie et al.: uniform k-trees, and within each a network (Algorithm 1, both versions).
+
+Version 2 draws an order within the k-tree (Algorithm 2) and takes the best parents of each variable that come before it
+in a common clique. Version 1 finds the best network within the k-tree, over all orders, by dynamic programming on its
+bags (after Korhonen and Parviainen 2013), in time proportional to (k + 1)! 3^k.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import permutations
+from typing import NamedTuple
+
+import numpy as np
+
+from forestc.algorithms.compiled import compiled
+from forestc.algorithms.family_scores import Floats, Ints, Scorer, Words, family_score
+from forestc.algorithms.k_trees import decode_into
+from forestc.algorithms.network_runs import Found, Runs, found_in
+from forestc.algorithms.random_words import draw, seeded
+
+SAMPLES_A_RUN = 64  # k-trees of a run where their number is given
+LARGEST_EXACT = 6  # treewidth up to which the dynamic programming fits in time and memory
+
+
+class Best(NamedTuple):
+    """The best network of a sampling; changed in place. random: (1,) the state of the random numbers."""
+
+    parents: Ints  # (n, most)
+    sizes: Ints  # (n,)
+    order: Ints  # (n,) an elimination order of the k-tree
+    score: Floats  # (1,)
+    random: Words
+
+
+def make_best(n: int, most: int, random: Words) -> Best:
+    return Best(
+        np.zeros((n, max(1, most)), np.int64), np.zeros(n, np.int64), np.arange(n), np.full(1, -math.inf), random
+    )
+
+
+@compiled()
+def draw_k_tree(n: int, k: int, random: Words, bags: Ints, above: Ints) -> None:
+    """Fills in a k-tree drawn uniformly: its code is."""
+    m = n - k
+    chosen = np.arange(n)
+    for at in range(k):
+        other = at + int(draw(random) * (n - at))
+        chosen[at], chosen[other] = chosen[other], chosen[at]
+    chosen = np.sort(chosen[:k])
+    parent, place = np.zeros(m + 1, np.int64), np.zeros(m + 1, np.int64)
+    for at in range(m - 2):
+        one = int(draw(random) * (k * m + 1))
+        if one > 0:
+            parent[at], place[at] = 1 + (one - 1) // k, (one - 1) % k
+    decode_into(n, k, chosen, parent, place, bags, above)
+
+
+@compiled()
+def _improve(
+    scorer: Scorer, child: int, pool: Ints, length: int, must: int, most: int, found: Best, family: Ints, at: Ints
+) -> None:
+    """Takes the best parents of a child among the first `length` of the pool, if they are better than those it has.
+
+    must: a parent that is in each set, or -1.
+    """
+    fixed = 0
+    if must >= 0:
+        family[0] = must
+        fixed = 1
+    for size in range(min(most - fixed, length) + 1):
+        for place in range(size):
+            at[place] = place
+        while True:
+            for place in range(size):
+                family[fixed + place] = pool[at[place]]
+            score = family_score(scorer, child, family, fixed + size)
+            if score > found.score[child]:
+                found.score[child] = score
+                found.sizes[child] = fixed + size
+                found.parents[child, : fixed + size] = family[: fixed + size]
+            place = size - 1
+            while place >= 0 and at[place] == length - size + place:
+                place -= 1
+            if place < 0:
+                break
+            at[place] += 1
+            for later in range(place + 1, size):
+                at[later] = at[later - 1] + 1
+
+
+@compiled()
+def draw_orders(k: int, random: Words, bags: Ints, above: Ints, orders: Ints) -> None:
+    """Algorithm 2: the vertices of each bag in a random order, such that two bags agree on those that they share."""
+    for bag in range(len(bags)):
+        order = orders[bag]
+        if bag == 0:
+            order[:] = bags[0]
+            for place in range(k, 0, -1):
+                other = int(draw(random) * (place + 1))
+                order[place], order[other] = order[other], order[place]
+            continue
+        source = orders[max(0, above[bag])]
+        new = bags[bag, 0]
+        where = int(draw(random) * (k + 1))
+        filled = 0
+        for v in source:
+            kept = False
+            for u in bags[bag, 1:]:
+                if u == v:
+                    kept = True
+            if kept:
+                if filled == where:
+                    filled += 1
+                order[filled] = v
+                filled += 1
+        order[where] = new
+
+
+@compiled()
+def version_2(scorer: Scorer, k: int, most: int, samples: int, best: Best) -> None:
+    """Algorithm 1, Version 2: so many k-trees, each with one order."""
+    n = len(scorer.states)
+    m = n - k
+    bags, above, orders = np.zeros((m, k + 1), np.int64), np.zeros(m, np.int64), np.zeros((m, k + 1), np.int64)
+    family, at = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
+    found = Best(np.zeros_like(best.parents), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n), best.random)
+    for _ in range(samples):
+        draw_k_tree(n, k, best.random, bags, above)
+        draw_orders(k, best.random, bags, above, orders)
+        found.score[:] = -np.inf
+        for bag in range(m):
+            order = orders[bag]
+            new = k + 1
+            for place in range(k + 1):
+                if bag == 0 or order[place] == bags[bag, 0]:
+                    new = min(new, place)
+                    _improve(scorer, order[place], order, place, -1, most, found, family, at)
+                elif place > new and most > 0:
+                    # parent sets without the new vertex were seen in the bag before
+                    pool = np.concatenate((order[:new], order[new + 1 : place]))
+                    _improve(scorer, order[place], pool, place - 1, bags[bag, 0], most, found, family, at)
+        _take(found, bags, best)
+
+
+@compiled()
+def _take(found: Best, bags: Ints, best: Best) -> None:
+    """Keeps a network that was found in a k-tree if it is better."""
+    total = found.score.sum()
+    if total > best.score[0]:
+        best.score[0] = total
+        best.parents[:] = found.parents
+        best.sizes[:] = found.sizes
+        m = len(bags)
+        for bag in range(m):  # the last to be joined goes first
+            best.order[m - 1 - bag] = bags[bag, 0]
+        best.order[m:] = bags[0, 1:]
+
+
+def orders_of(k: int) -> Ints:
+    """(k!, k) the permutations of 0 .. k - 1, in the order of their ranks."""
+    return np.array(list(permutations(range(k))), np.int64).reshape(math.factorial(k), k)
+
+
+@compiled()
+def _rank(order: Ints, length: int) -> int:
+    """The rank of a permutation among those of its length, lexicographically."""
+    rank = 0
+    for place in range(length):
+        smaller = 0
+        for later in range(place + 1, length):
+            if order[later] < order[place]:
+                smaller += 1
+        rank = rank * (length - place) + smaller
+    return rank
+
+
+@compiled()
+def _own_values(scorer: Scorer, bag: Ints, most: int, values: Floats, family: Ints) -> None:
+    """values[i, mask]: the best score of member i with exactly the parents of a mask, then with any of its subsets."""
+    size = len(bag)
+    for i in range(size):
+        for mask in range(1 << size):
+            count = 0
+            for place in range(size):
+                if mask >> place & 1:
+                    if count <= most:
+                        family[count] = bag[place]
+                    count += 1
+            values[i, mask] = -np.inf
+            if count <= most and not mask >> i & 1:
+                values[i, mask] = family_score(scorer, bag[i], family, count)
+        for place in range(size):
+            for mask in range(1 << size):
+                if mask >> place & 1:
+                    values[i, mask] = max(values[i, mask], values[i, mask ^ 1 << place])
+
+
+class Tables(NamedTuple):
+    """What the dynamic programming keeps. A bag hands its parent bag, for each order of the clique that they share and
+    each subset of it, the best score of the families of the vertices below and of that subset."""
+
+    own: Floats  # (bags, k + 1, 2**(k + 1))
+    messages: Floats  # (bags, k!, 2**k)
+    first: Ints  # (bags,) the first child of a bag, or -1
+    next: Ints  # (bags,) the next child of the same bag, or -1
+    places: Ints  # (bags, k) where a bag's clique is in its parent bag
+    layers: Floats  # (bags + 1, 2**(k + 1)) values of a bag after each of its children
+
+
+@compiled()
+def _bag_values(tables: Tables, bag: int, order: Ints, ranks: Ints) -> int:
+    """Fills the layers of a bag for an order of its members: the best score of the families of a subset of them, and of
+    all vertices below the children that were added. ranks: of the children's cliques in this order. Returns how many
+    children there are.
+    """
+    size = len(order)
+    k = size - 1
+    layer = tables.layers[0]
+    for mask in range(1 << size):
+        value = 0.0
+        seen = 0
+        for i in order:
+            if mask >> i & 1:
+                value += tables.own[bag, i, seen]
+            seen |= 1 << i
+        layer[mask] = value
+    child = tables.first[bag]
+    count = 0
+    shared = np.zeros(k, np.int64)
+    while child >= 0:
+        filled, clique = 0, 0
+        for i in order:
+            for j in range(k):
+                if tables.places[child, j] == i:
+                    shared[filled] = j
+                    filled += 1
+                    clique |= 1 << i
+        ranks[count] = _rank(shared, k)
+        message = tables.messages[child, ranks[count]]
+        below, layer = tables.layers[count], tables.layers[count + 1]
+        for mask in range(1 << size):
+            best = below[mask] + message[0]
+            part = mask & clique
+            given = part
+            while given:
+                best = max(best, below[mask ^ given] + message[_translated(tables.places[child], given)])
+                given = (given - 1) & part
+            layer[mask] = best
+        count += 1
+        child = tables.next[child]
+    return count
+
+
+@compiled()
+def _translated(places: Ints, mask: int) -> int:
+    """A subset of the parent bag's members as one of the child's clique."""
+    result = 0
+    for j in range(len(places)):
+        result |= (mask >> places[j] & 1) << j
+    return result
+
+
+@compiled()
+def version_1(scorer: Scorer, k: int, most: int, samples: int, best: Best, orders: Ints) -> None:
+    """Algorithm 1, Version 1: so many k-trees, the best network within each. orders: `orders_of(k + 1)`."""
+    n = len(scorer.states)
+    m = n - k
+    bags, above = np.zeros((m, k + 1), np.int64), np.zeros(m, np.int64)
+    for _ in range(samples):
+        draw_k_tree(n, k, best.random, bags, above)
+        best_within(scorer, bags, above, most, best, orders)
+
+
+@compiled()
+def best_within(scorer: Scorer, bags: Ints, above: Ints, most: int, best: Best, orders: Ints) -> float:
+    """The score of the best network within a k-tree, which `best` becomes if it is better."""
+    m, size = bags.shape
+    k = size - 1
+    n = m + k
+    family = np.zeros(most + 1, np.int64)
+    tables = Tables(
+        np.zeros((m, size, 1 << size)),
+        np.full((m, len(orders) // size, 1 << k), -np.inf),
+        np.full(m, -1),
+        np.full(m, -1),
+        np.zeros((m, k), np.int64),
+        np.zeros((m + 1, 1 << size)),
+    )
+    for bag in range(m - 1, 0, -1):
+        up = max(0, above[bag])
+        tables.next[bag] = tables.first[up]
+        tables.first[up] = bag
+        for j in range(k):
+            for place in range(size):
+                if bags[up, place] == bags[bag, 1 + j]:
+                    tables.places[bag, j] = place
+    ranks, shared = np.zeros(m, np.int64), np.zeros(k, np.int64)
+    top, top_order = -np.inf, 0
+    for bag in range(m - 1, -1, -1):
+        _own_values(scorer, bags[bag], most, tables.own[bag], family)
+        for row in range(len(orders)):
+            order = orders[row]
+            layer = tables.layers[_bag_values(tables, bag, order, ranks)]
+            if bag == 0:
+                if layer[(1 << size) - 1] > top:
+                    top, top_order = layer[(1 << size) - 1], row
+                continue
+            filled = 0
+            for i in order:  # member 0 is the bag's own vertex, which its parent bag does not have
+                if i > 0:
+                    shared[filled] = i
+                    filled += 1
+            message = tables.messages[bag, _rank(shared, k)]
+            for mask in range(1 << k):
+                message[mask] = max(message[mask], layer[mask << 1 | 1])
+    if top <= best.score[0]:
+        return top
+    found = Best(np.zeros_like(best.parents), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n), best.random)
+    # from the top down: the order of each bag, and the subset whose families are found in it or below it
+    wanted_rank, wanted_mask = np.full(m, -1), np.zeros(m, np.int64)
+    rest, at = np.zeros(size, np.int64), np.zeros(most + 1, np.int64)
+    for bag in range(m):
+        row, mask = top_order, (1 << size) - 1
+        if bag > 0:
+            mask = wanted_mask[bag] << 1 | 1
+            row = _row_of(tables, bag, orders, wanted_rank[bag], mask, ranks, shared)
+        order = orders[row]
+        count = _bag_values(tables, bag, order, ranks)
+        children = np.zeros(count, np.int64)
+        child = tables.first[bag]
+        for place in range(count):
+            children[place] = child
+            child = tables.next[child]
+        for place in range(count - 1, -1, -1):
+            child = children[place]
+            goal, message = tables.layers[place + 1, mask], tables.messages[child, ranks[place]]
+            clique = 0
+            for j in range(k):
+                clique |= 1 << tables.places[child, j]
+            part = mask & clique
+            given = part
+            while tables.layers[place, mask ^ given] + message[_translated(tables.places[child], given)] < goal:
+                given = (given - 1) & part
+            wanted_rank[child] = ranks[place]
+            wanted_mask[child] = _translated(tables.places[child], given)
+            mask ^= given
+        for place in range(size):
+            if mask >> order[place] & 1:
+                for earlier in range(place):
+                    rest[earlier] = bags[bag, order[earlier]]
+                child = bags[bag, order[place]]
+                found.score[child] = -np.inf
+                _improve(scorer, child, rest, place, -1, most, found, family, at)
+    _take(found, bags, best)
+    return top
+
+
+@compiled()
+def _row_of(tables: Tables, bag: int, orders: Ints, rank: int, mask: int, ranks: Ints, shared: Ints) -> int:
+    """The order of a bag that its message to its parent came from."""
+    k = len(shared)
+    goal = tables.messages[bag, rank, mask >> 1]
+    for row in range(len(orders)):
+        filled = 0
+        for i in orders[row]:
+            if i > 0:
+                shared[filled] = i
+                filled += 1
+        if _rank(shared, k) == rank and tables.layers[_bag_values(tables, bag, orders[row], ranks), mask] >= goal:
+            return row
+    return 0  # not reached: the message is the largest of these values
+
+
+def sample(
+    scorer: Scorer,
+    k: int,
+    most: int,
+    version: int,
+    *,
+    end: float,
+    samples: int | None = None,
+    seed: int = 0,
+    better: Callable[[Found], None] | None = None,
+) -> Found:
+    """The best network that Algorithm 1 finds in the time, or in so many k-trees whatever the time.
+
+    version: 1, for treewidth up to LARGEST_EXACT, or 2. k from 1 to n - 1. end: by time.monotonic().
+    """  # fmt: skip
+    runs = Runs(scorer, end, better)
+    kernel = partial(version_1, orders=orders_of(k + 1)) if version == 1 else version_2
+    n = len(scorer.states)
+
+    def counted(begin: int, own: Scorer) -> None:
+        best = make_best(n, most, seeded(seed, begin))
+        kernel(own, k, most, min(SAMPLES_A_RUN, (samples or 0) - begin), best)
+        runs.take_in(found_in(best.parents, best.sizes, float(best.score[0]), best.order))
+
+    def timed(lane: int, own: Scorer) -> None:
+        best = make_best(n, most, seeded(seed, lane))
+        many, last = 1, -math.inf
+        while many and not runs.stop.is_set():
+            begin = time.monotonic()
+            kernel(own, k, most, many, best)
+            now = time.monotonic()
+            if best.score[0] > last:
+                last = float(best.score[0])
+                runs.take_in(found_in(best.parents, best.sizes, last, best.order))
+            many = min(4 * many, int(many * max(0.0, min(1.0, end - now)) / max(now - begin, 1e-6)))
+
+    if samples is not None:
+        return runs.run([partial(counted, begin) for begin in range(0, samples, SAMPLES_A_RUN)])
+    return runs.run([partial(timed, lane) for lane in range(runs.threads)])

@@ -1,0 +1,186 @@
+"""k-trees, the maximal graphs of treewidth k, and the codes that number them (Caminiti, Fusco and Petreschi, Bijective
+Linear Time Coding and Decoding for k-Trees, 2010).
+
+A code is a set Q of k vertices and n - k - 2 pairs: a parent and a place. Vertices outside Q are numbered 1 to n - k by
+their order, those of Q after them. Each vertex v outside Q stands for the k-clique K(v) that it was joined to, which is
+its parent's clique with the parent put in for the vertex at one place; parent 0 stands for Q itself. Any function from
+vertices to pairs is a code: its cycles are opened, as Dandelion codes of trees do, at a vertex x that hangs on Q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import compiled
+
+Ints = NDArray[np.int64]
+Code = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]  # Q ascending; pairs of (parent, place), (0, 0) for Q itself
+
+
+@compiled()
+def decode_into(n: int, k: int, chosen: Ints, parent: Ints, place: Ints, bags: Ints, above: Ints) -> None:
+    """The k-tree of a code, as bags: each a vertex and the k-clique that it is joined to, parents before children.
+
+    chosen: (k,) Q ascending. parent, place: (n - k + 1,) room, of which the first n - k - 2 are the pairs of the code.
+    bags: (n - k, k + 1) is filled: the vertex, then its clique. above: (n - k,) is filled: the bag that a bag hangs on,
+    or -1 for those that hang on Q.
+    """
+    m = n - k
+    outside = np.zeros(m + 1, np.int64)  # the vertex of each number
+    inside = np.zeros(n, np.bool_)
+    for v in chosen:
+        inside[v] = True
+    number = 0
+    for v in range(n):
+        if not inside[v]:
+            number += 1
+            outside[number] = v
+    if m == 1:
+        parent[1], place[1] = 0, 0
+    else:
+        # the highest number that no pair names is the leaf whose own pair, (0, 0), is left out; number 1 is x
+        named = np.zeros(m + 1, np.bool_)
+        for at in range(m - 2):
+            named[parent[at]] = True
+        leaf = m
+        while named[leaf]:
+            leaf -= 1
+        at = m - 3
+        for number in range(m, 0, -1):
+            if number == leaf or number == 1:
+                parent[number], place[number] = 0, 0
+            else:
+                parent[number], place[number] = parent[at], place[at]
+                at -= 1
+        # a cycle was cut at its highest number, the cycle of the highest first; so they are undone from the lowest
+        state = np.zeros(m + 1, np.int64)
+        for begin in range(1, m + 1):
+            v = begin
+            while v and state[v] == 0:
+                state[v] = begin
+                v = parent[v]
+            if v and state[v] == begin:  # a new cycle: mark its highest
+                highest = v
+                u = parent[v]
+                while u != v:
+                    highest = max(highest, u)
+                    u = parent[u]
+                state[highest] = -begin
+        for number in range(1, m + 1):
+            if state[number] < 0:
+                parent[1], parent[number] = parent[number], parent[1]
+                place[1], place[number] = place[number], place[1]
+    cliques = np.zeros((m + 1, k), np.int64)  # of numbers, ascending
+    for at in range(k):
+        cliques[0, at] = m + 1 + at
+    bag_of = np.full(m + 1, -1)
+    stack = np.zeros(m + 1, np.int64)
+    done = 0
+    for begin in range(1, m + 1):
+        top = 0
+        v = begin
+        while v and bag_of[v] < 0:
+            stack[top] = v
+            top += 1
+            v = parent[v]
+        while top > 0:
+            top -= 1
+            v = stack[top]
+            up = parent[v]
+            if up == 0:
+                cliques[v] = cliques[0]
+            else:
+                filled = 0
+                waiting = True
+                for at in range(k):
+                    if at == place[v]:
+                        continue
+                    if waiting and cliques[up, at] > up:
+                        cliques[v, filled] = up
+                        filled += 1
+                        waiting = False
+                    cliques[v, filled] = cliques[up, at]
+                    filled += 1
+                if waiting:
+                    cliques[v, filled] = up
+            bag_of[v] = done
+            above[done] = -1 if up == 0 else bag_of[up]
+            bags[done, 0] = outside[v]
+            for at in range(k):
+                number = cliques[v, at]
+                bags[done, 1 + at] = outside[number] if number <= m else chosen[number - m - 1]
+            done += 1
+
+
+def decode(code: Code, n: int) -> tuple[Ints, Ints]:
+    """(bags, above) of the k-tree of a code over n vertices, as `decode_into` fills them."""
+    chosen, pairs = code
+    k = len(chosen)
+    parent, place = np.zeros(n - k + 1, np.int64), np.zeros(n - k + 1, np.int64)
+    for at, pair in enumerate(pairs):
+        parent[at], place[at] = pair
+    bags, above = np.zeros((n - k, k + 1), np.int64), np.zeros(n - k, np.int64)
+    decode_into(n, k, np.array(chosen, np.int64), parent, place, bags, above)
+    return bags, above
+
+
+def encode(neighbours: Sequence[set[int]], k: int) -> Code:
+    """The code of a k-tree of at least k + 1 vertices, given each vertex's neighbours."""
+    n = len(neighbours)
+    left = [set(near) for near in neighbours]
+    leaf = max(v for v in range(n) if len(left[v]) == k)
+    chosen = tuple(sorted(left[leaf]))
+    m = n - k
+    if m == 1:
+        return chosen, ()
+    outside = [v for v in range(n) if v not in left[leaf]]
+    number = {v: at for at, v in enumerate((*outside, *chosen), start=1)}
+    clique: dict[int, list[int]] = {0: sorted(number[v] for v in chosen)}
+    order: list[int] = []  # as they are taken off, leaves first, until Q is left
+    ready = [v for v in outside if len(left[v]) == k]
+    while ready:
+        v = ready.pop()
+        clique[number[v]] = sorted(number[u] for u in left[v])
+        order.append(number[v])
+        for u in left[v]:
+            left[u].discard(v)
+            if len(left[u]) == k and u not in chosen and u not in ready:
+                ready.append(u)
+        left[v] = set()
+    taken = {v: at for at, v in enumerate(order)}
+    pair: dict[int, tuple[int, int]] = {}
+    for v in order:
+        later = [u for u in clique[v] if u in taken]
+        if later:
+            up = min(later, key=taken.__getitem__)
+            (missing,) = set(clique[up]) - set(clique[v])
+            pair[v] = (up, clique[up].index(missing))
+        else:
+            pair[v] = (0, 0)
+    x = 1
+    while pair[x][0]:
+        highest = v = pair[x][0]
+        while v:
+            highest, v = max(highest, v), pair[v][0]
+        pair[x], pair[highest] = pair[highest], pair[x]
+    return chosen, tuple(pair[v] for v in range(1, m + 1) if v not in (x, number[leaf]))
+
+
+def random_code(n: int, k: int, random: np.random.Generator) -> Code:
+    """A code drawn uniformly, so its k-tree is uniform over all on n >= k + 1 vertices."""
+    chosen = tuple(int(v) for v in np.sort(random.choice(n, k, replace=False)))
+    drawn = random.integers(0, k * (n - k) + 1, max(0, n - k - 2)).tolist()
+    return chosen, tuple((0, 0) if one == 0 else (1 + (one - 1) // k, (one - 1) % k) for one in drawn)
+
+
+def edges(bags: Ints) -> list[set[int]]:
+    """The neighbours of each vertex of a k-tree that is given as bags."""
+    n = bags.shape[0] + bags.shape[1] - 1
+    near: list[set[int]] = [set() for _ in range(n)]
+    for bag in bags.tolist():
+        for u in bag:
+            near[u].update(v for v in bag if v != u)
+    return near

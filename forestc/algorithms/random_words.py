@@ -1,0 +1,26 @@
+"""Random numbers for compiled functions that run in several threads, each with a state of its own (xorshift64*)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import compiled
+
+Words = NDArray[np.uint64]
+
+
+def seeded(*seed: int) -> Words:
+    """(1,) the state that these seeds give."""
+    return np.random.SeedSequence(seed).generate_state(1, np.uint64) | np.uint64(1)
+
+
+@compiled()
+def draw(random: Words) -> float:
+    """Uniform in (0, 1); the state moves on."""
+    x = random[0]
+    x ^= x >> np.uint64(12)
+    x ^= x << np.uint64(25)
+    x ^= x >> np.uint64(27)
+    random[0] = x
+    return (np.float64((x * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(12)) + 0.5) / 4503599627370496.0

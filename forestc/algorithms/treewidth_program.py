@@ -1,0 +1,136 @@
+"""The mixed-integer program of Nie et al. (6a)-(6l) for networks of bounded treewidth, solved by HiGHS.
+
+Rows (6g), (6h) and (6i) are written once for all parent sets of a variable that contain the same parent or the same two
+parents, which says the same of whole solutions, as one parent set is chosen, and more of fractional ones.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import combinations
+
+import numpy as np
+
+from forestc.algorithms.family_scores import Scorer, useful_parent_sets
+from forestc.algorithms.highs import make_highs
+from forestc.algorithms.network_runs import Found, Proof
+
+MOST_COLUMNS = 40  # n * n * n rows
+
+
+class _Rows:
+    """Rows of a program: sums of terms that are at most a bound."""
+
+    def __init__(self) -> None:
+        self.starts = [0]
+        self.places: list[int] = []
+        self.values: list[float] = []
+        self.lower: list[float] = []
+        self.upper: list[float] = []
+
+    def add(self, terms: dict[int, float], most: float, least: float = -np.inf) -> None:
+        self.places += terms.keys()
+        self.values += terms.values()
+        self.starts.append(len(self.places))
+        self.upper.append(most)
+        self.lower.append(least)
+
+
+def solve(scorer: Scorer, k: int, most: int, start: Found, *, end: float, seed: int = 0) -> Proof:
+    """The best network of treewidth at most k, or the best and a bound when the time is over.
+
+    start: a network of this treewidth, which the solver is given. end: by time.monotonic().
+    """
+    import highspy
+
+    n = len(scorer.states)
+    sets = [useful_parent_sets(scorer, child, most) for child in range(n)]
+    z, v, pi = n * n, n * n + n, n * n + 2 * n  # y comes first, its diagonal fixed at 0
+    first = (pi + np.concatenate([[0], np.cumsum([len(each) for each in sets])])).tolist()
+    variables = first[-1]
+    rows = _Rows()
+    for i in range(n):
+        rows.add({i * n + j: 1.0 for j in range(n) if j != i}, k)  # (6c)
+        for j in range(n):
+            if i == j:
+                continue
+            rows.add({i * n + j: n + 1.0, z + i: 1.0, z + j: -1.0}, n)  # (6d)
+            for other in range(j):
+                if other != i:  # (6e)
+                    pair = {i * n + j: 1.0, i * n + other: 1.0, j * n + other: -1.0, other * n + j: -1.0}
+                    rows.add(pair, 1.0)
+        chosen = range(first[i], first[i + 1])
+        rows.add(dict.fromkeys(chosen, 1.0), 1.0, 1.0)  # (6f)
+        containing: dict[tuple[int, ...], list[int]] = {}
+        for at, (parents, _) in zip(chosen, sets[i], strict=True):
+            for some in (*combinations(parents, 1), *combinations(parents, 2)):
+                containing.setdefault(some, []).append(at)
+        for some, places in containing.items():
+            u, w = (i, *some) if len(some) == 1 else some
+            rows.add({**dict.fromkeys(places, 1.0), u * n + w: -1.0, w * n + u: -1.0}, 0.0)  # (6h), (6i)
+            if len(some) == 1:  # (6g)
+                rows.add({**dict.fromkeys(places, n + 1.0), v + i: 1.0, v + some[0]: -1.0}, n)
+    cost, upper = np.zeros(variables), np.ones(variables)
+    cost[pi:] = [score for each in sets for _, score in each]
+    upper[z:pi] = n
+    upper[[i * n + i for i in range(n)]] = 0.0
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = variables, len(rows.upper)
+    model.col_cost_, model.col_lower_, model.col_upper_ = cost, np.zeros(variables), upper
+    model.row_lower_, model.row_upper_ = np.array(rows.lower), np.array(rows.upper)
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = np.array(rows.starts, np.int32)
+    model.a_matrix_.index_ = np.array(rows.places, np.int32)
+    model.a_matrix_.value_ = np.array(rows.values)
+    model.sense_ = highspy.ObjSense.kMaximize
+    whole = np.ones(variables, bool)
+    whole[z:pi] = False
+    kinds = highspy.HighsVarType
+    model.integrality_ = [kinds.kInteger if each else kinds.kContinuous for each in whole]
+    solver = make_highs(time_limit=max(0.1, end - time.monotonic()), seed=seed, mip_rel_gap=0.0)
+    solver.passModel(model)
+    known = highspy.HighsSolution()
+    known.col_value = _values(start, sets, first, variables)
+    solver.setSolution(known)
+    solver.run()
+    info = solver.getInfo()
+    bound = max(float(info.mip_dual_bound), start.score)
+    best = start
+    values = np.array(solver.getSolution().col_value)
+    if len(values) and info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
+        picked = [int(values[first[i] : first[i + 1]].argmax()) for i in range(n)]
+        score = sum(sets[i][at][1] for i, at in enumerate(picked))
+        if score > start.score:
+            order = np.argsort(values[z:v], kind="stable")
+            best = Found(score, tuple(sets[i][at][0] for i, at in enumerate(picked)), tuple(order.tolist()))
+    return Proof(best, max(bound, best.score), int(info.mip_node_count))
+
+
+def _values(
+    start: Found, sets: list[list[tuple[tuple[int, ...], float]]], first: list[int], variables: int
+) -> list[float]:
+    """The variables of the program for a network; where its parent sets were left out, subsets that score better."""
+    n = len(sets)
+    values = np.zeros(variables)
+    parents: list[tuple[int, ...]] = []
+    for i, family in enumerate(start.parents):
+        at = next(at for at, (some, _) in enumerate(sets[i]) if set(some) <= set(family))
+        values[first[i] + at] = 1.0
+        parents.append(sets[i][at][0])
+    near: list[set[int]] = [set() for _ in range(n)]
+    for i, family in enumerate(parents):
+        for u in (i, *family):
+            near[u] |= {i, *family}
+    for place, i in enumerate(start.order):
+        values[n * n + i] = place
+        near[i].discard(i)
+        for j in near[i]:
+            values[i * n + j] = 1.0
+            near[j] = (near[j] | near[i]) - {i}
+    left, depth = set(range(n)), float(n - 1)
+    while left:  # parents have larger values of v than their children
+        for i in sorted(i for i in left if not left & set(parents[i])):
+            values[n * n + n + i] = depth
+            depth -= 1.0
+            left.discard(i)
+    return [float(value) for value in values]

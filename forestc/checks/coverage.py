@@ -1,0 +1,51 @@
+"""What the vectors of a check reached: leaves, nodes and both sides of comparators, by the origin of the vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.ir import Forest
+from forestc.inputs.coverage import Coverage, Reachable
+from forestc.inputs.stimuli import Stimuli
+
+ALL = "all"
+MOST_NODES = 200_000  # of a forest up to which unreachable leaves are looked for without an input model
+
+
+@dataclass(frozen=True)
+class Covered:
+    """by_origin: for each origin of vectors and for all together the figures of `Coverage.figures`. inputs: figures of
+    the rows drawn from an input model, None without one."""
+
+    by_origin: Mapping[str, Mapping[str, Mapping[str, int | None]]]
+    inputs: Mapping[str, int] | None = None
+
+
+class CoverageOfVectors:
+    """Counts the leaves that vectors of each origin end in."""
+
+    def __init__(self, forest: Forest) -> None:
+        self.forest = forest
+        self.found: dict[str, Coverage] = {}
+
+    def add(self, origin: str, leaves: NDArray[np.int32]) -> None:
+        """leaves: (vectors, trees) of an `Evaluation`."""
+        for name in (origin, ALL):
+            self.found.setdefault(name, Coverage.of(self.forest)).add(leaves)
+
+    def covered(self, drawn: Stimuli | None) -> Covered:
+        """drawn: the rows of origin `inputs`."""
+        nodes = sum(tree.size for tree in self.forest.trees)
+        reachable = Reachable.of(self.forest) if drawn is not None or nodes <= MOST_NODES else None
+        by_origin: dict[str, Any] = {name: one.figures(reachable) for name, one in self.found.items()}
+        if drawn is None:
+            return Covered(by_origin)
+        told = {"drawn": drawn.drawn, "rows": len(drawn.rows), "leaves_conditioned": drawn.conditioned}
+        told["leaves_steered"] = drawn.steered
+        before = drawn.coverage.figures(reachable)["leaves"]["reached"]
+        return Covered(by_origin, told | {"rows_moved": drawn.moved, "leaves_reached_by_drawn": int(before or 0)})

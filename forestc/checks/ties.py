@@ -1,0 +1,72 @@
+"""Words on which a changed leaf shows in the label: for each leaf, those that it alone nearly decides.
+
+A design that tells the label alone answers as it should, whatever a leaf holds, wherever other trees decide. So for
+each leaf the rows nearest to a tie, on either side of it, are sought among many that start from rows near ties and are
+steered to every node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.boundary import boundary_inputs
+from forestc.forest.evaluate import Evaluation
+from forestc.forest.ir import Forest
+from forestc.forest.numbers import WordArray
+from forestc.passes.quick_evaluation import evaluate_quickly, walked_trees
+
+ROUNDS = 4  # words tried at each node, three for each
+MOST = 240_000
+FAR = np.iinfo(np.int64).max
+
+
+def margins(forest: Forest, told: Evaluation) -> NDArray[np.int64] | None:
+    """(rows,) by how much a score is from changing the decision, 0 or more where the decision is the upper class; of an
+    argmax the lead of the largest score. None where nothing single is decided."""
+    if forest.parts:
+        return None
+    match forest.decision.kind:
+        case "threshold":
+            return np.asarray(told.scores[:, -1] - int(forest.decision.threshold), dtype=np.int64)
+        case "argmax" if told.scores.shape[1] > 1:
+            ordered = np.sort(told.scores, axis=1)
+            return np.asarray(ordered[:, -1] - ordered[:, -2], dtype=np.int64)
+        case _:
+            return None
+
+
+def nearest_to_ties(forest: Forest, words: WordArray, most: int) -> WordArray:
+    """At most so many of the words: those nearest to a tie, or the first where nothing single is decided."""
+    margin = margins(forest, evaluate_quickly(forest, words))
+    return words[:most] if margin is None else words[np.argsort(np.abs(margin), kind="stable")[:most]]
+
+
+def near_ties(forest: Forest, base: WordArray, seed: int) -> Iterator[WordArray]:
+    """For each leaf up to two words (n, features), the nearest to a tie on either side. base: rows to start from."""
+    walked = walked_trees(forest)
+    best = [np.full((2, tree.size), FAR) for tree in forest.trees]
+    words = [np.zeros((2, tree.size, len(forest.features)), dtype=np.int64) for tree in forest.trees]
+    orders = [np.argsort(tree.ids, kind="stable") for tree in forest.trees]
+    nodes = sum(len(tree.inner) for tree in forest.trees)
+    for tried in boundary_inputs(forest, base, seed, min(MOST, 3 * ROUNDS * nodes)):
+        told = evaluate_quickly(forest, tried, walked)
+        margin = margins(forest, told)
+        if margin is None:
+            return
+        for side, chosen in enumerate((np.flatnonzero(margin >= 0), np.flatnonzero(margin < 0))):
+            chosen = chosen[np.argsort(-np.abs(margin[chosen]), kind="stable")]  # so that the nearest is written last
+            size = np.abs(margin[chosen])
+            for index, tree in enumerate(forest.trees):
+                order = orders[index]
+                leaf = order[np.searchsorted(tree.ids[order], told.leaves[chosen, index])]
+                nearest = np.full(tree.size, -1)
+                nearest[leaf] = np.arange(len(chosen))
+                found = np.flatnonzero(nearest >= 0)
+                found = found[size[nearest[found]] < best[index][side, found]]
+                best[index][side, found] = size[nearest[found]]
+                words[index][side, found] = tried[chosen[nearest[found]]]
+    for kept, own in zip(best, words, strict=True):
+        yield own[kept < FAR]

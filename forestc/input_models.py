@@ -1,0 +1,129 @@
+"""model-inputs: learns an input model for a model, or for a compiled folder, and tells what it holds."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forestc.compiler import quantize
+from forestc.design import Design, open_design
+from forestc.errors import ForestcError
+from forestc.forest.ir import Forest
+from forestc.frontends import load
+from forestc.inputs.learn import SECONDS, TREEWIDTH, independent_log_likelihood, learned
+from forestc.inputs.model import InputModel
+from forestc.inputs.text import printed, text_hash
+from forestc.rows.batches import FitAndHeldOut, Rows, count_rows
+from forestc.rows.given import rows_for_model
+
+HELD_OUT = 5  # every fifth row judges a model learnt from the others
+LEAST_ROWS = 50  # from which that is done
+JUDGED_SHARE = 0.25  # of the seconds, for the model that is judged
+
+
+def model_inputs(
+    source: Any,
+    rows: Any,
+    *,
+    label: Any = None,
+    treewidth: int = TREEWIDTH,
+    seconds: float = SECONDS,
+    samples: int | None = None,
+    least_count: int = 0,
+    seed: int = 0,
+    trust_pickle: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
+) -> tuple[InputModel, dict[str, Any]]:
+    """An input model, and the figures of `forestc model-inputs --json` but for the file.
+
+    source: a model that `load` takes, which is quantised exactly first; a compiled folder; or a Design. rows, label:
+    as for `compile`; labels are not used. The other options are those of `forestc.inputs.learn.learned`. From 50 rows
+    on, a model learnt from four fifths of them in a quarter of the seconds is judged on the others. Raises
+    ForestcError.
+    """
+    forest, opened, notes = _opened(source, rows, label, trust_pickle)
+    count, held_out = count_rows(opened), None
+    options: dict[str, Any] = {"treewidth": treewidth, "samples": samples, "seed": seed, "progress": progress}
+    if count >= LEAST_ROWS:
+        fit, others = FitAndHeldOut.every(opened, HELD_OUT)
+        judged = learned(forest, fit, seconds=seconds * JUDGED_SHARE, **options)
+        fitted, fresh = _some(fit), _some(others)
+        held_out = {
+            "rows": len(fresh),
+            "model": float(judged.log_likelihood(fresh).mean()),
+            "independent": independent_log_likelihood(judged, fitted, fresh),
+        }
+        seconds *= 1 - JUDGED_SHARE
+    model = learned(forest, opened, seconds=seconds, least_count=least_count, **options)
+    network = model.network
+    rows_off, bits_off = model.contradictions()
+    figures = {
+        "rows": model.rows_seen,
+        "columns": len(model.inputs),
+        "comparators": model.comparators,
+        "kept": model.kept,
+        "variables": len(network.states),
+        "treewidth": network.treewidth,
+        "score": network.score,
+        "least_count": least_count,
+        "held_out_log_likelihood": held_out,
+        "passed_over": {"rows": rows_off, "variables": bits_off},
+        "bytes": len(printed(model).encode()),
+        "sha256": text_hash(model),
+        "notes": [*notes, *_notes(model)],
+    }
+    return model, figures
+
+
+def write_inputs(model: InputModel, path: str | Path) -> None:
+    """Writes the text form, completely or not at all. Raises ForestcError for a file that can't be written."""
+    path, beside = Path(path), None
+    try:
+        number, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(number, "w", encoding="utf-8", newline="\n") as file:
+            file.write(printed(model))
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(beside).chmod(0o666 & ~mask)
+        Path(beside).replace(path)
+    except OSError as error:
+        raise ForestcError(f"can't be written ({error.strerror})", where=str(path), do="choose another file") from None
+    finally:
+        if beside is not None:
+            with suppress(OSError):  # it is gone once it has the file's name
+                Path(beside).unlink()
+
+
+def _opened(source: Any, rows: Any, label: Any, trust_pickle: bool) -> tuple[Forest, Rows, tuple[str, ...]]:
+    """The quantised forest, its rows, and notes on how they were read."""
+    if isinstance(source, str | Path) and Path(source).is_dir():
+        source = open_design(source)
+    if isinstance(source, Design):
+        opened, _, notes = rows_for_model(rows, source.model, label)
+        return source.forest, opened, notes
+    opened, forest, notes = rows_for_model(rows, load(source, trust_pickle=trust_pickle), label)
+    return quantize(forest, level=0), opened, notes
+
+
+def _some(rows: Rows) -> Any:
+    """The first 20,000 rows, as an array."""
+    parts, most = [], 20_000
+    for batch in rows.batches():
+        parts.append(batch.X[:most])
+        most -= len(parts[-1])
+        if not most:
+            break
+    return np.concatenate(parts)
+
+
+def _notes(model: InputModel) -> list[str]:
+    if model.kept == model.comparators:
+        return []
+    left = model.comparators - model.kept
+    return [f"{left:,} of {model.comparators:,} comparators, the least used, lie inside cells with uniform values"]

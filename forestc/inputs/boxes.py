@@ -1,0 +1,145 @@
+"""The box of each leaf: the values of each feature with which a row reaches it, decided exactly.
+
+A path's conditions are met together where, feature by feature, some value meets all of its conditions: features are
+free of each other. So a leaf is unreachable exactly where a feature on its path is left without a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from forestc.forest.conditions import Condition, OneOf, Within, complement, toggled
+from forestc.forest.ir import LEAF, Feature, Forest
+from forestc.forest.numbers import Category, Fixed, Float, Ordered, order_key, to_words, word_range, word_value
+from forestc.rows.ranges import at_least, next_below
+
+Span = tuple[int, int]
+Held = tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class Values:
+    """What is left of a feature's values: words in spans [low, high), which ascend, and whether it may be missing."""
+
+    spans: tuple[Span, ...]
+    missing: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.spans) or self.missing
+
+    def within(self, spans: Sequence[tuple[float, float]], missing: bool) -> Values:
+        """Those in other spans, which ascend, and missing only where both allow it."""
+        kept = [
+            (int(max(low, a)), int(min(high, b)))
+            for low, high in self.spans
+            for a, b in spans
+            if max(low, a) < min(high, b)
+        ]
+        return Values(tuple(kept), self.missing and missing)
+
+
+Box = Mapping[int, Values]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """All values that a feature of a quantised forest can take from raw rows, and raw values for its words."""
+
+    feature: Feature
+
+    @cached_property
+    def whole(self) -> Values:
+        """Every word between those of the smallest and the largest raw value."""
+        number = self.feature.number
+        limits = word_range(number, self.feature.missing)
+        low, high = limits.low, limits.high
+        if isinstance(number, Ordered):  # keys beyond those of the infinities are NaNs
+            low, high = order_key(np.array([-np.inf, np.inf]), number.bits).tolist()
+            low, high = max(low, limits.low), min(high, limits.high)
+        return Values(((low, high + 1),), limits.missing is not None)
+
+    def raw_span(self, span: Span) -> tuple[float, float]:
+        """Raw numbers low <= x < high whose words lie in a span; the ends of the domain are open."""
+        (first, last), number = self.whole.spans[0], self.feature.number
+        if isinstance(number, Category):
+            return float(span[0]), float(span[1])
+        low = -np.inf if span[0] <= first else word_value(span[0], number)
+        return low, np.inf if span[1] >= last else word_value(span[1], number)
+
+    def inhabited(self, span: Span) -> bool:
+        """Whether a raw value has a word in the span."""
+        first, last = self.whole.spans[0]
+        if span[1] <= first or last <= span[0]:
+            return False
+        if self._dense:
+            return True
+        low, high = self.raw_span(span)
+        for value in (at_least(np.array([low]), self.feature.raw), next_below(np.array([high]), self.feature.raw)):
+            word = int(to_words(value, self.feature.number, self.feature.missing)[0])
+            if span[0] <= word < span[1] and not np.isnan(value[0]):
+                return True
+        return False
+
+    @cached_property
+    def _dense(self) -> bool:
+        """Whether every word is known to be that of a raw value."""
+        digits = 24 if self.feature.raw == Float(32) else 53
+        match self.feature.number:
+            case Category():
+                return True
+            case Ordered(bits):
+                return self.feature.raw == Float(bits)
+            case Fixed(bits, fraction):
+                return bits <= digits and abs(fraction) <= 64
+            case _:
+                return False
+
+    def reached(self, values: Values) -> Values:
+        """Those that a raw value has."""
+        return Values(tuple(span for span in values.spans if self.inhabited(span)), values.missing)
+
+
+class Boxes:
+    """The boxes of a quantised forest's leaves. domains: of each feature."""
+
+    def __init__(self, forest: Forest) -> None:
+        self.forest = forest
+        self.domains = tuple(map(Domain, forest.features))
+        self._sides = [_sides(condition) for condition in forest.conditions]
+
+    def leaves(self, index: int) -> Iterator[tuple[int, Box | None]]:
+        """Each leaf's node of a tree with its box, the features of its path alone; None for a leaf that no raw row
+        reaches."""
+        tree, places = self.forest.trees[index], self.forest.conditions.places[index].tolist()
+        features = self.forest.conditions.feature.tolist()
+        stack: list[tuple[int, dict[int, Values] | None]] = [(0, {})]
+        while stack:
+            node, box = stack.pop()
+            if tree.left[node] == LEAF:
+                yield node, box
+                continue
+            place = places[node]
+            feature = features[place]
+            for child, (spans, missing) in zip((tree.left[node], tree.right[node]), self._sides[place], strict=True):
+                inner = None
+                if box is not None:
+                    values = box.get(feature, self.domains[feature].whole).within(spans, missing)
+                    kept = self.domains[feature].reached(values)
+                    inner = {**box, feature: kept} if kept else None
+                stack.append((int(child), inner))
+
+
+def _sides(condition: Condition) -> tuple[tuple[Held, bool], tuple[Held, bool]]:
+    """The spans that a condition sends left and right, each with whether a missing value goes there."""
+    test = condition.test
+    cuts: tuple[float, ...]
+    if isinstance(test, OneOf):
+        cuts = toggled(end for code in test.codes for end in (code, code + 1))
+    else:
+        cuts = test.cuts
+    left, right = Within(cuts).spans, Within(complement(cuts)).spans
+    return (left, condition.missing_left), (right, not condition.missing_left)

@@ -1,0 +1,195 @@
+"""What an input model knows of one column: its cuts and range or its categories, and the network's variables for them.
+
+The cells of a number's column lie between its cuts. A first variable says in which span of cells a value lies; spans
+end at the anchors, a few of the cuts. Inside a span a binary variable for each other cut, ascending, says whether the
+value is below it. A value is read off by taking the span, then the first of its cuts that the value is below: so no
+draw contradicts another comparison of the same feature. A missing value has a state of the first variable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.forest.numbers import Category, Float, FloatArray, NumberType, round_to, to_words
+from forestc.rows.ranges import at_least, next_below
+
+Literals = dict[int, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class InputColumn:
+    """A column of the rows that the model reads.
+
+    name, column, named, raw: as in `Feature`. category: its number type, or None for numbers. cuts: of a number,
+    ascending, in raw units (`x < cut`). anchors: indices of the cuts at which spans end, ascending. least, largest: of
+    the finite values seen (0 if there are none); whole: whether all were whole numbers. missing: how many values were
+    missing; None for none, 0 for a number withheld. codes: of a category, how many rows had each code, the last for all
+    other codes. groups: of a category, the codes of each state of its variable.
+    """
+
+    name: str
+    column: int
+    named: bool
+    raw: NumberType
+    category: Category | None = None
+    cuts: tuple[float, ...] = ()
+    anchors: tuple[int, ...] = ()
+    least: float = 0.0
+    largest: float = 0.0
+    whole: bool = False
+    missing: int | None = None
+    codes: tuple[int, ...] = ()
+    groups: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def spans(self) -> int:
+        """Number of states of the first variable, without that of a missing value."""
+        return len(self.groups) if self.category else len(self.anchors) + 1
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """Number of states of each variable; none where there is nothing to tell."""
+        first = self.spans + (self.missing is not None)
+        return (first, *[2] * len(self.fine)) if first > 1 else ()
+
+    @cached_property
+    def fine(self) -> tuple[int, ...]:
+        """Indices of the cuts that have a binary variable."""
+        return tuple(sorted(set(range(len(self.cuts))) - set(self.anchors)))
+
+    @property
+    def parents(self) -> tuple[tuple[int, ...], ...]:
+        """Parents of each binary variable among the column's own: the first, and the one of the cut before it in the
+        same span."""
+        before = [0, *self.fine]
+        return tuple((0, i) if i and cut == before[i] + 1 else (0,) for i, cut in enumerate(self.fine))
+
+    def encoded(self, values: FloatArray) -> NDArray[np.uint8]:
+        """The states of values, (rows, variables)."""
+        if not self.states:
+            return np.zeros((len(values), 0), dtype=np.uint8)
+        found = np.zeros((len(values), len(self.states)), dtype=np.uint8)
+        absent = np.isnan(values)
+        if self.category:
+            group = np.zeros(self.category.count + 1, dtype=np.uint8)
+            for state, codes in enumerate(self.groups):
+                group[list(codes)] = state
+            found[:, 0] = group[to_words(np.where(absent, 0, values), self.category, False)]
+        else:
+            cell = self.cell(values)
+            found[:, 0] = np.searchsorted(np.array(self.anchors), cell, side="left")
+            found[:, 1:] = cell[:, None] <= np.array(self.fine, dtype=np.int64)[None, :]
+        found[absent] = 0
+        found[absent, 0] = self.states[0] - 1
+        return found
+
+    def cell(self, values: FloatArray) -> NDArray[np.int64]:
+        """For each value, none missing, the number of cuts that are not above it."""
+        return np.searchsorted(np.array(self.cuts), round_to(values, self.raw), side="right")
+
+    def decoded(self, states: NDArray[np.uint8], random: np.random.Generator) -> FloatArray:
+        """A value for each row of states: uniform in the cell within the range seen, or a category by its count."""
+        if not self.states:
+            return self._somewhere(np.zeros(len(states), dtype=np.int64), random)
+        first = states[:, 0].astype(np.int64)
+        absent = first >= self.spans
+        first = np.where(absent, 0, first)
+        if self.category:
+            values = self._category(first, random)
+        else:
+            values = self._somewhere(self._cells(first, states), random)
+        return np.where(absent, np.nan, values)
+
+    def contradicted(self, states: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """For each row of drawn states, how many binary variables say other than the value that is read off them."""
+        if self.category or not self.states:
+            return np.zeros(len(states), dtype=np.int64)
+        absent = states[:, 0] >= self.spans
+        cell = self._cells(np.where(absent, 0, states[:, 0]).astype(np.int64), states)
+        wanted = (cell[:, None] <= np.array(self.fine, dtype=np.int64)[None, :]) & ~absent[:, None]
+        found: NDArray[np.int64] = (wanted != states[:, 1:]).sum(axis=1)
+        return found
+
+    def literals(self, low: float, high: float) -> Literals:
+        """Evidence, on the column's own variables, for a number low <= x < high: as close as the cuts tell. Of a
+        category, for a code in that span."""
+        if not self.states:
+            return {}
+        if self.category:
+            fitting = tuple(s for s, codes in enumerate(self.groups) if any(low <= code < high for code in codes))
+            return {0: fitting} if fitting else {}
+        cuts = np.array(self.cuts)
+        under, over = int(np.searchsorted(cuts, low, "right")) - 1, int(np.searchsorted(cuts, high, "left"))
+        first, last = (int(np.searchsorted(np.array(self.anchors), cell)) for cell in (under + 1, over))
+        found: Literals = {0: tuple(range(first, last + 1))}
+        place = {cut: i + 1 for i, cut in enumerate(self.fine)}
+        if under in place:
+            found[place[under]] = (0,)
+        if over in place:
+            found[place[over]] = (1,)
+        return found
+
+    def absent_literals(self) -> Literals:
+        """Evidence for a missing value; none where none was seen."""
+        return {} if self.missing is None else {0: (self.spans,)}
+
+    def uniform(self, low: float, high: float, random: np.random.Generator) -> float:
+        """A value low <= x < high, of the column's raw type: within the range seen if that has one."""
+        a, b = (float(end) for end in self._ends(np.array([low]), np.array([high]))[:, 0])
+        return float(self._between(np.array([a]), np.array([b]), random)[0])
+
+    def _cells(self, first: NDArray[np.int64], states: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """The cell of each row: that below the first cut of its span that the value is below, else the span's last."""
+        ends = np.array([*self.anchors, len(self.cuts)])
+        fine = np.array(self.fine, dtype=np.int64)
+        span = np.searchsorted(np.array(self.anchors), fine)
+        below = np.zeros((len(states), len(fine) + 1), dtype=bool)
+        below[:, :-1] = (states[:, 1:] == 1) & (span == first[:, None])
+        below[:, -1] = True
+        place = below.argmax(axis=1)
+        return np.where(place < len(fine), np.append(fine, 0)[place], ends[first])
+
+    def _category(self, first: NDArray[np.int64], random: np.random.Generator) -> FloatArray:
+        values = np.zeros(len(first))
+        for state, codes in enumerate(self.groups):
+            here = np.flatnonzero(first == state)
+            weight = np.array([self.codes[code] for code in codes], dtype=np.float64)
+            share = weight / weight.sum() if weight.any() else None
+            values[here] = random.choice(np.array(codes), len(here), p=share)
+        return values
+
+    def _somewhere(self, cell: NDArray[np.int64], random: np.random.Generator) -> FloatArray:
+        if self.category:
+            return self._category(cell, random)
+        low, high = self._cell_ends
+        return self._between(low[cell], high[cell], random)
+
+    @cached_property
+    def _cell_ends(self) -> NDArray[np.float64]:
+        edges = np.array([-np.inf, *self.cuts, np.inf])
+        return self._ends(edges[:-1], edges[1:])
+
+    def _ends(self, low: FloatArray, high: FloatArray) -> NDArray[np.float64]:
+        """(2, n) the least and largest value of the raw type in [low, high): in the range seen where that reaches in,
+        else the end next to it; whole numbers where all values seen were, and the span has one."""
+        most = float(np.finfo(np.float32 if self.raw == Float(32) else np.float64).max)
+        a, b = np.clip(at_least(low, self.raw), -most, most), np.clip(next_below(high, self.raw), -most, most)
+        if self.whole:
+            up, down = np.ceil(a), np.floor(b)
+            a, b = np.where(up <= down, up, a), np.where(up <= down, down, b)
+        inside = (a <= self.largest) & (b >= self.least)
+        near = np.where(b < self.least, b, a)
+        return np.stack(
+            [np.where(inside, np.maximum(a, self.least), near), np.where(inside, np.minimum(b, self.largest), near)]
+        )
+
+    def _between(self, low: FloatArray, high: FloatArray, random: np.random.Generator) -> FloatArray:
+        share = random.random(len(low))
+        if self.whole:
+            steps = np.floor(share * (high / 2 - low / 2 + 0.5) * 2)
+            return np.where(low == np.floor(low), np.minimum(low + steps, high), low)
+        return np.clip(round_to(low + (share * high - share * low), self.raw), low, high)

@@ -1,0 +1,286 @@
+"""Learns an input model from rows, over the comparators of a forest.
+
+For each column a first variable of few states, whose spans divide the rows as evenly as the cuts allow; these are
+learnt jointly, as a network of bounded treewidth. The cuts inside a span hang on it as a chain. Each is counted on the
+rows, so that both levels are one network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import inf, lgamma
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.bayesian_network import BayesianNetwork, counted
+from forestc.algorithms.bounded_treewidth import learn
+from forestc.errors import ModelError, OptionError
+from forestc.forest.conditions import NO_SET, OneOf, Within
+from forestc.forest.ir import Feature, Forest
+from forestc.forest.numbers import Category, FloatArray, round_to, to_words, word_value
+from forestc.inputs.columns import InputColumn
+from forestc.inputs.model import InputModel
+from forestc.rows.batches import Rows
+
+TREEWIDTH, SECONDS = 4, 20.0
+MOST_COMPARATORS = 2000
+MOST_SPANS = 8
+MOST_CLIQUE_CELLS = 2**20  # of all cliques of the first variables together
+MOST_BYTES = 2**28  # of the states of all rows
+
+
+@dataclass
+class _Seen:
+    """What was seen of a column in all rows. below: for each cut, how many values are below it."""
+
+    least: float
+    largest: float
+    whole: bool
+    missing: int
+    below: NDArray[np.int64]
+    codes: NDArray[np.int64]
+
+
+def learned(
+    forest: Forest,
+    rows: Rows,
+    *,
+    treewidth: int = TREEWIDTH,
+    seconds: float = SECONDS,
+    samples: int | None = None,
+    seed: int = 0,
+    least_count: int = 0,
+    progress: Callable[[str], None] = lambda _: None,
+) -> InputModel:
+    """The input model of a forest's rows: of all comparators of a forest, quantised or not.
+
+    treewidth: of the network over the columns' first variables; the chains inside their spans add no width above 2.
+    seconds, samples, seed: of `bounded_treewidth.learn`; with samples the result does not depend on time. least_count:
+    see `InputModel.with_least_count`. Of more than 2,000 comparators those that the most training rows pass (where the
+    model does not tell: the most nodes use) are kept, and values are drawn uniformly between them. Rows beyond 2^28
+    bytes of states count in ranges, and only every n-th in the network.
+
+    Raises ModelError for a forest that compares nothing, OptionError and RowsError.
+    """
+    if least_count < 0:
+        raise OptionError(f"the least count {least_count} is negative", do="use 0 to keep all counts")
+    comparators = len(forest.conditions.comparators)
+    if not comparators:
+        raise ModelError("the model compares nothing", do="an input model needs a model that reads its rows")
+    cuts = _kept_cuts(forest)
+    progress("reading rows")
+    seen, count = _look(forest, rows, cuts)
+    spans = _spans(len(forest.features), treewidth)
+    inputs = tuple(
+        _column(forest, index, cuts[index], seen[index], spans, count) for index in range(len(forest.features))
+    )
+    kept = sum(len(each.cuts) for each in inputs) + _sets(forest)
+    if not any(each.states for each in inputs):
+        raise ModelError("no column is known by more than one state", do="give rows of several kinds")
+    states = _states(inputs, rows, count)
+    network = _network(inputs, states, treewidth, seconds, samples, seed, progress)
+    result = InputModel(
+        forest.columns, inputs, network, count, comparators, min(kept, comparators), forest.provenance.model_hash
+    )
+    return result.with_least_count(least_count) if least_count else result
+
+
+def _kept_cuts(forest: Forest) -> list[tuple[float, ...]]:
+    """The cuts of each feature in raw units, ascending; none of a category. The most used, if there are too many."""
+    table, weights = forest.conditions, np.zeros(len(forest.conditions))
+    for tree, places in zip(forest.trees, table.places, strict=True):
+        inner = tree.inner
+        used = np.ones(len(inner)) if tree.cover is None else tree.cover[inner] / max(1.0, float(tree.cover[0]))
+        np.add.at(weights, places[inner], used)
+    uses: dict[tuple[int, Any], float] = {}
+    for place in range(len(table)):
+        if table.set_number[place] == NO_SET:
+            members: Sequence[Any] = [table.threshold[place].item()]
+        else:
+            test = table.test(place)
+            members = test.cuts if isinstance(test, Within) else ()
+        for cut in members:
+            if np.isfinite(cut):
+                key = (int(table.feature[place]), cut)
+                uses[key] = uses.get(key, 0.0) + float(weights[place])
+    most = sorted(uses, key=lambda key: (-uses[key], key))[:MOST_COMPARATORS]
+    found: list[set[float]] = [set() for _ in forest.features]
+    for feature, cut in most:
+        found[feature].add(raw_value(forest, feature, cut))
+    return [tuple(sorted(some)) for some in found]
+
+
+def raw_value(forest: Forest, feature: int, cut: float) -> float:
+    """The raw number v of a cut: x < v exactly where the feature's word, or number, is below the cut."""
+    return word_value(int(cut), forest.features[feature].number) if forest.quantised else float(cut)
+
+
+def _sets(forest: Forest) -> int:
+    """Number of distinct sets of categories."""
+    return sum(isinstance(forest.conditions.test(place), OneOf) for place in forest.conditions.comparators.tolist())
+
+
+def _look(forest: Forest, rows: Rows, cuts: Sequence[tuple[float, ...]]) -> tuple[list[_Seen], int]:
+    """One pass over the rows: ranges, missing values, and counts by cut or code."""
+    seen = [
+        _Seen(inf, -inf, True, 0, np.zeros(len(own), np.int64), np.zeros(_codes(feature), np.int64))
+        for feature, own in zip(forest.features, cuts, strict=True)
+    ]
+    count = 0
+    for batch in rows.batches():
+        count += len(batch.X)
+        for feature, own, one in zip(forest.features, cuts, seen, strict=True):
+            values = round_to(batch.X[:, feature.column], feature.raw)
+            known = values[~np.isnan(values)]
+            one.missing += len(values) - len(known)
+            if isinstance(feature.number, Category):
+                one.codes += np.bincount(to_words(known, feature.number, False), minlength=len(one.codes))
+                continue
+            one.below += np.searchsorted(np.sort(known), np.array(own), side="left")
+            finite = known[np.isfinite(known)]
+            if len(finite):
+                one.least, one.largest = min(one.least, finite.min()), max(one.largest, finite.max())
+                one.whole &= bool((finite == np.floor(finite)).all())
+    if not count:
+        raise ModelError("there are no rows", do="give at least one")
+    return seen, count
+
+
+def _codes(feature: Feature) -> int:
+    return feature.number.count + 1 if isinstance(feature.number, Category) else 0
+
+
+def _spans(features: int, treewidth: int) -> int:
+    """The most spans of a column for which cliques of treewidth + 1 columns stay small in all."""
+    spans = 2
+    while spans < MOST_SPANS and (spans + 2) ** (treewidth + 1) * features <= MOST_CLIQUE_CELLS:
+        spans += 1
+    return spans
+
+
+def _column(forest: Forest, index: int, cuts: tuple[float, ...], seen: _Seen, spans: int, count: int) -> InputColumn:
+    feature = forest.features[index]
+    missing = seen.missing or None
+    plain = InputColumn(feature.name, feature.column, feature.named, feature.raw, missing=missing)
+    if isinstance(feature.number, Category):
+        groups = _groups(forest, index, seen.codes, spans)
+        return replace(plain, category=feature.number, codes=tuple(seen.codes.tolist()), groups=groups)
+    finite = seen.least <= seen.largest
+    return replace(
+        plain,
+        cuts=cuts,
+        anchors=_anchors(seen.below, count - seen.missing, spans),
+        least=float(seen.least) if finite else 0.0,
+        largest=float(seen.largest) if finite else 0.0,
+        whole=finite and seen.whole,
+    )
+
+
+def _anchors(below: NDArray[np.int64], known: int, spans: int) -> tuple[int, ...]:
+    """The cuts that divide the rows most evenly into spans."""
+    if len(below) < spans:
+        return tuple(range(len(below)))
+    wanted = np.arange(1, spans) * known / spans
+    return tuple(sorted({int(np.argmin(np.abs(below - share))) for share in wanted}))
+
+
+def _groups(forest: Forest, index: int, codes: NDArray[np.int64], spans: int) -> tuple[tuple[int, ...], ...]:
+    """The codes of each state: those that no condition tells apart are together; of more than `spans` such classes the
+    rarest are one state."""
+    sets = [
+        frozenset(test.codes)
+        for test in map(forest.conditions.test, forest.conditions.of(index).tolist())
+        if isinstance(test, OneOf)
+    ]
+    classes: dict[tuple[int, ...], list[int]] = {}
+    members: list[list[int]] = [[] for _ in codes]
+    for number, one in enumerate(dict.fromkeys(sets)):
+        for code in one:
+            members[code].append(number)
+    for code, own in enumerate(members):
+        classes.setdefault(tuple(own), []).append(code)
+    ordered = sorted(classes.values(), key=lambda some: (-int(codes[some].sum()), some))
+    rest = sorted(code for some in ordered[spans - 1 :] for code in some)
+    return tuple(tuple(some) for some in [*ordered[: spans - 1], *([rest] if rest else [])])
+
+
+def _states(inputs: Sequence[InputColumn], rows: Rows, count: int) -> NDArray[np.uint8]:
+    width = sum(len(each.states) for each in inputs)
+    every, first, parts = max(1, -(-count * width // MOST_BYTES)), 0, []
+    for batch in rows.batches():
+        chosen = batch.X[-first % every :: every]
+        first += len(batch.X)
+        parts.append(np.concatenate([each.encoded(chosen[:, each.column]) for each in inputs], axis=1))
+    return np.concatenate(parts)
+
+
+def _network(
+    inputs: Sequence[InputColumn],
+    states: NDArray[np.uint8],
+    treewidth: int,
+    seconds: float,
+    samples: int | None,
+    seed: int,
+    progress: Callable[[str], None],
+) -> BayesianNetwork:
+    """The network over the first variables, learnt, with the chain of each span's cuts."""
+    told = [each for each in inputs if each.states]
+    starts = np.cumsum([0, *(len(each.states) for each in told)]).tolist()
+    firsts = starts[:-1]
+    coarse = learn(
+        states[:, firsts],
+        treewidth=treewidth,
+        time_limit=seconds,
+        samples=samples,
+        seed=seed,
+        states=[each.states[0] for each in told],
+        progress=progress,
+    )
+    parents: list[tuple[int, ...]] = []
+    chains: list[int] = []
+    for each, start, above in zip(told, firsts, coarse.parents, strict=True):
+        own = each.parents
+        parents += [tuple(firsts[one] for one in above), *(tuple(start + one for one in some) for some in own)]
+        chains += [start + 1 + place for place in reversed(range(len(own)))]
+    sizes = [size for each in told for size in each.states]
+    order = [*chains, *(firsts[one] for one in coarse.order)]
+    network = counted(states, parents, sizes, coarse.ess, order)
+    return replace(network, score=sum(_score(table, network.ess) for table in network.tables))
+
+
+def _score(table: NDArray[np.int64], ess: float) -> float:
+    """The BDeu score of one variable's counts (Heckerman et al. 1995, equation 28)."""
+    q, r = table.shape
+    seen, total = table[table > 0].tolist(), table.sum(axis=1)
+    configurations = sum(lgamma(ess / q) - lgamma(n + ess / q) for n in total[total > 0].tolist())
+    return configurations + sum(lgamma(n + ess / (q * r)) - lgamma(ess / (q * r)) for n in seen)
+
+
+def independent_log_likelihood(model: InputModel, fitted: FloatArray, rows: FloatArray) -> float:
+    """The mean log-likelihood of a raw row's comparator bits if each bit were independent of the others, with its
+    frequency in the rows `fitted`: what an input model is compared with."""
+    total = 0.0
+    for each in model.inputs:
+        if not each.states:
+            continue
+        tables = [_bits(each, table[:, each.column]) for table in (fitted, rows)]
+        share = (tables[0].sum(axis=0) + 0.5) / (len(fitted) + 1)
+        logs = np.where(tables[1], np.log(share), np.log1p(-share))
+        total += float(logs.sum()) / max(1, len(rows))
+    return total
+
+
+def _bits(each: InputColumn, values: FloatArray) -> NDArray[np.bool_]:
+    """The comparator bits of one column: below each cut, missing, or of each state but the last of a category."""
+    first = each.encoded(values)[:, 0]
+    absent = np.isnan(values)
+    parts = [absent[:, None]] if each.missing is not None else []
+    if each.category:
+        parts += [(first == state)[:, None] for state in range(each.spans - 1)]
+    else:
+        cell = each.cell(np.where(absent, np.inf, values))
+        parts.append(cell[:, None] <= np.arange(len(each.cuts))[None, :])
+    return np.concatenate(parts, axis=1)

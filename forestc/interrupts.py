@@ -1,0 +1,49 @@
+"""Signals that end the program: as exceptions, so that temporary files are removed and outside tools ended."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Interrupted(BaseException):
+    """A signal that ends the program. A BaseException, so that no handler of errors catches it."""
+
+    def __init__(self, number: int) -> None:
+        self.status = 128 + number
+
+
+class CtrlC(KeyboardInterrupt):
+    """On which a search may end with the best that it has found. If a plain KeyboardInterrupt passes through exec() or
+    eval(), Python gives the program another exit status."""
+
+
+@contextmanager
+def ctrl_c_ends() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(signal.SIGINT) from None
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    if number == signal.SIGINT:
+        raise CtrlC
+    raise Interrupted(number)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Turns signals into an exception, so that temporary files are removed and outside tools ended. Ignored
+    signals stay ignored."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    handled = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
+    for number in handled:
+        signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        for number in handled:
+            signal.signal(number, before[number])

@@ -1,0 +1,124 @@
+"""activity: how likely comparators, leaves and labels of a compiled design are, and how often comparators change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forestc.design import Design, open_design
+from forestc.errors import OptionError
+from forestc.forest.conditions import Below, Test
+from forestc.forest.ir import LEAF, Forest
+from forestc.forest.numbers import NumberType, word_value
+from forestc.inputs.activity import Activity, counted_activity
+from forestc.inputs.activity import activity as activity_under
+from forestc.inputs.model import DRAWN, InputModel
+from forestc.inputs.text import read_inputs
+from forestc.passes.extract_rules.rules_text import literal_text
+from forestc.rows import rows_from
+
+
+def activity(
+    design: Design | str | Path,
+    *,
+    inputs: InputModel | str | Path | None = None,
+    rows: Any = None,
+    label: Any = None,
+    count: int = DRAWN,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """How often each comparator of a compiled design is 1 and changes, and how likely its leaves and labels are.
+
+    design: a Design or its folder. inputs: an input model, or its file: probabilities are exact where the thresholds
+    are cuts of the model, and else counted on `count` rows drawn with `seed`; rows are independent, so that a
+    comparator toggles at 2 p (1 - p). rows, label: instead, rows as for `compile`, on which all is counted, toggles in
+    their order.
+
+    Returns the figures of `forestc activity --json`. `comparators`: those that toggle most first, one for each
+    direction of missing values. `labels`: with standard errors; empty for a regression or several targets. `trees`: the
+    leaves, how many have probability 0 (`never`), the probability of the rarest other one, and the comparisons of a
+    row, which are the inner nodes that it is expected to visit. Raises OptionError unless one of inputs and rows is
+    given, RowsError for an input model of other columns, ForestcError.
+    """
+    if (inputs is None) == (rows is None):
+        if rows is None:
+            raise OptionError("no rows are given to count on", do="give --inputs FILE or --rows FILE")
+        raise OptionError(
+            "rows and inputs are both given", do="remove inputs to count on the rows, or rows to ask the model"
+        )
+    design = design if isinstance(design, Design) else open_design(design)
+    if inputs is None:
+        found = counted_activity(design.forest, rows_from(rows, design.model, label))
+    else:
+        inputs = inputs if isinstance(inputs, InputModel) else read_inputs(inputs)
+        found = activity_under(inputs, design.model, design.forest, count, seed)
+    comparators, trees = _comparators(design.forest, found), _trees(design.forest, found)
+    return {
+        "source": "rows" if inputs is None else "inputs",
+        "rows": found.count,
+        "toggles_per_row": float(found.toggles.sum()),
+        "comparisons_per_row": sum(tree["comparisons"] for tree in trees),
+        "labels": [
+            {"label": label, "probability": p, "standard_error": error}
+            for label, p, error in zip(
+                design.forest.classes, found.labels.tolist(), found.label_errors.tolist(), strict=False
+            )
+        ],
+        "comparators": comparators,
+        "trees": trees,
+        "notes": [] if inputs is None else _notes(comparators),
+    }
+
+
+def _comparators(forest: Forest, found: Activity) -> list[dict[str, Any]]:
+    figures = []
+    for place, condition in enumerate(forest.conditions):
+        feature, test = forest.features[condition.feature], condition.test
+        figures.append(
+            {
+                "comparator": literal_text(forest, condition),
+                "feature": feature.name,
+                "threshold": _raw(test, feature.number),
+                "probability": float(found.conditions[place]),
+                "exact": bool(found.exact_conditions[place]),
+                "toggle_rate": float(found.toggles[place]),
+            }
+        )
+    return sorted(figures, key=lambda each: -each["toggle_rate"])
+
+
+def _trees(forest: Forest, found: Activity) -> list[dict[str, Any]]:
+    figures, comparisons = [], found.comparisons(forest).tolist()
+    for index, tree in enumerate(forest.trees):
+        leaf = tree.left == LEAF
+        shares = found.leaves[index][leaf]
+        figures.append(
+            {
+                "tree": index,
+                "leaves": len(shares),
+                "exact_leaves": int(found.exact_leaves[index][leaf].sum()),
+                "never": int((shares <= 0).sum()),
+                "rarest": float(shares[shares > 0].min()),
+                "comparisons": comparisons[index],
+            }
+        )
+    return figures
+
+
+def _raw(test: Test, number: NumberType) -> float | None:
+    """The threshold as raw rows have it; None for a set, and for one that every number is below."""
+    value = word_value(int(test.threshold), number) if isinstance(test, Below) else np.inf
+    return value if np.isfinite(value) else None
+
+
+def _notes(comparators: Sequence[Mapping[str, Any]]) -> list[str]:
+    counted = sum(each["threshold"] is not None and not each["exact"] for each in comparators)
+    if not counted:
+        return []
+    return [
+        f"the input model does not know the thresholds of {counted:,} of {len(comparators):,} comparators, which are "
+        "counted: learn it for the folder, forestc model-inputs DIR"
+    ]

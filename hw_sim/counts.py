@@ -1,0 +1,51 @@
+"""Counts how often each bit of a netlist is 1 and how often it changes, for power estimates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.netlist.ir import Const, Input, Net, Netlist, reads
+from hw_sim.plain import Column, value_of
+
+BATCH = 8192
+
+
+@dataclass(frozen=True)
+class Activity:
+    """Counts over rows that enter one a clock cycle. ones, toggles: for each net (width,), lowest bit first: rows for
+    which the bit is 1, and changes from one row to the next. Glitches within a cycle are not counted."""
+
+    rows: int
+    ones: tuple[NDArray[np.int64], ...]
+    toggles: tuple[NDArray[np.int64], ...]
+
+
+def activity(netlist: Netlist, words: NDArray[np.int64]) -> Activity:
+    """Counts for every net. words: (rows, inputs), as for `evaluate`. A register counts what it delays: the pipeline is
+    full before the first row and runs on after the last."""
+    widths = [word.width for word in netlist.types]
+    ones = [np.zeros(width, dtype=np.int64) for width in widths]
+    toggles = [np.zeros(width, dtype=np.int64) for width in widths]
+    ends: list[NDArray[np.int64] | None] = [None] * len(widths)
+    place = {net: column for column, (net, _) in enumerate(netlist.inputs)}
+    last = {read: net for net, cell in enumerate(netlist.cells) for read in reads(cell)}
+    for start in range(0, len(words), BATCH):
+        batch = words[start : start + BATCH]
+        held: dict[Net, Column] = {}
+        for net, cell in enumerate(netlist.cells):
+            column = batch[:, place[net]] if isinstance(cell, Input) else value_of(cell, held, len(batch))
+            held[net] = column
+            if not isinstance(cell, Const):
+                bits = column[:, None] >> np.arange(widths[net]) & 1
+                ones[net] += bits.sum(axis=0)
+                before = ends[net]
+                joined = bits if before is None else np.concatenate([before[None, :], bits])
+                toggles[net] += (joined[1:] != joined[:-1]).sum(axis=0)
+                ends[net] = bits[-1]
+            for read in set(reads(cell)):
+                if last[read] == net:
+                    del held[read]
+    return Activity(len(words), tuple(ones), tuple(toggles))

@@ -1,0 +1,276 @@
+"""Inference against enumeration of small networks, and against pyAgrum on larger ones."""
+
+from __future__ import annotations
+
+from math import inf, log
+
+import numpy as np
+import pyagrum
+import pytest
+from example_counts import examples
+from random_networks import enumerated, random_event, random_network, random_tree_network
+
+from forestc.algorithms import junction_tree
+from forestc.algorithms.bayesian_network import BayesianNetwork, counted
+from forestc.algorithms.junction_tree import JunctionTree
+from forestc.errors import ModelError, OptionError
+
+SMALL = range(examples(60))
+
+
+def without(joint, kept):
+    """The marginal of these variables, with axes in their order."""
+    table = joint.sum(axis=tuple(axis for axis in range(joint.ndim) if axis not in kept))
+    return table.transpose([sorted(kept).index(v) for v in kept])
+
+
+def any_order(network, seed):
+    """The same network with a random elimination order: any order must give the same answers."""
+    order = tuple(np.random.default_rng(seed).permutation(len(network.states)).tolist())
+    return BayesianNetwork(network.states, network.parents, network.tables, network.ess, order=order)
+
+
+@pytest.mark.parametrize("seed", SMALL)
+def test_events_marginals_and_joints_given_evidence(seed):
+    random = np.random.default_rng(seed)
+    network = any_order(random_network(seed, ess=[1.0, 0.01][seed % 2]), seed)
+    joint, tree = enumerated(network), JunctionTree(network)
+    n = len(network.states)
+    events, masks = zip(*[random_event(network.states, random) for _ in range(30)], strict=True)
+    assert np.allclose(tree.probabilities_of(events), [joint[mask].sum() for mask in masks], rtol=1e-12)
+    evidence, possible = random_event(network.states, random)
+    assert tree.log_probability(evidence) == pytest.approx(log(joint[possible].sum()), rel=1e-12, abs=1e-14)
+    posterior = joint * possible / joint[possible].sum()
+    for i, found in enumerate(tree.marginals(evidence)):
+        assert np.allclose(found, without(posterior, [i]), rtol=1e-12, atol=1e-15)
+    for size in range(min(n, 5) + 1):
+        variables = random.permutation(n)[:size].tolist()
+        found = tree.joint(variables, evidence)
+        assert found.shape == tuple(network.states[v] for v in variables)
+        assert np.allclose(found, without(posterior, variables), rtol=1e-12, atol=1e-15)
+    given = tree.given(evidence)
+    assert given.log_evidence == pytest.approx(log(joint[possible].sum()), rel=1e-12, abs=1e-14)
+    assert np.allclose(given.probabilities_of(events), [posterior[mask].sum() for mask in masks], rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", SMALL)
+def test_evidence_in_steps_is_the_evidence_together(seed):
+    random = np.random.default_rng(seed)
+    network = random_network(seed)
+    tree = JunctionTree(network)
+    evidence, _ = random_event(network.states, random)
+    items = list(evidence.items())
+    whole = tree.given(evidence)
+    steps = tree.given(dict(items[::2])).given(dict(items[1::2]))
+    assert steps.log_evidence == pytest.approx(whole.log_evidence, rel=1e-12, abs=1e-14)
+    for a, b in zip(steps.marginals(), whole.marginals(), strict=True):
+        assert np.allclose(a, b, rtol=1e-12, atol=1e-15)
+    for a, b in zip(tree.marginals(), JunctionTree(network).marginals(), strict=True):
+        assert np.array_equal(a, b)  # the tree itself is as it was
+
+
+@pytest.mark.parametrize("seed", SMALL)
+def test_most_probable_configuration(seed):
+    random = np.random.default_rng(seed)
+    network = any_order(random_network(seed), seed)
+    joint = enumerated(network)
+    evidence, possible = random_event(network.states, random)
+    found, log_probability = JunctionTree(network).most_probable(evidence)
+    assert possible[tuple(found)]
+    assert joint[tuple(found)] == pytest.approx(joint[possible].max(), rel=1e-12)
+    assert log_probability == pytest.approx(log(joint[possible].max()), rel=1e-12, abs=1e-14)
+
+
+def chi_square_excess(observed, expected):
+    """How many standard deviations the statistic lies above its mean, over cells of at least 5 expected rows; the
+    others are pooled."""
+    few = expected < 5
+    observed = np.append(observed[~few], observed[few].sum())
+    expected = np.append(expected[~few], expected[few].sum())
+    held = expected > 0
+    degrees = max(1, held.sum() - 1)
+    return (((observed[held] - expected[held]) ** 2 / expected[held]).sum() - degrees) / np.sqrt(2 * degrees)
+
+
+@pytest.mark.parametrize("seed", range(examples(20)))
+def test_samples_follow_the_conditional_distribution(seed):
+    random = np.random.default_rng(seed)
+    network = any_order(random_network(seed, 6), seed)
+    joint, (evidence, possible) = enumerated(network), random_event(network.states, random)
+    rows = JunctionTree(network).sample(20_000, random, evidence)
+    assert rows.shape == (20_000, len(network.states)) and rows.dtype == np.uint8
+    observed = np.zeros(joint.shape)
+    np.add.at(observed, tuple(rows.T), 1)
+    assert not observed[~possible].any()
+    assert chi_square_excess(observed.ravel(), (20_000 * joint * possible / joint[possible].sum()).ravel()) < 6
+
+
+def test_samples_are_drawn_in_batches_and_repeat_with_the_seed(monkeypatch):
+    tree = JunctionTree(random_tree_network(3, 30, 3))
+    whole = tree.sample(4000, np.random.default_rng(7))
+    assert np.array_equal(whole, tree.sample(4000, np.random.default_rng(7)))
+    monkeypatch.setattr(junction_tree, "_DRAWS", 30 * 1500)
+    parts = tree.sample(4000, np.random.default_rng(7))
+    assert parts.shape == whole.shape
+    exact = np.array([marginal[1] for marginal in tree.marginals()])
+    for rows in (whole, parts):
+        assert np.all(np.abs(rows.mean(axis=0) - exact) < 6 * np.sqrt(exact * (1 - exact) / 4000))
+    assert tree.sample(0, np.random.default_rng(7)).shape == (0, 30)
+
+
+@pytest.mark.parametrize("seed", range(examples(30)))
+def test_expected_log_likelihood(seed):
+    random = np.random.default_rng(seed)
+    drawn_from = random_network(seed)
+    joint, n = enumerated(drawn_from), len(drawn_from.states)
+    rows = np.array([random.integers(0, drawn_from.states) for _ in range(9)], dtype=np.uint8)
+    judge = counted(rows, [range(max(0, i - 2), i) for i in range(n)], drawn_from.states)
+    logs = np.log(enumerated(judge))
+    found = JunctionTree(judge).expected_log_likelihood(drawn_from)
+    assert found == pytest.approx((joint * logs).sum(), rel=1e-12, abs=1e-14)
+    evidence, possible = random_event(drawn_from.states, random)
+    posterior = joint * possible / joint[possible].sum()
+    found = JunctionTree(judge).expected_log_likelihood(JunctionTree(drawn_from).given(evidence))
+    assert found == pytest.approx((posterior * logs).sum(), rel=1e-12, abs=1e-14)
+    assert np.array_equal(JunctionTree(judge).log_likelihood(rows), judge.log_likelihood(rows))
+
+
+def agrum(network):
+    """The network in pyAgrum, whose tables have a row for each configuration of the parents, as ours."""
+    made = pyagrum.BayesNet()
+    for i, r in enumerate(network.states):
+        made.add(pyagrum.LabelizedVariable(f"v{i}", "", r))
+    for i, parents in enumerate(network.parents):
+        for parent in parents:
+            made.addArc(f"v{parent}", f"v{i}")
+        for row, distribution in enumerate(network.probabilities(i)):
+            at, rest = {}, row
+            for parent in reversed(parents):
+                rest, at[f"v{parent}"] = divmod(rest, network.states[parent])
+            made.cpt(f"v{i}")[at] = distribution.tolist()
+    return made
+
+
+@pytest.mark.parametrize(("n", "width", "states"), [(50, 5, 2), (80, 3, 3), (100, 4, 2)])
+def test_larger_networks_against_pyagrum(n, width, states):
+    network = random_tree_network(n, n, width, states)
+    tree, reference = JunctionTree(network), pyagrum.LazyPropagation(agrum(network))
+    random = np.random.default_rng(n)
+    row = tree.sample(1, random)[0]  # evidence that is possible, but rare
+    for count in (0, 1, 5, n // 2):
+        chosen = random.permutation(n)[:count].tolist()
+        evidence = {i: int(row[i]) for i in chosen}
+        allowed = {i: sorted({0, int(row[i])}) if k % 2 else int(row[i]) for k, i in enumerate(chosen)}
+        for given in (evidence, allowed):
+            likely = {
+                f"v{i}": [float(k in np.atleast_1d(v)) for k in range(network.states[i])] for i, v in given.items()
+            }
+            reference.setEvidence(likely)
+            reference.makeInference()
+            probability = reference.evidenceProbability()
+            assert tree.probability(given) == pytest.approx(probability, rel=1e-9)
+            assert tree.log_probability(given) == pytest.approx(log(probability), rel=1e-9, abs=1e-12)
+            for i, found in enumerate(tree.marginals(given)):
+                assert np.allclose(found, reference.posterior(f"v{i}").tolist(), rtol=1e-9, atol=1e-12)
+
+
+def test_many_events_of_a_large_network():
+    network = random_tree_network(5, 400, 4)
+    tree = JunctionTree(network)
+    random = np.random.default_rng(5)
+    rows = tree.sample(300, random)
+    events = [{int(i): int(row[i]) for i in random.permutation(400)[:20]} for row in rows]
+    found = tree.probabilities_of(events)
+    assert np.allclose(np.log(found), [tree.log_probability(event) for event in events], rtol=1e-9)
+    assert np.array_equal(found[::-1], tree.probabilities_of(events[::-1]))
+    assert len(tree.probabilities_of([])) == 0
+
+
+def test_thousands_of_variables_do_not_underflow():
+    """A class and 3000 features, each four times likelier to agree with it: the odds underflow in between."""
+    n = 3000
+    tables = (np.array([[50, 50]]), *[np.array([[80, 20], [20, 80]])] * n)
+    tree = JunctionTree(BayesianNetwork((2,) * (n + 1), ((), *[(0,)] * n), tables, ess=1e-20))
+    agreeing = {i: int(i > 1501) for i in range(1, n + 1)}  # 1501 speak for class 0, 1499 for class 1
+    assert np.allclose(tree.marginals(agreeing)[0], [16 / 17, 1 / 17], rtol=1e-9)
+    expected = log(0.5) + 1499 * (log(0.8) + log(0.2)) + log(0.8**2 + 0.2**2)
+    assert tree.log_probability(agreeing) == pytest.approx(expected, rel=1e-12)
+    assert tree.probability(agreeing) == 0.0
+    configuration, log_probability = tree.most_probable(agreeing)
+    assert configuration[0] == 0 and log_probability == pytest.approx(expected + log(16 / 17), rel=1e-12)
+    surely = tree.given(dict.fromkeys(range(1, n), 0))
+    assert surely.given({0: 1}).log_evidence == pytest.approx(log(0.5) + (n - 1) * log(0.2), rel=1e-12)
+
+
+def test_variables_that_are_not_connected():
+    network = BayesianNetwork((2, 3, 1), ((), (), ()), (np.array([[3, 1]]), np.array([[1, 2, 3]]), np.array([[4]])))
+    tree = JunctionTree(network)
+    p, q = network.probabilities(0)[0], network.probabilities(1)[0]
+    assert tree.probability({0: 1, 1: {0, 2}, 2: 0}) == pytest.approx(p[1] * (q[0] + q[2]), rel=1e-12)
+    assert np.allclose(tree.joint([1, 0]), np.outer(q, p), rtol=1e-12)
+
+
+def test_events_that_are_certain_or_impossible():
+    tree = JunctionTree(random_network(4))
+    assert tree.probabilities_of([{}, {0: ()}, {0: range(tree.network.states[0])}]).tolist() == pytest.approx([1, 0, 1])
+    assert tree.log_probability({0: ()}) == -inf
+    text = "the evidence has probability 0; allow more states of its variables"
+    asks = [
+        lambda: tree.given({0: ()}),
+        lambda: tree.marginals({0: []}),
+        lambda: tree.joint([0], {0: []}),
+        lambda: tree.sample(3, np.random.default_rng(0), {0: set()}),
+        lambda: tree.most_probable({0: set()}),
+    ]
+    for ask in asks:
+        with pytest.raises(OptionError) as error:
+            ask()
+        assert str(error.value) == text
+    pair = JunctionTree(counted(np.array([[0, 0], [1, 1]], dtype=np.uint8), [(), (0,)], [2, 2])).given({0: 1})
+    assert pair.probability({0: 0}) == 0.0
+    with pytest.raises(OptionError, match="the evidence has probability 0"):
+        pair.given({0: 0})
+
+
+def test_a_sampled_state_is_possible_whatever_the_random_number():
+    class Highest:
+        def random(self, shape):
+            return np.full(shape, np.nextafter(1.0, 0.0))
+
+    network = BayesianNetwork((3, 2), ((), (0,)), (np.array([[1, 1, 9]]), np.ones((3, 2), dtype=int)))
+    rows = JunctionTree(network).sample(5, Highest(), {0: {0, 1}, 1: 0})
+    assert rows.tolist() == [[1, 0]] * 5
+
+
+@pytest.mark.parametrize(
+    ("ask", "text"),
+    [
+        (lambda tree: tree.probabilities_of([{0: 1}, {0: 1, 2: 0}]), "there is no variable 2; event 1"),
+        (lambda tree: tree.probabilities_of([{-1: 1}]), "there is no variable -1; event 0"),
+        (lambda tree: tree.probability({1: 3}), "there is no state 3 of variable 1, which has 3; event 0"),
+        (lambda tree: tree.marginals({1: {0, -1}}), "there is no state -1 of variable 1, which has 3; event 0"),
+        (lambda tree: tree.joint([0, 5]), "there is no variable 5"),
+        (lambda tree: tree.joint([0, 1, 0]), "the variables [0, 1, 0] are not different"),
+        (
+            lambda tree: tree.expected_log_likelihood(random_network(2)),
+            "the two networks are not over the same variables",
+        ),
+    ],
+)
+def test_questions_that_are_refused(ask, text):
+    tree = JunctionTree(counted(np.zeros((1, 2), dtype=np.uint8), [(), (0,)], [2, 3]))
+    with pytest.raises(OptionError) as error:
+        ask(tree)
+    assert str(error.value) == text
+
+
+def test_sizes_that_are_refused():
+    independent = JunctionTree(counted(np.zeros((1, 21), dtype=np.uint8), [()] * 21, [2] * 21))
+    with pytest.raises(OptionError) as error:
+        independent.joint(range(21))
+    assert str(error.value) == "a joint distribution of 2097152 cells, possible are 1048576"
+    # each table is small, but the one parent of all, eliminated first, makes one clique of them
+    wide = counted(np.zeros((1, 4), dtype=np.uint8), [(), (0,), (0,), (0,)], [256] * 4, order=(0, 1, 2, 3))
+    with pytest.raises(ModelError) as error:
+        JunctionTree(wide)
+    assert str(error.value) == ("the junction tree has more than 4194304 cells; learn a network of smaller treewidth")

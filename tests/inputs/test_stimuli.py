@@ -1,0 +1,175 @@
+"""Boxes of leaves, coverage, and rows that reach every leaf."""
+
+import numpy as np
+import pytest
+from input_models import MIXED, mixed_forest, mixed_rows
+from random_forests import random_forest
+from sklearn.ensemble import RandomForestClassifier
+
+import forestc
+from forestc.checks.ties import margins, near_ties
+from forestc.checks.vectors import vectors
+from forestc.forest.boundary import boundary_inputs
+from forestc.forest.evaluate import evaluate_words, leaf_nodes
+from forestc.forest.numbers import word_range
+from forestc.forest.text import parse_forest, print_forest
+from forestc.inputs.boxes import Boxes
+from forestc.inputs.coverage import Coverage, Reachable
+from forestc.inputs.learn import learned
+from forestc.inputs.stimuli import stimuli
+from forestc.rows.batches import ArrayRows
+from forestc.rows.encode import encode
+
+
+@pytest.fixture(scope="module")
+def deep():
+    """A forest of complete trees, of which many leaves have contradicting conditions."""
+    return mixed_forest(8, 7, 5)
+
+
+@pytest.fixture(scope="module")
+def quantised(deep):
+    """Without simplify, which removes these leaves."""
+    return forestc.quantize(deep, passes="quantize")
+
+
+@pytest.fixture(scope="module")
+def inputs(quantised):
+    return learned(quantised, ArrayRows(mixed_rows(300, 1)), samples=1)
+
+
+def test_every_leaf_is_reached_or_shown_unreachable(deep, quantised, inputs):
+    found = stimuli(inputs, deep, quantised, count=500)
+    coverage = Coverage.of(quantised)
+    coverage.add(evaluate_words(quantised, encode(quantised, found.rows)).leaves)
+    figures = coverage.figures(Reachable.of(quantised))
+    for told in figures.values():
+        assert told["reached"] + told["unreachable"] == told["all"]
+    assert figures["leaves"]["unreachable"] > 20
+    assert found.coverage.figures(Reachable.of(quantised))["leaves"]["reached"] < figures["leaves"]["reached"]
+    assert found.conditioned > 0 and found.drawn == 500
+    again = stimuli(inputs, deep, quantised, count=500)
+    assert np.array_equal(found.rows, again.rows, equal_nan=True)
+
+
+def test_leaves_past_the_most_that_are_conditioned_are_reached_by_moved_rows(deep, quantised, inputs, monkeypatch):
+    monkeypatch.setattr("forestc.inputs.stimuli.MOST_CONDITIONED", 5)
+    found = stimuli(inputs, deep, quantised, count=200)
+    assert found.conditioned == 5 < found.steered
+    coverage = Coverage.of(quantised)
+    coverage.add(evaluate_words(quantised, encode(quantised, found.rows)).leaves)
+    leaves = coverage.figures(Reachable.of(quantised))["leaves"]
+    assert leaves["reached"] + leaves["unreachable"] == leaves["all"]
+
+
+def test_words_beside_thresholds_start_near_ties(quantised, inputs, deep):
+    """With an input model, from the rows whose decision changes soonest."""
+    rows = ArrayRows(mixed_rows(3000, 4))
+    parts = {v.origin: v for v in vectors(quantised, ArrayRows(np.zeros((0, 5))), 0, inputs=rows, boundary=600)}
+    plain = {v.origin: v for v in vectors(quantised, rows, 0, boundary=600)}
+
+    def margin(words):
+        return np.abs(evaluate_words(quantised, words).scores[:, -1] - quantised.decision.threshold).mean()
+
+    assert margin(parts["boundary"].words) < margin(plain["boundary"].words)
+
+
+def test_words_near_ties_are_nearest_at_each_leaf(deep, quantised, inputs):
+    """Each lies in a leaf that no row among many comes nearer to a tie in; labels of more changed leaves differ."""
+    base = encode(quantised, inputs.drawn_for(deep, 500, 0, (quantised,)).X)
+    chosen = np.concatenate(list(near_ties(quantised, base, 0)))
+    tried = np.concatenate(list(boundary_inputs(quantised, base, 0, 4000)))
+
+    def nearest(words):
+        told = evaluate_words(quantised, words)
+        size = np.abs(margins(quantised, told))
+        return [{leaf: size[own == leaf].min() for leaf in set(own.tolist())} for own in told.leaves.T]
+
+    few, many = nearest(chosen), nearest(tried)
+    closer = [few[index][leaf] <= least for index, own in enumerate(many) for leaf, least in own.items()]
+    assert np.mean(closer) > 0.95 and len(chosen) <= 2 * sum((tree.left == -1).sum() for tree in quantised.trees)
+
+
+def test_rows_for_a_leaf_stay_in_the_ranges_where_the_box_allows(deep, quantised, inputs):
+    rows = stimuli(inputs, deep, quantised, count=200).rows
+    age = rows[:, 2]
+    assert (age == np.floor(age)).all() and age.min() >= 0 and age.max() <= 19
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_boxes_against_words(seed):
+    """A leaf's box holds exactly the words that reach it; a leaf without a box is reached by none."""
+    forest = random_forest(seed, True)
+    random = np.random.default_rng(seed)
+    words = (
+        np.stack(
+            [
+                random.integers((w := word_range(f.number, f.missing)).low, w.top, 400, endpoint=True)
+                for f in forest.features
+            ],
+            axis=1,
+        )
+        if forest.features
+        else np.zeros((400, 0), dtype=np.int64)
+    )
+    for index, feature in enumerate(forest.features):
+        near = forest.conditions.thresholds(index)
+        if len(near):
+            span = word_range(feature.number, feature.missing)
+            picked = np.clip(random.choice(near, 400) + random.integers(-1, 2, 400), span.low, span.top)
+            words[:, index] = np.where(random.random(400) < 0.7, picked, words[:, index])
+    all_boxes = Boxes(forest)
+    domains = all_boxes.domains
+    for index, tree in enumerate(forest.trees):
+        boxes = dict(all_boxes.leaves(index))
+        assert len(boxes) == (tree.left == -1).sum()
+        for node, word in zip(leaf_nodes(forest, tree, words).tolist(), words, strict=True):
+            box = boxes[node]
+            if box is None:  # a word that no raw value has, such as that of a NaN among ordered floats
+                assert any(not domains[f].inhabited((int(w), int(w) + 1)) for f, w in enumerate(word.tolist()))
+                continue
+            for feature, values in box.items():
+                missing = word_range(forest.features[feature].number, forest.features[feature].missing).missing
+                value = int(word[feature])
+                inside = values.missing if value == missing else any(a <= value < b for a, b in values.spans)
+                assert inside or not domains[feature].inhabited((value, value + 1))
+
+
+def test_a_leaf_between_two_neighbouring_floats_is_unreachable():
+    """No float32 lies between these thresholds, though real numbers do."""
+    head = print_forest(MIXED).split("tree outputs")[0].replace('"size" float32', '"size" ufixed<60,50>')
+    head = head.replace("float64 column 2", "int8 column 2").replace("float32 column 4", "int8 column 4")
+    head = head.replace("bias 0.0", "bias 0").replace("0.5 on scores", "1 on scores")
+    low = int(np.float32(1000).astype(np.float64) * 2**50) + 1
+    tree = f"0: 0 < {low} ? 1 : 2\n1: leaf 0\n2: 0 < {low + 5} ? 3 : 4\n3: leaf 1\n4: leaf 2\n"
+    forest = parse_forest(f"{head}scale 1.0\ntree outputs 0\n{tree}")
+    boxes = dict(Boxes(forest).leaves(0))
+    assert boxes[3] is None and boxes[1] is not None and boxes[4] is not None
+
+
+def test_coverage_counts_visits():
+    forest = forestc.quantize(MIXED, level=0)
+    rows = mixed_rows(50, 3)
+    found = evaluate_words(forest, encode(forest, rows))
+    coverage = Coverage.of(forest)
+    coverage.add(found.leaves[:20])
+    coverage.add(found.leaves[20:])
+    for index, tree in enumerate(forest.trees):
+        assert coverage.visits(index)[0] == 50
+        nodes = leaf_nodes(forest, tree, encode(forest, rows))
+        assert np.array_equal(coverage.leaf_visits[index], np.bincount(nodes, minlength=tree.size))
+
+
+def test_leaves_of_missing_or_infinite_values_alone_are_reached():
+    random = np.random.default_rng(0)
+    X = random.integers(0, 5, (400, 3)).astype(float)
+    X[random.random(400) < 0.3, 0] = np.nan  # a split on it is x <= inf, so that only infinity joins what is missing
+    y = np.isnan(X[:, 0]) ^ (X[:, 1] > 2) ^ (random.random(400) < 0.05)
+    model = forestc.load(RandomForestClassifier(5, max_depth=5, random_state=0).fit(X, y))
+    exact = forestc.quantize(model, level=0)
+    assert np.isinf(model.conditions.thresholds(0)).any()
+    found = stimuli(learned(exact, ArrayRows(X), samples=1), model, exact, count=50)
+    coverage = Coverage.of(exact)
+    coverage.add(evaluate_words(exact, encode(exact, found.rows)).leaves)
+    told = coverage.figures(Reachable.of(exact))["leaves"]
+    assert told["reached"] + told["unreachable"] == told["all"]
