@@ -8,6 +8,7 @@ import os
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -148,8 +149,8 @@ def test_an_interrupted_check_keeps_the_old_record(folder, monkeypatch, place):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    if place == "write":
-        monkeypatch.setattr("forestc.checks.record.json.dumps", interrupted)
+    if place == "write":  # the module's own name: json.dumps itself is used when the folder is opened
+        monkeypatch.setattr("forestc.checks.record.json", SimpleNamespace(dumps=interrupted))
     else:
         monkeypatch.setattr(Path, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
