@@ -146,7 +146,7 @@ def test_an_interrupted_check_keeps_the_old_record(folder, monkeypatch, place):
     run(folder)
     before, there = (folder / "check.json").read_bytes(), names(folder)
 
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     if place == "write":  # the module's own name: json.dumps itself is used when the folder is opened
