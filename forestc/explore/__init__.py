@@ -1,0 +1,1 @@
+"""Searches for the smallest design that is good enough."""

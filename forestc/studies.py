@@ -1,0 +1,218 @@
+"""The record of a study: what was asked, and every trial with its figures. Written by `explore`, read by `report`.
+
+A study is a folder:
+
+    study.json              what was asked: goals, limits, the model or trainer, rows, device or processor, versions
+    storage.log             Optuna's journal (unless a database was named)
+    trials/0012/trial.json  one trial; each is written whole, by the process that ran it
+    trials/0012/design/     its compiled folder, if it has one
+    front.csv  study.parquet    the front, and all trials, as tables
+
+Figures that are not known are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from forestc.errors import ForestcError
+
+FORMAT = 1
+STUDY, TRIALS, TRIAL, DESIGN = "study.json", "trials", "trial.json", "design"
+Rung = Literal["estimate", "synthesis", "placed", "measured"]
+RUNGS: tuple[Rung, ...] = ("estimate", "synthesis", "placed", "measured")
+State = Literal["complete", "failed", "running"]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """figure: accuracy, lut, ff, latency_cycles, fmax_mhz, flash, ram, instructions. unit: for people, as in 'MHz'."""
+
+    figure: str
+    maximise: bool
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """figure >= value if at_least, else figure <= value."""
+
+    figure: str
+    at_least: bool
+    value: float
+
+    def holds(self, value: float | None) -> bool:
+        """Whether a figure keeps the limit; an unknown one does not."""
+        return value is not None and (value >= self.value if self.at_least else value <= self.value)
+
+
+@dataclass(frozen=True)
+class Score:
+    """Accuracy (R squared of a regression) on rows, with its standard error."""
+
+    value: float
+    standard_error: float
+    rows: int
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One design that was tried.
+
+    options: what was chosen, by the parameter's name. figures: by rung, then by the figure's name. corrected: the
+    estimate as the higher rungs' results correct it. validation: on the rows that candidates are judged on; test: on
+    the test rows, for the front alone. reason: why it failed, or which limit it breaks. command: the command line
+    that compiles the same folder. seconds: by stage.
+    """
+
+    number: int
+    state: State
+    options: Mapping[str, Any] = field(default_factory=dict)
+    figures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    corrected: Mapping[str, float] = field(default_factory=dict)
+    validation: Score | None = None
+    test: Score | None = None
+    on_front: bool = False
+    reason: str = ""
+    command: str = ""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    has_design: bool = False
+
+    def figure(self, name: str) -> float | None:
+        """A figure from the highest rung that has it; the corrected estimate before the estimate."""
+        if name == "accuracy":
+            return None if self.validation is None else self.validation.value
+        for rung in reversed(RUNGS):
+            known = self.figures.get(rung, {})
+            if name in known:
+                return self.corrected.get(name, known[name]) if rung == "estimate" else known[name]
+        return None
+
+    def rung(self) -> Rung | None:
+        """The highest rung that the trial reached."""
+        return next((rung for rung in reversed(RUNGS) if rung in self.figures), None)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study as read from its folder. asked: what `study.json` holds beside goals and limits: `command`, `source`
+    (a model's file, or the trainer), `rows`, `validation`, `test`, `device`, `cpu`, `versions`, `baselines`, `seed`."""
+
+    folder: Path
+    goals: tuple[Goal, ...]
+    limits: tuple[Limit, ...]
+    asked: Mapping[str, Any]
+    trials: tuple[Trial, ...]
+
+    @property
+    def complete(self) -> tuple[Trial, ...]:
+        return tuple(trial for trial in self.trials if trial.state == "complete")
+
+    def design(self, trial: Trial) -> Path:
+        """The compiled folder of a trial."""
+        return self.folder / TRIALS / f"{trial.number:04d}" / DESIGN
+
+    def kept(self, trial: Trial) -> bool:
+        """Whether a trial is complete and keeps every limit."""
+        return trial.state == "complete" and all(limit.holds(trial.figure(limit.figure)) for limit in self.limits)
+
+    @cached_property
+    def front(self) -> tuple[Trial, ...]:
+        """The trials that no other beats in every goal, from the best first goal to the worst."""
+        kept = [trial for trial in self.trials if self.kept(trial)]
+        costs = {trial.number: self._costs(trial) for trial in kept}
+        found = [one for one in kept if not any(_beats(costs[other.number], costs[one.number]) for other in kept)]
+        return tuple(sorted(_without_twins(found, costs), key=lambda trial: (costs[trial.number], trial.number)))
+
+    def _costs(self, trial: Trial) -> tuple[float, ...]:
+        """One number a goal, smaller is better."""
+        values = [(goal, trial.figure(goal.figure)) for goal in self.goals]
+        return tuple(math.inf if v is None else -v if goal.maximise else v for goal, v in values)
+
+
+def _beats(one: Sequence[float], other: Sequence[float]) -> bool:
+    return all(a <= b for a, b in zip(one, other, strict=True)) and tuple(one) != tuple(other)
+
+
+def _without_twins(trials: Sequence[Trial], costs: Mapping[int, tuple[float, ...]]) -> Iterator[Trial]:
+    """The first trial of each point."""
+    seen: set[tuple[float, ...]] = set()
+    for trial in sorted(trials, key=lambda trial: trial.number):
+        if costs[trial.number] not in seen:
+            seen.add(costs[trial.number])
+            yield trial
+
+
+def open_study(folder: str | Path) -> Study:
+    """Reads a study, also one that still runs or was killed. Raises ForestcError naming the file that is missing or
+    damaged."""
+    folder = Path(folder)
+    asked = _read(folder / STUDY)
+    try:
+        if asked.pop("format") != FORMAT:
+            raise ForestcError("was written by another version of forestc", where=str(folder), do="run it again")
+        goals = tuple(Goal(**each) for each in asked.pop("goals"))
+        limits = tuple(Limit(**each) for each in asked.pop("limits"))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ForestcError(f"{STUDY} is damaged ({error})", where=str(folder), do="run explore again") from None
+    paths = sorted((folder / TRIALS).glob(f"*/{TRIAL}"))
+    return Study(folder, goals, limits, asked, tuple(sorted(map(_read_trial, paths), key=lambda each: each.number)))
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise ForestcError(
+            f"has no readable {path.name}", where=str(path.parent), do="give a folder that forestc explore wrote"
+        ) from None
+
+
+def _read_trial(path: Path) -> Trial:
+    told = _read(path)
+    try:
+        for name in ("validation", "test"):
+            told[name] = None if told.get(name) is None else Score(**told[name])
+        trial = Trial(**{each.name: told[each.name] for each in fields(Trial) if each.name in told})
+        return trial if isinstance(trial.number, int) else _damaged(path)
+    except (KeyError, TypeError, AttributeError):
+        return _damaged(path)
+
+
+def _damaged(path: Path) -> Trial:
+    raise ForestcError(f"{TRIAL} is damaged", where=str(path.parent), do="remove the trial's folder")
+
+
+def write_trial(study: Path, trial: Trial) -> None:
+    """Writes trial.json, whole or not at all. Raises ForestcError if the folder can't be written to."""
+    write_json(study / TRIALS / f"{trial.number:04d}" / TRIAL, asdict(trial))
+
+
+def write_asked(study: Path, goals: Sequence[Goal], limits: Sequence[Limit], asked: Mapping[str, Any]) -> None:
+    """Writes study.json, whole or not at all. Raises ForestcError if the folder can't be written to."""
+    told = {"goals": [asdict(goal) for goal in goals], "limits": [asdict(limit) for limit in limits]}
+    write_json(study / STUDY, {"format": FORMAT, **told, **asked})
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes JSON beside the path and moves it into place. Raises ForestcError if the folder can't be written to."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, staged = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(json.dumps(value, indent=1) + "\n")
+            Path(staged).replace(path)
+        except BaseException:
+            Path(staged).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise ForestcError(f"can't be written ({error.strerror})", where=str(path)) from None
