@@ -15,9 +15,12 @@ from forestc.parameters import Parameter
 
 @dataclass(frozen=True)
 class Task:
-    """What is trained: rows X (rows, columns) of floats, NaN where missing; y (rows,) of class numbers 0 .. n_classes - 1,
-    or of values if n_classes is 0. names: of the columns. prices: what hardware, or a processor, pays for the parts of
-    a forest; trainers that know nothing of them ignore them."""
+    """What is trained.
+
+    X: (rows, columns) of floats, NaN where missing. y: (rows,) of class numbers 0 .. n_classes - 1, or of values if
+    n_classes is 0. names: of the columns. prices: what hardware, or a processor, pays for the parts of a forest;
+    trainers that know nothing of them ignore them.
+    """
 
     X: NDArray[np.float64]
     y: NDArray[Any]
