@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from forestc.algorithms.boosting_cuts import Cuts, cuts_of, grid_cuts, quantile_cuts
-from forestc.algorithms.priced_boosting import Boosted, Charges, GrownTree, Growth, Loss, boost
+from forestc.algorithms.boosting_trees import GrownTree, Growth
+from forestc.algorithms.priced_boosting import Boosted, Charges, Loss, boost
 from forestc.errors import OptionError
 from forestc.forest.builder import make_forest, make_tree, read_features
 from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Label, Link, Provenance, Tree
@@ -39,6 +40,7 @@ class Priced:
             Real("unit", 0.03, 2.0, log=True, when={"leaf_bits": (1, 2, 3, 4)}),
             Real("rate", 0.05, 1.0, log=True, when={"leaf_bits": (0,)}),
             Real("price", 1e-6, 1e-2, log=True),
+            Choice("sweeps", (0, 1, 2)),
             Choice("thresholds", ("quantiles", "grid")),
             Whole("cuts", 3, 200, log=True, when={"thresholds": ("quantiles",)}),
             Whole("input_bits", 2, 7, when={"thresholds": ("grid",)}),
@@ -67,6 +69,7 @@ def _growth(task: Task, options: Mapping[str, Any]) -> Growth:
         l2=float(options.get("l2", 1.0)),
         price=float(options.get("price", 0.0)),
         sampled=float(options.get("columns") or 1.0),
+        sweeps=int(options.get("sweeps", 0)),
         seed=task.seed,
     )
 

@@ -9,7 +9,8 @@ import pytest
 
 from forestc.algorithms.boosting_cuts import comparator_bits, cuts_of, grid_cuts, quantile_cuts, roundest
 from forestc.algorithms.boosting_kernels import answer, lowered
-from forestc.algorithms.priced_boosting import Charges, GrownTree, Growth, boost
+from forestc.algorithms.boosting_trees import GrownTree, Growth
+from forestc.algorithms.priced_boosting import Charges, boost
 
 
 def rows_of(n=300, columns=4, seed=0, missing=0.0):
@@ -163,6 +164,25 @@ def test_a_rejected_tree_leaves_nothing_behind():
     cuts = cuts_of(X, lambda column: quantile_cuts(column, 15))
     grown = boost(cuts, y, "logistic", 1, free(cuts, cut=0.1, tree=1e9), Growth(rounds=3, price=1e-3))
     assert grown.trees == () and grown.spent == 0
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("price", [0.0, 1e-3])
+def test_sweeps_lower_the_loss_and_its_price(symmetric, price):
+    X, _ = rows_of(n=800)
+    y = (X @ [1, -2, 3, 1] + np.random.default_rng(1).normal(size=len(X)) * 4 > 0).astype(float)
+    cuts = cuts_of(X, lambda column: quantile_cuts(column, 15))
+    objective = []
+    for sweeps in (0, 1, 4):
+        growth = Growth(rounds=6, depth=2, symmetric=symmetric, price=price, leaf_bits=1, unit=0.5, sweeps=sweeps)
+        grown = boost(cuts, y, "logistic", 1, free(cuts, cut=1.0, split=0.1, tree=1.0), growth)
+        scores = grown.bias[0] + sum(
+            np.array([answers(tree, cuts, row) for row in range(len(y))]) for tree in grown.trees
+        )
+        loss = np.logaddexp(0, np.where(y > 0, -scores, scores)).mean()
+        assert grown.losses[-1] == pytest.approx(loss)
+        objective.append(loss + price * grown.spent)
+    assert max(objective[1:]) < objective[0]  # a tree is chosen by second order: no sweep is bound to be better
 
 
 def test_it_depends_on_the_seed_alone():
