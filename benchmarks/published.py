@@ -30,14 +30,20 @@ Split = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]  # trainin
 
 def mnist(data: Path) -> Split:
     """MNIST with pixels of 4 bits: 0 to 15."""
+    X, y, Xt, yt = pixels(data)
+    return np.rint(X / 17).astype(np.float32), y, np.rint(Xt / 17).astype(np.float32), yt
+
+
+def pixels(data: Path) -> Split:
+    """MNIST with its own pixels, 0 to 255."""
 
     def read(name: str, skip: int) -> NDArray[np.uint8]:
         return np.frombuffer(gzip.decompress((data / "mnist" / name).read_bytes()), np.uint8, offset=skip)
 
     parts: list[NDArray[Any]] = []
     for name in ("train", "t10k"):
-        pixels = read(f"{name}-images-idx3-ubyte.gz", 16).reshape(-1, 784)
-        parts += [np.rint(pixels / 17).astype(np.float32), read(f"{name}-labels-idx1-ubyte.gz", 8).astype(np.int64)]
+        images = read(f"{name}-images-idx3-ubyte.gz", 16).reshape(-1, 784)
+        parts += [images, read(f"{name}-labels-idx1-ubyte.gz", 8).astype(np.int64)]
     return parts[0], parts[1], parts[2], parts[3]
 
 
