@@ -3,8 +3,8 @@
     python benchmarks/neighbours.py --data DIR --json FILE
 
 wine, moons, dry bean: `forestc.explore` with `--train priced`, cross-validated on the training rows (dry bean: judged
-on a fifth of them); shown is the smallest design of the front whose accuracy there is at least the published one, or the
-most accurate one where none is, and the whole front. MNIST: boosting with prices, settings fixed beforehand; the
+on a fifth of them); shown is the smallest design of the front whose accuracy there is at least the published one, or
+the most accurate one where none is, and the whole front. MNIST: boosting with prices, settings fixed beforehand; the
 accuracy on 10,000 of the training rows that were kept out is shown, then the design is trained on all of them.
 Nothing is chosen on test rows. LUTs: yosys, synth_xilinx, the whole decision, without registers. The published
 figures are Vivado's, second hand: KANELE's without the decision, DWN's with its encoder; tools differ, so counts can
