@@ -184,12 +184,16 @@ class Design(Predictor):
         """The present SHA-256 of each file, None for a file that can't be read."""
         return {path: _digest_of(self.folder / path) for path in self.manifest["sha256"]["files"]}
 
+    def check_record(self) -> dict[str, Any] | None:
+        """The content of check.json, of the last `check`; None if forestc did not write it."""
+        return _check_record(self.folder)
+
     def last_check(self) -> dict[str, Any] | None:
         """The result of the last `check`, from check.json; None without a readable one.
 
         of_this_content: whether the design and all its files are unchanged since then.
         """
-        record = _check_record(self.folder)
+        record = self.check_record()
         if record is None:
             return None
         same = record["hash"] == self.manifest["hash"] and record["files"] == self.digests()
