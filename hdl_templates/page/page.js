@@ -11,6 +11,9 @@
       const page = item && item.datum && item.datum.page;
       if (typeof page === "string" && plain.test(page)) window.location.href = page;
     });
+    const drawn = place.querySelector("svg");
+    drawn.setAttribute("role", "img");
+    drawn.setAttribute("aria-label", place.dataset.alt);
     place.parentElement.classList.add("drawn");
   }
   async function drawAll() {

@@ -72,6 +72,14 @@ def check_writable(path: Path) -> None:
         raise ForestcError("can't be written", where=str(path), do="choose a folder you may write to")
 
 
+def made_folder(path: Path) -> None:
+    """Makes a folder if there is none. Raises ForestcError."""
+    try:
+        path.mkdir(exist_ok=True)
+    except OSError as error:
+        raise ForestcError(f"can't be made ({error.strerror})", where=str(path), do="give another file") from None
+
+
 def write(path: Path, text: str) -> None:
     """Writes the file, whole or not at all. Raises ForestcError."""
     staged = None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from markupsafe import Markup
 
 from forestc.report.tables import filled, visible
+
+_BAR = frozenset("\N{FULL BLOCK}\N{LIGHT SHADE}")
 
 
 @dataclass(frozen=True)
@@ -103,12 +105,13 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """kind: what the page is about, a word above the title."""
+    """kind: what the page is about, a word above the title. back: address and title of the page that leads here."""
 
     kind: str
     title: str
     lead: str
-    sections: tuple[Section, ...] = field(default=())
+    sections: tuple[Section, ...] = ()
+    back: tuple[str, str] | None = None
 
 
 def cell(value: Any, text: str | None = None) -> Cell:
@@ -147,5 +150,7 @@ def number(text: str) -> Cell:
 
 
 def texts(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """The maker that `forestc.report.tables` takes: a table from title, heads and rows of text."""
-    return table(title, head, [[number(text) for text in row] for row in rows])
+    """The maker that `forestc.report.tables` takes: a table from title, heads and rows of text. Bars that were drawn of
+    characters are left out."""
+    told = [[number(text) for text in row] for row in rows if not any(_BAR & set(text) for text in row)]
+    return table(title[:1].upper() + title[1:], head, told)

@@ -75,17 +75,20 @@ def converter() -> Any:
     return vl_convert
 
 
-def data() -> Any:
-    """The rows of a chart, which `finished` gives it."""
-    return altair().NamedData("rows")
+Rows = Sequence[Mapping[str, Any]]
 
 
-def finished(title: str, alt: str, drawn: Any, rows: Sequence[Mapping[str, Any]], foot: str = "") -> Chart:
-    """The block of a chart by Altair. drawn: of `data()`, or layers of others too that it brings along. rows: its data."""
+def data(name: str = "rows") -> Any:
+    """Rows of a chart, which `finished` gives it by this name."""
+    return altair().NamedData(name)
+
+
+def finished(title: str, alt: str, drawn: Any, rows: Rows, foot: str = "", **more: Rows) -> Chart:
+    """The block of a chart by Altair. drawn: of `data()`. rows, more: its data, by the name that `data` was given."""
     spec = drawn.to_dict(validate=False)
     spec.pop("$schema", None)
     spec["config"] = dict(_CONFIG)
-    spec["datasets"] = {**spec.get("datasets", {}), "rows": [_plain(row) for row in rows]}
+    spec["datasets"] = {name: [_plain(row) for row in told] for name, told in {"rows": rows, **more}.items()}
     return Chart(title, alt, spec, drawing(spec), foot)
 
 

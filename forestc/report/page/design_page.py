@@ -19,7 +19,7 @@ from forestc.forest.node_text import node_figures
 from forestc.forest.summary import forest_figures, shown
 from forestc.record import GENERATED, MEASURED_ON
 from forestc.report.page import design_charts
-from forestc.report.page.blocks import Block, Cell, Code, Drawing, Figures, Page, Section, Table, Text, cell, table, texts
+from forestc.report.page.blocks import Block, Cell, Code, Drawing, Figures, Page, Section, Text, cell, table, texts
 from forestc.report.page.features import feature_table
 from forestc.report.page.hardware import hardware_blocks, placed_blocks
 from forestc.report.page.measured import Measured
@@ -247,12 +247,8 @@ def _hardware(design: Design, made: Mapping[str, Any]) -> list[Block]:
     return [
         *hardware_blocks(design, family),
         *(synth_tables("Synthesised", told, texts) if told else []),
-        *estimate_tables(estimates(design.netlist, device), _capital),
+        *estimate_tables(estimates(design.netlist, device), texts),
     ]
-
-
-def _capital(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    return texts(title[:1].upper() + title[1:], head, rows)
 
 
 def _trees(design: Design) -> list[Block]:
@@ -293,7 +289,7 @@ def _firmware(design: Design) -> list[Block]:
     told = layout_told(design.forest, options)
     if not told or not told["layouts"]:
         return [Text(f"The C header has the layout {options.layout}. Compile with --cpu to see what each layout takes.")]
-    return [design_charts.firmware_chart(told), *firmware_tables(told, _capital)]
+    return [design_charts.firmware_chart(told), *firmware_tables(told, texts)]
 
 
 def _files(design: Design, made: Mapping[str, Any], beside: Path | None) -> list[Block]:

@@ -29,6 +29,7 @@ def feature_table(forest: Forest, measured: Measured | None) -> Table:
                 figures["uses"],
                 (
                     Cell(visible(feature.name)),
+                    Cell("", drawing=picture),
                     cell(feature.column),
                     Cell(str(number)),
                     Cell(f"{number.count} categories" if isinstance(number, Category) else ends),
@@ -37,13 +38,12 @@ def feature_table(forest: Forest, measured: Measured | None) -> Table:
                     Cell(f"{cuts[0]:.5g} to {cuts[-1]:.5g}" if len(cuts) > 1 else "".join(f"{c:.5g}" for c in cuts),
                          cuts[0] if cuts else None),
                     Cell("yes" if feature.missing else "no"),
-                    Cell("", drawing=picture),
                 ),
             )
         )  # fmt: skip
     rows.sort(key=lambda row: -row[0])
-    heads = ("feature", "column", "words", "range", "nodes", "comparators", "thresholds", "may be missing",
-             "rows and thresholds" if measured is not None else "thresholds on their range")  # fmt: skip
+    drawn = "rows and thresholds" if measured is not None else "thresholds on the range"
+    heads = ("feature", drawn, "column", "words", "range", "nodes", "comparators", "thresholds", "may be missing")
     foot = "Grey: rows by value. Red: thresholds. " if measured is not None else "Red: thresholds. "
     foot += "Values outside a range count as its end."
     return table("Features, the most used first", heads, [row[1] for row in rows], wide=True, foot=foot)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from forestc.design import MANIFEST, Design, open_design
 from forestc.errors import ForestcError, OptionError
-from forestc.report.page.assembly import check_writable, html, write
+from forestc.report.page.assembly import check_writable, html, made_folder, write
 from forestc.report.page.charts import altair, converter
 from forestc.report.page.design_page import Given, design_page
 from forestc.report.page.measured import measured
-from forestc.studies import STUDY
+from forestc.report.page.peers import read_peers
+from forestc.report.page.study_page import study_page
+from forestc.studies import STUDY, Study, open_study
 
 
 @dataclass(frozen=True)
@@ -29,35 +32,84 @@ class Asked:
 
 
 def report(
-    source: Path, out: Path, asked: Asked = Asked(), progress: Callable[[str], None] = lambda _: None  # noqa: B008
+    source: Path,
+    out: Path,
+    asked: Asked = Asked(),  # noqa: B008
+    progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Writes the page of a folder and returns the figures of `forestc report --json`. The page is written whole or not
-    at all. Raises ForestcError."""
-    check_writable(out)
-    _ = altair(), converter()  # raises here if they are not installed
+    """Writes the page of a folder, and returns the figures of `forestc report --json`. The page is written whole or not
+    at all. Of a study, a folder beside the page gets a page for each design on the front. Raises ForestcError."""
     if not source.is_dir():
         raise ForestcError("is not a folder", where=str(source), do="give a folder of forestc compile or explore")
-    if (source / STUDY).is_file():
-        raise NotImplementedError
-    if not (source / MANIFEST).is_file():
-        raise ForestcError(
-            f"holds neither {MANIFEST} nor {STUDY}",
-            where=str(source),
-            do="give a folder that forestc compile or forestc explore wrote",
-        )
+    study, design = ((source / name).is_file() for name in (STUDY, MANIFEST))
+    if not study and not design:
+        what = f"holds neither {MANIFEST} nor {STUDY}"
+        raise ForestcError(what, where=str(source), do="give a folder that forestc compile or forestc explore wrote")
+    _refuse(asked, study)
+    check_writable(out)
+    _ = altair(), converter()  # raises here if they are not installed
+    if study:
+        return _of_study(open_study(source), out, asked, progress)
     return _of_design(open_design(source), out, asked, progress)
 
 
-def _of_design(design: Design, out: Path, asked: Asked, progress: Callable[[str], None]) -> dict[str, Any]:
-    if asked.peers is not None:
+def _refuse(asked: Asked, study: bool) -> None:
+    """Raises OptionError for options that the folder has no use for."""
+    if not study and asked.peers is not None:
         raise OptionError("--peers is for studies, and this is a design", do="remove --peers")
+    for name, value in (("rows", asked.rows), ("label", asked.label), ("place", asked.place)):
+        if study and value not in (None, False):
+            raise OptionError(f"--{name} is for designs, and this is a study", do=f"remove --{name}")
     if asked.label is not None and asked.rows is None:
         raise OptionError("--label needs --rows", do="add --rows FILE")
+    if asked.native and not asked.place:
+        raise OptionError("--native needs --place", do="add --place")
+
+
+def _of_design(design: Design, out: Path, asked: Asked, progress: Callable[[str], None]) -> dict[str, Any]:
     found = None
     if asked.rows is not None:
         progress("rows")
-        found = measured(design, asked.rows, asked.label, Path(asked.rows).name)
+        name = Path(asked.rows).name if isinstance(asked.rows, str | Path) else ""
+        found = measured(design, asked.rows, asked.label, name)
     text = html(design_page(design, Given(found, None, out.absolute().parent), progress))
     progress("writing")
     write(out, text)
-    return {"out": str(out), "kind": "design", "bytes": len(text.encode()), "pages": []}
+    return {"out": str(out), "kind": "design", "bytes": len(text.encode()), "pages": [], "notes": []}
+
+
+def _of_study(study: Study, out: Path, asked: Asked, progress: Callable[[str], None]) -> dict[str, Any]:
+    peers = () if asked.peers is None else read_peers(asked.peers, [goal.figure for goal in study.goals])
+    beside = out.with_name(f"{out.stem}_designs")
+    pages, notes = _front_pages(study, beside, out, progress)
+    links = {number: f"{quote(beside.name)}/{page}" for number, page in pages.items()}
+    text = html(study_page(study, peers, links, progress))
+    progress("writing")
+    write(out, text)
+    names = [str(beside / page) for page in pages.values()]
+    return {"out": str(out), "kind": "study", "bytes": len(text.encode()), "pages": names, "notes": notes}
+
+
+def _front_pages(
+    study: Study, beside: Path, out: Path, progress: Callable[[str], None]
+) -> tuple[dict[int, str], list[str]]:
+    """Writes the pages of the front's designs into a folder; returns their names by trial, and notes on those that
+    can't be read."""
+    pages: dict[int, str] = {}
+    notes = []
+    for place, trial in enumerate(study.front, 1):
+        folder = study.design(trial)
+        if not (folder / MANIFEST).is_file():
+            continue
+        progress(f"design {place} of {len(study.front)}")
+        try:
+            page = design_page(open_design(folder), Given(None, None, beside.absolute()))
+        except ForestcError as error:
+            notes.append(f"trial {trial.number} has no page: {error}")
+            continue
+        back = (f"../{quote(out.name)}", f"Study {study.folder.resolve().name}, trial {trial.number}")
+        name = f"{trial.number:04d}.html"
+        made_folder(beside)
+        write(beside / name, html(replace(page, back=back)))
+        pages[trial.number] = name
+    return pages, notes
