@@ -97,8 +97,8 @@ def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
     bars = base.mark_bar(height=22).encode(
         x=alt.X("sum(count):Q", title=f"LUTs on {family}"),
         color=alt.Color("part:N", scale=alt.Scale(domain=list(PART_COLOURS), range=list(PART_COLOURS.values())), legend=None),
-        opacity=alt.Opacity("kind:N", scale=alt.Scale(domain=["logic", "carry chain"], range=[1, 0.55]), legend=None),
-        order=alt.Order("kind:N", sort="descending"),
+        opacity=alt.Opacity("kind:O", scale=alt.Scale(domain=["logic", "carry chain"], range=[1, 0.55]), legend=None),
+        order=alt.Order("kind:O", sort="descending"),
         tooltip=[
             alt.Tooltip("part:N"),
             alt.Tooltip("kind:N"),

@@ -24,6 +24,7 @@ from forestc.report.page.features import feature_table
 from forestc.report.page.hardware import hardware_blocks, placed_blocks
 from forestc.report.page.measured import Measured
 from forestc.report.page.svg import shortened, tree
+from forestc.synthesis import Placement
 from forestc.report.tables import estimate_tables, firmware_tables, pass_tables, share, synth_tables, visible
 
 LEVELS = 5
@@ -36,7 +37,7 @@ class Given:
     `forestc.synthesis.placement`. beside: the folder of the page, from which links lead to the design's files."""
 
     measured: Measured | None = None
-    placed: Mapping[str, Any] | None = None
+    placed: Placement | None = None
     beside: Path | None = None
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import re
 
 from forestc.costs.devices import DELAYS, Family
 from forestc.costs.shares import PARTS, part_of, shares
 from forestc.design import Design
 from forestc.lowering.stages import stages_of
 from forestc.report.page import design_charts
-from forestc.report.page.blocks import Block, table
+from forestc.report.page.blocks import Block, Drawing, table
+from forestc.report.page.svg import placed_svg
+from forestc.synthesis import Placement
 
+PORTS = "registers on ports"
+_KEYS = {"inputs": "k0", "comparators": "k1", "trees": "k2", "sums": "k3", "decision": "k4", PORTS: "k5"}
+_LOGIC, _STORED = re.compile(r"COMB|_LC$"), re.compile(r"_FF|DFF")
 UNITS = {"lut6": "levels of LUTs"}
 
 
@@ -54,6 +58,45 @@ def _shown(value: float) -> float:
     return round(value, 2)
 
 
-def placed_blocks(design: Design, placed: Mapping[str, Any] | None) -> list[Block]:
+def placed_blocks(design: Design, placed: Placement | None) -> list[Block]:
     """The placed design drawn; nothing without a placement."""
-    return []
+    if placed is None:
+        return []
+    netlist = design.netlist
+    counts: dict[str, list[int]] = {part: [0, 0] for part in (*PARTS, PORTS)}
+    spots: list[tuple[int, int, int, bool, str]] = []
+    for one, net in placed.cells:
+        stored = bool(_STORED.search(one.kind) or _STORED.search(one.site))
+        if not stored and not _LOGIC.search(one.kind):
+            continue
+        part: str = PORTS if net is None else part_of(netlist, net)
+        counts[part][stored] += 1
+        spots.append((one.x, one.y, _place(one.site), stored, part))
+    if not spots:
+        return []
+    used, of = placed.placed.used, placed.placed.available
+    words = f"The placed design: {len(spots):,} cells on {placed.device}, {used:,} of {of:,} logic cells."
+    foot = (
+        "Squares are LUTs, dots flip-flops; the frame holds the tiles in use. "
+        "A cell without a name of its own counts to the part of the named net it leads to."
+    )
+    key = tuple((_KEYS[part], part) for part in (*PARTS, PORTS) if any(counts[part]))
+    rows = [(part, *counts[part]) for part in (*PARTS, PORTS) if any(counts[part])]
+    return [
+        Drawing(f"Placed on {placed.device}", words, placed_svg(spots), key, foot),
+        table(
+            f"Placed and routed: {placed.placed.fmax_mhz:.1f} MHz",
+            ("part", "LUTs", "flip-flops"),
+            rows,
+            foot=f"{used:,} of {of:,} logic cells, by {placed.placed.version}.",
+        ),
+    ]
+
+
+def _place(site: str) -> int:
+    """The place of a cell within its tile, 0 to 7: a slice's letter and number (ECP5), or a number (iCE40)."""
+    found = re.search(r"SLICE([A-D])\.\D*(\d)", site)
+    if found:
+        return 2 * "ABCD".index(found[1]) + int(found[2]) % 2
+    digits = re.search(r"(\d+)$", site)
+    return int(digits[1]) % 8 if digits else 0

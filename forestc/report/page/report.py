@@ -16,6 +16,7 @@ from forestc.report.page.design_page import Given, design_page
 from forestc.report.page.measured import measured
 from forestc.report.page.peers import read_peers
 from forestc.report.page.study_page import study_page
+from forestc.synthesis import placement
 from forestc.studies import STUDY, Study, open_study
 
 
@@ -72,7 +73,8 @@ def _of_design(design: Design, out: Path, asked: Asked, progress: Callable[[str]
         progress("rows")
         name = Path(asked.rows).name if isinstance(asked.rows, str | Path) else ""
         found = measured(design, asked.rows, asked.label, name)
-    text = html(design_page(design, Given(found, None, out.absolute().parent), progress))
+    placed = placement(design, native=asked.native, progress=progress) if asked.place else None
+    text = html(design_page(design, Given(found, placed, out.absolute().parent), progress))
     progress("writing")
     write(out, text)
     return {"out": str(out), "kind": "design", "bytes": len(text.encode()), "pages": [], "notes": []}

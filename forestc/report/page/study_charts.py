@@ -7,20 +7,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from forestc.report.page.blocks import Chart
-from forestc.report.page.charts import WIDTH, altair, data, finished
+from forestc.report.page.charts import WIDE, WIDTH, altair, data, finished
 from forestc.report.page.peers import Peer
 from forestc.report.page.study_figures import history, is_number, logarithmic, option_names
 from forestc.report.page.svg import shortened
 from forestc.studies import Goal, Study, Trial
 
 MOST_AXES = 14
+NAMES = {"lut": "LUTs", "ff": "flip-flops", "fmax_mhz": "Fmax", "latency_cycles": "latency", "ram": "RAM"}
 MOST_OPTIONS = 15
 
 
 def goal_name(goal: Goal) -> str:
     """A goal's figure for people, with its unit."""
-    name = goal.figure.replace("_", " ").replace("lut", "LUTs").replace("ff", "flip-flops").replace("fmax mhz", "Fmax")
-    return f"{name}, {goal.unit}" if goal.unit and goal.unit.lower() not in name.lower() else name
+    name = NAMES.get(goal.figure, goal.figure.replace("_", " "))
+    return f"{name}, {goal.unit}" if goal.unit and goal.unit.lower() != name.lower() else name
 
 
 def pairs(study: Study) -> list[tuple[Goal, Goal]]:
@@ -90,14 +91,15 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
             ),
             seen.mark_text(align="left", dx=9, dy=1, color="var(--c3)").encode(text="name:N"),
         ]
-    drawn = alt.layer(*layers).properties(width=WIDTH + 120, height=380)
+    drawn = alt.layer(*layers).properties(width=WIDE, height=420)
     words = f"Scatter of {len(rows)} trials by {goal_name(across)} and {goal_name(up)}; {len(front)} of them on the front"
     words += f", beside {len(others)} peers." if others else "."
     foot = "Red: the front, with a standard error up and down; a click opens the design's page. Blue: other trials. "
     foot += "Grey: trials that break a limit. " if any(not row["kept"] for row in rows) else ""
     foot += "Dashed: limits. " if lines else ""
     foot += "Diamonds: peers, as the file given says. " if others else ""
-    return finished(f"{goal_name(up)} against {goal_name(across)}".capitalize(), words, drawn, rows, foot, limits=lines, peers=others)
+    title = f"{goal_name(up)} against {goal_name(across)}"
+    return finished(title[:1].upper() + title[1:], words, drawn, rows, foot, limits=lines, peers=others)
 
 
 def _point(
@@ -151,12 +153,12 @@ def parallel_chart(study: Study, important: Sequence[str] = ()) -> Chart | None:
     folded = alt.Chart(data()).transform_fold(keys, as_=["key", "at"]).transform_filter("isValid(datum.at)")
     lines = (
         folded.transform_filter("lines == 'all trials' || datum.front")
-        .mark_line(interpolate="monotone")
+        .mark_line(strokeJoin="round")
         .encode(
             x=x,
             y=y,
             detail="trial:N",
-            order=alt.Order("key:N"),
+            order=alt.Order("key:O"),
             color=alt.condition("datum.front", alt.value("var(--accent)"), alt.value("var(--c1)")),
             opacity=alt.condition(f"{pointed} || datum.front", alt.value(0.9), alt.value(0.16)),
             strokeWidth=alt.condition(pointed, alt.value(3.5), alt.value(1.3)),
@@ -174,9 +176,9 @@ def parallel_chart(study: Study, important: Sequence[str] = ()) -> Chart | None:
     highs = top.mark_text(fontSize=11, dy=-7, color="var(--soft)").encode(y=height("head:Q"), text="high:N")
     named = top.mark_text(fontSize=12, angle=325, align="left", dy=-20, dx=6)
     title = named.encode(y=height("head:Q"), text="name:N")
-    drawn = alt.layer(rules, lines, lows, highs, title).properties(width=WIDTH + 240, height=400)
+    drawn = alt.layer(rules, lines, lows, highs, title).properties(width=WIDE, height=400)
     words = f"Parallel coordinates: {len(rows)} trials as lines over {len(axes)} axes, {', '.join(h['name'] for h in heads)}."
-    foot = "Each line is a trial; red ones are on the front. A line ends where an option is not in use."
+    foot = "Each line is a trial; red ones are on the front. A line passes by the axis of an option that is not in use."
     return finished("Options and goals of each trial", words, drawn, rows, foot, axes=heads)
 
 
@@ -243,7 +245,7 @@ def history_chart(study: Study) -> Chart:
             tooltip=[alt.Tooltip("trial:Q"), alt.Tooltip("value:Q", title="hypervolume", format=".1%")],
         )
         .add_params(near),
-    ).properties(width=WIDTH, height=220)
+    ).properties(width=WIDE, height=220)
     last = found[-1][1] if found else 0.0
     half = next((number for number, value in found if value >= 0.95 * last), 0)
     words = f"Line: hypervolume by trial, {100 * last:.1f} % at the end; 95 % of that was reached with trial {half}."

@@ -39,7 +39,7 @@ def study_page(
 
 
 def limit_text(limit: Limit) -> str:
-    return f"{limit.figure} {'at least' if limit.at_least else 'at most'} {limit.value:,g}"
+    return f"{goal_name(Goal(limit.figure, False))} {'at least' if limit.at_least else 'at most'} {limit.value:,g}"
 
 
 def figure_cell(value: float | None, figure: str) -> Cell:

@@ -10,6 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from forestc.report.page.charts import PART_COLOURS
 from forestc.report.page.measured import Histogram
 from forestc.report.tables import visible
 
@@ -107,3 +108,27 @@ def _label(x: float, line: float, text: str, more: str, colour: str) -> Markup:
     return mark.format(visible(text) + more, x + 1, _y(line), colour) + words.format(
         x + 9, _y(line) + 4, shortened(text)
     )
+
+
+def placed_svg(cells: Sequence[tuple[int, int, int, bool, str]]) -> Markup:
+    """Placed cells: (tile's column, tile's row, place 0 to 7 in it, whether it stores a bit, part). One path for each
+    part, as there may be thousands of cells."""
+    columns, rows = [one[0] for one in cells], [one[1] for one in cells]
+    left, top = min(columns), min(rows)
+    wide, high = max(columns) - left + 1, max(rows) - top + 1
+    tile = max(6.0, min(40.0, 980 / wide, 560 / high))
+    step = tile / 4
+    paths: dict[tuple[str, bool], list[str]] = {}
+    for column, row, place, stored, part in cells:
+        x = (column - left) * tile + (place % 2) * 2 * step + 1
+        y = (row - top) * tile + (place // 2) * step + 1
+        shape = f"M{x + 1.2 * step:.1f} {y:.1f}h{0.55 * step:.1f}v{0.8 * step:.1f}h-{0.55 * step:.1f}z"
+        if not stored:
+            shape = f"M{x:.1f} {y:.1f}h{1.1 * step:.1f}v{0.8 * step:.1f}h-{1.1 * step:.1f}z"
+        paths.setdefault((part, stored), []).append(shape)
+    frame = Markup('<path d="M0.5 0.5h{w:.1f}v{h:.1f}h-{w:.1f}z" fill="none" stroke="var(--line)"/>')
+    parts = [frame.format(w=wide * tile + 1, h=high * tile + 1)]
+    for (part, stored), shapes in paths.items():
+        path = Markup('<path d="{}" fill="{}" fill-opacity="{}"/>')
+        parts.append(path.format("".join(shapes), PART_COLOURS.get(part, "var(--c5)"), 0.6 if stored else 1))
+    return svg(wide * tile + 2, high * tile + 2, parts)
