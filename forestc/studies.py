@@ -20,6 +20,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -111,6 +112,10 @@ class Study:
     limits: tuple[Limit, ...]
     asked: Mapping[str, Any]
     trials: tuple[Trial, ...]
+
+    def _repr_html_(self) -> str:
+        # by name, as forestc/__init__.py does: reports stand above studies, and only notebooks ask for one here
+        return str(import_module("forestc.report.page.notebook").study_html(self))
 
     @property
     def complete(self) -> tuple[Trial, ...]:

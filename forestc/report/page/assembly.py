@@ -31,7 +31,7 @@ def html(page: Page) -> str:
         "page.html.j2",
         page=page,
         sections=sections,
-        style=Markup(page_file("style.css")),  # noqa: S704  (our own)
+        style=Markup(page_file("colours.css") + page_file("style.css")),  # noqa: S704  (our own)
         scripts=[Markup(script) for script in scripts],  # noqa: S704  (our own, and Vega's)
         policy=" ".join(_source(script) for script in scripts),
         specs=_json([chart.spec for chart in charts]),

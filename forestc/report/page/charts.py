@@ -17,7 +17,7 @@ from forestc.errors import InternalError, MissingExtraError
 from forestc.report.page.blocks import Chart
 from forestc.report.tables import visible
 
-WIDTH, WIDE = 620, 1010
+WIDTH, WIDE = 580, 1010
 PART_COLOURS = {
     "inputs": "var(--grey)",
     "comparators": "var(--c1)",

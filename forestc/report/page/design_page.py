@@ -27,7 +27,7 @@ from forestc.report.page.svg import shortened, tree
 from forestc.synthesis import Placement
 from forestc.report.tables import estimate_tables, firmware_tables, pass_tables, share, synth_tables, visible
 
-LEVELS = 5
+LEVELS = 4
 MOST_CLASSES = design_charts.MOST_CLASSES
 
 

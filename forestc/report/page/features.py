@@ -9,8 +9,7 @@ from forestc.forest.numbers import Category, word_range, word_value
 from forestc.forest.summary import feature_figures
 from forestc.report.page.blocks import Cell, Table, cell, table
 from forestc.report.page.measured import Measured
-from forestc.report.page.svg import spark
-from forestc.report.tables import visible
+from forestc.report.page.svg import shortened, spark
 
 
 def feature_table(forest: Forest, measured: Measured | None) -> Table:
@@ -28,9 +27,8 @@ def feature_table(forest: Forest, measured: Measured | None) -> Table:
             (
                 figures["uses"],
                 (
-                    Cell(visible(feature.name)),
+                    Cell(shortened(feature.name, 60)),
                     Cell("", drawing=picture),
-                    cell(feature.column),
                     Cell(str(number)),
                     Cell(f"{number.count} categories" if isinstance(number, Category) else ends),
                     cell(figures["uses"]),
@@ -38,12 +36,13 @@ def feature_table(forest: Forest, measured: Measured | None) -> Table:
                     Cell(f"{cuts[0]:.5g} to {cuts[-1]:.5g}" if len(cuts) > 1 else "".join(f"{c:.5g}" for c in cuts),
                          cuts[0] if cuts else None),
                     Cell("yes" if feature.missing else "no"),
+                    cell(feature.column),
                 ),
             )
         )  # fmt: skip
     rows.sort(key=lambda row: -row[0])
     drawn = "rows and thresholds" if measured is not None else "thresholds on the range"
-    heads = ("feature", drawn, "column", "words", "range", "nodes", "comparators", "thresholds", "may be missing")
+    heads = ("feature", drawn, "words", "range", "nodes", "comparators", "thresholds", "may be missing", "column")
     foot = "Grey: rows by value. Red: thresholds. " if measured is not None else "Red: thresholds. "
     foot += "Values outside a range count as its end."
     return table("Features, the most used first", heads, [row[1] for row in rows], wide=True, foot=foot)

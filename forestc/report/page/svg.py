@@ -15,8 +15,8 @@ from forestc.report.page.measured import Histogram
 from forestc.report.tables import visible
 
 SPARK = (240, 40)
-COLUMN, LINE = 210, 22
-LONGEST = 30
+COLUMN, LINE = 258, 22
+LONGEST = 38
 
 
 def svg(width: float, height: float, parts: Iterable[Markup]) -> Markup:
@@ -75,7 +75,7 @@ def _drawn(
     if "yes" not in node:
         leaf = "leaf" in node
         text = str(node["leaf"]) if leaf else f"{node['condition']} \N{HORIZONTAL ELLIPSIS} {node['below']} nodes"
-        lines.append(_label(x, line, text, _rows(node), "var(--c2)" if leaf else "var(--soft)"))
+        lines.append(_label(x, line, text, _rows(node), "var(--c2)" if leaf else "var(--grey)"))
         return 1.0, level, line
     used, deep, up = _drawn(node["yes"], level + 1, line, whole, lines)
     more, other, down = _drawn(node["no"], level + 1, line + used, whole, lines)
