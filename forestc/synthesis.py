@@ -78,9 +78,7 @@ def synth(
             progress(f"nextpnr for {device}")
             top = _registered(design, Path(name), wanted, native)
             try:
-                placed = place(
-                    top, family.nextpnr, wanted.nextpnr, family.logic_cell, native=native, seed=seed
-                )
+                placed = place(top, family.nextpnr, wanted.nextpnr, family.logic_cell, native=native, seed=seed)
             except ToolError as error:
                 what = error.what
                 if "does not fit" in what:
@@ -140,7 +138,9 @@ def placement(
     count = len(design.netlist.cells)
     nets = [int(found[1]) if (found := _NET.match(cell.name)) else None for cell in cells]
     return Placement(
-        device, placed, tuple((cell, n if n is not None and n < count else None) for cell, n in zip(cells, nets, strict=True))
+        device,
+        placed,
+        tuple((cell, n if n is not None and n < count else None) for cell, n in zip(cells, nets, strict=True)),
     )
 
 

@@ -16,8 +16,8 @@ PARTS: tuple[PartName, ...] = ("inputs", "comparators", "trees", "sums", "decisi
 
 @dataclass(frozen=True)
 class Share:
-    """luts: of the family's size, in a cover of the logic. chain_bits: of carry chains, each in a logic cell with a LUT.
-    flip_flops: that hold results of the part. cells: of the netlist."""
+    """luts: of the family's size, in a cover of the logic. chain_bits: of carry chains, each in a logic
+    cell with a LUT. flip_flops: that hold results of the part. cells: of the netlist."""
 
     luts: int = 0
     chain_bits: int = 0

@@ -11,8 +11,8 @@ from forestc.netlist.ir import Const, Net, Netlist, Register, reads
 
 @dataclass(frozen=True)
 class Stage:
-    """The logic between two rows of registers. delay: of its slowest path, in the unit of the delays. path: the cells on
-    it with their delays, from the inputs on. registers: bits that are stored behind it."""
+    """The logic between two rows of registers. delay: of its slowest path, in the unit of the delays. path: the cells
+    on it with their delays, from the inputs on. registers: bits that are stored behind it."""
 
     number: int
     delay: float

@@ -45,7 +45,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart by Vega-Lite. alt: what it shows, for readers of the page. spec: without a theme. svg: the same, drawn."""
+    """A chart by Vega-Lite. alt: what it shows, for those who don't see it. spec: for Vega-Embed. svg: it drawn."""
 
     kind: ClassVar[str] = "chart"
     title: str
@@ -128,7 +128,9 @@ def cell(value: Any, text: str | None = None) -> Cell:
     return Cell(visible(str(value)) if text is None else text)
 
 
-def table(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]], *, wide: bool = False, foot: str = "") -> Table:
+def table(
+    title: str, head: Sequence[str], rows: Sequence[Sequence[Any]], *, wide: bool = False, foot: str = ""
+) -> Table:
     """A table of values. Columns that are empty or a dash in every row are left out."""
     cells = [[cell(value) for value in row] for row in rows]
     kept, _ = filled([f"{place}" for place in range(len(head))], [[_filled(c) for c in row] for row in cells])

@@ -23,7 +23,12 @@ def passes_chart(steps: Sequence[Mapping[str, Any]]) -> Chart:
     first = [("before", steps[0]["distinct_conditions"][0], "")]
     after = [(step["pass"], step["distinct_conditions"][1], step["guarantee"]) for step in steps]
     rows = [
-        {"place": place, "step": f"{place}. {shortened(name, 44)}" if place else name, "count": count, "promise": promise}
+        {
+            "place": place,
+            "step": f"{place}. {shortened(name, 44)}" if place else name,
+            "count": count,
+            "promise": promise,
+        }
         for place, (name, count, promise) in enumerate([*first, *after])
     ]
     base = alt.Chart(data()).encode(
@@ -37,7 +42,9 @@ def passes_chart(steps: Sequence[Mapping[str, Any]]) -> Chart:
     )
     marks = base.mark_bar(height=18) + base.mark_text(align="left", dx=5).encode(text=alt.Text("count:Q", format=","))
     words = f"Bars: comparators fall from {rows[0]['count']:,} to {rows[-1]['count']:,} over {len(steps)} passes."
-    return finished("Comparators after each pass", words, marks.properties(width=WIDTH - 200, height=alt.Step(26)), rows)
+    return finished(
+        "Comparators after each pass", words, marks.properties(width=WIDTH - 200, height=alt.Step(26)), rows
+    )
 
 
 def confusion_chart(found: NDArray[np.int64], classes: Sequence[str]) -> Chart:
@@ -46,7 +53,13 @@ def confusion_chart(found: NDArray[np.int64], classes: Sequence[str]) -> Chart:
     sums = np.maximum(found.sum(axis=1, keepdims=True), 1)
     names = _distinct(classes)
     rows = [
-        {"right": t == p, "true": names[t], "said": names[p], "n": int(found[t, p]), "s": round(float(found[t, p] / sums[t, 0]), 4)}
+        {
+            "right": t == p,
+            "true": names[t],
+            "said": names[p],
+            "n": int(found[t, p]),
+            "s": round(float(found[t, p] / sums[t, 0]), 4),
+        }
         for t in range(len(names))
         for p in range(len(names))
     ]
@@ -74,7 +87,13 @@ def confusion_chart(found: NDArray[np.int64], classes: Sequence[str]) -> Chart:
     drawn = (squares + counts).properties(width=alt.Step(size), height=alt.Step(min(size, 36)))
     right = int(np.trace(found))
     words = f"Confusion matrix of {len(names)} classes: {right:,} of {int(found.sum()):,} rows on the diagonal."
-    return finished("Confusion matrix", words, drawn, rows, "Colours show the share of each true class; off the diagonal they are errors.")
+    return finished(
+        "Confusion matrix",
+        words,
+        drawn,
+        rows,
+        "Colours show the share of each true class; off the diagonal they are errors.",
+    )
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
@@ -86,8 +105,13 @@ def _distinct(names: Sequence[str]) -> list[str]:
 def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
     """LUTs by part."""
     alt = altair()
-    rows = [
-        {"part": part, "kind": kind, "count": count, "share": round(count / max(1, sum(s.all_luts for s in shares.values())), 4)}
+    rows: list[dict[str, Any]] = [
+        {
+            "part": part,
+            "kind": kind,
+            "count": count,
+            "share": round(count / max(1, sum(s.all_luts for s in shares.values())), 4),
+        }
         for part in PARTS
         if part != "inputs"
         for kind, count in (("logic", shares[part].luts), ("carry chain", shares[part].chain_bits))
@@ -96,7 +120,9 @@ def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
     base = alt.Chart(data()).encode(y=alt.Y("part:N", sort=list(PARTS), title=None))
     bars = base.mark_bar(height=22).encode(
         x=alt.X("sum(count):Q", title=f"LUTs on {family}"),
-        color=alt.Color("part:N", scale=alt.Scale(domain=list(PART_COLOURS), range=list(PART_COLOURS.values())), legend=None),
+        color=alt.Color(
+            "part:N", scale=alt.Scale(domain=list(PART_COLOURS), range=list(PART_COLOURS.values())), legend=None
+        ),
         opacity=alt.Opacity("kind:O", scale=alt.Scale(domain=["logic", "carry chain"], range=[1, 0.55]), legend=None),
         order=alt.Order("kind:O", sort="descending"),
         tooltip=[
@@ -122,7 +148,15 @@ def stages_chart(stages: Sequence[Stage], parts: Sequence[PartName], unit: str) 
         start = 0.0
         for net, delay in stage.path:
             end = start + delay
-            rows.append({"stage": stage.number + 1, "part": parts[net], "from": round(start, 3), "to": round(end, 3), "delay": round(delay, 3)})
+            rows.append(
+                {
+                    "stage": stage.number + 1,
+                    "part": parts[net],
+                    "from": round(start, 3),
+                    "to": round(end, 3),
+                    "delay": round(delay, 3),
+                }
+            )
             start = end
     drawn = (
         alt.Chart(data())
@@ -141,7 +175,8 @@ def stages_chart(stages: Sequence[Stage], parts: Sequence[PartName], unit: str) 
         .properties(width=WIDTH - 60, height=alt.Step(28))
     )
     slowest = max(stages, key=lambda stage: stage.delay)
-    words = f"Bars: delays of {len(stages)} stages; the slowest is stage {slowest.number + 1} with {slowest.delay:.1f} {unit}."
+    words = f"Bars: delays of {len(stages)} stages. "
+    words += f"The slowest is stage {slowest.number + 1} with {slowest.delay:.1f} {unit}."
     return finished("Delays of the stages", words, drawn, rows, "Each block is a cell on the slowest path.")
 
 

@@ -1,4 +1,4 @@
-"""The page of a compiled design: what it is, how it was made, what was measured and proved, and where its logic goes."""
+"""The page of a compiled design: what it is, what was measured and proved, and where its logic goes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from forestc.report.page.features import feature_table
 from forestc.report.page.hardware import hardware_blocks, placed_blocks
 from forestc.report.page.measured import Measured
 from forestc.report.page.svg import shortened, tree
-from forestc.synthesis import Placement
 from forestc.report.tables import estimate_tables, firmware_tables, pass_tables, share, synth_tables, visible
+from forestc.synthesis import Placement
 
 LEVELS = 4
 MOST_CLASSES = design_charts.MOST_CLASSES
@@ -41,7 +41,7 @@ class Given:
     beside: Path | None = None
 
 
-def design_page(design: Design, given: Given = Given(), progress: Callable[[str], None] = lambda _: None) -> Page:  # noqa: B008
+def design_page(design: Design, given: Given = Given(), progress: Callable[[str], None] = lambda _: None) -> Page:
     """The page of a design. Raises ForestcError for a folder that was changed, MissingExtraError."""
     manifest, made = design.manifest, design.manifest.get("made", {})
     name = visible(str(manifest["name"]))
@@ -91,7 +91,9 @@ def _summary(design: Design, given: Given) -> Figures:
         first = found[0]
         low, high = first["lut_range"]
         items.append(("LUTs, estimated", f"{first['lut']:,}", f"{first['device']}, {low:,} to {high:,}"))
-    items.append(("comparators", f"{len(design.forest.conditions.comparators):,}", f"{len(design.forest.trees):,} trees"))
+    items.append(
+        ("comparators", f"{len(design.forest.conditions.comparators):,}", f"{len(design.forest.trees):,} trees")
+    )
     items.append(("latency", f"{design.manifest['latency_cycles']} cycles", "a row every cycle"))
     return Figures(tuple(items))
 
@@ -109,7 +111,11 @@ def _accuracy_items(design: Design, on: Measured | None) -> list[tuple[str, str,
         return []
     held = told["held_out"] or told["given"]
     where = "held out" if told["held_out"] else told["measured_on"]
-    first = [] if held["compiled"] is None else [(told["measure"], share(held["compiled"]), f"{held['rows']:,} rows, {where}")]
+    first = (
+        []
+        if held["compiled"] is None
+        else [(told["measure"], share(held["compiled"]), f"{held['rows']:,} rows, {where}")]
+    )
     return [*first, ("agreement with the model", share(held["agreement"]), f"{held['rows']:,} rows, {where}")]
 
 
@@ -117,8 +123,9 @@ def _about(design: Design, made: Mapping[str, Any]) -> list[Block]:
     before, after = forest_figures(design.model), forest_figures(design.forest)
     keys = ("trees", "nodes", "leaves", "depth", "features_used", "distinct_conditions")
     rows = [(key.replace("_", " "), before[key], after[key]) for key in keys]
-    same = ("aggregate", "link", "decision", "classes", "missing", "categorical")
-    told = [(key, shown(before[key]) or "none") for key in same]
+    same = {"aggregate": "trees are combined by", "link": "link", "decision": "decision", "classes": "classes",
+            "missing": "takes missing values", "categorical": "takes categories"}  # fmt: skip
+    told = [(same[key], shown(before[key]) or "none") for key in same]
     blocks: list[Block] = [
         table("The model, and what is left of it", ("what", "model", "compiled"), rows),
         table("What the model answers", ("what", "figure"), told),
@@ -137,7 +144,9 @@ def _passes(made: Mapping[str, Any]) -> list[Block]:
     level = made.get("level")
     lead = f"Level {level['level']} keeps {level['keeps']}." if level else "The passes were named by the user."
     promises = [(step["pass"], step["guarantee"], step["meaning"], step["inputs_checked"]) for step in steps]
-    guarantees = table("What each pass promises, as it was checked", ("pass", "guarantee", "meaning", "inputs checked"), promises)
+    guarantees = table(
+        "What each pass promises, as it was checked", ("pass", "guarantee", "meaning", "inputs checked"), promises
+    )
     return [Text(lead), design_charts.passes_chart(steps), guarantees, *pass_tables(steps, texts)]
 
 
@@ -170,7 +179,9 @@ def _accuracy(design: Design, made: Mapping[str, Any], on: Measured | None) -> l
         title = f"When it was compiled, on {MEASURED_ON[told['measured_on']]}"
         blocks.append(texts(title, heads[: 1 + len(both)], lines))
     if on is None:
-        blocks.append(Text("A confusion matrix and histograms are shown if rows are given: --rows FILE --label COLUMN."))
+        blocks.append(
+            Text("A confusion matrix and histograms are shown if rows are given: --rows FILE --label COLUMN.")
+        )
     return blocks
 
 
@@ -178,9 +189,7 @@ def _confusion(on: Measured, classes: Sequence[str]) -> list[Block]:
     found = on.confusion
     assert found is not None
     true, said, right = found.sum(axis=1), found.sum(axis=0), np.diag(found)
-    rows = [
-        (classes[k], int(true[k]), _part(right[k], true[k]), _part(right[k], said[k])) for k in range(len(classes))
-    ]
+    rows = [(classes[k], int(true[k]), _part(right[k], true[k]), _part(right[k], said[k])) for k in range(len(classes))]
     foot = f"{on.other:,} rows have a label that is no class of the model." if on.other else ""
     heads = ("class", "rows", "found (recall)", "right where answered (precision)")
     by_class = table("By class", heads, rows, wide=len(classes) > MOST_CLASSES, foot=foot)
@@ -195,10 +204,14 @@ def _part(some: Any, whole: Any) -> Cell:
 def _checks(design: Design) -> list[Block]:
     record, last = design.check_record(), design.last_check()
     if record is None or last is None:
-        return [Text("The design was not checked yet. This compares all its files with the quantised forest, and proves it:"),
+        return [Text("The design was not checked yet. This compares all its files with its forest, and proves it:"),
                 Code("forestc check DIR --rows FILE --prove")]  # fmt: skip
     good = record["result"] == "ok"
-    state = "The last check found no difference." if good else f"The last check failed: {visible(str(record.get('problem')))}."
+    state = (
+        "The last check found no difference."
+        if good
+        else f"The last check failed: {visible(str(record.get('problem')))}."
+    )
     if not last["of_this_content"]:
         state += " The design or its files have changed since then: check it again."
     lead = Text(f"{state} forestc {visible(record['forestc'])}, {visible(record['date'])}.")
@@ -224,7 +237,9 @@ def _checks(design: Design) -> list[Block]:
             if {"name", "asked", "proved"} <= part.keys()
         ]
         verdict = titles.get(proof["verdict"], str(proof["verdict"]))
-        blocks.append(table(f"Proof that the design equals the quantised forest: {verdict}", ("part", "proved", "remark"), parts))
+        blocks.append(
+            table(f"Proof that the design equals the quantised forest: {verdict}", ("part", "proved", "remark"), parts)
+        )
     return blocks
 
 
@@ -265,16 +280,26 @@ def _trees(design: Design) -> list[Block]:
         both = " and the most used" if busiest == deepest else ""
         wanted.setdefault(busiest, f"Tree {busiest}, the most used: {steps[busiest]:.2f} comparisons of a row")
         if both:
-            wanted[deepest] = f"Tree {deepest}, the deepest and the most used: {steps[deepest]:.2f} comparisons of a row"
+            wanted[deepest] = (
+                f"Tree {deepest}, the deepest and the most used: {steps[deepest]:.2f} comparisons of a row"
+            )
     blocks: list[Block] = []
     for index, title in wanted.items():
         figures = node_figures(forest, index, 0, LEVELS)
         size = forest.trees[index].size
-        words = f"A tree of {size:,} nodes, drawn from left to right, {min(LEVELS, forest.trees[index].depth)} levels of it. "
+        words = f"A tree of {size:,} nodes, of which {min(LEVELS, forest.trees[index].depth)} levels are drawn. "
         words += f"At its root: {shortened(str(figures.get('condition', 'a leaf')), 80)}."
         foot = "The upper branch is taken where the condition holds. "
-        foot += "Branches are as thick as the share of training rows that take them." if figures["cover"] is not None else ""
-        blocks.append(Drawing(title, words, tree(figures), (("k1", "condition"), ("k2", "leaf"), ("k0", "not drawn further")), foot))
+        foot += (
+            "Branches are as thick as the share of training rows that take them."
+            if figures["cover"] is not None
+            else ""
+        )
+        blocks.append(
+            Drawing(
+                title, words, tree(figures), (("k1", "condition"), ("k2", "leaf"), ("k0", "not drawn further")), foot
+            )
+        )
     return blocks
 
 
@@ -289,7 +314,9 @@ def _firmware(design: Design) -> list[Block]:
     options: COptions = design.c_options
     told = layout_told(design.forest, options)
     if not told or not told["layouts"]:
-        return [Text(f"The C header has the layout {options.layout}. Compile with --cpu to see what each layout takes.")]
+        return [
+            Text(f"The C header has the layout {options.layout}. Compile with --cpu to see what each layout takes.")
+        ]
     return [design_charts.firmware_chart(told), *firmware_tables(told, texts)]
 
 
@@ -302,7 +329,11 @@ def _files(design: Design, made: Mapping[str, Any], beside: Path | None) -> list
             Cell(visible(path), link=_link(design, path, beside)),
             roles.get(path, "").replace("_", " "),
             _size(design.folder / path),
-            "" if path not in hashes else Cell("as written", tone="good") if digests.get(path) == hashes[path] else Cell("changed", tone="bad"),
+            ""
+            if path not in hashes
+            else Cell("as written", tone="good")
+            if digests.get(path) == hashes[path]
+            else Cell("changed", tone="bad"),
         )
         for path in names
     ]
@@ -310,7 +341,11 @@ def _files(design: Design, made: Mapping[str, Any], beside: Path | None) -> list
     if made:
         versions = [(visible(str(k)), visible(str(v))) for k, v in made["versions"].items()]
         inputs = [
-            (what, shown(source.get("file") or source.get("class") or source.get("shape")), str(source.get("sha256", "")))
+            (
+                what,
+                shown(source.get("file") or source.get("class") or source.get("shape")),
+                str(source.get("sha256", "")),
+            )
             for what, source in (("model", made["model"]), ("rows", made["rows"]), ("rows held out", made["held_out"]))
             if source
         ]

@@ -57,7 +57,9 @@ def _cuts(forest: Forest, index: int) -> list[int]:
     cuts: list[int] = []
     for place in here:
         chosen = int(found.set_number[place])
-        cuts += [int(cut) for cut in found.sets[chosen] if abs(cut) != float("inf")] if chosen >= 0 else [
-            int(found.threshold[place])
-        ]
+        cuts += (
+            [int(cut) for cut in found.sets[chosen] if abs(cut) != float("inf")]
+            if chosen >= 0
+            else [int(found.threshold[place])]
+        )
     return cuts

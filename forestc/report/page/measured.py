@@ -1,4 +1,4 @@
-"""What a page says of given rows: accuracy, a confusion matrix, and histograms. Nothing else of them leaves this file."""
+"""What a page says of given rows: accuracy, a confusion matrix, and histograms, and nothing else of them."""
 
 from __future__ import annotations
 

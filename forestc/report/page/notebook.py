@@ -46,7 +46,8 @@ def study_html(study: Study) -> str:
     goals = study.goals
     front = {
         f"trial {trial.number}": ", ".join(
-            f"{study_charts.goal_name(goal)} {figure_cell(trial.figure(goal.figure), goal.figure).text}" for goal in goals
+            f"{study_charts.goal_name(goal)} {figure_cell(trial.figure(goal.figure), goal.figure).text}"
+            for goal in goals
         )
         for trial in study.front
     }
@@ -79,4 +80,4 @@ def _style() -> str:
 def _markup(text: str) -> str:
     from markupsafe import Markup
 
-    return Markup(text)  # noqa: S704  (our own, or of html_figures, which escapes)
+    return Markup(text)

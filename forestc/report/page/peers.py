@@ -59,11 +59,11 @@ def _from_json(text: str, where: str) -> list[Mapping[str, Any]]:
 def _from_csv(text: str, where: str) -> list[Mapping[str, Any]]:
     try:
         reader = csv.DictReader(io.StringIO(text), strict=True)
-        rows = list(reader)
+        rows: list[Mapping[str, Any]] = list(reader)
     except csv.Error as error:
         raise ForestcError(f"is no readable table ({error})", where=where, do=_FORM) from None
     for number, row in enumerate(rows, 1):
-        if None in row or None in row.values():
+        if None in [*row, *row.values()]:
             raise ForestcError("has another number of columns than the head", where=f"{where}, peer {number}", do=_FORM)
     return rows
 
@@ -76,7 +76,9 @@ def _peer(row: Mapping[str, Any], known: Collection[str], where: str) -> Peer:
     unknown = [key for key in figures if key not in known]
     if unknown:
         raise ForestcError(f"unknown figure {unknown[0][:40]!r}", where=where, do=f"known: {', '.join(known)}")
-    return Peer(name.strip(), {key: _number(value, key, where) for key, value in figures.items() if value not in ("", None)})
+    return Peer(
+        name.strip(), {key: _number(value, key, where) for key, value in figures.items() if value not in ("", None)}
+    )
 
 
 def _number(value: Any, key: str, where: str) -> float:

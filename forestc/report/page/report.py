@@ -16,8 +16,8 @@ from forestc.report.page.design_page import Given, design_page
 from forestc.report.page.measured import measured
 from forestc.report.page.peers import read_peers
 from forestc.report.page.study_page import study_page
-from forestc.synthesis import placement
 from forestc.studies import STUDY, Study, open_study
+from forestc.synthesis import placement
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Asked:
 def report(
     source: Path,
     out: Path,
-    asked: Asked = Asked(),  # noqa: B008
+    asked: Asked = Asked(),
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Writes the page of a folder, and returns the figures of `forestc report --json`. The page is written whole or not

@@ -92,7 +92,9 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
             seen.mark_text(align="left", dx=9, dy=1, color="var(--c3)").encode(text="name:N"),
         ]
     drawn = alt.layer(*layers).properties(width=WIDE, height=420)
-    words = f"Scatter of {len(rows)} trials by {goal_name(across)} and {goal_name(up)}; {len(front)} of them on the front"
+    words = (
+        f"Scatter of {len(rows)} trials by {goal_name(across)} and {goal_name(up)}; {len(front)} of them on the front"
+    )
     words += f", beside {len(others)} peers." if others else "."
     foot = "Red: the front, with a standard error up and down; a click opens the design's page. Blue: other trials. "
     foot += "Grey: trials that break a limit. " if any(not row["kept"] for row in rows) else ""
@@ -125,7 +127,7 @@ def parallel_chart(study: Study, important: Sequence[str] = ()) -> Chart | None:
     there are more than fit. None without two axes."""
     alt = altair()
     names = option_names(study)
-    kept = set(sorted(names, key=lambda name: (*important, *names).index(name))[: MOST_AXES - len(study.goals)])
+    kept = set(sorted(names, key=(*important, *names).index)[: MOST_AXES - len(study.goals)])
     axes: list[tuple[str, list[Any]]] = [
         (name, [trial.options.get(name) for trial in study.complete]) for name in names if name in kept
     ]
@@ -146,7 +148,9 @@ def parallel_chart(study: Study, important: Sequence[str] = ()) -> Chart | None:
             row[f"a{place:02d}"] = position
     keys = [head["key"] for head in heads]
     hover = alt.selection_point(name="hover", on="pointerover", clear="pointerout", fields=["trial"], empty=False)
-    shown = alt.param(name="lines", value="all trials", bind=alt.binding_radio(options=["all trials", "the front"], name="Lines: "))
+    shown = alt.param(
+        name="lines", value="all trials", bind=alt.binding_radio(options=["all trials", "the front"], name="Lines: ")
+    )
     pointed = "hover.trial && indexof(hover.trial, datum.trial) >= 0"
     x = alt.X("key:N", axis=None, scale=alt.Scale(domain=keys, padding=0.4))
     y = alt.Y("at:Q", axis=None, scale=alt.Scale(domain=[-0.08, 1.5]))
@@ -177,7 +181,8 @@ def parallel_chart(study: Study, important: Sequence[str] = ()) -> Chart | None:
     named = top.mark_text(fontSize=12, angle=325, align="left", dy=-20, dx=6)
     title = named.encode(y=height("head:Q"), text="name:N")
     drawn = alt.layer(rules, lines, lows, highs, title).properties(width=WIDE, height=400)
-    words = f"Parallel coordinates: {len(rows)} trials as lines over {len(axes)} axes, {', '.join(h['name'] for h in heads)}."
+    axes_told = ", ".join(head["name"] for head in heads)
+    words = f"Parallel coordinates: {len(rows)} trials as lines over {len(axes)} axes, {axes_told}."
     foot = "Each line is a trial; red ones are on the front. A line passes by the axis of an option that is not in use."
     return finished("Options and goals of each trial", words, drawn, rows, foot, axes=heads)
 
@@ -203,8 +208,13 @@ def importance_chart(found: Sequence[tuple[str, str, float, float]], goals: Sequ
     names = {goal.figure: goal_name(goal) for goal in goals}
     most = {option: max(value for _, o, value, _ in found if o == option) for _, option, _, _ in found}
     chosen = sorted(most, key=lambda option: -most[option])[:MOST_OPTIONS]
-    rows = [
-        {"option": shortened(option, 40), "goal": names[goal], "value": round(max(value, 0.0), 4), "sd": round(deviation, 4)}
+    rows: list[dict[str, Any]] = [
+        {
+            "option": shortened(option, 40),
+            "goal": names[goal],
+            "value": round(max(value, 0.0), 4),
+            "sd": round(deviation, 4),
+        }
         for option in chosen
         for goal, other, value, deviation in found
         if other == option
@@ -235,7 +245,9 @@ def history_chart(study: Study) -> Chart:
         x=alt.X("trial:Q", title="trial"),
         y=alt.Y("value:Q", title="hypervolume", scale=alt.Scale(zero=False), axis=alt.Axis(format=".0%")),
     )
-    near = alt.selection_point(name="near", nearest=True, on="pointerover", clear="pointerout", encodings=["x"], empty=False)
+    near = alt.selection_point(
+        name="near", nearest=True, on="pointerover", clear="pointerout", encodings=["x"], empty=False
+    )
     drawn = alt.layer(
         base.mark_area(interpolate="step-after", opacity=0.12, color="var(--c2)"),
         base.mark_line(interpolate="step-after", color="var(--c2)", strokeWidth=2),
@@ -249,5 +261,9 @@ def history_chart(study: Study) -> Chart:
     last = found[-1][1] if found else 0.0
     half = next((number for number, value in found if value >= 0.95 * last), 0)
     words = f"Line: hypervolume by trial, {100 * last:.1f} % at the end; 95 % of that was reached with trial {half}."
-    foot = "The share of the box between the worst and the best values seen of the goals that the trials so far dominate. "
-    return finished("Progress of the search", words, drawn, rows, foot + f"95 % of the end was reached with trial {half}.")
+    foot = (
+        "The share of the box between the worst and the best values seen of the goals that the trials so far dominate. "
+    )
+    return finished(
+        "Progress of the search", words, drawn, rows, foot + f"95 % of the end was reached with trial {half}."
+    )

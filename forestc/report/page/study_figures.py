@@ -48,7 +48,9 @@ def _scaled(values: list[float], goal: Goal) -> list[float]:
 def history(study: Study) -> list[tuple[int, float]]:
     """For each trial, in order, its number and the share of the box between the worst and the best seen that the trials
     up to it dominate (the hypervolume); with one goal how near they came to the best."""
-    costs, front, found, volume = scaled_costs(study), [], [], 0.0
+    costs, volume = scaled_costs(study), 0.0
+    front: list[Point] = []
+    found: list[tuple[int, float]] = []
     for trial in sorted(study.trials, key=lambda trial: trial.number):
         cost = costs.get(trial.number)
         if cost is not None and not any(all(a <= b for a, b in zip(other, cost, strict=True)) for other in front):

@@ -55,7 +55,10 @@ def _overview(study: Study) -> list[Block]:
     states = {state: sum(trial.state == state for trial in study.trials) for state in ("complete", "failed", "running")}
     front = study.front
     rest = ", ".join(f"{count} {state}" for state, count in states.items() if count and state != "complete")
-    items = [("trials complete", f"{states['complete']:,}", rest), ("designs on the front", f"{len(front):,}", _limits(study))]
+    items = [
+        ("trials complete", f"{states['complete']:,}", rest),
+        ("designs on the front", f"{len(front):,}", _limits(study)),
+    ]
     for goal in study.goals:
         best = _best(front, goal)
         if best is not None:
@@ -145,8 +148,14 @@ def _options(
         return [*blocks, Text("There are too few trials that differ to tell which options matter.")]
     goals = [goal for goal in study.goals if goal.figure in explained]
     by = {(goal, option): (value, deviation) for goal, option, value, deviation in found}
-    rows = [(option, *(Cell(f"{by[g.figure, option][0]:.3f} \N{PLUS-MINUS SIGN} {by[g.figure, option][1]:.3f}", by[g.figure, option][0])
-                       for g in goals)) for option in order]  # fmt: skip
+    rows = [
+        (
+            option,
+            *(Cell(f"{value:.3f} \N{PLUS-MINUS SIGN} {deviation:.3f}", value)
+              for value, deviation in (by[goal.figure, option] for goal in goals)),
+        )
+        for option in order
+    ]  # fmt: skip
     told = "; ".join(f"{goal_name(goal)}: {100 * max(0.0, explained[goal.figure]):.0f} %" for goal in goals)
     foot = "A forest was learnt on the trials, and loses so much R squared if an option's values are permuted. "
     foot += f"It explains of trials it did not learn from, {told}; where that is little, the order says little."
@@ -164,11 +173,17 @@ def _failures(study: Study) -> list[Block]:
         (Cell(visible(reason) or "no reason was recorded"), what, len(numbers), _few(numbers))
         for (what, reason), numbers in sorted(reasons.items(), key=lambda item: -len(item[1]))
     ]
-    return [table("Trials that failed or broke a limit, by reason", ("reason", "what", "trials", "numbers"), rows)] if rows else []
+    return (
+        [table("Trials that failed or broke a limit, by reason", ("reason", "what", "trials", "numbers"), rows)]
+        if rows
+        else []
+    )
 
 
 def _broken(study: Study, trial: Trial) -> str:
-    return "not " + ", ".join(limit_text(limit) for limit in study.limits if not limit.holds(trial.figure(limit.figure)))
+    return "not " + ", ".join(
+        limit_text(limit) for limit in study.limits if not limit.holds(trial.figure(limit.figure))
+    )
 
 
 def _few(numbers: Sequence[int]) -> str:
@@ -183,7 +198,9 @@ def _trials(study: Study, pages: Mapping[int, str]) -> Table:
     rows = [
         (
             _number(trial, pages),
-            Cell("front", tone="good") if trial.number in front else Cell(_state(study, trial), tone="bad" * (trial.state == "failed")),
+            Cell("front", tone="good")
+            if trial.number in front
+            else Cell(_state(study, trial), tone="bad" * (trial.state == "failed")),
             *(figure_cell(trial.figure(goal.figure), goal.figure) for goal in goals),
             _score(trial.validation),
             trial.rung() or "",
@@ -201,4 +218,10 @@ def _state(study: Study, trial: Trial) -> str:
 
 
 def _value(value: Any) -> Cell:
-    return Cell("") if value is None else cell(value) if isinstance(value, bool | int | float) else Cell(shortened(str(value), 40))
+    return (
+        Cell("")
+        if value is None
+        else cell(value)
+        if isinstance(value, bool | int | float)
+        else Cell(shortened(str(value), 40))
+    )

@@ -20,7 +20,9 @@ LONGEST = 38
 
 
 def svg(width: float, height: float, parts: Iterable[Markup]) -> Markup:
-    head = Markup('<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.0f} {h:.0f}">')
+    head = Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.0f} {h:.0f}">'
+    )
     return head.format(w=width, h=height) + Markup("").join(parts) + Markup("</svg>")
 
 
@@ -85,9 +87,9 @@ def _drawn(
         start, end = x + COLUMN - 40, x + COLUMN - 6
         path = f"M{start} {_y(here):.1f}C{start + 20} {_y(here):.1f} {end - 20} {_y(place):.1f} {end} {_y(place):.1f}"
         lines.append(
-            Markup('<path d="{}" fill="none" stroke="var(--grey)" stroke-opacity="0.75" stroke-width="{:.1f}"/>').format(
-                path, 1 + 7 * share
-            )
+            Markup(
+                '<path d="{}" fill="none" stroke="var(--grey)" stroke-opacity="0.75" stroke-width="{:.1f}"/>'
+            ).format(path, 1 + 7 * share)
         )
     lines.append(_label(x, here, str(node["condition"]), _rows(node), "var(--c1)"))
     return used + more, max(deep, other), here
