@@ -92,5 +92,5 @@ def synthesis_record(figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def steps_record(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    """What each pass did: its figures as in `--json`, with its promise in sentences and the inputs it was checked on."""
+    """What each pass did: its figures as in `--json`, with its promise in sentences and the inputs checked."""
     return [{**step.figures(), "meaning": step.meaning, "inputs_checked": step.inputs_checked} for step in steps]

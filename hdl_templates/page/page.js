@@ -25,6 +25,14 @@
         console.error(error);
       }
     }
+    ready();
+  }
+  // Only what scrolls is a stop for the keyboard.
+  function ready() {
+    for (const place of document.querySelectorAll(".scroll")) {
+      const fits = place.scrollWidth <= place.clientWidth + 1 && place.scrollHeight <= place.clientHeight + 1;
+      if (fits) place.removeAttribute("tabindex");
+    }
     document.documentElement.dataset.ready = "yes";
   }
   // Tables: sorted by a head's button, filtered by words that must all occur in a row.
@@ -65,5 +73,5 @@
     });
   }
   if (window.vegaEmbed) drawAll();
-  else document.documentElement.dataset.ready = "yes";
+  else ready();
 })();

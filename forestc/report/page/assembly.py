@@ -6,19 +6,24 @@ import base64
 import hashlib
 import json
 import os
+import re
+import shutil
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from markupsafe import Markup
 
-from forestc.design import umask
 from forestc.errors import ForestcError
 from forestc.report.page.blocks import Chart, Page
 from forestc.report.page.charts import converter
 from forestc.version import __version__
 from hdl_templates import page_file, render_page
+
+_PAGE = re.compile(r"\d{4,9}\.html")  # what pages of designs are called
 
 
 def html(page: Page) -> str:
@@ -61,8 +66,9 @@ def _json(value: Any) -> Markup:
     return Markup(text)
 
 
-def check_writable(path: Path) -> None:
-    """Raises ForestcError for a path that `write` could not write; called before the work starts."""
+def check_writable(path: Path, beside: Path | None = None) -> None:
+    """Raises ForestcError for a path that `write` could not write; called before the work starts. beside: the folder
+    that gets more pages."""
     if path.is_dir():
         raise ForestcError("is a folder", where=str(path), do="give a file, as in -o report.html")
     folder = path.absolute().parent
@@ -70,28 +76,44 @@ def check_writable(path: Path) -> None:
         raise ForestcError("there is no such folder", where=str(folder), do="make it, or give another file")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ForestcError("can't be written", where=str(path), do="choose a folder you may write to")
+    if beside is None or not os.path.lexists(beside):
+        return
+    foreign = not beside.is_dir() or any(not _PAGE.fullmatch(entry.name) for entry in beside.iterdir())
+    if foreign:
+        what = "is in the way: the pages of designs go there"
+        raise ForestcError(what, where=str(beside), do="move it, or give -o another name")
 
 
-def made_folder(path: Path) -> None:
-    """Makes a folder if there is none. Raises ForestcError."""
-    try:
-        path.mkdir(exist_ok=True)
-    except OSError as error:
-        raise ForestcError(f"can't be made ({error.strerror})", where=str(path), do="give another file") from None
-
-
-def write(path: Path, text: str) -> None:
-    """Writes the file, whole or not at all. Raises ForestcError."""
+def write(path: Path, text: str, beside: Path | None = None, pages: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Writes a page, whole or not at all; and before it more pages, name to text, into a folder beside it, which
+    replaces an older one. Raises ForestcError."""
     staged = None
     try:
-        handle, staged = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        Path(staged).chmod(0o666 & ~umask())
-        Path(staged).replace(path)
-        staged = None
+        staged = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.absolute().parent))
+        (staged / "pages").mkdir()
+        for name, more in pages.items():
+            _written(staged / "pages" / name, more)
+        main = _written(staged / "page", text)
+        if beside is not None and beside.is_dir():
+            beside.replace(staged / "old")
+        try:
+            if beside is not None and pages:
+                (staged / "pages").replace(beside)
+            main.replace(path)
+        except BaseException:  # interrupts included
+            if beside is not None:
+                if pages and beside.is_dir():
+                    beside.replace(staged / "new")
+                if (staged / "old").is_dir():
+                    (staged / "old").replace(beside)
+            raise
     except OSError as error:
         raise ForestcError(f"can't be written ({error.strerror})", where=str(path)) from None
     finally:
         if staged is not None:
-            Path(staged).unlink(missing_ok=True)
+            shutil.rmtree(staged, ignore_errors=True)
+
+
+def _written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return path

@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import quote
 
 from forestc.design import MANIFEST, Design, open_design
-from forestc.errors import ForestcError, OptionError
-from forestc.report.page.assembly import check_writable, html, made_folder, write
+from forestc.errors import ForestcError, MissingExtraError, OptionError
+from forestc.report.page.assembly import check_writable, html, write
 from forestc.report.page.charts import altair, converter
 from forestc.report.page.design_page import Given, design_page
 from forestc.report.page.measured import measured
@@ -47,7 +47,7 @@ def report(
         what = f"holds neither {MANIFEST} nor {STUDY}"
         raise ForestcError(what, where=str(source), do="give a folder that forestc compile or forestc explore wrote")
     _refuse(asked, study)
-    check_writable(out)
+    check_writable(out, pages_folder(out) if study else None)
     _ = altair(), converter()  # raises here if they are not installed
     if study:
         return _of_study(open_study(source), out, asked, progress)
@@ -82,21 +82,29 @@ def _of_design(design: Design, out: Path, asked: Asked, progress: Callable[[str]
 
 def _of_study(study: Study, out: Path, asked: Asked, progress: Callable[[str], None]) -> dict[str, Any]:
     peers = () if asked.peers is None else read_peers(asked.peers, [goal.figure for goal in study.goals])
-    beside = out.with_name(f"{out.stem}_designs")
+    beside = pages_folder(out)
     pages, notes = _front_pages(study, beside, out, progress)
-    links = {number: f"{quote(beside.name)}/{page}" for number, page in pages.items()}
+    links = {number: f"{quote(beside.name)}/{_name(number)}" for number in pages}
     text = html(study_page(study, peers, links, progress))
     progress("writing")
-    write(out, text)
-    names = [str(beside / page) for page in pages.values()]
+    write(out, text, beside, {_name(number): page for number, page in pages.items()})
+    names = [str(beside / _name(number)) for number in pages]
     return {"out": str(out), "kind": "study", "bytes": len(text.encode()), "pages": names, "notes": notes}
+
+
+def pages_folder(out: Path) -> Path:
+    """The folder beside a study's page that holds the pages of the designs on its front."""
+    return out.with_name(f"{out.stem}_designs")
+
+
+def _name(number: int) -> str:
+    return f"{number:04d}.html"
 
 
 def _front_pages(
     study: Study, beside: Path, out: Path, progress: Callable[[str], None]
 ) -> tuple[dict[int, str], list[str]]:
-    """Writes the pages of the front's designs into a folder; returns their names by trial, and notes on those that
-    can't be read."""
+    """The pages of the front's designs, by trial, and notes on those that can't be read."""
     pages: dict[int, str] = {}
     notes = []
     for place, trial in enumerate(study.front, 1):
@@ -106,12 +114,11 @@ def _front_pages(
         progress(f"design {place} of {len(study.front)}")
         try:
             page = design_page(open_design(folder), Given(None, None, beside.absolute()))
+        except MissingExtraError:
+            raise
         except ForestcError as error:
             notes.append(f"trial {trial.number} has no page: {error}")
             continue
         back = (f"../{quote(out.name)}", f"Study {study.folder.resolve().name}, trial {trial.number}")
-        name = f"{trial.number:04d}.html"
-        made_folder(beside)
-        write(beside / name, html(replace(page, back=back)))
-        pages[trial.number] = name
+        pages[trial.number] = html(replace(page, back=back))
     return pages, notes

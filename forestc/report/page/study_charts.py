@@ -89,7 +89,7 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
                     alt.Tooltip("y:Q", title=goal_name(up), format=".2%" if up.figure == "accuracy" else ",.5~g"),
                 ]
             ),
-            seen.mark_text(align="left", dx=9, dy=1, color="var(--c3)").encode(text="name:N"),
+            seen.mark_text(align="left", dx=9, dy=1).encode(text="name:N"),
         ]
     drawn = alt.layer(*layers).properties(width=WIDE, height=420)
     words = (
