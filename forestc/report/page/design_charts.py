@@ -69,16 +69,16 @@ def confusion_chart(found: NDArray[np.int64], classes: Sequence[str]) -> Chart:
     base = alt.Chart(data()).encode(  # in the order of the rows: sorted by nothing
         x=alt.X("said:N", title="the design's answer", sort=None, axis=turned),
         y=alt.Y("true:N", title="true class", sort=None),
-    )
-    squares = base.mark_rect(stroke="var(--line)", strokeWidth=0.5).encode(
-        color=alt.condition("datum.right", alt.value("var(--c1)"), alt.value("var(--accent)")),
-        opacity=alt.Opacity("s:Q", scale=alt.Scale(domain=[0, 1], range=[0.04, 0.85]), legend=None),
         tooltip=[
             alt.Tooltip("true:N", title="true class"),
             alt.Tooltip("said:N", title="answer"),
             alt.Tooltip("n:Q", title="rows", format=","),
             alt.Tooltip("s:Q", title="of the class", format=".1%"),
         ],
+    )
+    squares = base.mark_rect(stroke="var(--line)", strokeWidth=0.5).encode(
+        color=alt.condition("datum.right", alt.value("var(--c1)"), alt.value("var(--accent)")),
+        opacity=alt.Opacity("s:Q", scale=alt.Scale(domain=[0, 1], range=[0.04, 0.85]), legend=None),
     )
     counts = base.mark_text(fontSize=12 if size > 26 else 9).encode(
         text=alt.Text("n:Q", format=",") if size > 26 else alt.Text("n:Q"),

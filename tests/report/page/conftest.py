@@ -49,7 +49,7 @@ def visit(chromium, need_tool):
         try:
             page.goto(Path(path).absolute().as_uri())
             if options.get("java_script_enabled", True):
-                page.wait_for_function("document.documentElement.dataset.ready === 'yes'")
+                page.wait_for_selector("html[data-ready=yes]", state="attached")
             yield page
         finally:
             page.close()
@@ -79,7 +79,7 @@ def design_file(design):
 
 @pytest.fixture(scope="session")
 def study(tmp_path_factory):
-    return made_study(tmp_path_factory.mktemp("study") / "<b>study</b> & co", compiled=2)
+    return made_study(tmp_path_factory.mktemp("study") / "<b>study & co", compiled=2)
 
 
 @pytest.fixture(scope="session")

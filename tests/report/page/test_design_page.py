@@ -84,7 +84,9 @@ def test_the_keyboard_reaches_what_can_be_used(visit, design_file):
         column = page.locator("th[aria-sort=ascending]")
         assert column.text_content().strip() == "nodes"
         place = column.evaluate("head => head.cellIndex")
-        shown = page.locator("section#features tbody tr").evaluate_all(f"all => all.map(r => +r.cells[{place}].dataset.n)")
+        shown = page.locator("section#features tbody tr").evaluate_all(
+            f"all => all.map(r => +r.cells[{place}].dataset.n)"
+        )
         assert shown == sorted(shown)
 
 
