@@ -2,7 +2,7 @@
 // Charts: each is drawn again with tooltips in place of its still; a still stays if anything fails, and on paper.
 (function () {
   const specs = JSON.parse(document.getElementById("specs").textContent);
-  const plain = /^[A-Za-z0-9_.-]+(\/[A-Za-z0-9_.-]+)*\.html$/;
+  const plain = /^[\w.%~-]+(\/[\w.%~-]+)*\.html$/;
   async function draw(place) {
     const view = await window.vegaEmbed(place, specs[place.dataset.chart], {
       actions: false, renderer: "svg", ast: true, hover: true,

@@ -56,7 +56,8 @@ def test_points_and_numbers_of_the_front_lead_to_their_designs(visit, study, stu
         assert page.url.endswith(f"the%20study_designs/{first.number:04d}.html")
         page.locator("p.back a").click()
         page.wait_for_selector("html[data-ready=yes]", state="attached")
-        point = page.locator("section#front .live .mark-symbol").nth(1).locator("path").first
+        place = sorted(trial.number for trial in study.front).index(first.number)  # points are drawn in this order
+        point = page.locator("section#front .live .mark-symbol").nth(1).locator("path").nth(place)
         with page.expect_navigation():
             point.click(force=True)
         assert "the%20study_designs/" in page.url
