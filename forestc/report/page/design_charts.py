@@ -135,8 +135,9 @@ def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
     labels = base.mark_text(align="left", dx=5).encode(
         x=alt.X("sum(count):Q"), text=alt.Text("sum(share):Q", format=".0%")
     )
-    largest = max(rows, key=lambda row: row["count"], default={"part": "none", "share": 0.0})
-    words = f"Bars: LUTs by part of the design; most go to {largest['part']}, {100 * float(largest['share']):.0f} %."
+    most = max(PARTS, key=lambda part: shares[part].all_luts)
+    part = 100 * shares[most].all_luts / max(1, sum(one.all_luts for one in shares.values()))
+    words = f"Bars: LUTs by part of the design; most go to {most}, {part:.0f} %."
     return finished("LUTs by part", words, (bars + labels).properties(width=WIDTH - 120, height=alt.Step(32)), rows)
 
 
