@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import re
 import shutil
 import tempfile
@@ -69,17 +68,19 @@ def _json(value: Any) -> Markup:
 def check_writable(path: Path, beside: Path | None = None) -> None:
     """Raises ForestcError for a path that `write` could not write; called before the work starts. beside: the folder
     that gets more pages."""
-    if path.is_dir():
-        raise ForestcError("is a folder", where=str(path), do="give a file, as in -o report.html")
     folder = path.absolute().parent
-    if not folder.is_dir():
-        raise ForestcError("there is no such folder", where=str(folder), do="make it, or give another file")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise ForestcError("can't be written", where=str(path), do="choose a folder you may write to")
-    if beside is None or not os.path.lexists(beside):
-        return
-    foreign = not beside.is_dir() or any(not _PAGE.fullmatch(entry.name) for entry in beside.iterdir())
-    if foreign:
+    try:
+        if path.is_dir():
+            raise ForestcError("is a folder", where=str(path), do="give a file, as in -o report.html")
+        if not folder.is_dir():
+            raise ForestcError("there is no such folder", where=str(folder), do="make it, or give another file")
+        Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=folder)).rmdir()
+        taken = beside is not None and (beside.is_symlink() or beside.exists())
+        ours = beside is not None and beside.is_dir() and all(_PAGE.fullmatch(each.name) for each in beside.iterdir())
+    except OSError as error:
+        where, do = str(path), "choose a file that you may write"
+        raise ForestcError(f"can't be written ({error.strerror})", where=where, do=do) from None
+    if taken and not ours:
         what = "is in the way: the pages of designs go there"
         raise ForestcError(what, where=str(beside), do="move it, or give -o another name")
 

@@ -65,7 +65,7 @@ def confusion_chart(found: NDArray[np.int64], classes: Sequence[str]) -> Chart:
     ]
     size = max(24, min(56, 480 // len(names)))
 
-    turned = alt.Axis(labelAngle=0 if len(names) < 6 else -45)
+    turned = alt.Axis(labelAngle=0 if max(map(len, names)) * 8 < size else -45)
     base = alt.Chart(data()).encode(  # in the order of the rows: sorted by nothing
         x=alt.X("said:N", title="the design's answer", sort=None, axis=turned),
         y=alt.Y("true:N", title="true class", sort=None),

@@ -17,6 +17,7 @@ from forestc.costs.estimate import estimates
 from forestc.design import Design
 from forestc.forest.node_text import node_figures
 from forestc.forest.summary import forest_figures, shown
+from forestc.passes.extract_rules.rules_text import is_rules, rules_text
 from forestc.record import GENERATED, MEASURED_ON
 from forestc.report.page import design_charts
 from forestc.report.page.blocks import Block, Cell, Code, Drawing, Figures, Page, Section, Text, cell, table, texts
@@ -284,6 +285,8 @@ def _trees(design: Design) -> list[Block]:
                 f"Tree {deepest}, the deepest and the most used: {steps[deepest]:.2f} comparisons of a row"
             )
     blocks: list[Block] = []
+    if is_rules(forest) and (rules := rules_text(forest)):
+        blocks += [Text("The forest is a set of rules:"), Code("\n".join(map(visible, rules.splitlines())))]
     for index, title in wanted.items():
         figures = node_figures(forest, index, 0, LEVELS)
         size = forest.trees[index].size

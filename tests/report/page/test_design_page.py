@@ -6,13 +6,18 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.tree import DecisionTreeClassifier
 
+import forestc
 from forestc.costs.devices import DELAYS, FAMILIES
 from forestc.costs.shares import PARTS, shares
 from forestc.lowering.stages import stages_of
 from forestc.report.page.design_page import Given, design_page
 from forestc.report.page.features import feature_table
 from forestc.report.page.measured import Histogram, histograms, measured, rounded_outwards
+from forestc.report.page.report import Asked, report
 from forestc.rows.batches import ArrayRows
 from hdl_templates import page_file
 
@@ -143,3 +148,29 @@ def test_a_page_without_rows_or_steps_says_what_is_missing(design):
     older = type(design)(design.folder, {**design.manifest, "made": made}, design.model, design.forest)
     passes = design_page(older, Given()).sections[1]
     assert "report.md" in passes.blocks[0].text
+
+
+X, Y = load_iris(return_X_y=True)
+KINDS = {
+    "regression": (RandomForestRegressor(3, max_depth=3), X, Y * 1.5, {"latency": 1}),
+    "two regressions": (RandomForestRegressor(2, max_depth=3), X, np.stack([Y, Y * 2.5], axis=1), {}),
+    "two targets": (RandomForestClassifier(2, max_depth=3), X, np.stack([Y, Y > 0], axis=1), {}),
+    "C alone": (RandomForestClassifier(2, max_depth=3), X, Y, {"targets": "c"}),
+    "a constant": (DecisionTreeClassifier(), X[:50], Y[:50], {}),
+    "categories": (HistGradientBoostingClassifier(max_iter=2, categorical_features=[3]), np.floor(X), Y, {}),
+    "rules": (RandomForestClassifier(2, max_depth=3), X, Y == 1, {
+        "passes": "simplify,quantize,extract-rules{seconds=0.5},simplify", "held_out": 0.2, "targets": "verilog"}),
+    "fifty classes": (DecisionTreeClassifier(max_depth=6), X, np.arange(150) // 3, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_model_has_a_page(kind, tmp_path):
+    model, rows, labels, options = KINDS[kind]
+    forestc.compile(model.set_params(random_state=0).fit(rows, labels), rows, tmp_path / "out", label=labels, **options)
+    report(tmp_path / "out", tmp_path / "a.html", Asked(rows=rows, label=labels))
+    text = (tmp_path / "a.html").read_text()
+    assert ("Confusion matrix" in text) == (kind in ("C alone", "a constant", "categories", "rules"))
+    assert ("R squared of the design" in text) == ("regression" in kind)
+    assert ("The forest is a set of rules" in text) == (kind == "rules")
+    assert ('id="hardware"' in text) == (kind != "C alone")

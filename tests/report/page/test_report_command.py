@@ -43,6 +43,12 @@ def test_what_is_neither_a_design_nor_a_study_is_refused(design, tmp_path, capsy
     assert "there is no such folder" in capsys.readouterr().err
     assert run(design.folder, "-o", tmp_path) == 1
     assert "give a file, as in -o report.html" in capsys.readouterr().err
+    assert run(design.folder, "-o", tmp_path / ("a" * 300)) == 1
+    assert "can't be written (File name too long)" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert run(design.folder, "-o", tmp_path / "file/a.html") == 1
+    assert "there is no such folder" in capsys.readouterr().err
+    (tmp_path / "file").unlink()
     assert run(design.folder) == 2
     assert not list(tmp_path.iterdir())
 
@@ -159,7 +165,7 @@ def test_without_the_extra_the_error_names_it(design, tmp_path, monkeypatch):
     assert design._repr_html_().startswith("<table>")
 
 
-def test_the_placed_design_is_drawn(design, tmp_path, visit, need_tool):
+def test_the_placed_design_is_drawn(design, tmp_path, visit, need_tool, monkeypatch):
     need_tool("yosys")
     need_tool("nextpnr-ice40")
     placed = placement(design, "ice40-hx8k", native=True)
@@ -167,8 +173,9 @@ def test_the_placed_design_is_drawn(design, tmp_path, visit, need_tool):
     assert known and max(known) < len(design.netlist.cells) and placed.placed.used > 0
     with pytest.raises(OptionError, match="not placed for 'lut6'"):
         placement(design, "lut6")
+    monkeypatch.setattr("forestc.report.page.report.placement", lambda *_, **__: placed)
     out = tmp_path / "a.html"
     report(design.folder, out, Asked(place=True))
     with visit(out) as page:
         picture = page.locator("section#placed figure [role=img]").first
-        assert "cells on ecp5-25k" in picture.get_attribute("aria-label") and picture.locator("path").count() > 4
+        assert "cells on ice40-hx8k" in picture.get_attribute("aria-label") and picture.locator("path").count() > 4

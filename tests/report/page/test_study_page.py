@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from made_studies import GOALS, made_study
 from playwright.sync_api import expect
 
+from forestc.errors import ForestcError
 from forestc.report.page.notebook import study_html
 from forestc.report.page.peers import Peer
+from forestc.report.page.report import report
 from forestc.report.page.study_figures import equals, history, hypervolume, importance, option_names
 from forestc.report.page.study_page import study_page
 from forestc.studies import Goal, Score, Study, Trial
@@ -126,3 +130,19 @@ def test_a_study_shows_its_charts_in_a_notebook(study):
     html = study._repr_html_()
     assert html.count("<svg") == 2 and "<script" not in html and "<b>study" not in html
     assert "prefers-color-scheme" in html and len(html) < 200_000
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"options": 5}, {"options": {"a": [1]}}, {"figures": {"estimate": {"lut": "many"}}}, {"figures": {"guess": {}}},
+        {"figures": {"estimate": {"lut": float("nan")}}}, {"number": -1}, {"state": "odd"}, {"reason": 3},
+        {"validation": {"value": float("inf"), "standard_error": 0, "rows": 1}}, {"validation": {"value": 1}},
+    ],
+)  # fmt: skip
+def test_damaged_trials_are_refused_by_name(tmp_path, change):
+    study = made_study(tmp_path / "study", trials=1)
+    path = study.folder / "trials/0000/trial.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ForestcError, match=r"trial.json is damaged; .*0000; remove the trial's folder"):
+        report(study.folder, tmp_path / "a.html")
