@@ -19,6 +19,7 @@
   async function drawAll() {
     for (const place of document.querySelectorAll("[data-chart]")) {
       try {
+        await new Promise((done) => setTimeout(done)); // a reader may act between two charts
         await draw(place);
       } catch (error) {
         place.replaceChildren();

@@ -199,7 +199,7 @@ def firmware_chart(firmware: Mapping[str, Any]) -> Chart:
         for name, told in firmware["layouts"].items()
     ]
     count = "cycles" if firmware["cpu"] == "avr" else "instructions"
-    log = alt.Scale(type="log", nice=True)
+    log = alt.Scale(type="log", nice=False, padding=24)
     x = alt.X("flash:Q", title="flash, bytes", scale=log)
     y = alt.Y("mean:Q", title=f"mean {count}", scale=log)
     colour = alt.condition("datum.chosen", alt.value("var(--accent)"), alt.value("var(--c1)"))
