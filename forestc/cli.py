@@ -20,6 +20,7 @@ from rich.text import Text
 
 from forestc.cli_inputs import Count, InputsFile, Seed, activity, model_inputs, rows_or_inputs
 from forestc.cli_parts import Folder, Json, Label, MaybeRows, Model, Trust, progress, show
+from forestc.cli_report import report
 from forestc.errors import ForestcError
 from forestc.failures import Failure, interrupted, one_line
 from forestc.interrupts import Interrupted, ctrl_c_ends, interruptible
@@ -512,6 +513,7 @@ def passes(
 
 app.command("model-inputs")(model_inputs)
 app.command()(activity)
+app.command()(report)
 
 
 def _version(wanted: bool) -> None:

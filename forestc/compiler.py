@@ -39,7 +39,15 @@ from forestc.options import CompileKeywords, CompileOptions
 from forestc.passes.base import Pass
 from forestc.passes.levels import SET_ASIDE, Plan, plan
 from forestc.passes.pipeline import Step, run_passes
-from forestc.record import accuracy_record, command_line, leaves_note, model_record, synthesis_record, versions
+from forestc.record import (
+    accuracy_record,
+    command_line,
+    leaves_note,
+    model_record,
+    steps_record,
+    synthesis_record,
+    versions,
+)
 from forestc.report.markdown import compile_report
 from forestc.rows.batches import Rows
 from forestc.rows.cluster import on_cluster
@@ -187,6 +195,7 @@ def compile(
         **({} if inputs is None else {"inputs": inputs}),
         "held_out": held_out,
         "accuracy": measured,
+        "steps": steps_record(passed.steps),
     }
     files = {one.path: one.text for one in artifacts}
     files |= {MODEL: print_forest(read.source), QUANTISED: printed}

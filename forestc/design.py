@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ from forestc.backends.table import TARGETS, implied_roles
 from forestc.costs.devices import DEFAULT_FAMILY
 from forestc.errors import ForestcError, ModelError, OptionError, RowsError
 from forestc.forest.ir import Forest
-from forestc.forest.summary import html_figures
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, Witness, lower_with_witness
 from forestc.netlist.ir import Netlist, WordType
@@ -55,7 +55,8 @@ class Design(Predictor):
         return f"<Design {str(self.manifest['name'])!r:.80} in {str(self.folder)!r}: {', '.join(self.targets)}>"
 
     def _repr_html_(self) -> str:
-        return html_figures(f"Design {self.manifest['name']}", self.figures())
+        # by name, as forestc/__init__.py does: reports stand above designs, and only notebooks ask for one here
+        return str(import_module("forestc.report.page.notebook").design_html(self))
 
     def figures(self) -> dict[str, Any]:
         """The figures that `forestc inspect` prints for a folder."""
@@ -184,12 +185,16 @@ class Design(Predictor):
         """The present SHA-256 of each file, None for a file that can't be read."""
         return {path: _digest_of(self.folder / path) for path in self.manifest["sha256"]["files"]}
 
+    def check_record(self) -> dict[str, Any] | None:
+        """The content of check.json, of the last `check`; None if forestc did not write it."""
+        return _check_record(self.folder)
+
     def last_check(self) -> dict[str, Any] | None:
         """The result of the last `check`, from check.json; None without a readable one.
 
         of_this_content: whether the design and all its files are unchanged since then.
         """
-        record = _check_record(self.folder)
+        record = self.check_record()
         if record is None:
             return None
         same = record["hash"] == self.manifest["hash"] and record["files"] == self.digests()

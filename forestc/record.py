@@ -6,7 +6,7 @@ Records hold no times and no paths of the machine, so that the same input and op
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -89,3 +89,8 @@ def leaves_note(step: Step) -> str:
 def synthesis_record(figures: Mapping[str, Any]) -> dict[str, Any]:
     """The figures of `synth` without times, which differ from run to run."""
     return {key: value for key, value in figures.items() if key != "seconds"}
+
+
+def steps_record(steps: Sequence[Step]) -> list[dict[str, Any]]:
+    """What each pass did: its figures as in `--json`, with its promise in sentences and the inputs checked."""
+    return [{**step.figures(), "meaning": step.meaning, "inputs_checked": step.inputs_checked} for step in steps]

@@ -20,8 +20,9 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from forestc.errors import ForestcError
 
@@ -112,6 +113,10 @@ class Study:
     asked: Mapping[str, Any]
     trials: tuple[Trial, ...]
 
+    def _repr_html_(self) -> str:
+        # by name, as forestc/__init__.py does: reports stand above studies, and only notebooks ask for one here
+        return str(import_module("forestc.report.page.notebook").study_html(self))
+
     @property
     def complete(self) -> tuple[Trial, ...]:
         return tuple(trial for trial in self.trials if trial.state == "complete")
@@ -182,9 +187,28 @@ def _read_trial(path: Path) -> Trial:
         for name in ("validation", "test"):
             told[name] = None if told.get(name) is None else Score(**told[name])
         trial = Trial(**{each.name: told[each.name] for each in fields(Trial) if each.name in told})
-        return trial if isinstance(trial.number, int) else _damaged(path)
+        return trial if _well_formed(trial) else _damaged(path)
     except (KeyError, TypeError, AttributeError):
         return _damaged(path)
+
+
+def _well_formed(trial: Trial) -> bool:
+    """Whether the values read are of the kinds that a Trial promises, and its numbers are finite."""
+    scores = [vars(score).values() for score in (trial.validation, trial.test) if score is not None]
+    numbers = [*trial.corrected.values(), *trial.seconds.values(), *(n for score in scores for n in score)]
+    numbers += [number for figures in trial.figures.values() for number in figures.values()]
+    texts = (trial.reason, trial.command, *trial.options)
+    options = all(isinstance(value, str | int | float | None) for value in trial.options.values())
+    real = [value for value in trial.options.values() if isinstance(value, float)]
+    return (
+        isinstance(trial.number, int)
+        and trial.number >= 0
+        and trial.state in get_args(State)
+        and set(trial.figures) <= set(RUNGS)
+        and all(isinstance(number, int | float) and math.isfinite(number) for number in (*numbers, *real))
+        and all(isinstance(text, str) for text in texts)
+        and options
+    )
 
 
 def _damaged(path: Path) -> Trial:

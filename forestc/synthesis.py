@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from forestc.backends.project import ProjectOptions
-from forestc.costs.devices import DEVICES
+from forestc.costs.devices import DEVICES, Device
 from forestc.costs.estimate import estimate, estimated
 from forestc.design import Design, open_design
 from forestc.errors import ForestcError, OptionError, ToolError
-from forestc.netlist.ir import Netlist
-from forestc.toolchain.nextpnr import need_nextpnr, place
+from forestc.netlist.ir import Net, Netlist
+from forestc.toolchain.nextpnr import Placed, PlacedCell, need_nextpnr, place, placed_cells
 from forestc.toolchain.vendor import PROGRAMS, known_part, need_vendor, run_vendor
 from forestc.toolchain.yosys import find_yosys, need_yosys, synthesise, yosys_version
 from hdl_templates import render
+
+PLACED_ON = "ecp5-25k"  # designs for no device, or for one that is not placed
 
 
 def synth(
@@ -72,18 +76,9 @@ def synth(
         if wanted.nextpnr:
             start = time.perf_counter()
             progress(f"nextpnr for {device}")
-            top = "forestc_registered"
-            bits = {"x_bits": _width(design, "inputs"), "y_bits": _width(design, "outputs")}
-            wrapper = Path(name) / "top.v"
-            clocked, serial = bool(design.manifest["latency_cycles"]), family.few_pins
-            wrapper.write_text(
-                render("synth/registered.v.j2", module=core, top=top, clocked=clocked, serial=serial, **bits)
-            )
-            synthesise([file, wrapper], top, family.synthesis, netlist="top.json", native=native)
+            top = _registered(design, Path(name), wanted, native)
             try:
-                placed = place(
-                    Path(name) / "top.json", family.nextpnr, wanted.nextpnr, family.logic_cell, native=native, seed=seed
-                )
+                placed = place(top, family.nextpnr, wanted.nextpnr, family.logic_cell, native=native, seed=seed)
             except ToolError as error:
                 what = error.what
                 if "does not fit" in what:
@@ -96,6 +91,68 @@ def synth(
             figures["tools"].append(placed.version)
     figures["estimate"] = estimate(design.netlist, device) if estimated(device) else None
     return figures | {"latency_cycles": design.manifest["latency_cycles"], "seconds": seconds}
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A placed design. cells: each with the net of the design's netlist that it drives, or the nearest behind it that
+    has a name; None for the registers on the ports."""
+
+    device: str
+    placed: Placed
+    cells: tuple[tuple[PlacedCell, Net | None], ...]
+
+
+_NET = re.compile(r"core\.(?!x\d)[a-z]+(\d{1,9})(?![0-9a-zA-Z])")
+
+
+def placement(
+    design: Design,
+    device: str | None = None,
+    *,
+    native: bool = False,
+    seed: int = 1,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Placement:
+    """Where place and route puts the cells of a design. device: one that nextpnr supports; by default the design's own,
+    else `PLACED_ON`. Raises OptionError, ToolError, and ForestcError for a design too large for the device."""
+    given = design.manifest["options"].get("device")
+    device = device or (given if given in DEVICES and DEVICES[given].nextpnr else PLACED_ON)
+    known_device(device)
+    if device not in DEVICES or not DEVICES[device].nextpnr:
+        supported = ", ".join(name for name, one in DEVICES.items() if one.nextpnr)
+        raise OptionError(f"designs are not placed for {device!r}", do=f"use one of {supported}")
+    need_tools(device, native)
+    check_fits(design.netlist, device)
+    wanted = DEVICES[device]
+    with tempfile.TemporaryDirectory() as name:
+        progress(f"yosys for {device}")
+        (Path(name) / "core.v").write_text(design.path("verilog").read_text(encoding="utf-8"), encoding="utf-8")
+        top = _registered(design, Path(name), wanted, native)
+        progress(f"nextpnr for {device}")
+        family, written = wanted.family, "placed.json"
+        placed = place(
+            top, family.nextpnr, wanted.nextpnr, family.logic_cell, native=native, seed=seed, written=written
+        )
+        cells = placed_cells(Path(name) / written)
+    count = len(design.netlist.cells)
+    nets = [int(found[1]) if (found := _NET.match(cell.name)) else None for cell in cells]
+    return Placement(
+        device,
+        placed,
+        tuple((cell, n if n is not None and n < count else None) for cell, n in zip(cells, nets, strict=True)),
+    )
+
+
+def _registered(design: Design, folder: Path, device: Device, native: bool) -> Path:
+    """Synthesises core.v of a folder with registers on all ports; returns the netlist for nextpnr."""
+    top, core, family = "forestc_registered", str(design.manifest["core"]), device.family
+    bits = {"x_bits": _width(design, "inputs"), "y_bits": _width(design, "outputs")}
+    wrapper = folder / "top.v"
+    clocked, serial = bool(design.manifest["latency_cycles"]), family.few_pins
+    wrapper.write_text(render("synth/registered.v.j2", module=core, top=top, clocked=clocked, serial=serial, **bits))
+    synthesise([folder / "core.v", wrapper], top, family.synthesis, netlist="top.json", native=native)
+    return folder / "top.json"
 
 
 def known_device(device: str) -> None:

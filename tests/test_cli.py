@@ -288,7 +288,7 @@ def test_version_and_completion(run):
 
 def test_as_a_program():
     done = subprocess.run([sys.executable, "-m", "forestc", "--help"], capture_output=True, text=True, check=True)
-    for command in ("inspect", "print", "compile", "check", "simulate", "model-inputs", "activity"):
+    for command in ("inspect", "print", "compile", "check", "simulate", "model-inputs", "activity", "report"):
         assert command in done.stdout
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
@@ -51,6 +52,7 @@ class BitNetwork:
     chains: list[tuple[str, list[int]]] = field(default_factory=list)  # kind and result edges
     terms: dict[Net, list[tuple[list[int], bool]]] = field(default_factory=dict)  # of sums read by one other sum only
     covers: dict[tuple[int, bool], Cover] = field(default_factory=dict)
+    starts: list[int] = field(default_factory=list)  # for each cell, the number of nodes before its own
 
     def __post_init__(self) -> None:
         self.readers: list[list[Net]] = [[] for _ in self.netlist.cells]
@@ -61,6 +63,7 @@ class BitNetwork:
             self.readers[net].append(-1)
         words: list[list[int]] = []
         for net in range(len(self.netlist.cells)):
+            self.starts.append(len(self.nodes))
             words.append(self.word(net, words))
         self.outputs = [edge for _, net in self.netlist.outputs for edge in words[net]]
         self.alive = self._alive()
@@ -325,6 +328,15 @@ class BitNetwork:
                     if self.nodes[below]:
                         latest[below] = min(latest.get(below, deepest), latest[node] - 1)
         return latest
+
+    def lut_roots(self, inputs: int) -> list[int]:
+        """The nodes at which the LUTs of `covered` end."""
+        leaves, level, wanted = self._cover(inputs, fast=False)
+        return list(self._required(leaves, level, wanted))
+
+    def cell_of(self, node: int) -> Net:
+        """The cell for which a node was first made."""
+        return bisect_right(self.starts, node) - 1
 
     def gates(self, inputs: int) -> int:
         """The number of nodes with `inputs` fan-in edges."""

@@ -16,6 +16,19 @@ from forestc.toolchain.run import find, run_tool
 
 _TOO_LARGE = re.compile(r"no BELs remaining|[Uu]nable to (place|find)|[Ff]ailed to (place|expand)|too large|no more")
 
+_BEL = re.compile(r"X(\d{1,6})/Y(\d{1,6})/(\S{1,80})")
+
+
+@dataclass(frozen=True)
+class PlacedCell:
+    """A cell with its place. kind: by nextpnr's type. x, y: the tile; site: the place within it, such as SLICEA.K0."""
+
+    name: str
+    kind: str
+    x: int
+    y: int
+    site: str
+
 
 @dataclass(frozen=True)
 class Placed:
@@ -54,15 +67,18 @@ def place(
     native: bool = False,
     seed: int = 1,
     seconds: float = 3600,
+    written: str = "",
 ) -> Placed:
     """Places and routes a netlist that `synthesise` wrote.
 
     family: nextpnr's name for it. options: which select the device. logic_cell: the report's name for a cell with a
-    LUT. Raises ToolError, also if the design does not fit.
+    LUT. written: a file name in the netlist's folder for the placed design, which `placed_cells` reads. Raises
+    ToolError, also if the design does not fit.
     """
     command = need_nextpnr(family, native)
     report = netlist.with_suffix(".report.json")
     files = ["--json", netlist.name, "--report", report.name]
+    files += ["--write", written] if written else []
     settings = ["--seed", str(seed), "--freq", "500", "--timing-allow-fail", "--quiet"]
     try:
         run_tool([*command, *options, *files, *settings], netlist.parent, seconds=seconds)
@@ -79,6 +95,20 @@ def place(
         raise ToolError(f"nextpnr's report can't be read ({error})", where=str(report)) from None
     finally:
         report.unlink(missing_ok=True)
+
+
+def placed_cells(path: Path) -> tuple[PlacedCell, ...]:
+    """The cells of a design that `place` wrote. Raises ToolError."""
+    try:
+        (top,) = json.loads(path.read_text(encoding="utf-8"))["modules"].values()
+        found = []
+        for name, cell in top["cells"].items():
+            bel = _BEL.fullmatch(str(cell["attributes"].get("NEXTPNR_BEL", "")))
+            if bel:
+                found.append(PlacedCell(str(name), str(cell["type"]), int(bel[1]), int(bel[2]), bel[3]))
+        return tuple(found)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ToolError(f"nextpnr's placed design can't be read ({error})", where=str(path)) from None
 
 
 def _version(command: tuple[str, ...], folder: Path) -> str:

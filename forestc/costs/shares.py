@@ -1,0 +1,69 @@
+"""Where the LUTs and flip-flops of a netlist go: comparators, trees, sums or the decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from forestc.costs.devices import Family
+from forestc.netlist.bit_network import BitNetwork, of_a_feature
+from forestc.netlist.ir import Add, And, Input, InSet, Less, Mux, Net, Netlist, Not, Or, Register
+
+PartName = Literal["inputs", "comparators", "trees", "sums", "decision"]
+PARTS: tuple[PartName, ...] = ("inputs", "comparators", "trees", "sums", "decision")
+
+
+@dataclass(frozen=True)
+class Share:
+    """luts: of the family's size, in a cover of the logic. chain_bits: of carry chains, each in a logic
+    cell with a LUT. flip_flops: that hold results of the part. cells: of the netlist."""
+
+    luts: int = 0
+    chain_bits: int = 0
+    flip_flops: int = 0
+    cells: int = 0
+
+    @property
+    def all_luts(self) -> int:
+        return self.luts + self.chain_bits
+
+
+def part_of(netlist: Netlist, net: Net) -> PartName:
+    """The part that a cell belongs to; a register belongs to the part whose result it holds."""
+    cell = netlist.cells[net]
+    while isinstance(cell, Register):
+        net, cell = cell.a, netlist.cells[cell.a]
+    match cell:
+        case Input():
+            return "inputs"
+        case Less(a) | InSet(a) if of_a_feature(netlist, a):
+            return "comparators"
+        case Add():
+            return "sums"
+        case And() | Or() | Not():
+            return "trees"
+        case Mux() if netlist.origins[net].tree >= 0:
+            return "trees"
+        case _:
+            return "decision"
+
+
+def shares(netlist: Netlist, family: Family) -> Mapping[PartName, Share]:
+    """The share of each part, on devices of a family. LUTs are counted in a cover that knows nothing of what synthesis
+    does later, as `estimate` starts from: proportions, rather than what a tool will say. Time O(bits)."""
+    bits = BitNetwork(netlist, family.chained)
+    parts = [part_of(netlist, net) for net in range(len(netlist.cells))]
+    counts = {part: [0, 0, 0, 0] for part in PARTS}
+    for node in bits.lut_roots(family.lut_inputs):
+        counts[parts[bits.cell_of(node)]][0] += 1
+    for _, results in bits.chains:
+        alive = [edge >> 1 for edge in results if bits.alive[edge >> 1]]
+        if alive:
+            counts[parts[bits.cell_of(alive[0])]][1] += results.index(alive[-1] * 2) + 1
+    for edge in bits.registers:
+        if bits.alive[edge >> 1]:
+            counts[parts[bits.cell_of(edge >> 1)]][2] += 1
+    for net in range(2, len(netlist.cells)):
+        counts[parts[net]][3] += 1
+    return {part: Share(*counted) for part, counted in counts.items()}

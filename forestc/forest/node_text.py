@@ -1,0 +1,65 @@
+"""Nodes of trees as texts and figures, for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from forestc.forest.conditions import Below, Condition, OneOf, Within
+from forestc.forest.ir import LEAF, Forest, Tree
+from forestc.forest.numbers import word_value
+
+
+def node_figures(forest: Forest, index: int, node: int, depth: int) -> dict[str, Any]:
+    """A node of tree `index` and `depth` levels below it: see `forestc.inspection.tree_figures`."""
+    tree = forest.trees[index]
+    cover = None if tree.cover is None else float(tree.cover[node])
+    if tree.left[node] == LEAF:
+        return {"leaf": leaf_text(forest, tree, node), "cover": cover}
+    condition = forest.conditions[forest.conditions.places[index][node]]
+    figures = {"condition": condition_text(forest, condition), "cover": cover}
+    if depth <= 0:
+        return {**figures, "below": _nodes_below(tree, node)}
+    sides = {"yes": int(tree.left[node]), "no": int(tree.right[node])}
+    return {**figures, **{side: node_figures(forest, index, child, depth - 1) for side, child in sides.items()}}
+
+
+def _nodes_below(tree: Tree, node: int) -> int:
+    count, waiting = 0, [node]
+    while waiting:
+        here = waiting.pop()
+        if tree.left[here] != LEAF:
+            waiting += [int(tree.left[here]), int(tree.right[here])]
+            count += 2
+    return count
+
+
+def leaf_text(forest: Forest, tree: Tree, node: int) -> str:
+    """The values of a leaf; before them the class that they are for, where they are one a class."""
+    values = tree.values[tree.leaf[node]].tolist()
+    numbers = ", ".join(f"{value:.6g}" for value in values)
+    if len(values) > 1 and len(values) == len(forest.classes) and not forest.parts:
+        return f"{forest.classes[values.index(max(values))]}: {numbers}"
+    return numbers
+
+
+def condition_text(forest: Forest, condition: Condition) -> str:
+    """A condition as text; words of a quantised forest are followed by the value they represent."""
+    feature = forest.features[condition.feature]
+    missing = " or missing" if feature.missing and condition.missing_left else ""
+
+    def number(value: Any) -> str:
+        if not forest.quantised:
+            return f"{value:.9g}"
+        real = word_value(int(value), feature.number)
+        return f"{value}" if real == value else f"{value} ({real:.6g})"
+
+    match condition.test:
+        case Below(threshold):
+            return f"{feature.name} < {number(threshold)}{missing}"
+        case OneOf(codes):
+            names = [feature.labels[code] if code < len(feature.labels) else str(code) for code in codes]
+            return f"{feature.name} is one of {', '.join(names)}{missing}"
+        case Within(cuts):
+            ends = [*map(number, cuts), *(["inf"] if len(cuts) % 2 else [])]
+            spans = [f"[{low}, {high})" for low, high in zip(ends[::2], ends[1::2], strict=True)]
+            return f"{feature.name} in {' or '.join(spans)}{missing}"

@@ -1,0 +1,1 @@
+"""Pages of HTML: a compiled design, or a study, as one file that needs nothing else."""

@@ -1,0 +1,120 @@
+"""A page as HTML: its blocks filled into the template, with the programs, styles and data of its charts."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from markupsafe import Markup
+
+from forestc.errors import ForestcError
+from forestc.report.page.blocks import Chart, Page
+from forestc.report.page.charts import converter
+from forestc.version import __version__
+from hdl_templates import page_file, render_page
+
+_PAGE = re.compile(r"\d{4,9}\.html")  # what pages of designs are called
+
+
+def html(page: Page) -> str:
+    """The page as one file of HTML. It loads nothing, and its policy forbids browsers to load anything or to run any
+    script but its own two. Raises MissingExtraError."""
+    sections = [section for section in page.sections if section.blocks]
+    charts = [block for section in sections for block in section.blocks if isinstance(block, Chart)]
+    scripts = [_runtime(), page_file("page.js")] if charts else [page_file("page.js")]
+    return render_page(
+        "page.html.j2",
+        page=page,
+        sections=sections,
+        style=Markup(page_file("colours.css") + page_file("style.css")),
+        scripts=[Markup(script) for script in scripts],
+        policy=" ".join(_source(script) for script in scripts),
+        specs=_json([chart.spec for chart in charts]),
+        version=__version__,
+    )
+
+
+@cache
+def _runtime() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script."""
+    text: str = converter().javascript_bundle()
+    if "</script" in text.lower() or "<!--" in text:
+        text = text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    return text
+
+
+def _source(script: str) -> str:
+    """The script's hash, as a Content Security Policy names it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def _json(value: Any) -> Markup:
+    """JSON that can't end the element it stands in."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def check_writable(path: Path, beside: Path | None = None) -> None:
+    """Raises ForestcError for a path that `write` could not write; called before the work starts. beside: the folder
+    that gets more pages."""
+    folder = path.absolute().parent
+    try:
+        if path.is_dir():
+            raise ForestcError("is a folder", where=str(path), do="give a file, as in -o report.html")
+        if not folder.is_dir():
+            raise ForestcError("there is no such folder", where=str(folder), do="make it, or give another file")
+        Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=folder)).rmdir()
+        taken = beside is not None and (beside.is_symlink() or beside.exists())
+        ours = beside is not None and beside.is_dir() and all(_PAGE.fullmatch(each.name) for each in beside.iterdir())
+    except OSError as error:
+        where, do = str(path), "choose a file that you may write"
+        raise ForestcError(f"can't be written ({error.strerror})", where=where, do=do) from None
+    if taken and not ours:
+        what = "is in the way: the pages of designs go there"
+        raise ForestcError(what, where=str(beside), do="move it, or give -o another name")
+
+
+def write(path: Path, text: str, beside: Path | None = None, pages: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Writes a page, whole or not at all; and before it more pages, name to text, into a folder beside it, which
+    replaces an older one. Raises ForestcError."""
+    staged = None
+    try:
+        staged = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.absolute().parent))
+        (staged / "pages").mkdir()
+        for name, more in pages.items():
+            _written(staged / "pages" / name, more)
+        main = _written(staged / "page", text)
+        if beside is not None and beside.is_dir():
+            beside.replace(staged / "old")
+        try:
+            if beside is not None and pages:
+                (staged / "pages").replace(beside)
+            main.replace(path)
+        except BaseException:  # interrupts included
+            if beside is not None:
+                if pages and beside.is_dir():
+                    beside.replace(staged / "new")
+                if (staged / "old").is_dir():
+                    (staged / "old").replace(beside)
+            raise
+    except OSError as error:
+        raise ForestcError(f"can't be written ({error.strerror})", where=str(path)) from None
+    finally:
+        if staged is not None:
+            shutil.rmtree(staged, ignore_errors=True)
+
+
+def _written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return path

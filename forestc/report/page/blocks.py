@@ -1,0 +1,158 @@
+"""What a page is made of, as values. The template turns each block into HTML and escapes every text in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+from markupsafe import Markup
+
+from forestc.report.tables import filled, visible
+
+_BAR = frozenset("\N{FULL BLOCK}\N{LIGHT SHADE}")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table. number: what it is sorted by, if not by its text. link: a relative address. tone: good, bad or
+    "". drawing: SVG that stands above the text."""
+
+    text: str
+    number: float | None = None
+    link: str = ""
+    tone: str = ""
+    drawing: Markup = Markup("")  # noqa: RUF009  (Markup is a str)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table. wide: with a field to filter by and heads to sort by. foot: a sentence below it."""
+
+    kind: ClassVar[str] = "table"
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    wide: bool = False
+    foot: str = ""
+
+    @property
+    def numeric(self) -> tuple[bool, ...]:
+        """For each column whether it holds numbers, which are set to the right."""
+        columns = list(zip(*self.rows, strict=True)) or [()] * len(self.head)
+        return tuple(any(c.number is not None for c in column) for column in columns)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart by Vega-Lite. alt: what it shows, for those who don't see it. spec: for Vega-Embed. svg: it drawn."""
+
+    kind: ClassVar[str] = "chart"
+    title: str
+    alt: str
+    spec: Mapping[str, Any]
+    svg: Markup
+    foot: str = ""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A drawing that no library of charts makes: a tree, a placed design."""
+
+    kind: ClassVar[str] = "drawing"
+    title: str
+    alt: str
+    svg: Markup
+    key: tuple[tuple[str, str], ...] = ()  # legend: (class of the colour, meaning)
+    foot: str = ""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    kind: ClassVar[str] = "text"
+    text: str
+
+
+@dataclass(frozen=True)
+class Code:
+    """A command or another text that is to be copied as it is."""
+
+    kind: ClassVar[str] = "code"
+    text: str
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The few figures that matter most. items: (what, figure, remark)."""
+
+    kind: ClassVar[str] = "figures"
+    items: tuple[tuple[str, str, str], ...]
+
+
+Block: TypeAlias = Table | Chart | Drawing | Text | Code | Figures
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page. name: of its address within the page. blocks: none, and the section is left out."""
+
+    name: str
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """kind: what the page is about, a word above the title. back: address and title of the page that leads here."""
+
+    kind: str
+    title: str
+    lead: str
+    sections: tuple[Section, ...] = ()
+    back: tuple[str, str] | None = None
+
+
+def cell(value: Any, text: str | None = None) -> Cell:
+    """A cell of a value: numbers are written with thousands separated and sorted as numbers; None is a dash."""
+    if isinstance(value, Cell):
+        return value
+    if value is None:
+        return Cell("-")
+    if isinstance(value, bool):
+        return Cell("yes" if value else "no")
+    if isinstance(value, int | float):
+        shown = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+        return Cell(shown if text is None else text, float(value))
+    return Cell(visible(str(value)) if text is None else text)
+
+
+def table(
+    title: str, head: Sequence[str], rows: Sequence[Sequence[Any]], *, wide: bool = False, foot: str = ""
+) -> Table:
+    """A table of values. Columns that are empty or a dash in every row are left out."""
+    cells = [[cell(value) for value in row] for row in rows]
+    kept, _ = filled([f"{place}" for place in range(len(head))], [[_filled(c) for c in row] for row in cells])
+    places = [int(place) for place in kept]
+    chosen = tuple(tuple(row[place] for place in places) for row in cells)
+    return Table(title, tuple(head[place] for place in places), chosen, wide, foot)
+
+
+def _filled(one: Cell) -> str:
+    return one.text or ("drawn" if one.drawing else "")
+
+
+def number(text: str) -> Cell:
+    """A text of a table for the terminal as a cell: sorted as a number where it begins with one."""
+    try:
+        return Cell(visible(text), float(text.split(" ")[0].replace(",", "")))
+    except (ValueError, IndexError):
+        return Cell(visible(text))
+
+
+def texts(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """The maker that `forestc.report.tables` takes: a table from title, heads and rows of text. Bars that were drawn of
+    characters are left out."""
+    told = [[number(text) for text in row] for row in rows if not any(_BAR & set(text) for text in row)]
+    return table(title[:1].upper() + title[1:], head, told)

@@ -1,0 +1,111 @@
+"""Charts by Altair, drawn once here and once more, with tooltips, by the page that holds them.
+
+Colours are the page's CSS variables, so that one chart serves light, dark and paper. Names from models are values of
+data or plain titles, never parts of an expression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from xml.etree import ElementTree
+
+from markupsafe import Markup
+
+from forestc.errors import InternalError, MissingExtraError
+from forestc.report.page.blocks import Chart
+from forestc.report.tables import visible
+
+WIDTH, WIDE = 580, 1010
+PART_COLOURS = {
+    "inputs": "var(--grey)",
+    "comparators": "var(--c1)",
+    "trees": "var(--c2)",
+    "sums": "var(--c3)",
+    "decision": "var(--c4)",
+}
+_FONT = "system-ui, sans-serif"
+_TEXT = {"labelColor": "var(--soft)", "titleColor": "var(--ink)", "labelFont": _FONT, "titleFont": _FONT}
+_CONFIG: Mapping[str, Any] = {
+    "aria": False,  # the page describes each chart in words, and has the figures in a table
+    "background": "transparent",
+    "font": _FONT,
+    "view": {"stroke": "transparent"},
+    "axis": {
+        **_TEXT,
+        "domainColor": "var(--line)",
+        "tickColor": "var(--line)",
+        "gridColor": "var(--line)",
+        "gridOpacity": 0.6,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": 500,
+        "labelLimit": 260,
+    },
+    "legend": {**_TEXT, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": 500, "labelLimit": 260},
+    "header": {**_TEXT, "labelFontSize": 12},
+    "title": {"color": "var(--ink)", "font": _FONT},
+    "text": {"color": "var(--ink)", "font": _FONT, "fontSize": 12},
+    "rule": {"color": "var(--soft)"},
+    "bar": {"color": "var(--c1)"},
+    "point": {"color": "var(--c1)"},
+    "line": {"color": "var(--c1)"},
+    "range": {"category": ["var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)", "var(--c5)", "var(--grey)"]},
+}
+_TAGS = {"svg", "g", "path", "text", "tspan", "rect", "line", "defs", "clipPath", "title", "circle"}
+_ACTIVE = re.compile(r"^on|href$|^style$", re.IGNORECASE)
+
+
+def altair() -> Any:
+    """The library. Raises MissingExtraError."""
+    try:
+        import altair
+    except ImportError:
+        raise MissingExtraError("altair", "report") from None
+    return altair
+
+
+def converter() -> Any:
+    """The library that draws charts without a browser, and holds Vega for browsers. Raises MissingExtraError."""
+    try:
+        import vl_convert
+    except ImportError:
+        raise MissingExtraError("vl-convert-python", "report") from None
+    return vl_convert
+
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def data(name: str = "rows") -> Any:
+    """Rows of a chart, which `finished` gives it by this name."""
+    return altair().NamedData(name)
+
+
+def finished(title: str, alt: str, drawn: Any, rows: Rows, foot: str = "", **more: Rows) -> Chart:
+    """The block of a chart by Altair. drawn: of `data()`. rows, more: its data, by the name that `data` was given."""
+    spec = drawn.to_dict(validate=False)
+    spec.pop("$schema", None)
+    spec["config"] = dict(_CONFIG)
+    spec["datasets"] = {name: [_plain(row) for row in told] for name, told in {"rows": rows, **more}.items()}
+    return Chart(title, alt, spec, drawing(spec), foot)
+
+
+def drawing(spec: Mapping[str, Any]) -> Markup:
+    """The chart as SVG."""
+    return checked_svg(converter().vegalite_to_svg(dict(spec)))
+
+
+def checked_svg(text: str) -> Markup:
+    """The SVG as markup. Raises InternalError if it has parts that could act in a page: names of models are in it."""
+    for element in ElementTree.fromstring(text).iter():
+        tag = element.tag.rpartition("}")[2]
+        active = [name for name in element.attrib if _ACTIVE.search(name.rpartition("}")[2])]
+        if tag not in _TAGS or active:
+            raise InternalError(f"a chart holds <{tag} {' '.join(active)}>", do="report this bug")
+    return Markup(text)
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: visible(value) if isinstance(value, str) else value for key, value in row.items()}

@@ -1,0 +1,227 @@
+"""The charts of a design's page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.costs.shares import PARTS, PartName, Share
+from forestc.lowering.stages import Stage
+from forestc.report.page.blocks import Chart
+from forestc.report.page.charts import PART_COLOURS, WIDTH, altair, data, finished
+from forestc.report.page.svg import shortened
+
+MOST_CLASSES = 30
+
+
+def passes_chart(steps: Sequence[Mapping[str, Any]]) -> Chart:
+    """Comparators after each pass."""
+    alt = altair()
+    first = [("before", steps[0]["distinct_conditions"][0], "")]
+    after = [(step["pass"], step["distinct_conditions"][1], step["guarantee"]) for step in steps]
+    rows = [
+        {
+            "place": place,
+            "step": f"{place}. {shortened(name, 44)}" if place else name,
+            "count": count,
+            "promise": promise,
+        }
+        for place, (name, count, promise) in enumerate([*first, *after])
+    ]
+    base = alt.Chart(data()).encode(
+        y=alt.Y("step:N", sort=None, title=None),
+        x=alt.X("count:Q", title="distinct conditions: comparators"),
+        tooltip=[
+            alt.Tooltip("step:N", title="pass"),
+            alt.Tooltip("count:Q", title="comparators after it", format=","),
+            alt.Tooltip("promise:N", title="guarantee"),
+        ],
+    )
+    marks = base.mark_bar(height=18) + base.mark_text(align="left", dx=5).encode(text=alt.Text("count:Q", format=","))
+    words = f"Bars: comparators fall from {rows[0]['count']:,} to {rows[-1]['count']:,} over {len(steps)} passes."
+    return finished(
+        "Comparators after each pass", words, marks.properties(width=WIDTH - 200, height=alt.Step(26)), rows
+    )
+
+
+def confusion_chart(found: NDArray[np.int64], classes: Sequence[str]) -> Chart:
+    """Rows by their true class and the design's answer, as squares; colours compare within a true class."""
+    alt = altair()
+    sums = np.maximum(found.sum(axis=1, keepdims=True), 1)
+    names = _distinct(classes)
+    rows = [
+        {
+            "right": t == p,
+            "true": names[t],
+            "said": names[p],
+            "n": int(found[t, p]),
+            "s": round(float(found[t, p] / sums[t, 0]), 4),
+        }
+        for t in range(len(names))
+        for p in range(len(names))
+    ]
+    size = max(24, min(56, 480 // len(names)))
+
+    turned = alt.Axis(labelAngle=0 if max(map(len, names)) * 8 < size else -45)
+    base = alt.Chart(data()).encode(  # in the order of the rows: sorted by nothing
+        x=alt.X("said:N", title="the design's answer", sort=None, axis=turned),
+        y=alt.Y("true:N", title="true class", sort=None),
+        tooltip=[
+            alt.Tooltip("true:N", title="true class"),
+            alt.Tooltip("said:N", title="answer"),
+            alt.Tooltip("n:Q", title="rows", format=","),
+            alt.Tooltip("s:Q", title="of the class", format=".1%"),
+        ],
+    )
+    squares = base.mark_rect(stroke="var(--line)", strokeWidth=0.5).encode(
+        color=alt.condition("datum.right", alt.value("var(--c1)"), alt.value("var(--accent)")),
+        opacity=alt.Opacity("s:Q", scale=alt.Scale(domain=[0, 1], range=[0.04, 0.85]), legend=None),
+    )
+    counts = base.mark_text(fontSize=12 if size > 26 else 9).encode(
+        text=alt.Text("n:Q", format=",") if size > 26 else alt.Text("n:Q"),
+        opacity=alt.condition("datum.n > 0", alt.value(1), alt.value(0.25)),
+    )
+    drawn = (squares + counts).properties(width=alt.Step(size), height=alt.Step(min(size, 36)))
+    right = int(np.trace(found))
+    words = f"Confusion matrix of {len(names)} classes: {right:,} of {int(found.sum()):,} rows on the diagonal."
+    return finished(
+        "Confusion matrix",
+        words,
+        drawn,
+        rows,
+        "Colours show the share of each true class; off the diagonal they are errors.",
+    )
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names short enough for an axis, numbered where two would be the same."""
+    short = [shortened(name, 24) for name in names]
+    return [name if short.count(name) == 1 else f"{name} ({place})" for place, name in enumerate(short)]
+
+
+def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
+    """LUTs by part."""
+    alt = altair()
+    rows: list[dict[str, Any]] = [
+        {
+            "part": part,
+            "kind": kind,
+            "count": count,
+            "share": round(count / max(1, sum(s.all_luts for s in shares.values())), 4),
+        }
+        for part in PARTS
+        if part != "inputs"
+        for kind, count in (("logic", shares[part].luts), ("carry chain", shares[part].chain_bits))
+        if count
+    ]
+    base = alt.Chart(data()).encode(y=alt.Y("part:N", sort=list(PARTS), title=None))
+    bars = base.mark_bar(height=22).encode(
+        x=alt.X("sum(count):Q", title=f"LUTs on {family}"),
+        color=alt.Color(
+            "part:N", scale=alt.Scale(domain=list(PART_COLOURS), range=list(PART_COLOURS.values())), legend=None
+        ),
+        opacity=alt.Opacity("kind:O", scale=alt.Scale(domain=["logic", "carry chain"], range=[1, 0.55]), legend=None),
+        order=alt.Order("kind:O", sort="descending"),
+        tooltip=[
+            alt.Tooltip("part:N"),
+            alt.Tooltip("kind:N"),
+            alt.Tooltip("count:Q", title="LUTs", format=","),
+            alt.Tooltip("share:Q", title="of all", format=".1%"),
+        ],
+    )
+    labels = base.mark_text(align="left", dx=5).encode(
+        x=alt.X("sum(count):Q"), text=alt.Text("sum(share):Q", format=".0%")
+    )
+    most = max(PARTS, key=lambda part: shares[part].all_luts)
+    part = 100 * shares[most].all_luts / max(1, sum(one.all_luts for one in shares.values()))
+    words = f"Bars: LUTs by part of the design; most go to {most}, {part:.0f} %."
+    return finished("LUTs by part", words, (bars + labels).properties(width=WIDTH - 120, height=alt.Step(32)), rows)
+
+
+def stages_chart(stages: Sequence[Stage], parts: Sequence[PartName], unit: str) -> Chart:
+    """The slowest path of each stage, cell by cell. parts: of each net."""
+    alt = altair()
+    rows = []
+    for stage in stages:
+        start = 0.0
+        for net, delay in stage.path:
+            end = start + delay
+            rows.append(
+                {
+                    "stage": stage.number + 1,
+                    "part": parts[net],
+                    "from": round(start, 3),
+                    "to": round(end, 3),
+                    "delay": round(delay, 3),
+                }
+            )
+            start = end
+    drawn = (
+        alt.Chart(data())
+        .mark_bar(height=20, stroke="var(--paper)", strokeWidth=1)
+        .encode(
+            y=alt.Y("stage:O", title="stage"),
+            x=alt.X("from:Q", title=f"slowest path, {unit}"),
+            x2="to:Q",
+            color=alt.Color(
+                "part:N",
+                scale=alt.Scale(domain=list(PART_COLOURS)[1:], range=list(PART_COLOURS.values())[1:]),
+                legend=alt.Legend(title=None, orient="top"),
+            ),
+            tooltip=[alt.Tooltip("stage:O"), alt.Tooltip("part:N"), alt.Tooltip("delay:Q", title=unit)],
+        )
+        .properties(width=WIDTH - 60, height=alt.Step(28))
+    )
+    slowest = max(stages, key=lambda stage: stage.delay)
+    words = f"Bars: delays of {len(stages)} stages. "
+    words += f"The slowest is stage {slowest.number + 1} with {slowest.delay:.1f} {unit}."
+    return finished("Delays of the stages", words, drawn, rows, "Each block is a cell on the slowest path.")
+
+
+def firmware_chart(firmware: Mapping[str, Any]) -> Chart:
+    """Flash against instructions of each layout of C, with the ranges of the estimates."""
+    alt = altair()
+    rows = [
+        {
+            "layout": name,
+            "flash": told["flash"],
+            "mean": told["mean"],
+            "f0": told["ranges"]["flash"][0],
+            "f1": told["ranges"]["flash"][1],
+            "m0": told["ranges"]["mean"][0],
+            "m1": told["ranges"]["mean"][1],
+            "worst": told["worst"],
+            "chosen": name == firmware["layout"],
+        }
+        for name, told in firmware["layouts"].items()
+    ]
+    count = "cycles" if firmware["cpu"] == "avr" else "instructions"
+    log = alt.Scale(type="log", nice=False, padding=24)
+    x = alt.X("flash:Q", title="flash, bytes", scale=log)
+    y = alt.Y("mean:Q", title=f"mean {count}", scale=log)
+    colour = alt.condition("datum.chosen", alt.value("var(--accent)"), alt.value("var(--c1)"))
+    base = alt.Chart(data())
+    marks = (
+        base.mark_rule(strokeOpacity=0.6).encode(x=alt.X("f0:Q", scale=log), x2="f1:Q", y=y)
+        + base.mark_rule(strokeOpacity=0.6).encode(y=alt.Y("m0:Q", scale=log), y2="m1:Q", x=x)
+        + base.mark_point(filled=True, size=90, opacity=1).encode(
+            x=x,
+            y=y,
+            color=colour,
+            tooltip=[
+                "layout:N",
+                alt.Tooltip("flash:Q", title="flash, bytes", format=","),
+                alt.Tooltip("mean:Q", title=f"mean {count}", format=","),
+                alt.Tooltip("worst:Q", title=f"{count} at most", format=","),
+            ],
+        )
+        + base.mark_text(align="left", dx=8, dy=-8).encode(x=x, y=y, text="layout:N")
+    )
+    words = f"Points: {len(rows)} layouts of C by flash and mean {count}; chosen: {firmware['layout']}."
+    return finished(
+        f"Layouts of C on {firmware['cpu']}", words, marks.properties(width=WIDTH - 80, height=300), rows,
+        "Lines hold nine in ten designs that were not in the fit. The chosen layout is red.",
+    )  # fmt: skip

@@ -1,0 +1,377 @@
+"""The page of a compiled design: what it is, what was measured and proved, and where its logic goes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from forestc.backends.c import COptions, layout_told
+from forestc.costs.devices import DEVICES, FAMILIES
+from forestc.costs.estimate import estimates
+from forestc.design import Design
+from forestc.forest.node_text import node_figures
+from forestc.forest.summary import forest_figures, shown
+from forestc.passes.extract_rules.rules_text import is_rules, rules_text
+from forestc.record import GENERATED, MEASURED_ON
+from forestc.report.page import design_charts
+from forestc.report.page.blocks import Block, Cell, Code, Drawing, Figures, Page, Section, Text, cell, table, texts
+from forestc.report.page.features import feature_table
+from forestc.report.page.hardware import hardware_blocks, placed_blocks
+from forestc.report.page.measured import Measured
+from forestc.report.page.svg import shortened, tree
+from forestc.report.tables import estimate_tables, firmware_tables, pass_tables, share, synth_tables, visible
+from forestc.synthesis import Placement
+
+LEVELS = 4
+MOST_CLASSES = design_charts.MOST_CLASSES
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a page of a design shows beside what its folder holds. measured: on rows of the user. placed: of
+    `forestc.synthesis.placement`. beside: the folder of the page, from which links lead to the design's files."""
+
+    measured: Measured | None = None
+    placed: Placement | None = None
+    beside: Path | None = None
+
+
+def design_page(design: Design, given: Given = Given(), progress: Callable[[str], None] = lambda _: None) -> Page:
+    """The page of a design. Raises ForestcError for a folder that was changed, MissingExtraError."""
+    manifest, made = design.manifest, design.manifest.get("made", {})
+    name = visible(str(manifest["name"]))
+    progress("netlist")
+    _ = design.netlist
+    progress("charts")
+    sections = (
+        Section("overview", "Overview", (_summary(design, given), *_about(design, made))),
+        Section("passes", "What the passes did", tuple(_passes(made))),
+        Section("accuracy", "Accuracy", tuple(_accuracy(design, made, given.measured))),
+        Section("checks", "Checks and proof", tuple(_checks(design))),
+        Section("hardware", "Where the logic goes", tuple(_hardware(design, made))),
+        Section("placed", "On the device", tuple(placed_blocks(design, given.placed))),
+        Section("features", "Features", (feature_table(design.forest, given.measured),)),
+        Section("trees", "Trees", tuple(_trees(design))),
+        Section("firmware", "Firmware", tuple(_firmware(design))),
+        Section("files", "Files", tuple(_files(design, made, given.beside))),
+    )
+    return Page("Compiled design", name, _lead(design), sections)
+
+
+def _lead(design: Design) -> str:
+    figures, source = forest_figures(design.model), design.manifest["source"]
+    library = " ".join(visible(str(source[key])) for key in ("library", "version") if source[key])
+    answers = f"{len(design.model.classes)} classes" if design.model.decides else f"{design.model.n_scores} values"
+    return (
+        f"{figures['trees']:,} trees{f' of {library}' if library else ''} for {answers}, over "
+        f"{figures['features_used']:,} of {figures['features']:,} features, compiled to {', '.join(design.targets)}."
+    )
+
+
+def _summary(design: Design, given: Given) -> Figures:
+    items = [*_accuracy_items(design, given.measured)]
+    check = design.last_check()
+    if check is not None:
+        state = "ok" if check["result"] == "ok" else "failed"
+        if not check["of_this_content"]:
+            state = "out of date"
+        items.append(("last check", state, "proved for every input" if check["proof"] == "proved" else ""))
+    else:
+        items.append(("last check", "none", "run forestc check"))
+    synthesis = design.manifest.get("made", {}).get("synthesis")
+    if synthesis:
+        fmax = "" if synthesis["fmax_mhz"] is None else f", {synthesis['fmax_mhz']:.0f} MHz"
+        items.append(("LUTs", f"{synthesis['lut']:,}", f"synthesised for {synthesis['device']}{fmax}"))
+    elif "verilog" in design.targets and (found := estimates(design.netlist, design.manifest["options"].get("device"))):
+        first = found[0]
+        low, high = first["lut_range"]
+        items.append(("LUTs, estimated", f"{first['lut']:,}", f"{first['device']}, {low:,} to {high:,}"))
+    items.append(
+        ("comparators", f"{len(design.forest.conditions.comparators):,}", f"{len(design.forest.trees):,} trees")
+    )
+    items.append(("latency", f"{design.manifest['latency_cycles']} cycles", "a row every cycle"))
+    return Figures(tuple(items))
+
+
+def _accuracy_items(design: Design, on: Measured | None) -> list[tuple[str, str, str]]:
+    if on is not None:
+        agreed, error = on.agreed, on.standard_error
+        rest = f"\N{PLUS-MINUS SIGN} {100 * error:.2f} %, " if error else ""
+        rows = f"on {agreed.rows:,} rows given"
+        measure = "accuracy" if design.forest.decides else "R squared"
+        first = [] if agreed.compiled is None else [(measure, share(agreed.compiled), rest + rows)]
+        return [*first, ("agreement with the model", share(agreed.agreement), rows)]
+    told = design.manifest.get("made", {}).get("accuracy")
+    if told is None:
+        return []
+    held = told["held_out"] or told["given"]
+    where = "held out" if told["held_out"] else told["measured_on"]
+    first = (
+        []
+        if held["compiled"] is None
+        else [(told["measure"], share(held["compiled"]), f"{held['rows']:,} rows, {where}")]
+    )
+    return [*first, ("agreement with the model", share(held["agreement"]), f"{held['rows']:,} rows, {where}")]
+
+
+def _about(design: Design, made: Mapping[str, Any]) -> list[Block]:
+    before, after = forest_figures(design.model), forest_figures(design.forest)
+    keys = ("trees", "nodes", "leaves", "depth", "features_used", "distinct_conditions")
+    rows = [(key.replace("_", " "), before[key], after[key]) for key in keys]
+    same = {"aggregate": "trees are combined by", "link": "link", "decision": "decision", "classes": "classes",
+            "missing": "takes missing values", "categorical": "takes categories"}  # fmt: skip
+    told = [(same[key], shown(before[key]) or "none") for key in same]
+    blocks: list[Block] = [
+        table("The model, and what is left of it", ("what", "model", "compiled"), rows),
+        table("What the model answers", ("what", "figure"), told),
+    ]
+    if made.get("command"):
+        blocks += [Text("The command that makes the same folder:"), Code(visible(made["command"]))]
+    return blocks
+
+
+def _passes(made: Mapping[str, Any]) -> list[Block]:
+    steps = made.get("steps")
+    if steps is None:
+        return [Text("This folder was compiled before manifests recorded the passes' figures; report.md has them.")]
+    if not steps:
+        return []
+    level = made.get("level")
+    lead = f"Level {level['level']} keeps {level['keeps']}." if level else "The passes were named by the user."
+    promises = [(step["pass"], step["guarantee"], step["meaning"], step["inputs_checked"]) for step in steps]
+    guarantees = table(
+        "What each pass promises, as it was checked", ("pass", "guarantee", "meaning", "inputs checked"), promises
+    )
+    return [Text(lead), design_charts.passes_chart(steps), guarantees, *pass_tables(steps, texts)]
+
+
+def _accuracy(design: Design, made: Mapping[str, Any], on: Measured | None) -> list[Block]:
+    blocks: list[Block] = []
+    measure = "accuracy" if design.forest.decides else "R squared"
+    if on is not None:
+        agreed, error = on.agreed, on.standard_error
+        plus = "" if error is None else f" \N{PLUS-MINUS SIGN} {100 * error:.2f} %"
+        rows = [
+            ("rows", f"{agreed.rows:,}"),
+            (f"{measure} of the model", share(agreed.model)),
+            (f"{measure} of the design", share(agreed.compiled) + plus),
+            ("agreement with the model", share(agreed.agreement)),
+        ]
+        if agreed.largest_error is not None:
+            rows.append(("largest error of a score", f"{agreed.largest_error:.4g}"))
+        blocks.append(texts(f"On {visible(on.name) or 'the rows given'}", ("what", "figure"), rows))
+        if on.confusion is not None:
+            blocks += _confusion(on, [str(label) for label in design.forest.classes])
+    if (told := made.get("accuracy")) is not None:
+        both = [told["given"], *([told["held_out"]] if told["held_out"] else [])]
+        heads = ("what", "generated rows" if told["measured_on"] == GENERATED else "rows of compile", "rows held out")
+        lines = [
+            ("rows", *(f"{each['rows']:,}" for each in both)),
+            (f"{told['measure']} of the model", *(share(each["model"]) for each in both)),
+            (f"{told['measure']} of the design", *(share(each["compiled"]) for each in both)),
+            ("agreement with the model", *(share(each["agreement"]) for each in both)),
+        ]
+        title = f"When it was compiled, on {MEASURED_ON[told['measured_on']]}"
+        blocks.append(texts(title, heads[: 1 + len(both)], lines))
+    if on is None:
+        blocks.append(
+            Text("A confusion matrix and histograms are shown if rows are given: --rows FILE --label COLUMN.")
+        )
+    return blocks
+
+
+def _confusion(on: Measured, classes: Sequence[str]) -> list[Block]:
+    found = on.confusion
+    assert found is not None
+    true, said, right = found.sum(axis=1), found.sum(axis=0), np.diag(found)
+    rows = [(classes[k], int(true[k]), _part(right[k], true[k]), _part(right[k], said[k])) for k in range(len(classes))]
+    foot = f"{on.other:,} rows have a label that is no class of the model." if on.other else ""
+    heads = ("class", "rows", "found (recall)", "right where answered (precision)")
+    by_class = table("By class", heads, rows, wide=len(classes) > MOST_CLASSES, foot=foot)
+    small = len(classes) <= MOST_CLASSES and int(true.sum()) > 0
+    return [*([design_charts.confusion_chart(found, classes)] if small else []), by_class]
+
+
+def _part(some: Any, whole: Any) -> Cell:
+    return Cell("-") if not whole else Cell(f"{100 * some / whole:.1f} %", float(some / whole))
+
+
+def _checks(design: Design) -> list[Block]:
+    record, last = design.check_record(), design.last_check()
+    if record is None or last is None:
+        return [Text("The design was not checked yet. This compares all its files with its forest, and proves it:"),
+                Code("forestc check DIR --rows FILE --prove")]  # fmt: skip
+    good = record["result"] == "ok"
+    state = (
+        "The last check found no difference."
+        if good
+        else f"The last check failed: {visible(str(record.get('problem')))}."
+    )
+    if not last["of_this_content"]:
+        state += " The design or its files have changed since then: check it again."
+    lead = Text(f"{state} forestc {visible(record['forestc'])}, {visible(record['date'])}.")
+    engines = [
+        (
+            name,
+            _engine(engine["differences"]),
+            engine.get("vectors"),
+            engine.get("tool") or None,
+            engine.get("why") or engine.get("first") or None,
+        )
+        for name, engine in record["engines"].items()
+        if isinstance(engine, Mapping)
+    ]
+    heads = ("engine", "differences", "vectors", "tool", "remark")
+    blocks: list[Block] = [lead, table("What was run against the quantised forest, bit for bit", heads, engines)]
+    proof = record.get("proof")
+    if proof is not None:
+        titles = {"proved": "proved for every input", "refuted": "refuted", "undecided": "not proved, not refuted"}
+        parts = [
+            (str(part["name"]), _proved(part), part.get("why") or None)
+            for part in proof.get("parts", [])
+            if {"name", "asked", "proved"} <= part.keys()
+        ]
+        verdict = titles.get(proof["verdict"], str(proof["verdict"]))
+        blocks.append(
+            table(f"Proof that the design equals the quantised forest: {verdict}", ("part", "proved", "remark"), parts)
+        )
+    return blocks
+
+
+def _engine(differences: Any) -> Cell:
+    if differences is None:
+        return Cell("not run")
+    return Cell(f"{differences:,}", float(differences), tone="bad" if differences else "good")
+
+
+def _proved(part: Mapping[str, Any]) -> Cell:
+    whole = part["proved"] == part["asked"]
+    return Cell(f"{part['proved']:,} of {part['asked']:,}", float(part["proved"]), tone="good" if whole else "bad")
+
+
+def _hardware(design: Design, made: Mapping[str, Any]) -> list[Block]:
+    if set(design.targets) == {"c"}:
+        return []
+    device = design.manifest["options"].get("device")
+    family = DEVICES[device].family if device in DEVICES else FAMILIES["lut6"]
+    told = made.get("synthesis")
+    return [
+        *hardware_blocks(design, family),
+        *(synth_tables("Synthesised", told, texts) if told else []),
+        *estimate_tables(estimates(design.netlist, device), texts),
+    ]
+
+
+def _trees(design: Design) -> list[Block]:
+    """The deepest tree, and the one in which a row makes most comparisons."""
+    forest = design.forest
+    if not forest.trees or not any(tree.size > 1 for tree in forest.trees):
+        return []
+    deepest = max(range(len(forest.trees)), key=lambda index: (forest.trees[index].depth, forest.trees[index].size))
+    steps = [_comparisons(forest.trees[index]) for index in range(len(forest.trees))]
+    wanted = {deepest: f"Tree {deepest}, the deepest: {forest.trees[deepest].depth} comparisons"}
+    if max(steps) > 0:
+        busiest = int(np.argmax(steps))
+        both = " and the most used" if busiest == deepest else ""
+        wanted.setdefault(busiest, f"Tree {busiest}, the most used: {steps[busiest]:.2f} comparisons of a row")
+        if both:
+            wanted[deepest] = (
+                f"Tree {deepest}, the deepest and the most used: {steps[deepest]:.2f} comparisons of a row"
+            )
+    blocks: list[Block] = []
+    if is_rules(forest) and (rules := rules_text(forest)):
+        blocks += [Text("The forest is a set of rules:"), Code("\n".join(map(visible, rules.splitlines())))]
+    for index, title in wanted.items():
+        figures = node_figures(forest, index, 0, LEVELS)
+        size = forest.trees[index].size
+        words = f"A tree of {size:,} nodes, of which {min(LEVELS, forest.trees[index].depth)} levels are drawn. "
+        words += f"At its root: {shortened(str(figures.get('condition', 'a leaf')), 80)}."
+        foot = "The upper branch is taken where the condition holds. "
+        foot += (
+            "Branches are as thick as the share of training rows that take them."
+            if figures["cover"] is not None
+            else ""
+        )
+        blocks.append(
+            Drawing(
+                title, words, tree(figures), (("k1", "condition"), ("k2", "leaf"), ("k0", "not drawn further")), foot
+            )
+        )
+    return blocks
+
+
+def _comparisons(one: Any) -> float:
+    """The mean number of comparisons of a training row; 0 where the source records no covers."""
+    return 0.0 if one.cover is None or not one.cover[0] else float(one.cover[one.inner].sum() / one.cover[0])
+
+
+def _firmware(design: Design) -> list[Block]:
+    if "c" not in design.targets:
+        return []
+    options: COptions = design.c_options
+    told = layout_told(design.forest, options)
+    if not told or not told["layouts"]:
+        return [
+            Text(f"The C header has the layout {options.layout}. Compile with --cpu to see what each layout takes.")
+        ]
+    return [design_charts.firmware_chart(told), *firmware_tables(told, texts)]
+
+
+def _files(design: Design, made: Mapping[str, Any], beside: Path | None) -> list[Block]:
+    roles = {path: role for role, path in design.manifest["files"].items()}
+    digests, hashes = design.digests(), design.manifest["sha256"]["files"]
+    names = sorted({*hashes, *roles, "manifest.json"})
+    rows = [
+        (
+            Cell(visible(path), link=_link(design, path, beside)),
+            roles.get(path, "").replace("_", " "),
+            _size(design.folder / path),
+            ""
+            if path not in hashes
+            else Cell("as written", tone="good")
+            if digests.get(path) == hashes[path]
+            else Cell("changed", tone="bad"),
+        )
+        for path in names
+    ]
+    blocks: list[Block] = [table("Files of the folder", ("file", "role", "bytes", "state"), rows)]
+    if made:
+        versions = [(visible(str(k)), visible(str(v))) for k, v in made["versions"].items()]
+        inputs = [
+            (
+                what,
+                shown(source.get("file") or source.get("class") or source.get("shape")),
+                str(source.get("sha256", "")),
+            )
+            for what, source in (("model", made["model"]), ("rows", made["rows"]), ("rows held out", made["held_out"]))
+            if source
+        ]
+        blocks += [
+            table("What it was made of", ("input", "what", "SHA-256"), inputs),
+            table("Made with", ("library", "version"), versions),
+        ]
+    return blocks
+
+
+def _size(path: Path) -> Cell:
+    try:
+        return cell(path.stat().st_size)
+    except OSError:
+        return Cell("missing", tone="bad")
+
+
+def _link(design: Design, path: str, beside: Path | None) -> str:
+    """The file's address relative to the page; "" if there is none."""
+    if beside is None:
+        return ""
+    try:
+        related = os.path.relpath((design.folder / path).absolute(), beside.absolute())
+    except ValueError:  # on another drive
+        return ""
+    return "./" + quote(Path(related).as_posix())

@@ -1,0 +1,65 @@
+"""The table of a design's features: formats, thresholds, and a histogram of the rows with the thresholds on it."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from forestc.forest.ir import Forest
+from forestc.forest.numbers import Category, word_range, word_value
+from forestc.forest.summary import feature_figures
+from forestc.report.page.blocks import Cell, Table, cell, table
+from forestc.report.page.measured import Measured
+from forestc.report.page.svg import shortened, spark
+
+
+def feature_table(forest: Forest, measured: Measured | None) -> Table:
+    """forest: quantised. The features are in the order of their use."""
+    rows = []
+    for index, figures in enumerate(feature_figures(forest)):
+        feature = forest.features[index]
+        number, word = feature.number, word_range(feature.number, feature.missing)
+        code = isinstance(number, Category)
+        cuts = sorted({word_value(int(value), number) for value in _cuts(forest, index)})
+        histogram = None if measured is None else measured.histograms.get(feature.column)
+        ends = "" if code else f"{word_value(word.low, number):.5g} to {word_value(word.high, number):.5g}"
+        picture = spark(histogram, cuts) if cuts or histogram is not None else Markup("")
+        rows.append(
+            (
+                figures["uses"],
+                (
+                    Cell(shortened(feature.name, 60)),
+                    Cell("", drawing=picture),
+                    Cell(str(number)),
+                    Cell(f"{number.count} categories" if isinstance(number, Category) else ends),
+                    cell(figures["uses"]),
+                    cell(figures["conditions"]),
+                    Cell(f"{cuts[0]:.5g} to {cuts[-1]:.5g}" if len(cuts) > 1 else "".join(f"{c:.5g}" for c in cuts),
+                         cuts[0] if cuts else None),
+                    Cell("yes" if feature.missing else "no"),
+                    cell(feature.column),
+                ),
+            )
+        )  # fmt: skip
+    rows.sort(key=lambda row: -row[0])
+    drawn = "rows and thresholds" if measured is not None else "thresholds on the range"
+    heads = ("feature", drawn, "words", "range", "nodes", "comparators", "thresholds", "may be missing", "column")
+    foot = "Grey: rows by value. Red: thresholds. " if measured is not None else "Red: thresholds. "
+    foot += "Values outside a range count as its end."
+    return table("Features, the most used first", heads, [row[1] for row in rows], wide=True, foot=foot)
+
+
+def _cuts(forest: Forest, index: int) -> list[int]:
+    """The words at which conditions of a feature change: thresholds, and the cuts of sets."""
+    if isinstance(forest.features[index].number, Category):
+        return []
+    found = forest.conditions
+    here = [place for place in found.comparators if found.feature[place] == index]
+    cuts: list[int] = []
+    for place in here:
+        chosen = int(found.set_number[place])
+        cuts += (
+            [int(cut) for cut in found.sets[chosen] if abs(cut) != float("inf")]
+            if chosen >= 0
+            else [int(found.threshold[place])]
+        )
+    return cuts

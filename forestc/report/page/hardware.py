@@ -1,0 +1,102 @@
+"""Where the logic of a design goes, its stages, and where its cells lie on a device."""
+
+from __future__ import annotations
+
+import re
+
+from forestc.costs.devices import DELAYS, Family
+from forestc.costs.shares import PARTS, part_of, shares
+from forestc.design import Design
+from forestc.lowering.stages import stages_of
+from forestc.report.page import design_charts
+from forestc.report.page.blocks import Block, Drawing, table
+from forestc.report.page.svg import placed_svg
+from forestc.synthesis import Placement
+
+PORTS = "registers on ports"
+_KEYS = {"inputs": "k0", "comparators": "k1", "trees": "k2", "sums": "k3", "decision": "k4", PORTS: "k5"}
+_LOGIC, _STORED = re.compile(r"COMB|_LC$"), re.compile(r"_FF|DFF")
+UNITS = {"lut6": "levels of LUTs"}
+
+
+def hardware_blocks(design: Design, family: Family) -> list[Block]:
+    """LUTs by part, and the stages with their delays."""
+    netlist = design.netlist
+    found = shares(netlist, family)
+    whole = sum(share.all_luts for share in found.values())
+    rows = [
+        (part, found[part].cells, found[part].luts, found[part].chain_bits, found[part].flip_flops)
+        for part in PARTS
+        if found[part].cells
+    ]
+    foot = (
+        f"Counted before synthesis in a cover of the netlist by {family.lut_inputs}-input LUTs, {whole:,} in all: "
+        "proportions rather than what a tool will find."
+    )
+    heads = ("part", "cells of the netlist", "LUTs", "bits of carry chains", "flip-flops")
+    delays = design.lowering.family
+    unit = UNITS.get(delays, "ns")
+    parts = [part_of(netlist, net) for net in range(len(netlist.cells))]
+    stages = stages_of(netlist, DELAYS[delays])
+    lines = [
+        (stage.number + 1, _shown(stage.delay), len(stage.path), stage.registers,
+         ", ".join(dict.fromkeys(parts[net] for net, _ in stage.path)))
+        for stage in stages
+    ]  # fmt: skip
+    title = f"{netlist.latency} stages" if netlist.latency else "Combinational: one stage without registers"
+    stage_heads = ("stage", f"delay, {unit}", "cells on the slowest path", "bits registered after it", "through")
+    by_delay = f"By the delays of {delays}, by which the registers were placed."
+    return [
+        *([design_charts.shares_chart(found, family.name)] if whole else []),
+        table("LUTs and flip-flops by part", heads, rows, foot=foot),
+        *([design_charts.stages_chart(stages, parts, unit)] if any(stage.path for stage in stages) else []),
+        table(title, stage_heads, lines, foot=by_delay),
+    ]
+
+
+def _shown(value: float) -> float:
+    return round(value, 2)
+
+
+def placed_blocks(design: Design, placed: Placement | None) -> list[Block]:
+    """The placed design drawn; nothing without a placement."""
+    if placed is None:
+        return []
+    netlist = design.netlist
+    counts: dict[str, list[int]] = {part: [0, 0] for part in (*PARTS, PORTS)}
+    spots: list[tuple[int, int, int, bool, str]] = []
+    for one, net in placed.cells:
+        stored = bool(_STORED.search(one.kind) or _STORED.search(one.site))
+        if not stored and not _LOGIC.search(one.kind):
+            continue
+        part: str = PORTS if net is None else part_of(netlist, net)
+        counts[part][stored] += 1
+        spots.append((one.x, one.y, _place(one.site), stored, part))
+    if not spots:
+        return []
+    used, of = placed.placed.used, placed.placed.available
+    words = f"The placed design: {len(spots):,} cells on {placed.device}, {used:,} of {of:,} logic cells."
+    foot = (
+        "Squares are LUTs, dots flip-flops; the frame holds the tiles in use. "
+        "A cell without a name of its own counts to the part of the named net it leads to."
+    )
+    key = tuple((_KEYS[part], part) for part in (*PARTS, PORTS) if any(counts[part]))
+    rows = [(part, *counts[part]) for part in (*PARTS, PORTS) if any(counts[part])]
+    return [
+        Drawing(f"Placed on {placed.device}", words, placed_svg(spots), key, foot),
+        table(
+            f"Placed and routed: {placed.placed.fmax_mhz:.1f} MHz",
+            ("part", "LUTs", "flip-flops"),
+            rows,
+            foot=f"{used:,} of {of:,} logic cells, by {placed.placed.version}.",
+        ),
+    ]
+
+
+def _place(site: str) -> int:
+    """The place of a cell within its tile, 0 to 7: a slice's letter and number (ECP5), or a number (iCE40)."""
+    found = re.search(r"SLICE([A-D])\.\D*(\d)", site)
+    if found:
+        return 2 * "ABCD".index(found[1]) + int(found[2]) % 2
+    digits = re.search(r"(\d+)$", site)
+    return int(digits[1]) % 8 if digits else 0

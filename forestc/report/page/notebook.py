@@ -1,0 +1,83 @@
+"""Designs and studies in a notebook: the charts of their pages that say most, without programs, above a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from forestc.costs.devices import FAMILIES
+from forestc.costs.shares import shares
+from forestc.design import Design
+from forestc.errors import ForestcError, MissingExtraError
+from forestc.forest.summary import html_figures
+from forestc.report.page import design_charts, study_charts
+from forestc.report.page.blocks import Chart
+from forestc.report.page.study_page import figure_cell, limit_text
+from forestc.studies import Study
+from hdl_templates import page_file, render_page
+
+MOST_NODES = 20_000  # of a forest whose logic is made anew for a picture
+
+
+def design_html(design: Design) -> str:
+    """A design as HTML: passes, LUTs by part, and its figures. Without the extra `report`, the figures alone."""
+    figures = html_figures(f"Design {design.manifest['name']}", design.figures())
+    try:
+        return _html(_design_charts(design), figures)
+    except MissingExtraError:
+        return figures
+
+
+def _design_charts(design: Design) -> list[Chart]:
+    steps = design.manifest.get("made", {}).get("steps")
+    charts = [design_charts.passes_chart(steps)] if steps else []
+    if set(design.targets) != {"c"} and design.forest.n_nodes <= MOST_NODES:
+        try:
+            netlist = design.netlist
+        except ForestcError:  # changed since it was opened, which is no reason to fail in a notebook
+            return charts
+        family = FAMILIES.get(design.lowering.family, FAMILIES["lut6"])
+        charts.append(design_charts.shares_chart(shares(netlist, family), family.name))
+    return charts
+
+
+def study_html(study: Study) -> str:
+    """A study as HTML: its front, its progress, and the front's figures. Without the extra `report`, these alone."""
+    goals = study.goals
+    front = {
+        f"trial {trial.number}": ", ".join(
+            f"{study_charts.goal_name(goal)} {figure_cell(trial.figure(goal.figure), goal.figure).text}"
+            for goal in goals
+        )
+        for trial in study.front
+    }
+    told = {
+        "folder": str(study.folder),
+        "trials": f"{len(study.complete):,} complete of {len(study.trials):,}",
+        "limits": [limit_text(limit) for limit in study.limits],
+        **front,
+    }
+    figures = html_figures(f"Study {study.folder.resolve().name}", told)
+    if not study.complete:
+        return figures
+    try:
+        charts = [study_charts.front_chart(study, *pair, (), {}) for pair in study_charts.pairs(study)]
+        return _html([*charts, study_charts.history_chart(study)], figures)
+    except MissingExtraError:
+        return figures
+
+
+def _html(charts: Sequence[Chart], figures: str) -> str:
+    return render_page("notebook.html.j2", charts=charts, style=_style(), figures=_markup(figures))
+
+
+@cache
+def _style() -> str:
+    """The page's colours, for the charts alone."""
+    return _markup(page_file("colours.css").replace(":root", ".forestc-page"))
+
+
+def _markup(text: str) -> str:
+    from markupsafe import Markup
+
+    return Markup(text)

@@ -1,0 +1,91 @@
+"""Other designs' figures, which a study's page shows beside its front: a CSV file, or JSON, that the user gives."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from forestc.errors import ForestcError
+
+MOST_BYTES, MOST_PEERS = 1 << 20, 500
+KNOWN = ("accuracy", "lut", "ff", "latency_cycles", "fmax_mhz", "flash", "ram", "instructions")
+_FORM = "give a table with the columns name and figures such as lut,accuracy; or JSON: a list of such objects"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """name: for people. figures: those that are known, by name."""
+
+    name: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+
+def read_peers(path: Path, goals: Collection[str] = ()) -> tuple[Peer, ...]:
+    """The peers of a file. goals: figures of the study, which may have names of its own. Raises ForestcError, naming
+    the row and column that are wrong."""
+    where = str(path)
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise ForestcError(f"is larger than {MOST_BYTES:,} bytes", where=where, do="give fewer peers")
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise ForestcError(f"can't be read ({why})", where=where, do=_FORM) from None
+    rows = _from_json(text, where) if text.lstrip()[:1] in ("[", "{") else _from_csv(text, where)
+    if not rows:
+        raise ForestcError("holds no peers", where=where, do=_FORM)
+    if len(rows) > MOST_PEERS:
+        raise ForestcError(f"holds {len(rows):,} peers", where=where, do=f"give at most {MOST_PEERS}")
+    known = [*dict.fromkeys((*goals, *KNOWN))]
+    return tuple(_peer(row, known, f"{where}, peer {number}") for number, row in enumerate(rows, 1))
+
+
+def _from_json(text: str, where: str) -> list[Mapping[str, Any]]:
+    try:
+        rows = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ForestcError(f"is no readable JSON ({error})", where=where, do=_FORM) from None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ForestcError("is not a list of objects", where=where, do=_FORM)
+    return rows
+
+
+def _from_csv(text: str, where: str) -> list[Mapping[str, Any]]:
+    try:
+        reader = csv.DictReader(io.StringIO(text), strict=True)
+        rows: list[Mapping[str, Any]] = list(reader)
+    except csv.Error as error:
+        raise ForestcError(f"is no readable table ({error})", where=where, do=_FORM) from None
+    for number, row in enumerate(rows, 1):
+        if None in [*row, *row.values()]:
+            raise ForestcError("has another number of columns than the head", where=f"{where}, peer {number}", do=_FORM)
+    return rows
+
+
+def _peer(row: Mapping[str, Any], known: Collection[str], where: str) -> Peer:
+    name = row.get("name")
+    if not isinstance(name, str) or not name.strip():
+        raise ForestcError("has no name", where=where, do=_FORM)
+    figures = {key.strip(): value for key, value in row.items() if key.strip() != "name"}
+    unknown = [key for key in figures if key not in known]
+    if unknown:
+        raise ForestcError(f"unknown figure {unknown[0][:40]!r}", where=where, do=f"known: {', '.join(known)}")
+    return Peer(
+        name.strip(), {key: _number(value, key, where) for key, value in figures.items() if value not in ("", None)}
+    )
+
+
+def _number(value: Any, key: str, where: str) -> float:
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ForestcError(f"{key} is no number: {str(value)[:40]!r}", where=where, do="remove it, or write a number")
+    return number

@@ -1,0 +1,124 @@
+"""The page of a folder: of a compiled design, or of a study and of the designs on its front."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from forestc.design import MANIFEST, Design, open_design
+from forestc.errors import ForestcError, MissingExtraError, OptionError
+from forestc.report.page.assembly import check_writable, html, write
+from forestc.report.page.charts import altair, converter
+from forestc.report.page.design_page import Given, design_page
+from forestc.report.page.measured import measured
+from forestc.report.page.peers import read_peers
+from forestc.report.page.study_page import study_page
+from forestc.studies import STUDY, Study, open_study
+from forestc.synthesis import placement
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of `forestc report`. rows, label: of a design, to measure on. place: draw its placed cells; native:
+    with tools on the PATH rather than those of PyPI. peers: a file of other designs' figures, beside a study's."""
+
+    rows: Any = None
+    label: Any = None
+    peers: Path | None = None
+    place: bool = False
+    native: bool = False
+
+
+def report(
+    source: Path,
+    out: Path,
+    asked: Asked = Asked(),
+    progress: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Writes the page of a folder, and returns the figures of `forestc report --json`. The page is written whole or not
+    at all. Of a study, a folder beside the page gets a page for each design on the front. Raises ForestcError."""
+    if not source.is_dir():
+        raise ForestcError("is not a folder", where=str(source), do="give a folder of forestc compile or explore")
+    study, design = ((source / name).is_file() for name in (STUDY, MANIFEST))
+    if not study and not design:
+        what = f"holds neither {MANIFEST} nor {STUDY}"
+        raise ForestcError(what, where=str(source), do="give a folder that forestc compile or forestc explore wrote")
+    _refuse(asked, study)
+    check_writable(out, pages_folder(out) if study else None)
+    _ = altair(), converter()  # raises here if they are not installed
+    if study:
+        return _of_study(open_study(source), out, asked, progress)
+    return _of_design(open_design(source), out, asked, progress)
+
+
+def _refuse(asked: Asked, study: bool) -> None:
+    """Raises OptionError for options that the folder has no use for."""
+    if not study and asked.peers is not None:
+        raise OptionError("--peers is for studies, and this is a design", do="remove --peers")
+    for name, value in (("rows", asked.rows), ("label", asked.label), ("place", asked.place)):
+        if study and value not in (None, False):
+            raise OptionError(f"--{name} is for designs, and this is a study", do=f"remove --{name}")
+    if asked.label is not None and asked.rows is None:
+        raise OptionError("--label needs --rows", do="add --rows FILE")
+    if asked.native and not asked.place:
+        raise OptionError("--native needs --place", do="add --place")
+
+
+def _of_design(design: Design, out: Path, asked: Asked, progress: Callable[[str], None]) -> dict[str, Any]:
+    found = None
+    if asked.rows is not None:
+        progress("rows")
+        name = Path(asked.rows).name if isinstance(asked.rows, str | Path) else ""
+        found = measured(design, asked.rows, asked.label, name)
+    placed = placement(design, native=asked.native, progress=progress) if asked.place else None
+    text = html(design_page(design, Given(found, placed, out.absolute().parent), progress))
+    progress("writing")
+    write(out, text)
+    return {"out": str(out), "kind": "design", "bytes": len(text.encode()), "pages": [], "notes": []}
+
+
+def _of_study(study: Study, out: Path, asked: Asked, progress: Callable[[str], None]) -> dict[str, Any]:
+    peers = () if asked.peers is None else read_peers(asked.peers, [goal.figure for goal in study.goals])
+    beside = pages_folder(out)
+    pages, notes = _front_pages(study, beside, out, progress)
+    links = {number: f"{quote(beside.name)}/{_name(number)}" for number in pages}
+    text = html(study_page(study, peers, links, progress))
+    progress("writing")
+    write(out, text, beside, {_name(number): page for number, page in pages.items()})
+    names = [str(beside / _name(number)) for number in pages]
+    return {"out": str(out), "kind": "study", "bytes": len(text.encode()), "pages": names, "notes": notes}
+
+
+def pages_folder(out: Path) -> Path:
+    """The folder beside a study's page that holds the pages of the designs on its front."""
+    return out.with_name(f"{out.stem}_designs")
+
+
+def _name(number: int) -> str:
+    return f"{number:04d}.html"
+
+
+def _front_pages(
+    study: Study, beside: Path, out: Path, progress: Callable[[str], None]
+) -> tuple[dict[int, str], list[str]]:
+    """The pages of the front's designs, by trial, and notes on those that can't be read."""
+    pages: dict[int, str] = {}
+    notes = []
+    for place, trial in enumerate(study.front, 1):
+        folder = study.design(trial)
+        if not (folder / MANIFEST).is_file():
+            continue
+        progress(f"design {place} of {len(study.front)}")
+        try:
+            page = design_page(open_design(folder), Given(None, None, beside.absolute()))
+        except MissingExtraError:
+            raise
+        except ForestcError as error:
+            notes.append(f"trial {trial.number} has no page: {error}")
+            continue
+        back = (f"../{quote(out.name)}", f"Study {study.folder.resolve().name}, trial {trial.number}")
+        pages[trial.number] = html(replace(page, back=back))
+    return pages, notes

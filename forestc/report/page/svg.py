@@ -1,0 +1,136 @@
+"""Drawings that are written as SVG by hand: histograms with cuts on them, trees, placed designs.
+
+Every text goes through Markup's formatting, which escapes it. Colours are the page's CSS variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from forestc.report.page.charts import PART_COLOURS
+from forestc.report.page.measured import Histogram
+from forestc.report.tables import visible
+
+SPARK = (240, 40)
+COLUMN, LINE = 258, 22
+LONGEST = 38
+
+
+def svg(width: float, height: float, parts: Iterable[Markup]) -> Markup:
+    head = Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.0f} {h:.0f}">'
+    )
+    return head.format(w=width, h=height) + Markup("").join(parts) + Markup("</svg>")
+
+
+def shortened(text: str, most: int = LONGEST) -> str:
+    text = visible(text)
+    return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def spark(histogram: Histogram | None, cuts: Sequence[float]) -> Markup:
+    """A histogram with a feature's thresholds on it as lines; without rows the thresholds alone."""
+    width, height = SPARK
+    low, high = (histogram.low, histogram.high) if histogram else (min(cuts, default=0.0), max(cuts, default=1.0))
+    low, high = min([low, *cuts]), max([high, *cuts])
+    span = (high - low) or 1.0
+
+    def x(value: float) -> float:
+        return 2 + (width - 4) * (value - low) / span
+
+    parts = []
+    if histogram is not None and histogram.counts.any():
+        step = (histogram.high - histogram.low) / len(histogram.counts)
+        most = float(histogram.counts.max())
+        bars = [
+            f"M{x(histogram.low + place * step):.1f} {height - 4}h{max(0.8, (width - 4) * step / span - 0.6):.1f}"
+            f"v{-(height - 6) * count / most:.1f}h{-max(0.8, (width - 4) * step / span - 0.6):.1f}z"
+            for place, count in enumerate(histogram.counts.tolist())
+            if count
+        ]
+        parts.append(Markup('<path d="{}" fill="var(--grey)" fill-opacity="0.55"/>').format("".join(bars)))
+    parts.append(Markup('<path d="M0 {y}h{w}" stroke="var(--line)"/>').format(y=height - 3.5, w=width))
+    lines = "".join(f"M{x(cut):.1f} 1v{height - 4}" for cut in cuts)
+    if lines:
+        thin = 1.6 if len(cuts) < 40 else 0.6
+        parts.append(Markup('<path d="{}" stroke="var(--accent)" stroke-width="{}"/>').format(lines, thin))
+    return svg(width, height, parts)
+
+
+def tree(root: Mapping[str, Any]) -> Markup:
+    """A tree from left to right: at each split the upper branch is the one where the condition holds. Branches are as
+    thick as the share of rows that take them, where the model knows it. root: of `node_figures`."""
+    lines: list[Markup] = []
+    whole = root.get("cover") or 0.0
+    height, depth, _ = _drawn(root, 0, 0, whole, lines)
+    return svg((depth + 1) * COLUMN + 10, height * LINE + 8, lines)
+
+
+def _drawn(
+    node: Mapping[str, Any], level: int, line: float, whole: float, lines: list[Markup]
+) -> tuple[float, int, float]:
+    """Draws a node and what is below it from a line on; returns the lines used, the depth, and the node's own place."""
+    x = level * COLUMN + 4
+    if "yes" not in node:
+        leaf = "leaf" in node
+        text = str(node["leaf"]) if leaf else f"{node['condition']} \N{HORIZONTAL ELLIPSIS} {node['below']} nodes"
+        lines.append(_label(x, line, text, _rows(node), "var(--c2)" if leaf else "var(--grey)"))
+        return 1.0, level, line
+    used, deep, up = _drawn(node["yes"], level + 1, line, whole, lines)
+    more, other, down = _drawn(node["no"], level + 1, line + used, whole, lines)
+    here = (up + down) / 2
+    for child, place in ((node["yes"], up), (node["no"], down)):
+        share = (child.get("cover") or 0.0) / whole if whole else 0.25
+        start, end = x + COLUMN - 40, x + COLUMN - 6
+        path = f"M{start} {_y(here):.1f}C{start + 20} {_y(here):.1f} {end - 20} {_y(place):.1f} {end} {_y(place):.1f}"
+        lines.append(
+            Markup(
+                '<path d="{}" fill="none" stroke="var(--grey)" stroke-opacity="0.75" stroke-width="{:.1f}"/>'
+            ).format(path, 1 + 7 * share)
+        )
+    lines.append(_label(x, here, str(node["condition"]), _rows(node), "var(--c1)"))
+    return used + more, max(deep, other), here
+
+
+def _y(line: float) -> float:
+    return LINE * line + LINE / 2 + 4
+
+
+def _rows(node: Mapping[str, Any]) -> str:
+    return "" if node.get("cover") is None else f": {node['cover']:,.6g} rows"
+
+
+def _label(x: float, line: float, text: str, more: str, colour: str) -> Markup:
+    mark = Markup('<g><title>{}</title><circle cx="{}" cy="{:.1f}" r="4" fill="{}"/>')
+    words = Markup('<text x="{}" y="{:.1f}" font-size="12" font-family="system-ui, sans-serif" fill="var(--ink)"'
+                   ' stroke="var(--paper)" stroke-width="3" paint-order="stroke">{}</text></g>')  # fmt: skip
+    return mark.format(visible(text) + more, x + 1, _y(line), colour) + words.format(
+        x + 9, _y(line) + 4, shortened(text)
+    )
+
+
+def placed_svg(cells: Sequence[tuple[int, int, int, bool, str]]) -> Markup:
+    """Placed cells: (tile's column, tile's row, place 0 to 7 in it, whether it stores a bit, part). One path for each
+    part, as there may be thousands of cells."""
+    columns, rows = [one[0] for one in cells], [one[1] for one in cells]
+    left, top = min(columns), min(rows)
+    wide, high = max(columns) - left + 1, max(rows) - top + 1
+    tile = max(6.0, min(40.0, 980 / wide, 560 / high))
+    step = tile / 4
+    paths: dict[tuple[str, bool], list[str]] = {}
+    for column, row, place, stored, part in cells:
+        x = (column - left) * tile + (place % 2) * 2 * step + 1
+        y = (row - top) * tile + (place // 2) * step + 1
+        shape = f"M{x + 1.2 * step:.1f} {y:.1f}h{0.55 * step:.1f}v{0.8 * step:.1f}h-{0.55 * step:.1f}z"
+        if not stored:
+            shape = f"M{x:.1f} {y:.1f}h{1.1 * step:.1f}v{0.8 * step:.1f}h-{1.1 * step:.1f}z"
+        paths.setdefault((part, stored), []).append(shape)
+    frame = Markup('<path d="M0.5 0.5h{w:.1f}v{h:.1f}h-{w:.1f}z" fill="none" stroke="var(--line)"/>')
+    parts = [frame.format(w=wide * tile + 1, h=high * tile + 1)]
+    for (part, stored), shapes in paths.items():
+        path = Markup('<path d="{}" fill="{}" fill-opacity="{}"/>')
+        parts.append(path.format("".join(shapes), PART_COLOURS.get(part, "var(--c5)"), 0.6 if stored else 1))
+    return svg(wide * tile + 2, high * tile + 2, parts)

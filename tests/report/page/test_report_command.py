@@ -1,0 +1,181 @@
+"""forestc report on the command line: what it says, writes, and refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from made_studies import made_study
+
+from forestc.cli import main
+from forestc.errors import ForestcError, MissingExtraError, OptionError, RowsError
+from forestc.report.page import charts
+from forestc.report.page.peers import read_peers
+from forestc.report.page.report import Asked, report
+from forestc.synthesis import placement
+
+
+def run(*arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(["report", *map(str, arguments)])
+    return ended.value.code
+
+
+def test_json_tells_what_was_written(design, tmp_path, capsys):
+    out = tmp_path / "a.html"
+    assert run(design.folder, "-o", out, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"out": str(out), "kind": "design", "bytes": out.stat().st_size, "pages": [], "notes": []}
+    assert os.listdir(tmp_path) == ["a.html"]
+    first = out.read_bytes()
+    assert run(design.folder, "-o", out) == 0 and out.read_bytes() == first  # the same page each time
+    assert "design" in capsys.readouterr().out
+
+
+def test_what_is_neither_a_design_nor_a_study_is_refused(design, tmp_path, capsys):
+    assert run(tmp_path / "none", "-o", tmp_path / "a.html") == 1
+    assert "is not a folder" in capsys.readouterr().err
+    assert run(tmp_path, "-o", tmp_path / "a.html") == 1
+    assert "holds neither manifest.json nor study.json" in capsys.readouterr().err
+    assert run(design.folder, "-o", tmp_path / "no/a.html") == 1
+    assert "there is no such folder" in capsys.readouterr().err
+    assert run(design.folder, "-o", tmp_path) == 1
+    assert "give a file, as in -o report.html" in capsys.readouterr().err
+    assert run(design.folder, "-o", tmp_path / ("a" * 300)) == 1
+    assert "can't be written (File name too long)" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert run(design.folder, "-o", tmp_path / "file/a.html") == 1
+    assert "there is no such folder" in capsys.readouterr().err
+    (tmp_path / "file").unlink()
+    assert run(design.folder) == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_options_that_a_folder_has_no_use_for_are_refused(design, tmp_path):
+    study = made_study(tmp_path / "study", trials=1).folder
+    out = tmp_path / "a.html"
+    for folder, asked, what in (
+        (design.folder, Asked(peers=Path("x")), "--peers is for studies"),
+        (design.folder, Asked(label="y"), "--label needs --rows"),
+        (design.folder, Asked(native=True), "--native needs --place"),
+        (study, Asked(rows="x.csv"), "--rows is for designs"),
+        (study, Asked(place=True), "--place is for designs"),
+    ):
+        with pytest.raises(OptionError, match=what):
+            report(folder, out, asked)
+    assert not out.exists()
+
+
+def test_rows_that_do_not_fit_are_refused_and_leave_the_old_page(design, tmp_path):
+    out = tmp_path / "a.html"
+    out.write_text("old")
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(RowsError):
+        report(design.folder, out, Asked(rows=tmp_path / "rows.csv"))
+    with pytest.raises(RowsError, match="no column 'truth'"):
+        report(design.folder, out, Asked(rows=design.folder.parent / "rows.csv", label="truth"))
+    assert out.read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "holds no peers"),
+        ("name,lut\n", "holds no peers"),
+        ("name,speed\na,1\n", "unknown figure 'speed'; .*peer 1.*accuracy"),
+        ("lut\n1\n", "has no name"),
+        ("name,lut\na,many\n", "lut is no number: 'many'"),
+        ("name,lut\na,nan\n", "lut is no number"),
+        ("name,lut\na,1,2\n", "another number of columns"),
+        ("name,lut\na\n", "another number of columns"),
+        ("[1]", "is not a list of objects"),
+        ('[{"name": "a", "lut": true}]', "lut is no number"),
+        ('[{"name": 3}]', "has no name"),
+        ("[{", "is no readable JSON"),
+        ("[" * 100_000, "is no readable JSON"),
+        ("\udcff", "it is no text"),
+        ("name,lut\n" + "a,1\n" * 501, "at most 500"),
+        ("x" * (1 << 21), "is larger than"),
+    ],
+)
+def test_damaged_peers_are_refused_by_name(tmp_path, text, what):
+    path = tmp_path / "peers.csv"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(ForestcError, match=what) as refused:
+        read_peers(path)
+    assert "peers.csv" in str(refused.value)
+
+
+def test_peers_may_lack_figures_and_goals_may_have_any_name(tmp_path):
+    path = tmp_path / "peers.csv"
+    path.write_text("name, lut ,own\n\u00e4,1e3,\nb,,2\n", encoding="utf-8-sig")
+    assert [(peer.name, dict(peer.figures)) for peer in read_peers(path, ["own"])] == [
+        ("\u00e4", {"lut": 1000.0}),
+        ("b", {"own": 2.0}),
+    ]
+    with pytest.raises(ForestcError, match="can't be read"):
+        read_peers(tmp_path / "none.csv")
+
+
+def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    study = made_study(tmp_path / "study", trials=20, compiled=1)
+    out, beside = tmp_path / "a.html", tmp_path / "a_designs"
+    told = report(study.folder, out)
+    before = {path: path.read_bytes() for path in (out, *map(Path, told["pages"]))}
+    assert len(told["pages"]) == 1 and beside.is_dir()
+    replace = Path.replace
+
+    def failing(self, target):
+        if self.name == "page":
+            raise OSError(28, "No space left on device")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", failing)
+    with pytest.raises(ForestcError, match="No space left"):
+        report(study.folder, out)
+    assert before == {path: path.read_bytes() for path in before}
+    assert sorted(os.listdir(tmp_path)) == ["a.html", "a_designs", "study"]
+    monkeypatch.undo()
+    (beside / "own.txt").write_text("mine")
+    with pytest.raises(ForestcError, match="is in the way"):
+        report(study.folder, out)
+    assert (beside / "own.txt").read_text() == "mine"
+
+
+def test_a_damaged_design_of_the_front_has_no_page_and_is_told(tmp_path):
+    study = made_study(tmp_path / "study", trials=20, compiled=1)
+    folder = study.design(study.front[0])
+    (folder / "quantised.forest").write_text("broken")
+    told = report(study.folder, tmp_path / "a.html")
+    assert told["pages"] == [] and f"trial {study.front[0].number} has no page" in told["notes"][0]
+    assert not (tmp_path / "a_designs").exists()
+
+
+def test_without_the_extra_the_error_names_it(design, tmp_path, monkeypatch):
+    def missing():
+        raise MissingExtraError("altair", "report")
+
+    monkeypatch.setattr("forestc.report.page.report.altair", missing)
+    with pytest.raises(MissingExtraError, match=r'pip install "forestc\[report\]"'):
+        report(design.folder, tmp_path / "a.html")
+    monkeypatch.setattr(charts, "altair", missing)
+    monkeypatch.setattr("forestc.report.page.design_charts.altair", missing)
+    assert design._repr_html_().startswith("<table>")
+
+
+def test_the_placed_design_is_drawn(design, tmp_path, visit, need_tool, monkeypatch):
+    need_tool("yosys")
+    need_tool("nextpnr-ice40")
+    placed = placement(design, "ice40-hx8k", native=True)
+    known = [net for _, net in placed.cells if net is not None]
+    assert known and max(known) < len(design.netlist.cells) and placed.placed.used > 0
+    with pytest.raises(OptionError, match="not placed for 'lut6'"):
+        placement(design, "lut6")
+    monkeypatch.setattr("forestc.report.page.report.placement", lambda *_, **__: placed)
+    out = tmp_path / "a.html"
+    report(design.folder, out, Asked(place=True))
+    with visit(out) as page:
+        picture = page.locator("section#placed figure [role=img]").first
+        assert "cells on ice40-hx8k" in picture.get_attribute("aria-label") and picture.locator("path").count() > 4
