@@ -40,13 +40,23 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
         for peer in peers
         if {across.figure, up.figure} <= peer.figures.keys()
     ]
-    scales = {}
+    scales, ticks = {}, {}
     for key, goal in (("x", across), ("y", up)):
-        log = logarithmic([float(row[key]) for row in [*rows, *others]]) and goal.figure != "accuracy"
-        scales[key] = alt.Scale(type="log", nice=True) if log else alt.Scale(zero=False, nice=True)
+        values = [float(row[key]) for row in [*rows, *others]]
+        if goal.figure == "accuracy":
+            scales[key] = alt.Scale(zero=False, nice=True)
+        elif logarithmic(values):
+            scales[key] = alt.Scale(type="log", nice=True)
+        elif logarithmic([value + 1 for value in values]):  # some are 0: a design of wires takes no LUT
+            scales[key] = alt.Scale(type="symlog")
+            steps = (step * 10**power for power in range(9) for step in (1, 2, 5))
+            ticks[key] = [0, *(step for step in steps if step <= max(values))]
+        else:
+            scales[key] = alt.Scale(zero=False, nice=True)
     form = ".1%" if up.figure == "accuracy" else ","
-    x = alt.X("x:Q", title=goal_name(across), scale=scales["x"])
-    y = alt.Y("y:Q", title=goal_name(up), scale=scales["y"], axis=alt.Axis(format=form))
+    marks = {key: {"values": values} for key, values in ticks.items()}
+    x = alt.X("x:Q", title=goal_name(across), scale=scales["x"], axis=alt.Axis(**marks.get("x", {})))
+    y = alt.Y("y:Q", title=goal_name(up), scale=scales["y"], axis=alt.Axis(format=form, **marks.get("y", {})))
     told = [
         alt.Tooltip("trial:N", title="trial"),
         alt.Tooltip("x:Q", title=goal_name(across), format=",.5~g"),
