@@ -97,7 +97,8 @@ def explore(
 ) -> None:
     """Searches for small designs that are good enough: a front of accuracy against size."""
     from forestc.exploration.front import summary
-    from forestc.exploration.run import asked_before, explore as run_explore
+    from forestc.exploration.run import asked_before
+    from forestc.exploration.run import explore as run_explore
 
     given: dict[str, Any] = {
         "model": model, "rows": rows, "train": train, "regression": regression or None, "label": label, "test": test,

@@ -71,7 +71,7 @@ class Asked:
                 raise OptionError(f"no estimates for {self.device!r}", do=f"known: {_devices()}")
         Budget(cpu=self.cpu or "").check()
         timed = self.device and DEVICES[self.device].family.timed_on in fitted().paths_ns
-        for name in [*(goal.figure for goal in self.goals), *(limit.figure for limit in self.limits)]:
+        for name in self.figures:
             if name == "fmax_mhz" and not timed:
                 known = [device for device in DEVICES if estimated(device) and DEVICES[device].family.timed_on]
                 raise OptionError(
@@ -89,13 +89,17 @@ class Asked:
             need_tools(self.device, self.native)
 
     @property
+    def figures(self) -> tuple[str, ...]:
+        """Those of the goals, then of the limits."""
+        return (*(goal.figure for goal in self.goals), *(limit.figure for limit in self.limits))
+
+    @property
     def rungs(self) -> tuple[Rung, ...]:
         """The rungs that the goals' and limits' figures have, from the lowest."""
-        needed = {FIGURES[each.figure].needs for each in (*self.goals, *self.limits)}
+        needed = {FIGURES[name].needs for name in self.figures}
         found: list[Rung] = ["estimate"]
         if self.device and "device" in needed:
-            found += ["synthesis"]
-            found += ["placed"] * bool(DEVICES[self.device].nextpnr)  # type: ignore[list-item]
+            found += ["synthesis", "placed"] if DEVICES[self.device].nextpnr else ["synthesis"]
         if self.cpu and "cpu" in needed:
             found += ["measured"]
         return tuple(found)

@@ -27,7 +27,7 @@ class Correction:
     designs: int
 
     def of(self, estimate: float) -> float:
-        return self.factor * max(estimate, 1.0) ** self.slope
+        return float(self.factor * max(estimate, 1.0) ** self.slope)
 
 
 def corrections(trials: Iterable[Trial]) -> dict[str, Correction]:

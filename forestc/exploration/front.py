@@ -41,12 +41,13 @@ def row_of(study: Study, trial: Trial) -> dict[str, Any]:
 def equals(study: Study) -> dict[int, int]:
     """For points of the front, another that is better in every other goal and no worse in accuracy but for less than
     a standard error: the two are equal there."""
-    found = {}
+    found: dict[int, int] = {}
     others = [goal for goal in study.goals if goal.figure != "accuracy"]
 
     def costs(trial: Trial) -> list[float]:
         return [(-1 if goal.maximise else 1) * (trial.figure(goal.figure) or 0.0) for goal in others]
 
+    numbered = {trial.number: trial for trial in study.front}
     for one in study.front:
         for other in study.front:
             if one is other or one.validation is None or other.validation is None:
@@ -55,7 +56,7 @@ def equals(study: Study) -> dict[int, int]:
             near = 0 <= one.validation.value - other.validation.value < error
             smaller = all(a >= b for a, b in zip(costs(one), costs(other), strict=True))
             best = found.get(one.number)
-            if near and smaller and (best is None or costs(other) < costs(study.trials[best])):
+            if near and smaller and (best is None or costs(other) < costs(numbered[best])):
                 found[one.number] = other.number
     return found
 

@@ -140,7 +140,8 @@ def material_of(asked: Asked, folder: Path) -> Material:
             if name not in TRAINERS:
                 raise OptionError(f"unknown trainer {name!r}", do=f"known: {', '.join(TRAINERS)}")
     table = read_table(asked.rows, asked.label, regression=asked.regression)
-    X, y, held_out, folds, notes = table.X, table.y, HELD_OUT, (), ()
+    X, y, held_out = table.X, table.y, HELD_OUT
+    folds: tuple[Fold, ...] = ()
     if asked.validation is not None and share_of(asked.validation) is None:
         other = read_table(asked.validation, asked.label, regression=asked.regression)
         if other.names != table.names or set(other.classes) - set(table.classes):
@@ -150,7 +151,7 @@ def material_of(asked: Asked, folder: Path) -> Material:
         X = np.concatenate([X, other.X])
         y, held_out = np.concatenate([y, place[other.y] if table.classes else other.y]), asked.validation
     folds = folds or _folds(len(X), crossed=len(X) < FEW_ROWS and not callable(asked.train))
-    return Material(asked, folder, None, X, y, table.names, table.classes, folds, held_out, notes)
+    return Material(asked, folder, None, X, y, table.names, table.classes, folds, held_out, ())
 
 
 def _of_model(asked: Asked, folder: Path) -> Material:

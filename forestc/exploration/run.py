@@ -57,8 +57,8 @@ def explore(
     """Searches for small designs that are good enough, and writes a study: a folder with every trial and the front.
 
     model: a file or a fitted model, whose passes' options are searched. train: instead, names of trainers
-    (`forestc.training.TRAINERS`), whose options are searched too, or a function `fit(trial) -> model` that draws its own
-    by the `suggest_...` methods of its Optuna trial. rows, label: what passes, and trainers, look at. validation: rows
+    (`forestc.training.TRAINERS`), whose options are searched too, or a function `fit(trial) -> model` that draws
+    its own by the `suggest_...` methods of its Optuna trial. rows, label: what passes, and trainers, look at. validation: rows
     that candidates are judged on, a file or a pair (rows, labels); by default every fifth of `rows`, and of fewer than
     2,000 each fifth in turn. test: rows read once, at the end, for the front alone.
 
@@ -158,21 +158,25 @@ def _search(asked: Asked, folder: Path, *, resume: bool, progress: Callable[[str
 
 
 def _record(asked: Asked, material: Material, notes: Sequence[str]) -> dict[str, Any]:
-    source = asked.model if asked.model is not None else asked.train
     return {
         **asked.as_dict(),
         "command": _command(asked, material.folder),
-        "source": str(source)
-        if isinstance(source, str | Path)
-        else getattr(source, "__name__", None) or list(asked.train)
-        if not callable(source) and asked.model is None
-        else getattr(source, "__name__", type(source).__name__),
+        "source": _source(asked),
         "validation": _validation(material),
         "validation_rows": asked.as_dict()["validation"],
         "versions": versions(material.forest) if material.forest is not None else {"forestc": __version__},
         "baselines": {f"O{level}": level for level in range(4)},
         "notes": list(notes),
     }
+
+
+def _source(asked: Asked) -> str:
+    """The model's file or class, or the trainers, or the function."""
+    if callable(asked.train):
+        return getattr(asked.train, "__name__", type(asked.train).__name__)
+    if asked.model is None:
+        return ",".join(asked.train)
+    return str(asked.model) if isinstance(asked.model, str | Path) else type(asked.model).__name__
 
 
 def _validation(material: Material) -> str:

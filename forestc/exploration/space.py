@@ -1,4 +1,4 @@
-"""What a search may try of a compilation: assembled from the passes' own spaces; and the compile options of a choice."""
+"""What a search may try of a compilation, assembled from the passes' own spaces; and `compile`'s options for it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def compile_space(asked: Asked, source: Forest | None, fit: Rows, judged: Rows) 
             among = tuple(way for way in ways if "prune-splits" not in way) if refitted else ways
             if among and not (one.name == "fit" and source is not None and not source.decides):
                 found.append(replace(one, name=f"{name}.{one.name}", when={**own, SHRINK: among}))
-    wanted = {each.figure for each in (*asked.goals, *asked.limits)}
+    wanted = set(asked.figures)
     if {goal.figure for goal in asked.goals} & {"fmax_mhz", "latency_cycles", "ff"}:
         found.append(Whole("latency", 0, LATENCIES))
     if asked.cpu and len(wanted & {"flash", "ram", "instructions", "mean_instructions"}) > 1:
