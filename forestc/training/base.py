@@ -33,7 +33,8 @@ class Task:
 class Trainer(Protocol):
     """One way to train. name: on the command line, as in `--train xgboost`."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def space(self, task: Task) -> tuple[Parameter, ...]:
         """What a search may try; names begin with the trainer's own word (`trees`, `depth`) and no prefix."""

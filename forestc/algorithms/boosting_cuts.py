@@ -1,0 +1,102 @@
+"""Candidate thresholds for boosting: few, and cheap for hardware to compare with.
+
+Between two neighbouring quantiles of a column any threshold parts the rows nearly alike. The one with the most trailing
+zero bits is taken, as a comparator reads none of these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_CUTS = 250
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """thresholds: ascending, for each column. bits: what a comparator with each of them reads. codes: (columns, rows)
+    the number of thresholds that are not above the value; `missing` for NaN. has_missing: (columns,)."""
+
+    thresholds: tuple[NDArray[np.float64], ...]
+    bits: tuple[NDArray[np.int64], ...]
+    codes: NDArray[np.uint8]
+    missing: int
+    has_missing: NDArray[np.bool_]
+
+
+def quantile_cuts(column: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """At most `count` thresholds between the quantiles of a column without NaN, each the roundest number between its
+    two neighbouring quantiles."""
+    values, rows = np.unique(column, return_counts=True)
+    if len(values) < 2:
+        return np.empty(0)
+    if len(values) - 1 > count:
+        at = np.searchsorted(np.cumsum(rows), np.linspace(0, len(column), count + 2)[1:-1])
+        values = values[np.unique(np.concatenate([[0], at, [len(values) - 1]]))]
+    return np.unique([roundest(low, high) for low, high in pairwise(values)])[:count]
+
+
+def grid_step(column: NDArray[np.float64], bits: int) -> float | None:
+    """The power of two that parts the middle 98 % of a column without NaN into at most 2**bits steps; None for a
+    column of one value."""
+    low, high = np.quantile(column, [0.01, 0.99])
+    if not high > low:
+        low, high = column.min(), column.max()
+    return math.ldexp(1.0, math.ceil(math.log2((high - low) / (1 << bits)))) if high > low else None
+
+
+def grid_cuts(column: NDArray[np.float64], bits: int) -> NDArray[np.float64]:
+    """The multiples of `grid_step` within the middle 98 % of a column without NaN, where rows lie between them."""
+    step = grid_step(column, bits)
+    if step is None:
+        return np.empty(0)
+    steps = np.unique(np.floor(column / step))[1:]  # between steps that no row parts, one threshold is enough
+    low, high = np.quantile(steps, [0.01, 0.99]) if len(steps) > MOST_CUTS else (-math.inf, math.inf)
+    return steps[(steps >= low) & (steps <= high)][:MOST_CUTS] * step
+
+
+def roundest(low: float, high: float) -> float:
+    """The multiple of the largest power of two in (low, high]; high where double precision has none between."""
+    if low < 0 <= high:
+        return 0.0
+    exponent = math.frexp(max(abs(low), abs(high)))[1]
+    for power in range(exponent, exponent - 54, -1):
+        found = math.ldexp(math.floor(math.ldexp(high, -power)), power)
+        if found > low:
+            return found
+    return high
+
+
+def comparator_bits(thresholds: NDArray[np.float64], column: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Bits of a fixed-point word of the column, from its highest bit down to the lowest that each threshold needs."""
+    reach = float(np.abs(column).max(initial=0.0))
+    top = math.frexp(reach)[1] if reach else 1
+    fraction, exponent = np.frexp(thresholds)
+    whole = np.ldexp(fraction, 53).astype(np.int64)
+    zeros = np.log2(np.maximum(whole & -whole, 1)).astype(np.int64)
+    lowest = exponent - 53 + zeros  # the threshold is an odd multiple of 2**lowest
+    signed = int(column.min(initial=0.0) < 0)
+    return np.where(thresholds == 0, signed, np.maximum(top - lowest, 1) + signed).astype(np.int64)
+
+
+def cuts_of(X: NDArray[np.float64], find: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Cuts:
+    """The cuts of each column of X (rows, columns), NaN where missing. find: thresholds of a column without NaN."""
+    rows, columns = X.shape
+    codes = np.empty((columns, rows), dtype=np.uint8)
+    missing = np.isnan(X)
+    thresholds, bits = [], []
+    for index in range(columns):
+        present = X[~missing[:, index], index]
+        finite = present[np.isfinite(present)]
+        found = find(finite) if len(finite) else np.empty(0)
+        thresholds.append(found)
+        bits.append(comparator_bits(found, finite))
+        codes[index] = np.searchsorted(found, X[:, index], side="right")
+    code = max((len(found) for found in thresholds), default=0) + 1
+    codes[missing.T] = code
+    return Cuts(tuple(thresholds), tuple(bits), codes, code, np.asarray(missing.any(axis=0)))

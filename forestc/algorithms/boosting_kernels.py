@@ -1,0 +1,126 @@
+"""The compiled parts of boosting: sums of gradients by code, and the best split by gain less its charge.
+
+A leaf with gradient sum G and curvature sum H that answers w lowers the loss by -(G w + (H + l2) w**2 / 2), to second
+order. Free leaves answer -G / (H + l2); leaves of b bits the nearest of 2**b levels, one `unit` apart and symmetric
+about 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forestc.algorithms.compiled import compiled
+
+
+@compiled()
+def answer(gradient, curvature, l2, unit, top):  # type: ignore[no-untyped-def]
+    """The value of a leaf. unit: 0 for free leaves. top: the number of levels less one."""
+    weight = curvature + l2
+    value = -gradient / weight if weight > 0 else 0.0
+    if unit == 0:
+        return value
+    level = np.floor(value / unit + top / 2 + 0.5)
+    return (min(max(level, 0.0), float(top)) - top / 2) * unit
+
+
+@compiled()
+def lowered(gradient, curvature, l2, unit, top):  # type: ignore[no-untyped-def]
+    """How far a leaf lowers the loss."""
+    value = answer(gradient, curvature, l2, unit, top)
+    return -(gradient * value + 0.5 * (curvature + l2) * value * value)
+
+
+@compiled()
+def sums_by_code(codes, columns, rows, gradient, curvature, sums):  # type: ignore[no-untyped-def]
+    """sums[i, code] becomes (G, H) of the given rows for column columns[i]."""
+    some_g = gradient[rows]
+    some_h = curvature[rows]
+    for place in range(len(columns)):
+        line = codes[columns[place]]
+        into = sums[place]
+        into[:] = 0.0
+        for at in range(len(rows)):
+            code = line[rows[at]]
+            into[code, 0] += some_g[at]
+            into[code, 1] += some_h[at]
+
+
+@compiled()
+def best_split(sums, columns, counts, has_missing, missing, charges, l2, unit, top, least):  # type: ignore[no-untyped-def]
+    """(gain less its charge, place in columns, cut, missing left) of a node's best split; place -1 if there is none.
+
+    charges: (columns, cuts). least: curvature that each side must have.
+    """
+    total_g, total_h = sums[0, :, 0].sum(), sums[0, :, 1].sum()
+    before = lowered(total_g, total_h, l2, unit, top)
+    best, best_place, best_cut, best_left = 0.0, -1, -1, False
+    for place in range(len(columns)):
+        column = columns[place]
+        gone_g, gone_h = sums[place, missing, 0], sums[place, missing, 1]
+        for side in range(2 if has_missing[column] else 1):
+            left_g, left_h = (gone_g, gone_h) if side == 1 else (0.0, 0.0)
+            for cut in range(counts[column]):
+                left_g += sums[place, cut, 0]
+                left_h += sums[place, cut, 1]
+                right_h = total_h - left_h
+                if left_h < least or right_h < least:
+                    continue
+                gain = lowered(left_g, left_h, l2, unit, top) + lowered(total_g - left_g, right_h, l2, unit, top)
+                gain -= before + charges[column, cut]
+                if gain > best:
+                    best, best_place, best_cut, best_left = gain, place, cut, side == 1
+    return best, best_place, best_cut, best_left
+
+
+@compiled()
+def best_level(  # type: ignore[no-untyped-def]
+    codes,
+    first,
+    past,
+    columns,
+    counts,
+    has_missing,
+    missing,
+    leaf,
+    leaves,
+    gradient,
+    curvature,
+    charges,
+    scoring,
+    found,
+):
+    """found[i] becomes (gain less its charge, cut, missing left) of the best condition of column columns[i], for i from
+    first to past, when it splits every leaf. leaf: (rows,) of each row. scoring: l2, unit, top."""
+    l2, unit, top = scoring
+    sums = np.empty((leaves, missing + 1, 2))
+    totals = np.zeros((leaves, 2))
+    for row in range(len(leaf)):
+        totals[leaf[row], 0] += gradient[row]
+        totals[leaf[row], 1] += curvature[row]
+    before = 0.0
+    for each in range(leaves):
+        before += lowered(totals[each, 0], totals[each, 1], l2, unit, top)
+    left = np.empty((leaves, 2))
+    for place in range(first, past):
+        column = columns[place]
+        found[place, 0] = 0.0
+        found[place, 1] = -1.0
+        if counts[column] == 0:
+            continue
+        line = codes[column]
+        sums[:] = 0.0
+        for row in range(len(leaf)):
+            sums[leaf[row], line[row], 0] += gradient[row]
+            sums[leaf[row], line[row], 1] += curvature[row]
+        for side in range(2 if has_missing[column] else 1):
+            left[:] = sums[:, missing] if side == 1 else np.zeros((leaves, 2))
+            for cut in range(counts[column]):
+                gain = -before - charges[column, cut]
+                for each in range(leaves):
+                    left[each, 0] += sums[each, cut, 0]
+                    left[each, 1] += sums[each, cut, 1]
+                    right_g, right_h = totals[each, 0] - left[each, 0], totals[each, 1] - left[each, 1]
+                    gain += lowered(left[each, 0], left[each, 1], l2, unit, top)
+                    gain += lowered(right_g, right_h, l2, unit, top)
+                if gain > found[place, 0]:
+                    found[place, 0], found[place, 1], found[place, 2] = gain, cut, side

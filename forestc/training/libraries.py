@@ -1,0 +1,161 @@
+"""The trainers of scikit-learn, XGBoost and LightGBM, with what a search may try of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.errors import ForestcError, OptionError
+from forestc.frontends import load
+from forestc.parameters import Choice, Parameter, Real, Whole
+from forestc.training.base import Task
+from forestc.training.grid import on_grid, steps_of
+
+Options = Mapping[str, Any]
+
+TREES = Whole("trees", 2, 200, log=True)
+DEPTH = Whole("depth", 1, 8)
+LEAVES = Whole("leaves", 3, 64, log=True)
+COLUMNS = Real("columns", 0.1, 1.0, log=True)
+L2 = Real("l2", 0.01, 10.0, log=True)
+RATE = Real("rate", 0.03, 1.0, log=True)
+BINS = Whole("bins", 3, 255, log=True)
+LEAST_ROWS = Whole("least_rows", 1, 50, log=True)
+INPUT_BITS = Choice("input_bits", (None, 2, 3, 4, 5, 6, 8))
+
+
+@dataclass(frozen=True)
+class Library:
+    """A trainer of a library. extra: what `pip install "forestc[...]"` takes to have it. train: fits an estimator or a
+    booster on rows, whose columns have the given names."""
+
+    name: str
+    extra: str
+    parameters: tuple[Parameter, ...]
+    train: Callable[[Task, NDArray[np.float64], Options], Any]
+
+    def space(self, task: Task) -> tuple[Parameter, ...]:
+        """input_bits: the rows are rounded down to a grid of about so many bits before training; None: they are not."""
+        return (*self.parameters, INPUT_BITS)
+
+    def fit(self, task: Task, options: Options) -> Any:
+        """The library's own model; a Forest if it was trained on a grid. Raises OptionError for a single class,
+        ForestcError if the library is not installed or rejects the rows."""
+        if task.n_classes == 1 or len(np.unique(task.y)) < 2:
+            raise OptionError(
+                "all rows have the same label", where="training rows", do="give rows of two classes or more"
+            )
+        bits = options.get("input_bits")
+        X, steps = task.X, None
+        if bits is not None:
+            steps = steps_of(X, int(bits))
+            X = np.floor(X / steps)
+        try:
+            model = self.train(task, X, options)
+        except ImportError:
+            raise ForestcError(f"{self.name} is not installed", do=f'pip install "forestc[{self.extra}]"') from None
+        return model if steps is None else on_grid(load(model), steps)
+
+
+def _averaged(kind: str) -> Callable[[Task, NDArray[np.float64], Options], Any]:
+    def train(task: Task, X: NDArray[np.float64], options: Options) -> Any:
+        ensemble = import_module("sklearn.ensemble")
+        model = getattr(ensemble, kind + ("Classifier" if task.n_classes else "Regressor"))(
+            n_estimators=int(options.get("trees", 20)),
+            max_depth=int(options.get("depth", 6)),
+            max_leaf_nodes=int(options.get("leaves", 64)),
+            min_samples_leaf=int(options.get("least_rows", 1)),
+            max_features=float(options.get("columns", 0.3)),
+            random_state=task.seed,
+            n_jobs=1,
+        ).fit(X.astype(np.float32), task.y)
+        model.feature_names_in_ = np.array(task.names, dtype=object)
+        return model
+
+    return train
+
+
+def _xgboost(task: Task, X: NDArray[np.float64], options: Options) -> Any:
+    xgboost = import_module("xgboost")
+    objective: dict[str, Any] = {"objective": "reg:squarederror"}
+    if task.n_classes == 2:
+        objective = {"objective": "binary:logistic"}
+    elif task.n_classes:
+        objective = {"objective": "multi:softprob", "num_class": task.n_classes}
+    settings = {
+        "max_depth": int(options.get("depth", 4)),
+        "max_leaves": int(options.get("leaves", 0)),
+        "eta": float(options.get("rate", 0.3)),
+        "lambda": float(options.get("l2", 1.0)),
+        "gamma": float(options.get("least_gain", 0.0)),
+        "max_bin": int(options.get("bins", 255)),
+        "colsample_bytree": float(options.get("columns", 1.0)),
+        "tree_method": "hist",
+        "nthread": 1,
+        "seed": task.seed,
+        "verbosity": 0,
+    }
+    rows = xgboost.DMatrix(X, label=task.y, feature_names=_plain(task.names), nthread=1)
+    return xgboost.train(objective | settings, rows, num_boost_round=int(options.get("trees", 20)))
+
+
+def _lightgbm(task: Task, X: NDArray[np.float64], options: Options) -> Any:
+    lightgbm = import_module("lightgbm")
+    objective: dict[str, Any] = {"objective": "regression"}
+    if task.n_classes == 2:
+        objective = {"objective": "binary"}
+    elif task.n_classes:
+        objective = {"objective": "multiclass", "num_class": task.n_classes}
+    settings: dict[str, Any] = {
+        "num_leaves": int(options.get("leaves", 16)),
+        "max_depth": int(options.get("depth", -1)),
+        "learning_rate": float(options.get("rate", 0.3)),
+        "lambda_l2": float(options.get("l2", 1.0)),
+        "max_bin": int(options.get("bins", 255)),
+        "min_data_in_leaf": int(options.get("least_rows", 5)),
+        "feature_fraction": float(options.get("columns", 1.0)),
+        "num_threads": 1,
+        "deterministic": True,
+        "force_col_wise": True,
+        "seed": task.seed,
+        "verbosity": -1,
+    }
+    if price := float(options.get("price") or 0.0):
+        # Cost-efficient boosting (Peter et al. 2017): a gain must pay for its split and for a column read first here.
+        # It knows no price of a threshold; a column is charged a full comparator.
+        settings |= {
+            "cegb_tradeoff": price * len(X),
+            "cegb_penalty_split": task.prices.split,
+            "cegb_penalty_feature_coupled": [task.prices.comparison(8)] * len(task.names),
+        }
+    rows = lightgbm.Dataset(X, label=task.y, feature_name=_plain(task.names), params={"verbosity": -1})
+    return lightgbm.train(objective | settings, rows, num_boost_round=int(options.get("trees", 20)))
+
+
+def _plain(names: tuple[str, ...]) -> list[str]:
+    """Names that libraries take: no brackets, commas, blanks or colons, and no two alike."""
+    plain = ["".join(letter if letter.isalnum() or letter in "_-." else "_" for letter in name) for name in names]
+    return plain if len(set(plain)) == len(plain) else [f"{name}_{index}" for index, name in enumerate(plain)]
+
+
+LIBRARIES = (
+    Library("random-forest", "sklearn", (TREES, DEPTH, LEAVES, LEAST_ROWS, COLUMNS), _averaged("RandomForest")),
+    Library("extra-trees", "sklearn", (TREES, DEPTH, LEAVES, LEAST_ROWS, COLUMNS), _averaged("ExtraTrees")),
+    Library(
+        "xgboost",
+        "xgboost",
+        (TREES, DEPTH, LEAVES, RATE, L2, Real("least_gain", 1e-3, 10.0, log=True), BINS, COLUMNS),
+        _xgboost,
+    ),
+    Library(
+        "lightgbm",
+        "lightgbm",
+        (TREES, DEPTH, LEAVES, RATE, L2, BINS, LEAST_ROWS, COLUMNS, Choice("price", (0.0, 1e-5, 1e-4, 1e-3, 1e-2))),
+        _lightgbm,
+    ),
+)

@@ -1,0 +1,163 @@
+"""Boosting in which trees pay for what they take of the hardware."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from forestc.algorithms.boosting_cuts import Cuts, cuts_of, grid_cuts, quantile_cuts
+from forestc.algorithms.boosting_trees import GrownTree, Growth
+from forestc.algorithms.priced_boosting import Boosted, Charges, Loss, boost
+from forestc.errors import OptionError
+from forestc.forest.builder import make_forest, make_tree, read_features
+from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Label, Link, Provenance, Tree
+from forestc.forest.numbers import FLOAT64
+from forestc.parameters import Choice, Parameter, Real, Whole
+from forestc.training.base import Task
+from forestc.version import __version__
+
+FEW_COLUMNS = 32  # up to which every tree may read all columns
+
+
+class Priced:
+    """`--train priced`: trees that share conditions and whose leaves have few bits, by the prices of the device."""
+
+    name = "priced"
+
+    def space(self, task: Task) -> tuple[Parameter, ...]:
+        """Thresholds `cuts` a column (quantiles) or steps of `input_bits` (grid); leaves of 0 bits are floats."""
+        wide = len(task.names) > FEW_COLUMNS
+        return (
+            Whole("trees", 2, 200, log=True),
+            Choice("shape", ("symmetric", "free")),
+            Whole("depth", 1, 6),
+            Whole("leaves", 3, 32, log=True, when={"shape": ("free",)}),
+            Choice("leaf_bits", (1, 2, 3, 4, 0)),
+            Real("unit", 0.03, 2.0, log=True, when={"leaf_bits": (1, 2, 3, 4)}),
+            Real("rate", 0.05, 1.0, log=True, when={"leaf_bits": (0,)}),
+            Real("price", 1e-6, 1e-2, log=True),
+            Choice("sweeps", (0, 1, 2)),
+            Choice("thresholds", ("quantiles", "grid")),
+            Whole("cuts", 3, 200, log=True, when={"thresholds": ("quantiles",)}),
+            Whole("input_bits", 2, 7, when={"thresholds": ("grid",)}),
+            Real("l2", 0.1, 10.0, log=True),
+            *((Real("columns", 0.05, 1.0, log=True),) if wide else ()),
+        )
+
+    def fit(self, task: Task, options: Mapping[str, Any]) -> Forest:
+        """The forest; its classes are class numbers. Raises OptionError for a single class or constant values."""
+        growth = _growth(task, options)
+        return to_forest(task, growth, *boosted(task, options, growth))
+
+
+def _growth(task: Task, options: Mapping[str, Any]) -> Growth:
+    unit = float(options.get("unit") or 0.25)
+    if not task.n_classes:  # values may be of any size
+        unit = math.ldexp(1.0, round(math.log2(unit * float(np.std(task.y)) or 1.0)))
+    return Growth(
+        rounds=int(options.get("trees", 50)),
+        depth=int(options.get("depth", 4)),
+        leaves=int(options.get("leaves") or 16),
+        symmetric=options.get("shape", "symmetric") == "symmetric",
+        rate=float(options.get("rate") or 0.3),
+        leaf_bits=int(options.get("leaf_bits", 0)),
+        unit=unit,
+        l2=float(options.get("l2", 1.0)),
+        price=float(options.get("price", 0.0)),
+        sampled=float(options.get("columns") or 1.0),
+        sweeps=int(options.get("sweeps", 0)),
+        seed=task.seed,
+    )
+
+
+def boosted(task: Task, options: Mapping[str, Any], growth: Growth) -> tuple[Cuts, Boosted]:
+    """The candidate thresholds, and the trees grown on them."""
+    if task.n_classes == 1 or len(np.unique(task.y)) < 2:
+        raise OptionError("all rows have the same label", where="training rows", do="give rows of two classes or more")
+    if options.get("thresholds", "quantiles") == "grid":
+        find = partial(grid_cuts, bits=int(options.get("input_bits") or 5))
+    else:
+        find = partial(quantile_cuts, count=int(options.get("cuts") or 63))
+    cuts = cuts_of(task.X, find)
+    loss: Loss = "squared" if not task.n_classes else "logistic" if task.n_classes == 2 else "softmax"
+    outputs = task.n_classes if loss == "softmax" else 1
+    return cuts, boost(cuts, task.y.astype(np.float64), loss, outputs, _charges(task, cuts, growth), growth)
+
+
+def _charges(task: Task, cuts: Cuts, growth: Growth) -> Charges:
+    """From the prices of the device. A symmetric tree is a table of one LUT a bit, however many of its conditions."""
+    prices = task.prices
+    leaf_bits = (growth.leaf_bits or 8) if prices.per_bit else 1
+    return Charges(
+        cuts=tuple(np.array([prices.comparison(int(each)) for each in bits]) for bits in cuts.bits),
+        columns=np.zeros(len(cuts.bits)),
+        split=0.0 if growth.symmetric else prices.split * leaf_bits,
+        tree=prices.tree * leaf_bits,
+    )
+
+
+def to_forest(task: Task, growth: Growth, cuts: Cuts, grown: Boosted) -> Forest:
+    """A Forest of the grown trees, over float64 features.
+
+    Leaves of few bits count from 0 in whole units, and so do the biases, which half a unit is cut off where a class has
+    an odd number of trees: no decision between two classes changes by that.
+    """
+    lowest = ((1 << growth.leaf_bits) - 1) / 2 * growth.unit if growth.leaf_bits else 0.0
+    bias = grown.bias - lowest * np.bincount([each.output for each in grown.trees], minlength=len(grown.bias))
+    if growth.leaf_bits:
+        bias = np.floor(bias / growth.unit + 1e-9) * growth.unit
+    trees = [_tree(each, cuts, lowest, index) for index, each in enumerate(grown.trees)]
+
+    def feature(column: int) -> Feature:
+        missing = bool(cuts.has_missing[column])
+        return Feature(task.names[column], FLOAT64, column, missing, FLOAT64, named=True)
+
+    outputs = len(grown.bias)
+    if not trees:
+        trees = [_constant(0)]
+    features, trees = read_features(trees, len(task.names), feature, "training")
+    classes: tuple[Label, ...] = tuple(range(task.n_classes))
+    return make_forest(
+        name="priced",
+        features=features,
+        columns=len(task.names),
+        trees=trees,
+        n_outputs=outputs,
+        bias=bias,
+        aggregate=Aggregate(),
+        link=Link("softmax" if outputs > 1 else "sigmoid" if classes else "identity"),
+        decision=Decision("argmax" if outputs > 1 else "threshold" if classes else "none"),
+        classes=classes,
+        provenance=Provenance("forestc", __version__),
+    )
+
+
+def _tree(grown: GrownTree, cuts: Cuts, lowest: float, index: int) -> Tree:
+    inner = grown.left >= 0
+    threshold = np.zeros(len(grown.left))
+    threshold[inner] = [
+        cuts.thresholds[column][cut] for column, cut in zip(grown.column[inner], grown.cut[inner], strict=True)
+    ]
+    return make_tree(
+        where=f"tree {index}",
+        feature=grown.column,
+        threshold=threshold,
+        left=grown.left,
+        right=grown.right,
+        values=grown.value[~inner][:, None] + lowest,
+        outputs=(grown.output,),
+        missing_left=grown.missing_left,
+        cover=grown.cover,
+    )
+
+
+def _constant(output: int) -> Tree:
+    none = np.array([-1])
+    values = np.zeros((1, 1))
+    return make_tree(
+        where="tree 0", feature=none, threshold=[0.0], left=none, right=none, values=values, outputs=(output,)
+    )
