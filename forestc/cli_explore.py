@@ -145,10 +145,11 @@ def tables(figures: dict[str, Any], goals: list[str]) -> list[Any]:
     for row in figures["front"]:
         cells = [_cell(row, name) for name in shown]
         same = row["equal_to"]
-        remark = f"as accurate as {same}, which is smaller" if same is not None else ""
+        remark = f"equal to {same}" if same is not None else ""
         table.add_row(str(row["trial"]), *cells, _cell(row, "test_accuracy"), row["rung"] or "", remark)
     counts = figures["trials"]
-    lines = [f"{counts['complete']} trials, {counts['failed']} failed; accuracy by {figures['validation']}"]
+    lines = ["equal to N: its accuracy is within a standard error of that of trial N, which is smaller"]
+    lines += [f"{counts['complete']} trials, {counts['failed']} failed; accuracy by {figures['validation']}"]
     lines += [f"{name}: estimates x {line['factor']:.2f} ^ {line['slope']:.2f}, from {line['designs']} designs measured"
               for name, line in (figures["corrections"] or {}).items()]  # fmt: skip
     lines += [f"note: {note}" for note in figures["notes"] or ()]
@@ -164,4 +165,4 @@ def _cell(row: dict[str, Any], name: str) -> str:
     if value is None:
         return "-"
     error = row.get(f"{name}_se")
-    return f"{value:.4f} ± {error:.4f}" if error is not None else f"{value:,.0f}"
+    return f"{value:.4f} ±{error:.4f}" if error is not None else f"{value:,.0f}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ from forestc.costs.estimate import estimate
 from forestc.design import open_design
 from forestc.errors import MissingToolError, OptionError
 from forestc.exploration.material import ALL, Material
-from forestc.exploration.space import LEVEL, passes_of, spelt
+from forestc.exploration.space import LEVEL, TIMED, passes_of, spelt
 from forestc.firmware.run import measure
 from forestc.forest.ir import Forest
 from forestc.forest.text import print_forest
@@ -45,6 +46,7 @@ Stage = Literal["estimate", "synthesis", "placed", "measured", "finish"]
 MODEL = "model.forest"  # a trained model, beside its trial
 KEPT = 48  # forests that a worker keeps, of models and of passes that trials have in common
 MOST_STAGES = 8  # registers that are tried for a wanted clock rate
+MORE_STAGES = 3  # how many are added to a design that misses it once it is placed
 PROVED = 3000  # nodes up to which a design of the front is proved
 BEHIND = 2.0  # standard errors by which a candidate is behind when its judging is stopped
 
@@ -259,12 +261,25 @@ class Bench:
     def _built(self, job: Job, clock: _Seconds, *, place: bool) -> Trial:
         asked = self.material.asked
         assert asked.device is not None
-        folder = self.design(job.trial, clock)
-        with clock.of(job.stage):
-            told = synth(folder, asked.device, native=asked.native, try_anyway=True, route=place)
+        trial = job.trial
+        for more in range(MORE_STAGES + 1):
+            folder = self.design(trial, clock)
+            with clock.of(job.stage):
+                told = synth(folder, asked.device, native=asked.native, try_anyway=True, route=place)
+            if not place or more == MORE_STAGES or not self._too_slow(told["fmax_mhz"]):
+                break
+            shutil.rmtree(folder)
+            trial = replace(trial, options={**trial.options, "latency": int(trial.options.get("latency", 0)) + 1})
         names = ("lut", "ff", "latency_cycles") + ("fmax_mhz",) * place
         found = {name: float(told[name]) for name in names if told[name] is not None}
-        return replace(job.trial, figures={**job.trial.figures, job.stage: found}, has_design=True)
+        return replace(trial, figures={**trial.figures, job.stage: found}, has_design=True)
+
+    def _too_slow(self, fmax: float | None) -> bool:
+        """Whether a placed design misses the wanted clock, and its latency is not for the search to choose."""
+        asked = self.material.asked
+        chosen = {goal.figure for goal in asked.goals} & TIMED
+        limits = [limit for limit in asked.limits if limit.figure in TIMED]
+        return not chosen and any(limit.figure == "fmax_mhz" and not limit.holds(fmax) for limit in limits)
 
     def measured(self, job: Job, clock: _Seconds) -> Trial:
         asked = self.material.asked

@@ -58,9 +58,9 @@ def explore(
 
     model: a file or a fitted model, whose passes' options are searched. train: instead, names of trainers
     (`forestc.training.TRAINERS`), whose options are searched too, or a function `fit(trial) -> model` that draws
-    its own by the `suggest_...` methods of its Optuna trial. rows, label: what passes, and trainers, look at. validation: rows
-    that candidates are judged on, a file or a pair (rows, labels); by default every fifth of `rows`, and of fewer than
-    2,000 each fifth in turn. test: rows read once, at the end, for the front alone.
+    its own by the `suggest_...` methods of its Optuna trial. rows, label: what passes, and trainers, look at.
+    validation: rows that candidates are judged on, a file or a pair (rows, labels); by default every fifth of `rows`,
+    and of fewer than 2,000 each fifth in turn. test: rows read once, at the end, for the front alone.
 
     device, cpu: as for `compile`. goals: figures, such as "lut,accuracy". limits: such as "fmax>=150". trials: designs
     tried in all. rungs: the highest that designs climb: estimate, synthesis, placed or measured (firmware); default:
@@ -96,7 +96,7 @@ def asked_before(out: str | Path, trials: int | None = None) -> dict[str, Any]:
     ForestcError, also for a study of Python objects, whose arguments have to be given again."""
     study = open_study(out)
     known = study.asked
-    names = (
+    names = [
         "model",
         "rows",
         "label",
@@ -108,8 +108,10 @@ def asked_before(out: str | Path, trials: int | None = None) -> dict[str, Any]:
         "trials",
         "seed",
         "jobs",
-    )
-    names += ("scheduler", "storage", "trial_seconds", "trial_mb", "native", "prove")
+        "scheduler",
+        "storage",
+    ]
+    names += ["trial_seconds", "trial_mb", "native", "prove"]
     if known.get("rows") is None:
         raise ForestcError("was asked for with Python objects", where=str(out), do="resume it from Python")
     found = {name.removesuffix("_rows"): known[name] for name in names if known.get(name) is not None}

@@ -17,12 +17,13 @@ from forestc.exploration.goals import told
 from forestc.exploration.material import Material
 from forestc.exploration.pool import Pool
 from forestc.exploration.space import starts
-from forestc.studies import Limit, Study, Trial, open_study, write_trial
+from forestc.studies import Limit, Rung, Study, Trial, open_study, write_trial
 
 LAG = 6  # trials under way that a choice does not know; more only where there are more workers
 NEAR = (0.9, 1.0)  # near the front: on it with so much of the costs, and so many standard errors more accuracy
 CHECKPOINTS = 4  # how often designs near the front are sent up while the search goes on
 SENT = 6  # designs each time
+MOST_SENT = 48  # to a rung in the end; those of the front that are left are estimates then, and their row says so
 
 
 class Search:
@@ -152,14 +153,21 @@ class Search:
         rungs = self.asked.rungs
         for place, rung in enumerate(rungs[1 : rungs.index(self.asked.top) + 1], 1):
             top = place > 1 or rung == "measured"
-            while True:
-                sent = [trial for trial in self._near(exactly=top) if rung not in trial.figures][: most or SENT * 4]
-                if not sent or (most and top):
-                    break
+            if most and top:
+                return
+            left = most or MOST_SENT
+            while left > 0 and (sent := self._sent(rung, exactly=top, most=min(left, SENT))):
+                left -= len(sent)
                 self._all(rung, sent)
                 self.refit()
-                if most:
-                    break
+
+    def _sent(self, rung: Rung, *, exactly: bool, most: int) -> list[Trial]:
+        """The next that go up to a rung: of the front, and near it as far as workers would be idle."""
+        front = [trial for trial in self._near(exactly=True) if rung not in trial.figures]
+        near = [trial for trial in self._near(exactly=False) if rung not in trial.figures and trial not in front]
+        if exactly:
+            near = near[: max(0, self.asked.jobs - len(front))] if front else []
+        return [*front, *near][:most]
 
     def _near(self, *, exactly: bool) -> list[Trial]:
         """The front, then the trials that would be on it if they were a little better."""

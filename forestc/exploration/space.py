@@ -26,6 +26,7 @@ NOTHING = "none"
 SHRINKING = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "extract-rules", NOTHING)
 LEVEL = "level"
 LATENCIES = 6
+TIMED = {"fmax_mhz", "latency_cycles", "ff"}  # goals for which the latency is searched
 LAYOUTS = ("nodes", "branches", "calls", "masks", "mixed")
 # Leaves that prune-splits fits again need no more bits than this before.
 BITS_BEFORE_FITTING = 6
@@ -50,7 +51,7 @@ def compile_space(asked: Asked, source: Forest | None, fit: Rows, judged: Rows) 
             if among and not (one.name == "fit" and source is not None and not source.decides):
                 found.append(replace(one, name=f"{name}.{one.name}", when={**own, SHRINK: among}))
     wanted = set(asked.figures)
-    if {goal.figure for goal in asked.goals} & {"fmax_mhz", "latency_cycles", "ff"}:
+    if {goal.figure for goal in asked.goals} & TIMED:
         found.append(Whole("latency", 0, LATENCIES))
     if asked.cpu and len(wanted & {"flash", "ram", "instructions", "mean_instructions"}) > 1:
         found.append(Choice("c_layout", LAYOUTS))
