@@ -53,7 +53,7 @@ def corrected(trial: Trial, known: Mapping[str, Correction]) -> Trial:
     """The trial with its estimates corrected."""
     estimate = trial.figures.get("estimate", {})
     return replace(
-        trial, corrected={name: round(line.of(estimate[name]), 2) for name, line in known.items() if name in estimate}
+        trial, corrected={name: round(line.of(estimate[name]), 1) for name, line in known.items() if name in estimate}
     )
 
 
