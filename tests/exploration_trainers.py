@@ -11,11 +11,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 
 def rows():
-    """A small table: 200 rows of five columns, two classes; and 100 rows more."""
+    """A small table: 150 rows of five columns, two classes; and 100 rows more."""
     frame = load_breast_cancer(as_frame=True).frame
     frame = frame[["mean radius", "mean texture", "mean smoothness", "worst area", "worst concavity", "target"]]
     frame.columns = [name.replace(" ", "_") for name in frame.columns]
-    return frame.iloc[:200].reset_index(drop=True), frame.iloc[200:300].reset_index(drop=True)
+    return frame.iloc[:150].reset_index(drop=True), frame.iloc[200:300].reset_index(drop=True)
 
 
 def fit(trial):

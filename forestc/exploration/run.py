@@ -129,10 +129,10 @@ def _search(asked: Asked, folder: Path, *, resume: bool, progress: Callable[[str
     space = material.space  # refuses rows that can't be learnt from before anything is written
     folder.mkdir(parents=True, exist_ok=True)
     record = _record(asked, material, notes)
+    pool = pool_of(material)
+    study = sampling.opened(folder, asked.storage, asked.goals, asked.seed, resume=resume)
     if not resume:
         write_asked(folder, asked.goals, asked.limits, record)
-    study = sampling.opened(folder, asked.storage, asked.goals, asked.seed, resume=resume)
-    pool = pool_of(material)
     search = Search(material, study, pool, progress)
     stopped = False
     try:
@@ -273,5 +273,6 @@ def _held(folder: Path, asked: Asked, *, resume: bool) -> Iterator[None]:
             lock.close()
             if not (folder / STUDY).exists():
                 with suppress(OSError):
-                    (folder / ".lock").unlink()
+                    for left in (".lock", sampling.JOURNAL):
+                        (folder / left).unlink(missing_ok=True)
                     folder.rmdir()
