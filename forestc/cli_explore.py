@@ -21,6 +21,7 @@ _Model = Annotated[
 
 
 def explore(
+    context: typer.Context,
     model: _Model = None,
     rows: Annotated[
         Path | None, typer.Option("--rows", metavar="FILE", help="CSV (gzip too), Parquet, Arrow or NumPy")
@@ -108,22 +109,19 @@ def explore(
     wanted = {name: value for name, value in given.items() if value is not None}
     wanted |= {"trials": trials, "seed": seed, "trial_seconds": trial_seconds, "native": native, "prove": not no_prove}
     if resume:
-        wanted = {**asked_before(out, trials if _given("--trials") else None), **_named(wanted)}
+        defaults = ("trials", "seed", "trial_seconds", "native", "prove")
+        ours = {name: value for name, value in wanted.items() if name not in defaults or _typed(context, name)}
+        wanted = {**asked_before(out), **ours}
     with _lines(json_) as say:
         study = run_explore(out=out, resume=resume, trust_pickle=trust_pickle, progress=say, **wanted)
     figures = summary(study)
     show(json_, figures, lambda: [*tables(figures, [goal.figure for goal in study.goals])])
 
 
-def _given(flag: str) -> bool:
-    return any(word == flag or word.startswith(f"{flag}=") for word in sys.argv)
-
-
-def _named(wanted: dict[str, Any]) -> dict[str, Any]:
-    """Without options that a resumed study takes from before unless they are on the command line."""
-    flags = {"trials": "--trials", "seed": "--seed", "trial_seconds": "--trial-seconds", "native": "--native"}
-    flags |= {"prove": "--no-prove"}
-    return {name: value for name, value in wanted.items() if name not in flags or _given(flags[name])}
+def _typed(context: typer.Context, name: str) -> bool:
+    """Whether an option is on the command line: what is not comes from the study that is resumed."""
+    source = context.get_parameter_source("no_prove" if name == "prove" else name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 @contextmanager

@@ -91,9 +91,9 @@ def explore(
         return _search(asked, folder, resume=resume, progress=progress)
 
 
-def asked_before(out: str | Path, trials: int | None = None) -> dict[str, Any]:
-    """The arguments of `explore` that a study's folder holds, to resume it. trials: another number of them. Raises
-    ForestcError, also for a study of Python objects, whose arguments have to be given again."""
+def asked_before(out: str | Path) -> dict[str, Any]:
+    """The arguments of `explore` that a study's folder holds, to resume it. Raises ForestcError, also for a study of
+    Python objects, whose arguments have to be given again."""
     study = open_study(out)
     known = study.asked
     names = [
@@ -117,7 +117,7 @@ def asked_before(out: str | Path, trials: int | None = None) -> dict[str, Any]:
     found = {name.removesuffix("_rows"): known[name] for name in names if known.get(name) is not None}
     found |= {"goals": [goal.figure for goal in study.goals], "limits": list(study.limits), "rungs": known["top"]}
     found |= {"train": known["train"]} if known.get("train") else {}
-    return found if trials is None else {**found, "trials": trials}
+    return found
 
 
 def _search(asked: Asked, folder: Path, *, resume: bool, progress: Callable[[str], None]) -> Study:

@@ -95,7 +95,8 @@ def test_one_worker_gives_the_trials_of_two(done, work):
 def test_a_killed_search_goes_on_as_if_nothing_had_happened(done, work):
     words = [
         sys.executable, "-m", "forestc", "explore", "model.forest", "--rows", "train.csv", "--test", "test.csv",
-        "--label", "target", "--device", "xcup", "--rungs", "estimate", "--jobs", "2", "--trials", str(TRIALS), "-o", "killed",
+        "--label", "target", "--device", "xcup", "--rungs", "estimate", "--jobs", "2",
+        "--trials", str(TRIALS), "-o", "killed",
     ]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(Path(forestc.__file__).parents[1])}
     search = subprocess.Popen(words, cwd=work, env=environment, stderr=subprocess.DEVNULL)
