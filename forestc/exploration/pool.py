@@ -23,6 +23,7 @@ from forestc.studies import Trial, write_trial
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 LOOK = 0.25  # seconds between looks at what workers take
+_READY = "ready"  # a worker's first word: the time of its first trial counts from here
 GRACE = 3.0  # seconds that a worker has to end its outside tools
 
 
@@ -68,6 +69,7 @@ def _work(pipe: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that leads decides what Ctrl-C ends
     with suppress(EOFError, OSError, Interrupted), interruptible():
         bench = Bench(pickle.loads(pipe.recv_bytes()))
+        pipe.send(_READY)
         while True:
             pipe.send(carried_out(bench, pipe.recv()))
 
@@ -83,6 +85,7 @@ class _Worker:
         self.pipe.send_bytes(material)
         self.job: Job | None = None
         self.since = 0.0
+        self.ready = False
 
     def end(self) -> None:
         self.process.terminate()
@@ -131,26 +134,30 @@ class LocalPool:
             ready = wait([each for one in busy for each in (one.pipe, one.process.sentinel)], LOOK)
             for worker in busy:
                 if worker.pipe in ready or worker.process.sentinel in ready:
-                    found.append(self._taken(worker))
+                    found += self._taken(worker)
                 elif (why := self._beyond(worker)) != "":
                     found.append(self._lost(worker, why))
         return found
 
-    def _taken(self, worker: _Worker) -> Trial:
+    def _taken(self, worker: _Worker) -> list[Trial]:
+        """The trial that a worker ended or lost; none if it has only just begun."""
         try:
-            trial: Trial = worker.pipe.recv()
+            said: Trial | str = worker.pipe.recv()
         except (EOFError, OSError):
             worker.process.join(GRACE)
             code = worker.process.exitcode
             how = f"signal {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit status {code}"
-            return self._lost(worker, f"its process ended with {how}")
+            return [self._lost(worker, f"its process ended with {how}")]
+        if isinstance(said, str):
+            worker.ready, worker.since = True, time.monotonic()
+            return []
         worker.job = None
-        return trial
+        return [said]
 
     def _beyond(self, worker: _Worker) -> str:
         """Which limit a trial exceeds; "" for none."""
         seconds, mb = self._limits
-        if time.monotonic() - worker.since > seconds:
+        if worker.ready and time.monotonic() - worker.since > seconds:
             return f"it took more than {seconds:g} s"
         taken = _resident_mb(worker.process.pid)
         return "" if mb is None or taken <= mb else f"it took {taken:.0f} MB, more than {mb}"
@@ -232,7 +239,8 @@ class DaskPool:
     def take(self) -> list[Trial]:
         if not self._jobs:
             return []
-        self._distributed.wait(list(self._jobs), return_when="FIRST_COMPLETED")
+        with self._client.as_current():
+            self._distributed.wait(list(self._jobs), return_when="FIRST_COMPLETED")
         found = []
         for future in [each for each in self._jobs if each.done()]:
             job = self._jobs.pop(future)

@@ -23,7 +23,7 @@ from forestc.frontends import load
 from forestc.studies import open_study
 
 TRIALS = 23  # a few more than every search begins with
-BASE = {"label": "target", "device": "xcup", "rungs": "estimate", "jobs": 2}
+BASE = {"label": "target", "device": "xcup", "rungs": "estimate", "jobs": 2, "prove": False}
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,12 @@ def trials_of(study):
 def done(work):
     """A study of a given model."""
     return forestc.explore(
-        work / "model.forest", work / "train.csv", work / "done", test=work / "test.csv", trials=TRIALS, **BASE
+        work / "model.forest",
+        work / "train.csv",
+        work / "done",
+        test=work / "test.csv",
+        trials=TRIALS,
+        **{**BASE, "prove": True},
     )
 
 
@@ -96,7 +101,7 @@ def test_a_killed_search_goes_on_as_if_nothing_had_happened(done, work):
     words = [
         sys.executable, "-m", "forestc", "explore", "model.forest", "--rows", "train.csv", "--test", "test.csv",
         "--label", "target", "--device", "xcup", "--rungs", "estimate", "--jobs", "2",
-        "--trials", str(TRIALS), "-o", "killed",
+        "--trials", str(TRIALS), "--no-prove", "-o", "killed",
     ]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(Path(forestc.__file__).parents[1])}
     search = subprocess.Popen(words, cwd=work, env=environment, stderr=subprocess.DEVNULL)
@@ -174,6 +179,7 @@ def test_test_rows_among_the_rows_are_warned_of(work):
     assert any(line.startswith("150 of 150 test rows are also among the rows given") for line in said)
 
 
+@pytest.mark.slow
 def test_trainers_are_searched_and_cross_validated(work):
     study = forestc.explore(
         None, work / "train.csv", work / "trained", train="lightgbm,extra-trees", trials=6, test=work / "test.csv",
@@ -187,6 +193,7 @@ def test_trainers_are_searched_and_cross_validated(work):
     assert "trained on all rows" in study.asked["validation"]
 
 
+@pytest.mark.slow
 def test_firmware_is_measured_in_an_emulator(work):
     study = forestc.explore(
         work / "model.forest", work / "train.csv", work / "firmware", label="target", cpu="cortex-m0plus", jobs=2,
