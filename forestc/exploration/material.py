@@ -143,7 +143,7 @@ def material_of(asked: Asked, folder: Path) -> Material:
     X, y, held_out = table.X, table.y, HELD_OUT
     folds: tuple[Fold, ...] = ()
     if asked.validation is not None and share_of(asked.validation) is None:
-        other = read_table(asked.validation, asked.label, regression=asked.regression)
+        other = read_table(*_labelled(asked), regression=asked.regression)
         if other.names != table.names or set(other.classes) - set(table.classes):
             raise RowsError("the validation rows have other columns or classes", where=str(asked.validation))
         place = np.array([table.classes.index(name) for name in other.classes] or [0])
@@ -160,7 +160,7 @@ def _of_model(asked: Asked, folder: Path) -> Material:
     X, y = _arrays(opened, forest)
     held_out: Any = HELD_OUT
     if asked.validation is not None and share_of(asked.validation) is None:
-        other, labels = _arrays(rows_from(asked.validation, forest, asked.label), forest)
+        other, labels = _arrays(_validation_rows(asked, forest), forest)
         folds: tuple[Fold, ...] = (_after(len(X), len(X) + len(other)),)
         X, y, held_out = np.concatenate([X, other]), np.concatenate([y, labels]), asked.validation
     else:
@@ -177,6 +177,19 @@ _SEEN = (
     "candidates are judged on rows set aside from those given; if the model was trained on these rows too, give others "
     "(--validation FILE)"
 )
+
+
+def _labelled(asked: Asked) -> tuple[Any, Any]:
+    """The validation rows, and their labels or the column of these."""
+    given: tuple[Any, Any] = (
+        asked.validation if isinstance(asked.validation, tuple) else (asked.validation, asked.label)
+    )
+    return given
+
+
+def _validation_rows(asked: Asked, forest: Forest) -> Rows:
+    rows, labels = _labelled(asked)
+    return rows_from(rows, forest, labels)
 
 
 def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[Any]]:
