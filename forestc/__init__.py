@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from forestc.design import Design, open_design
     from forestc.errors import ForestcError
     from forestc.estimators import CompiledClassifier, CompiledRegressor
+    from forestc.exploration.run import explore
     from forestc.firmware.run import measure
     from forestc.forest.evaluate import Evaluation
     from forestc.forest.ir import Forest
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from forestc.inspection import inspect
     from forestc.integrations.amaranth_component import hardware
     from forestc.rows.encode import evaluate
+    from forestc.studies import Study, open_study
     from forestc.switching import activity
     from forestc.synthesis import synth
 
@@ -47,6 +49,7 @@ _HOMES = {
     "Design": "forestc.design",
     "evaluate": "forestc.rows.encode",
     "Evaluation": "forestc.forest.evaluate",
+    "explore": "forestc.exploration.run",
     "Forest": "forestc.forest.ir",
     "ForestcError": "forestc.errors",
     "hardware": "forestc.integrations.amaranth_component",
@@ -56,10 +59,12 @@ _HOMES = {
     "measure": "forestc.firmware.run",
     "model_inputs": "forestc.input_models",
     "open_design": "forestc.design",
+    "open_study": "forestc.studies",
     "quantize": "forestc.compiler",
     "read_inputs": "forestc.inputs.text",
     "simulate": "forestc.checks.simulation",
     "StreamOptions": "forestc.backends.axi_stream",
+    "Study": "forestc.studies",
     "synth": "forestc.synthesis",
 }
 
@@ -74,16 +79,19 @@ __all__ = [
     "ForestcError",
     "InputModel",
     "StreamOptions",
+    "Study",
     "activity",
     "check",
     "compile",
     "evaluate",
+    "explore",
     "hardware",
     "inspect",
     "load",
     "measure",
     "model_inputs",
     "open_design",
+    "open_study",
     "quantize",
     "read_inputs",
     "simulate",

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from forestc.cli_explore import explore
 from forestc.cli_inputs import Count, InputsFile, Seed, activity, model_inputs, rows_or_inputs
 from forestc.cli_parts import Folder, Json, Label, MaybeRows, Model, Trust, progress, show
 from forestc.cli_report import report
@@ -249,6 +250,9 @@ def compile_(
     try_: Annotated[
         bool, typer.Option("--try", help="with --device: even if the estimate says it does not fit")
     ] = False,
+    no_synth: Annotated[
+        bool, typer.Option("--no-synth", help="with --device: place registers for it, but synthesise nothing")
+    ] = False,
     name: Annotated[
         str | None, typer.Option("--name", help="name of the module and the header; default: the model file's")
     ] = None,
@@ -298,6 +302,7 @@ def compile_(
             clock_mhz=clock,
             native=native,
             try_anyway=try_,
+            no_synth=no_synth,
             trust_pickle=trust_pickle,
             name=name,
             progress=say,
@@ -511,6 +516,7 @@ def passes(
     show(json_, {"passes": brief, "levels": levels}, lambda: passes_tables(brief, levels))
 
 
+app.command()(explore)
 app.command("model-inputs")(model_inputs)
 app.command()(activity)
 app.command()(report)

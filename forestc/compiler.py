@@ -148,7 +148,7 @@ def compile(
 
     Rows (`forestc.options.RowOptions`): label, classes, held_out, ranges, inputs, scheduler.
     Passes (`PassOptions`): level, tolerance, passes, scores.
-    Hardware (`HardwareOptions`): targets, latency, outputs, stream, device, clock_mhz, native, try_anyway.
+    Hardware (`HardwareOptions`): targets, latency, outputs, stream, device, clock_mhz, native, try_anyway, no_synth.
     C header (`forestc.backends.c.COptions`): c_inputs, c_types, c_quantiser, c_values, c_layout, c_project,
     and its budgets: cpu, flash, ram, instructions.
     name: of the module and the header. trust_pickle: allows opening pickles, which runs code in them.
@@ -208,7 +208,7 @@ def compile(
 
     with clock.measure("write"):
         design = write(figures, made)
-    if wanted.hardware.device is not None:
+    if wanted.hardware.device is not None and not wanted.hardware.no_synth:
         found = synth(
             design, wanted.hardware.device, native=wanted.hardware.native, try_anyway=True, progress=progress
         )  # _lower has compared it with the estimate already

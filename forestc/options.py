@@ -62,6 +62,7 @@ class CompileKeywords(TypedDict, total=False):
     device: str | None
     clock_mhz: float | None
     native: bool
+    no_synth: bool
     try_anyway: bool
     name: str | None
     trust_pickle: bool
@@ -156,7 +157,8 @@ class HardwareOptions:
     outputs: label, scores, both, or auto. stream: options of an AXI4-Stream wrapper of the Verilog core; None for no
     wrapper. device: the design is also synthesised for it. clock_mhz: the wanted clock, for constraints and scripts; on
     devices with an estimate it also chooses the latency. native: prefer tools on the PATH. try_anyway: synthesise even
-    if the estimate says that the design does not fit.
+    if the estimate says that the design does not fit. no_synth: the device's delays place registers, and nothing is
+    synthesised.
     """
 
     targets: tuple[str, ...] = field(default=DEFAULT_TARGETS, metadata=_flag("--target", list))
@@ -167,6 +169,7 @@ class HardwareOptions:
     clock_mhz: float | None = field(default=None, metadata=_flag("--clock", key="clock"))
     native: bool = field(default=False, metadata=_flag("--native"))
     try_anyway: bool = field(default=False, metadata=_flag("--try"))
+    no_synth: bool = field(default=False, metadata=_flag("--no-synth"))
 
     def __post_init__(self) -> None:
         if not self.targets:
@@ -180,7 +183,8 @@ class HardwareOptions:
             raise OptionError("a stream wrapper needs the Verilog core", do="add the target verilog")
         if self.device is not None:
             known_device(self.device)
-            need_tools(self.device, self.native)
+            if not self.no_synth:
+                need_tools(self.device, self.native)
             if "verilog" not in self.targets:
                 raise OptionError("a device needs the Verilog core", do="add the target verilog")
         if self.clock_mhz is not None:
@@ -246,7 +250,7 @@ class CompileOptions:
             HardwareOptions(
                 tuple(targets),
                 clock_mhz=None if clock is None else float(clock),
-                **some("latency", "outputs", "stream", "device", "native", "try_anyway"),
+                **some("latency", "outputs", "stream", "device", "native", "try_anyway", "no_synth"),
             ),
             COptions(
                 **{name[2:]: value for name, value in values.items() if name.startswith("c_")},

@@ -32,6 +32,7 @@ def synth(
     native: bool = False,
     seed: int = 1,
     try_anyway: bool = False,
+    route: bool = True,
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """The figures of `forestc synth --json` for a compiled design: a Design or its folder.
@@ -39,7 +40,8 @@ def synth(
     device: lut6 (any 6-input LUTs, no carry chains), xcup (UltraScale+), one that nextpnr supports, or vivado:PART or
     quartus:PART if the tool is on the PATH. lut, ff, carry, bram and depth count the design itself; fmax_mhz is
     measured after place and route with registers on all ports. native: prefer tools on the PATH to those from PyPI.
-    seed: of the placer. try_anyway: synthesise also a design whose estimate exceeds the device. Raises OptionError for
+    seed: of the placer. try_anyway: synthesise also a design whose estimate exceeds the device. route: whether it is
+    placed and routed; without, fmax_mhz is None (vendors' tools always do). Raises OptionError for
     an unknown device, ToolError for a missing or failing tool, ForestcError for a design too large for the device.
     """
     known_device(device)
@@ -73,7 +75,7 @@ def synth(
             "fmax_mhz": None,
             "tools": [yosys_version(command, Path(name))],
         }
-        if wanted.nextpnr:
+        if wanted.nextpnr and route:
             start = time.perf_counter()
             progress(f"nextpnr for {device}")
             top = _registered(design, Path(name), wanted, native)

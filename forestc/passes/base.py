@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
+from forestc.parameters import Parameter
 from forestc.passes.judge import Judge
 from forestc.passes.promises import Promise
 from forestc.rows.batches import Rows
@@ -25,9 +26,11 @@ class PassResult:
 
 @runtime_checkable
 class Pass(Protocol):
-    """A frozen dataclass; its fields are its options."""
+    """A frozen dataclass; its fields are its options. space: what a search may try of them; other options keep their
+    defaults."""
 
     name: ClassVar[str]
+    space: ClassVar[tuple[Parameter, ...]]
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """rows: the rows that the pass may use, or `Ranges` instead. judge: measures forests on held-out rows, which

@@ -30,6 +30,7 @@ from forestc.forest.conditions import Below, Condition, Member
 from forestc.forest.evaluate import leaf_nodes, missing_words
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import word_range
+from forestc.parameters import Choice, Parameter, Real
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
 from forestc.passes.mixed_rows import rows_to_fit
@@ -92,6 +93,13 @@ class PruneSplits:
     seed: int = 0
     cost: str = DEFAULT_COST
     name: ClassVar[str] = "prune-splits"
+    space: ClassVar[tuple[Parameter, ...]] = (
+        Real("price", 0.02, 30.0, log=True, approximate=True),
+        Choice("leaf_bits", (1, 2, 3, "same"), approximate=True),
+        Choice("rewire", (True, False), approximate=True),
+        Choice("copies", (0, 2, 8), approximate=True),
+        Choice("mix", (0.05, 0.1, 0.2), when={"copies": (2, 8)}, approximate=True),
+    )
 
     def __post_init__(self) -> None:
         check_options(self, _RULES)

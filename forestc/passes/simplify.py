@@ -16,6 +16,7 @@ from forestc.forest.builder import changed, make_tree
 from forestc.forest.conditions import Below, Condition, OneOf, Within
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, Float, word_range
+from forestc.parameters import Parameter
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
 from forestc.passes.promises import Exact
@@ -30,6 +31,7 @@ class Simplify:
     """
 
     name: ClassVar[str] = "simplify"
+    space: ClassVar[tuple[Parameter, ...]] = ()
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Exact. Time O(nodes * features on a path)."""

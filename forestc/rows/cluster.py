@@ -88,6 +88,16 @@ def on_cluster(rows: Rows, scheduler: str | None) -> Iterator[Rows]:
         return
     if not isinstance(rows, TableRows) or not rows.divisible:
         raise OptionError("--scheduler needs rows in Parquet or Arrow files", do="write them as a folder of Parquet")
+    client = connected(scheduler)
+    try:
+        yield ClusterRows(rows, client)
+    finally:
+        client.close()
+
+
+def connected(scheduler: str) -> Any:
+    """A client of the scheduler at an address. Raises MissingExtraError if Dask is not installed, ToolError if no
+    scheduler answers or it has no workers."""
     try:
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
@@ -102,10 +112,7 @@ def on_cluster(rows: Rows, scheduler: str | None) -> Iterator[Rows]:
             where=scheduler,
             do="check the address, and that dask worker runs",
         ) from None
-    try:
-        yield ClusterRows(rows, client)
-    finally:
-        client.close()
+    return client
 
 
 def _answers(scheduler: str) -> None:

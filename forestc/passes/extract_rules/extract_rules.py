@@ -24,6 +24,7 @@ from forestc.algorithms.boolean_rules import Clause, Form, RuleLearning, learn_r
 from forestc.algorithms.rule_sets import class_weights, learn_rule_sets
 from forestc.errors import ModelError, OptionError
 from forestc.forest.ir import Forest
+from forestc.parameters import Choice, Parameter, Whole
 from forestc.passes.base import PassResult
 from forestc.passes.extract_rules.literals import Literals, literals_for
 from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
@@ -88,6 +89,12 @@ class ExtractRules:
     mix: float = 0.1
     seed: int = 0
     name: ClassVar[str] = "extract-rules"
+    space: ClassVar[tuple[Parameter, ...]] = (
+        Whole("complexity", 2, 60, log=True, approximate=True),
+        Choice("learn", ("labels", "forest"), approximate=True),
+        Choice("form", ("dnf", "cnf"), approximate=True),
+        Choice("balanced", (False, True), approximate=True),
+    )
 
     def __post_init__(self) -> None:
         check_options(self, _RULES)

@@ -20,6 +20,7 @@ from forestc.forest.boundary import boundary_inputs
 from forestc.forest.builder import changed, make_tree
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, round_to, to_words
+from forestc.parameters import Choice, Parameter, Whole
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
 from forestc.passes.option_rules import FLAG, Rule, check_options, is_number, one_of, whole
@@ -82,6 +83,11 @@ class PruneExact:
     engine: str = "search"
     seed: int = 0
     name: ClassVar[str] = "prune-exact"
+    space: ClassVar[tuple[Parameter, ...]] = (
+        Choice("trees", (True, False)),
+        Choice("nodes", (True, False)),
+        Whole("effort", 100, 1000, log=True),
+    )
 
     def __post_init__(self) -> None:
         check_options(self, _RULES)

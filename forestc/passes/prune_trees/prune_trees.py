@@ -27,6 +27,7 @@ from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import ForestcError, ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest, Link
+from forestc.parameters import Choice, Parameter, Real
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
 from forestc.passes.mixed_rows import RowsToFit, rows_to_fit
@@ -118,6 +119,11 @@ class PruneTrees:
     mix: float = 0.1
     seed: int = 0
     name: ClassVar[str] = "prune-trees"
+    space: ClassVar[tuple[Parameter, ...]] = (
+        Real("price", 0.003, 30.0, log=True, approximate=True),
+        Choice("times", (1, 3), approximate=True),
+        Choice("refit", (False, True), approximate=True),
+    )
 
     def __post_init__(self) -> None:
         check_options(self, _RULES)

@@ -17,6 +17,7 @@ from forestc.algorithms.term_sharing import share_terms
 from forestc.errors import ModelError, OptionError
 from forestc.forest.builder import changed
 from forestc.forest.ir import Forest
+from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
 from forestc.passes.option_rules import FLAG, Rule, check_options, is_number
@@ -48,6 +49,7 @@ class ShareTerms:
     factor: bool = True
     seconds: float = 20
     name: ClassVar[str] = "share-terms"
+    space: ClassVar[tuple[Parameter, ...]] = (Choice("factor", (True, False)),)
 
     def __post_init__(self) -> None:
         check_options(self, _RULES)

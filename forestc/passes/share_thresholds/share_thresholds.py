@@ -24,6 +24,7 @@ from forestc.errors import OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import FLOAT32
+from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult, print_pass
 from forestc.passes.judge import Judge
 from forestc.passes.option_rules import SHARE, Rule, check_options, is_number, one_of, whole
@@ -83,6 +84,11 @@ class ShareThresholds:
     tolerance: float | None = None
     prefer: str = "few-bits"
     name: ClassVar[str] = "share-thresholds"
+    space: ClassVar[tuple[Parameter, ...]] = (
+        Choice("exceptions", (0, 0.02, 0.05, 0.1, 0.2, 0.4), approximate=True),
+        Choice("path_change", (0.0, 0.005, 0.01, 0.02, 0.05), when={"exceptions": (0,)}, approximate=True),
+        Choice("prefer", ("few-bits", "middle")),
+    )
 
     def __post_init__(self) -> None:
         check_options(self, _RULES)

@@ -1,0 +1,1 @@
+"""explore: searches accuracy against size, and answers with a front of checked designs."""

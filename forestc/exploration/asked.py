@@ -1,0 +1,147 @@
+"""What a user asked of a search, as one value: checked before any work, kept in study.json, given to the workers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from forestc.backends.c_choice import Budget
+from forestc.costs.devices import DEVICES
+from forestc.costs.estimate import estimated
+from forestc.costs.fitted import fitted
+from forestc.errors import OptionError
+from forestc.exploration.goals import FIGURES, told
+from forestc.studies import Goal, Limit, Rung
+from forestc.synthesis import known_device, need_tools
+
+Top = Literal["estimate", "synthesis", "placed", "measured"]
+FEW_ROWS = 2000  # below which candidates are cross-validated
+FOLDS = 5
+HELD_OUT = 0.2
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The arguments of `explore`.
+
+    model: a file or a model; train: names of trainers, or a function fit(trial) -> model. One of the two is given.
+    rows, label, test: as for `compile`. validation: rows to judge candidates on (as `held_out` of `compile`); None: a
+    part of the rows. regression: labels to train on are values. device, cpu: what figures are of. goals, limits: what
+    is wanted. trials: how many designs are tried, those of a resumed study included. seed: of everything drawn. jobs:
+    worker processes here; scheduler: address of a Dask cluster instead. storage: Optuna's, None for a journal in the
+    folder. top: the highest rung. trial_seconds, trial_mb: what one trial may take.
+    """
+
+    goals: tuple[Goal, ...]
+    limits: tuple[Limit, ...] = ()
+    model: Any = None
+    train: tuple[str, ...] | Callable[[Any], Any] = ()
+    rows: Any = None
+    label: Any = None
+    test: Any = None
+    validation: Any = None
+    regression: bool = False
+    device: str | None = None
+    cpu: str | None = None
+    trials: int = 200
+    seed: int = 0
+    jobs: int = 1
+    scheduler: str | None = None
+    storage: str | None = None
+    top: Top = "estimate"
+    trial_seconds: float = 600.0
+    trial_mb: int | None = None
+    native: bool = False
+    prove: bool = True
+    trust_pickle: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.model is None) == (not self.train):
+            raise OptionError("a model or a trainer is needed", do="give MODEL, or --train NAME, and not both")
+        if self.rows is None:
+            raise OptionError("no rows are given", do="add --rows FILE")
+        if not self.device and not self.cpu:
+            raise OptionError("nothing says what to build for", do=f"add --device, of {_devices()}, or --cpu")
+        if self.device:
+            known_device(self.device)
+            if not estimated(self.device):
+                raise OptionError(f"no estimates for {self.device!r}", do=f"known: {_devices()}")
+        Budget(cpu=self.cpu or "").check()
+        timed = self.device and DEVICES[self.device].family.timed_on in fitted().paths_ns
+        for name in self.figures:
+            if name == "fmax_mhz" and not timed:
+                known = [device for device in DEVICES if estimated(device) and DEVICES[device].family.timed_on]
+                raise OptionError(
+                    f"nothing here tells the clock rate on {self.device}", do=f"it is known of {', '.join(known)}"
+                )
+        for name, least in (("trials", 1), ("jobs", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise OptionError(f"{name}={value}", do=f"give a whole number from {least} on")
+        if not self.trial_seconds > 0 or (self.trial_mb is not None and self.trial_mb < 1):
+            raise OptionError("a trial may take no time or memory", do="give seconds and megabytes above 0")
+        if self.top not in self.rungs:
+            raise OptionError(f"rung {self.top!r} is not one of these figures'", do=f"known: {', '.join(self.rungs)}")
+        if self.device and self.top in ("synthesis", "placed"):
+            need_tools(self.device, self.native)
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Those of the goals, then of the limits."""
+        return (*(goal.figure for goal in self.goals), *(limit.figure for limit in self.limits))
+
+    @property
+    def rungs(self) -> tuple[Rung, ...]:
+        """The rungs that the goals' and limits' figures have, from the lowest."""
+        needed = {FIGURES[name].needs for name in self.figures}
+        found: list[Rung] = ["estimate"]
+        if self.device and "device" in needed:
+            found += ["synthesis", "placed"] if DEVICES[self.device].nextpnr else ["synthesis"]
+        if self.cpu and "cpu" in needed:
+            found += ["measured"]
+        return tuple(found)
+
+    @property
+    def targets(self) -> str:
+        """Output languages of the designs."""
+        return ",".join(["verilog"] * bool(self.device) + ["c"] * bool(self.cpu))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For study.json: files by their paths, Python objects as None."""
+        found = {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
+        return {name: value for name, value in found.items() if name not in ("goals", "limits")}
+
+    def same(self, before: Mapping[str, Any], goals: tuple[Goal, ...], limits: tuple[Limit, ...]) -> None:
+        """Raises OptionError if a study that is resumed was asked for something else."""
+        if goals != self.goals:
+            names = ",".join(goal.figure for goal in goals)
+            raise OptionError("the study has other goals", where=names, do="resume with those, or begin another study")
+        if limits != self.limits:
+            names = ", ".join(map(told, limits)) or "none"
+            raise OptionError("the study has other limits", where=names, do="resume with those, or begin another study")
+        mine = self.as_dict()
+        for name in ("model", "train", "label", "device", "cpu", "seed", "regression"):
+            if name in before and before[name] != mine[name]:
+                raise OptionError(
+                    f"the study has another {name}: {before[name]}", do="resume with that, or begin another study"
+                )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, tuple | list) and all(isinstance(each, str | int | float) for each in value):
+        return list(value)
+    return value if isinstance(value, str | int | float | bool | None) else None
+
+
+def _devices() -> str:
+    return ", ".join(filter(estimated, DEVICES))
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,391 @@
+"""One candidate, in the process that runs it: its model, passes, estimates and score; and, higher up, its folder."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.backends.c_choice import estimates as firmware_estimates
+from forestc.checks.run import check
+from forestc.compiler import compile as compile_model
+from forestc.costs.devices import family_of
+from forestc.costs.estimate import estimate
+from forestc.design import open_design
+from forestc.errors import MissingToolError, OptionError
+from forestc.exploration.material import ALL, Material
+from forestc.exploration.space import LEVEL, TIMED, passes_of, spelt
+from forestc.firmware.run import measure
+from forestc.forest.ir import Forest
+from forestc.forest.text import print_forest
+from forestc.frontends import load
+from forestc.lowering.trees import LoweringOptions, lower
+from forestc.options import CompileOptions
+from forestc.passes.base import Pass, print_pass
+from forestc.passes.judge import Judge
+from forestc.passes.levels import plan
+from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.record import command_line
+from forestc.rows.accuracy import answers_of
+from forestc.rows.batches import ArrayRows, FitAndHeldOut
+from forestc.rows.encode import encode
+from forestc.rows.files import rows_from
+from forestc.studies import DESIGN, TRIALS, Score, Trial
+from forestc.synthesis import synth
+
+Stage = Literal["estimate", "synthesis", "placed", "measured", "finish"]
+MODEL = "model.forest"  # a trained model, beside its trial
+KEPT = 48  # forests that a worker keeps, of models and of passes that trials have in common
+MOST_STAGES = 8  # registers that are tried for a wanted clock rate
+MORE_STAGES = 3  # how many are added to a design that misses it once it is placed
+PROVED = 3000  # nodes up to which a design of the front is proved
+BEHIND = 2.0  # standard errors by which a candidate is behind when its judging is stopped
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker is to do with a trial. rivals: of trials known when it was asked, the costs of each goal, accuracy
+    left out, and the accuracy; address: of the storage, for a function that trains."""
+
+    stage: Stage
+    trial: Trial
+    rivals: tuple[tuple[tuple[float, ...], float], ...] = ()
+    address: tuple[str, str, int] | None = None
+
+
+@dataclass
+class Bench:
+    """Carries out jobs, and keeps what they share."""
+
+    material: Material
+    _kept: OrderedDict[Any, Any] = field(default_factory=OrderedDict)
+
+    def run(self, job: Job) -> Trial:
+        """The trial with what the job found. Raises what goes wrong."""
+        clock = _Seconds(dict(job.trial.seconds))
+        trial = _STAGES[job.stage](self, job, clock)
+        return replace(trial, seconds=clock.found)
+
+    def _once(self, key: Any, make: Callable[[], T]) -> T:
+        if key not in self._kept:
+            self._kept[key] = make()
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        found: T = self._kept[key]
+        return found
+
+    @property
+    def first(self) -> int:
+        """The fold of the design that is compiled: a trained model sees all rows, passes those of the first fold."""
+        return ALL if self.material.crossed and self.material.forest is None else 0
+
+    # --- the estimate
+
+    def estimated(self, job: Job, clock: _Seconds) -> Trial:
+        options, material = dict(job.trial.options), self.material
+        first = self.first
+        with clock.of("train"):
+            if callable(material.asked.train):
+                options = self._by_function(job, options)
+            model = self.model(job.trial.number, options, first)
+        with clock.of("passes"):
+            forest = self.passed(options, model, first, job.trial.number)
+        with clock.of("estimate"):
+            figures, chosen = self.figures(options, forest)
+        with clock.of("judge"):
+            score = self.score(job, options, forest, figures)
+        trial = replace(job.trial, options={**options, **chosen}, figures={"estimate": figures}, validation=score)
+        return replace(trial, state="complete", command=self.command(trial))
+
+    def _by_function(self, job: Job, options: dict[str, Any]) -> dict[str, Any]:
+        from forestc.exploration.sampling import trial_of
+
+        assert callable(self.material.asked.train) and job.address is not None
+        trial = trial_of(*job.address)
+        model = self.material.named(load(self.material.asked.train(trial)))
+        self._once(("model", job.trial.number), lambda: model)
+        path = self.material.folder / TRIALS / f"{job.trial.number:04d}" / MODEL
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(print_forest(model), encoding="utf-8")
+        return {**trial.params, **options}
+
+    def model(self, number: int, options: Mapping[str, Any], fold: int) -> Forest:
+        material = self.material
+        if material.forest is not None:
+            return material.forest
+        if callable(material.asked.train):
+            return self._once(("model", number), lambda: load(material.folder / TRIALS / f"{number:04d}" / MODEL))
+        training = material.training(options)
+        key = ("model", fold, tuple(sorted(training.items(), key=repr)))
+        return self._once(key, lambda: material.train(options, fold))
+
+    def passed(self, options: Mapping[str, Any], model: Forest, fold: int, number: int) -> Forest:
+        """The forest after the passes, whose promises are checked when its folder is written. What several choices
+        have in common runs once."""
+        material = self.material
+        place = material.folds[max(fold, 0)]
+        rows, held_out = material.rows(place.fit), material.rows(place.judged)
+        judge = Judge(model, held_out)
+        passes: Sequence[Pass] = (
+            plan(None, int(options[LEVEL]), model, rows, FitAndHeldOut(rows, held_out).held_out).passes
+            if LEVEL in options
+            else passes_of(options, material.asked)
+        )
+        training = () if material.forest is not None else tuple(sorted(material.training(options).items(), key=repr))
+        key: tuple[Any, ...] = ("passed", fold, number if callable(material.asked.train) else training)
+        forest = model
+        for step in passes:
+            key = (*key, print_pass(step))
+            before = forest
+            forest = self._once(key, lambda step=step, before=before: step.run(before, rows, judge).forest)  # type: ignore[misc]
+        return forest
+
+    def figures(self, options: Mapping[str, Any], forest: Forest) -> tuple[dict[str, float], dict[str, Any]]:
+        """The estimates, and what was chosen for limits and goals once the forest was known: latency and layout."""
+        asked, found, chosen = self.material.asked, dict[str, float](), dict[str, Any]()
+        if asked.device:
+            told, latency = self._of_device(forest, options.get("latency"))
+            found |= {name: float(value) for name, value in told.items() if value is not None}
+            if latency:
+                chosen["latency"] = latency
+        if asked.cpu:
+            layouts = firmware_estimates(forest, "words", "", asked.cpu, options.get("c_layout", "auto"))
+            wanted = options.get("c_layout")
+            if wanted is not None and wanted not in layouts:
+                raise OptionError(f"c: layout={wanted} does not hold the forest")
+            each = {
+                name: {"flash": one.flash, "ram": one.ram, "instructions": one.worst, "mean_instructions": one.mean}
+                for name, one in layouts.items()
+            }
+            best = wanted or min(each, key=lambda name: self._cost(each[name]))
+            found |= {name: float(value) for name, value in each[best].items()}
+            chosen["c_layout"] = best
+        return found, chosen
+
+    def _cost(self, figures: Mapping[str, float]) -> tuple[float, ...]:
+        """For the choice of a layout: broken limits first, then the first goal that is of firmware, then bytes."""
+        asked = self.material.asked
+        broken = sum(not limit.holds(figures[limit.figure]) for limit in asked.limits if limit.figure in figures)
+        first = next((goal.figure for goal in asked.goals if goal.figure in figures), "flash")
+        return (broken, figures[first], figures["flash"])
+
+    def _of_device(self, forest: Forest, latency: int | None) -> tuple[dict[str, Any], int]:
+        asked = self.material.asked
+        assert asked.device is not None
+        wanted = max((limit.value for limit in asked.limits if limit.figure == "fmax_mhz"), default=0.0)
+        best: tuple[dict[str, Any], int] | None = None
+        for stages in range(MOST_STAGES + 1) if latency is None and wanted else (latency or 0,):
+            netlist = lower(forest, LoweringOptions(stages, "auto", family_of(asked.device)))
+            told = estimate(netlist, asked.device)
+            kept = {name: told[name] for name in ("lut", "ff", "latency_cycles", "fmax_mhz")}
+            if best is None or (kept["fmax_mhz"] or 0) > (best[0]["fmax_mhz"] or 0):
+                best = kept, stages
+            if (kept["fmax_mhz"] or 0) >= wanted:
+                break
+        assert best is not None
+        return best
+
+    # --- the score
+
+    def score(self, job: Job, options: Mapping[str, Any], forest: Forest, figures: Mapping[str, float]) -> Score:
+        """On the judged rows of all folds. Judging stops where a rival is no larger in anything and clearly better."""
+        material, errors, truths = self.material, list[NDArray[np.float64]](), list[NDArray[Any]]()
+        costs = costs_of(material.asked.goals, figures)
+        rivals = [accuracy for other, accuracy in job.rivals if all(a <= b for a, b in zip(other, costs, strict=True))]
+        score = Score(0.0, 0.0, 0)
+        for fold, place in enumerate(material.folds):
+            if material.crossed:
+                forest = self.passed(options, self.model(job.trial.number, options, fold), fold, job.trial.number)
+            rows = material.rows(place.judged)
+            errors.append(errors_of(forest, rows))
+            truths.append(rows.truth if rows.truth is not None else np.zeros(0))
+            score = score_of(np.concatenate(errors), np.concatenate(truths), decides=forest.decides)
+            if score.value + BEHIND * score.standard_error < max(rivals, default=-math.inf):
+                break
+        return score
+
+    # --- folders
+
+    def command(self, trial: Trial) -> str:
+        """The command line that compiles the trial's folder; "" where rows or model are Python objects."""
+        asked = self.material.asked
+        model = asked.model if self.material.forest is not None else MODEL
+        wanted = CompileOptions.of(asked.rows, **self.keywords(trial))
+        return command_line(model, wanted) or ""
+
+    def keywords(self, trial: Trial) -> dict[str, Any]:
+        asked = self.material.asked
+        found = {"label": asked.label, "held_out": self.material.held_out, "targets": asked.targets}
+        if asked.device and trial.options.get("latency"):
+            found |= {"device": asked.device, "no_synth": True}
+        if asked.trust_pickle and asked.model is not None:
+            found["trust_pickle"] = True
+        return found | spelt(trial.options, asked)
+
+    def design(self, trial: Trial, clock: _Seconds) -> Path:
+        """The compiled folder of a trial, written if it is not there."""
+        material = self.material
+        home = material.folder / TRIALS / f"{trial.number:04d}"
+        folder = home / DESIGN
+        if (folder / "manifest.json").exists():
+            return folder
+        model: Any = material.asked.model
+        with clock.of("compile"):
+            if material.forest is None:
+                model = home / MODEL
+                if not callable(material.asked.train):
+                    home.mkdir(parents=True, exist_ok=True)
+                    trained = self.model(trial.number, trial.options, self.first)
+                    model.write_text(print_forest(trained), encoding="utf-8")
+            compile_model(model, material.asked.rows, folder, **self.keywords(trial))
+        return folder
+
+    def synthesised(self, job: Job, clock: _Seconds) -> Trial:
+        return self._built(job, clock, place=False)
+
+    def placed(self, job: Job, clock: _Seconds) -> Trial:
+        return self._built(job, clock, place=True)
+
+    def _built(self, job: Job, clock: _Seconds, *, place: bool) -> Trial:
+        asked = self.material.asked
+        assert asked.device is not None
+        trial = job.trial
+        for more in range(MORE_STAGES + 1):
+            folder = self.design(trial, clock)
+            with clock.of(job.stage):
+                told = synth(folder, asked.device, native=asked.native, try_anyway=True, route=place)
+            if not place or more == MORE_STAGES or not self._too_slow(told["fmax_mhz"]):
+                break
+            shutil.rmtree(folder)
+            trial = replace(trial, options={**trial.options, "latency": int(trial.options.get("latency", 0)) + 1})
+        names = ("lut", "ff", "latency_cycles") + ("fmax_mhz",) * place
+        found = {name: float(told[name]) for name in names if told[name] is not None}
+        return replace(trial, figures={**trial.figures, job.stage: found}, has_design=True)
+
+    def _too_slow(self, fmax: float | None) -> bool:
+        """Whether a placed design misses the wanted clock, and its latency is not for the search to choose."""
+        asked = self.material.asked
+        chosen = {goal.figure for goal in asked.goals} & TIMED
+        limits = [limit for limit in asked.limits if limit.figure in TIMED]
+        return not chosen and any(limit.figure == "fmax_mhz" and not limit.holds(fmax) for limit in limits)
+
+    def measured(self, job: Job, clock: _Seconds) -> Trial:
+        asked = self.material.asked
+        assert asked.cpu is not None
+        folder = self.design(job.trial, clock)
+        rows = self.material.X[self.material.folds[0].judged]
+        with clock.of("measured"):
+            told = measure(folder, asked.cpu, rows, entries=["predict" if self._decides(folder) else "scores"])
+        taken = told["cycles"] or told["instructions"]
+        found = {"flash": float(told["flash"]), "ram": float(told["ram"] + (told["stack"] or 0))}
+        if taken is not None:
+            found |= {"instructions": float(taken["max_of_all"]), "mean_instructions": float(taken["mean"])}
+        return replace(job.trial, figures={**job.trial.figures, "measured": found}, has_design=True)
+
+    def _decides(self, folder: Path) -> bool:
+        return open_design(folder).forest.decides
+
+    def finished(self, job: Job, clock: _Seconds) -> Trial:
+        """A design of the front: its folder, checked, proved where it is small enough, and scored on the test rows."""
+        asked = self.material.asked
+        design = open_design(self.design(job.trial, clock))
+        with clock.of("check"):
+            prove = asked.prove and bool(asked.device) and design.forest.n_nodes <= PROVED
+            kept = self.material.X[self.material.folds[0].judged]
+            result = None
+            if prove:
+                with suppress(MissingToolError):
+                    result = check(design, kept, prove=True, native=asked.native)
+            result = result or check(design, kept)
+        problem = result.problem()
+        if problem is not None:
+            raise problem
+        trial = replace(job.trial, has_design=True, command=str(design.manifest["made"]["command"] or ""))
+        if asked.test is None:
+            return trial
+        with clock.of("test"):
+            rows = test_rows(asked.test, asked.label, design.model)
+            truth = rows.truth if rows.truth is not None else np.zeros(len(rows.X))
+            return replace(trial, test=score_of(errors_of(design.forest, rows), truth, decides=design.forest.decides))
+
+
+_STAGES: dict[Stage, Callable[[Bench, Job, _Seconds], Trial]] = {
+    "estimate": Bench.estimated,
+    "synthesis": Bench.synthesised,
+    "placed": Bench.placed,
+    "measured": Bench.measured,
+    "finish": Bench.finished,
+}
+
+
+def costs_of(goals: Sequence[Any], figures: Mapping[str, float]) -> tuple[float, ...]:
+    """The goals but accuracy, smaller is better; unknown ones cost most."""
+    return tuple(
+        math.inf if goal.figure not in figures else figures[goal.figure] * (-1 if goal.maximise else 1)
+        for goal in goals
+        if goal.figure != "accuracy"
+    )
+
+
+def test_rows(test: Any, label: Any, model: Forest) -> ArrayRows:
+    """The test rows: a file with the same label column, or a pair (rows, labels)."""
+    rows, truth = test if isinstance(test, tuple) else (test, label)
+    opened = rows_from(rows, model, truth)
+    batches = list(opened.batches())
+    labels = [batch.truth for batch in batches if batch.truth is not None]
+    if len(labels) < len(batches):
+        raise OptionError("the test rows have no labels", do="give --label, or a pair (rows, labels)")
+    return ArrayRows(np.concatenate([batch.X for batch in batches]), np.concatenate(labels))
+
+
+def errors_of(forest: Forest, rows: ArrayRows) -> NDArray[np.float64]:
+    """(rows,) 1 for a wrong decision, else 0; of a regression the squared error."""
+    found = []
+    for batch in rows.batches():
+        answers = answers_of(forest, evaluate_quickly(forest, encode(forest, batch.X))).reshape(len(batch.X), -1)
+        truth = np.asarray(batch.truth).reshape(len(batch.X), -1)
+        wrong = (answers != truth).any(axis=1) if forest.decides else ((answers - truth) ** 2).sum(axis=1)
+        found.append(np.asarray(wrong, dtype=np.float64))
+    return np.concatenate(found)
+
+
+def score_of(errors: NDArray[np.float64], truth: NDArray[Any], *, decides: bool) -> Score:
+    """Accuracy, or R squared, with the standard error of the mean error; that of the labels' variance is left out. A
+    share of 0 or 1 gets the error of one wrong row more, as it is not known to be certain."""
+    rows = len(errors)
+    if decides:
+        share = 1 - float(errors.mean())
+        spread = (float(errors.sum()) + 0.5) / (rows + 1)
+        return Score(share, math.sqrt(spread * (1 - spread) / rows), rows)
+    labels = truth.reshape(rows, -1).astype(np.float64)
+    whole = float(((labels - labels.mean()) ** 2).sum()) or 1.0
+    return Score(
+        1 - float(errors.sum()) / whole, math.sqrt(rows * float(errors.var(ddof=1 if rows > 1 else 0))) / whole, rows
+    )
+
+
+@dataclass
+class _Seconds:
+    """Seconds by stage."""
+
+    found: dict[str, float]
+
+    @contextmanager
+    def of(self, stage: str) -> Any:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.found[stage] = round(self.found.get(stage, 0.0) + time.perf_counter() - start, 3)

@@ -1,0 +1,73 @@
+"""Estimates corrected by what the higher rungs measured: for each figure a line through the logarithms of estimated and
+measured values, refit as designs are measured.
+
+The line's slope is held near 1 by a prior, and kept within bounds, so a correction of a few designs is a factor, and
+never changes the order of two estimates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from forestc.studies import Trial
+
+CORRECTED = ("lut", "ff", "fmax_mhz", "flash", "ram", "instructions", "mean_instructions")
+PRIOR = 2.0  # squared logarithms of spread that the slope's prior is worth
+SLOPES = (0.5, 1.5)
+
+
+@dataclass(frozen=True)
+class Correction:
+    """corrected = factor * estimate ** slope, from so many designs."""
+
+    factor: float
+    slope: float
+    designs: int
+
+    def of(self, estimate: float) -> float:
+        return float(self.factor * max(estimate, 1.0) ** self.slope)
+
+
+def corrections(trials: Iterable[Trial]) -> dict[str, Correction]:
+    """By figure, from the trials that were measured."""
+    found = {}
+    for name in CORRECTED:
+        pairs = [
+            (math.log(max(estimated, 1.0)), math.log(max(known, 1.0)))
+            for trial in trials_with(trials, name)
+            for estimated, known in [(trial.figures["estimate"][name], _measured(trial, name))]
+            if known is not None
+        ]
+        if pairs:
+            found[name] = _line(pairs)
+    return found
+
+
+def trials_with(trials: Iterable[Trial], name: str) -> list[Trial]:
+    return [trial for trial in trials if name in trial.figures.get("estimate", {})]
+
+
+def corrected(trial: Trial, known: Mapping[str, Correction]) -> Trial:
+    """The trial with its estimates corrected."""
+    estimate = trial.figures.get("estimate", {})
+    return replace(
+        trial, corrected={name: round(line.of(estimate[name]), 1) for name, line in known.items() if name in estimate}
+    )
+
+
+def _measured(trial: Trial, name: str) -> float | None:
+    for rung in ("measured", "placed", "synthesis"):
+        if name in trial.figures.get(rung, {}):
+            return trial.figures[rung][name]
+    return None
+
+
+def _line(pairs: list[tuple[float, float]]) -> Correction:
+    count = len(pairs)
+    mean_x, mean_y = (sum(pair[k] for pair in pairs) / count for k in (0, 1))
+    spread = sum((x - mean_x) ** 2 for x, _ in pairs)
+    common = sum((x - mean_x) * (y - mean_y) for x, y in pairs)
+    slope = min(max((common + PRIOR) / (spread + PRIOR), SLOPES[0]), SLOPES[1])
+    return Correction(math.exp(mean_y - slope * mean_x), slope, count)

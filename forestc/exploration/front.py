@@ -1,0 +1,98 @@
+"""A study's front and trials as tables: for people, front.csv and study.parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from forestc.exploration.goals import FIGURES
+from forestc.studies import Study, Trial
+
+FRONT, ALL = "front.csv", "study.parquet"
+
+
+def row_of(study: Study, trial: Trial) -> dict[str, Any]:
+    """A trial as one flat row: figures by their best knowledge, scores, options."""
+    shown = {name: trial.figure(name) for name in FIGURES if name != "accuracy"}
+    scores: dict[str, Any] = {}
+    for name, score in (("accuracy", trial.validation), ("test_accuracy", trial.test)):
+        scores |= {} if score is None else {name: score.value, f"{name}_se": score.standard_error}
+    return {
+        "trial": trial.number,
+        "state": trial.state,
+        "on_front": trial.on_front,
+        **scores,
+        **{name: value for name, value in shown.items() if value is not None},
+        "rung": trial.rung(),
+        "reason": trial.reason,
+        "command": trial.command,
+        **{f"option:{name}": value for name, value in trial.options.items()},
+        **{f"{rung}:{name}": value for rung, found in trial.figures.items() for name, value in found.items()},
+        "seconds": round(sum(trial.seconds.values()), 3),
+        "design": str(study.design(trial).relative_to(study.folder)) if trial.has_design else "",
+    }
+
+
+def equals(study: Study) -> dict[int, int]:
+    """For points of the front, another that is better in every other goal and no worse in accuracy but for less than
+    a standard error: the two are equal there."""
+    found: dict[int, int] = {}
+    others = [goal for goal in study.goals if goal.figure != "accuracy"]
+
+    def costs(trial: Trial) -> list[float]:
+        return [(-1 if goal.maximise else 1) * (trial.figure(goal.figure) or 0.0) for goal in others]
+
+    numbered = {trial.number: trial for trial in study.front}
+    for one in study.front:
+        for other in study.front:
+            if one is other or one.validation is None or other.validation is None:
+                continue
+            error = max(one.validation.standard_error, other.validation.standard_error)
+            near = 0 <= one.validation.value - other.validation.value < error
+            smaller = all(a >= b for a, b in zip(costs(one), costs(other), strict=True))
+            best = found.get(one.number)
+            if near and smaller and (best is None or costs(other) < costs(numbered[best])):
+                found[one.number] = other.number
+    return found
+
+
+def write_front(study: Study) -> None:
+    """Writes front.csv and study.parquet."""
+    rows = [row_of(study, trial) for trial in study.front]
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    (study.folder / FRONT).write_text(text.getvalue(), encoding="utf-8")
+    every = [row_of(study, trial) for trial in study.trials]
+    names = list(dict.fromkeys(key for row in every for key in row))
+    table = {name: _column([row.get(name) for row in every]) for name in names}
+    pyarrow.parquet.write_table(pa.table(table), study.folder / ALL)
+
+
+def _column(values: list[Any]) -> pa.Array:
+    """Values of one type as they are, of several as text."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {int, float} and len(kinds) == 2:
+        return pa.array([None if value is None else float(value) for value in values])
+    if len(kinds) > 1:
+        return pa.array([None if value is None else str(value) for value in values])
+    return pa.array(values)
+
+
+def summary(study: Study) -> dict[str, Any]:
+    """For `--json`."""
+    same = equals(study)
+    states: Mapping[str, int] = {
+        state: sum(trial.state == state for trial in study.trials) for state in ("complete", "failed", "running")
+    }
+    front = [row_of(study, trial) | {"equal_to": same.get(trial.number)} for trial in study.front]
+    kept = ("device", "cpu", "seed", "validation", "corrections", "notes", "stopped", "command")
+    told = {name: study.asked.get(name) for name in kept}
+    return {"out": str(study.folder), "trials": dict(states), "front": front, **told}

@@ -1,0 +1,86 @@
+"""The figures that a search may optimise or limit, by the names that users write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from forestc.errors import OptionError
+from forestc.studies import Goal, Limit
+
+Needs = Literal["", "device", "cpu"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """maximise: whether more is better. needs: what has to be given for the figure to be known. means: for people."""
+
+    maximise: bool
+    unit: str
+    needs: Needs
+    means: str
+
+
+FIGURES: dict[str, Figure] = {
+    "accuracy": Figure(True, "", "", "share of right decisions on validation rows; R squared of a regression"),
+    "lut": Figure(False, "LUTs", "device", "lookup tables, the decision included"),
+    "ff": Figure(False, "flip-flops", "device", "flip-flops"),
+    "latency_cycles": Figure(False, "cycles", "device", "clock cycles from input to output"),
+    "fmax_mhz": Figure(True, "MHz", "device", "clock rate, with registers on all ports"),
+    "flash": Figure(False, "bytes", "cpu", "code and tables of one prediction"),
+    "ram": Figure(False, "bytes", "cpu", "stack and static RAM"),
+    "instructions": Figure(False, "instructions", "cpu", "of any prediction, cycles on AVR"),
+    "mean_instructions": Figure(False, "instructions", "cpu", "of an average row, cycles on AVR"),
+}
+ALIASES = {"luts": "lut", "fmax": "fmax_mhz", "latency": "latency_cycles", "ffs": "ff"}
+_LIMIT = re.compile(r"\s*([a-z_]+)\s*(>=|<=)\s*([0-9.eE+-]+)\s*")
+
+
+def goals_of(given: str | Sequence[str] | None, device: str | None, cpu: str | None) -> tuple[Goal, ...]:
+    """The goals; by default size and accuracy. Raises OptionError for unknown ones, for two of one name, and for
+    figures of a device or processor that is not given."""
+    names = [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given or ())
+    if not names:
+        names = ["lut" if device else "flash", "accuracy"]
+    found = [_figure(name, "goal", device, cpu) for name in names]
+    if len(set(found)) < len(found):
+        raise OptionError(f"goals name one figure twice: {', '.join(names)}", do="remove one")
+    if len(found) < 2:
+        raise OptionError(f"one goal alone, {found[0]}", do="give two or more, such as lut,accuracy, and limits")
+    return tuple(Goal(name, FIGURES[name].maximise, FIGURES[name].unit) for name in found)
+
+
+def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None) -> tuple[Limit, ...]:
+    """Limits such as `fmax>=150`. Raises OptionError."""
+    found = []
+    for one in given:
+        if isinstance(one, Limit):
+            _figure(one.figure, "limit", device, cpu)
+            found.append(one)
+            continue
+        parts = _LIMIT.fullmatch(one)
+        try:
+            value = float(parts[3]) if parts else float("nan")
+        except ValueError:
+            value = float("nan")
+        if parts is None or value != value:
+            raise OptionError(f"can't read the limit {one!r}", do="write figure>=number or figure<=number")
+        found.append(Limit(_figure(parts[1], "limit", device, cpu), parts[2] == ">=", value))
+    return tuple(found)
+
+
+def told(limit: Limit) -> str:
+    """A limit as users write it."""
+    return f"{limit.figure}{'>=' if limit.at_least else '<='}{limit.value:g}"
+
+
+def _figure(name: str, what: str, device: str | None, cpu: str | None) -> str:
+    figure = ALIASES.get(name, name)
+    if figure not in FIGURES:
+        raise OptionError(f"unknown {what} {name!r}", do=f"known: {', '.join(FIGURES)}")
+    needs = FIGURES[figure].needs
+    if (needs == "device" and not device) or (needs == "cpu" and not cpu):
+        raise OptionError(f"{figure} is a figure of a {'processor' if needs == 'cpu' else needs}", do=f"add --{needs}")
+    return figure

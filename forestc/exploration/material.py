@@ -1,0 +1,216 @@
+"""What all trials share: the model or the trainer, the rows read once, and how they are split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.costs.prices import prices
+from forestc.errors import ModelError, OptionError, RowsError
+from forestc.exploration.asked import FEW_ROWS, FOLDS, HELD_OUT, Asked
+from forestc.exploration.space import compile_space, cost_of
+from forestc.forest.ir import Forest
+from forestc.frontends import load
+from forestc.parameters import Choice, Parameter, used
+from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.rows.accuracy import answers_of
+from forestc.rows.batches import ArrayRows, Rows
+from forestc.rows.columns import adopt_names, name_classes
+from forestc.rows.encode import encode
+from forestc.rows.files import rows_from
+from forestc.rows.given import rows_for_model, share_of
+from forestc.rows.tables import read_table
+from forestc.training import TRAINERS
+from forestc.training.base import Task, Trainer
+
+TRAIN = "train"  # the parameter that says which trainer, if there are several
+ALL = -1  # the number of the fold whose model sees all rows
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Row numbers: those that training and passes see, and those that candidates are judged on."""
+
+    fit: NDArray[np.int64]
+    judged: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Material:
+    """forest: the model; None if models are trained. X: (rows, columns); y: class numbers or values, as `ArrayRows` has
+    them. folds: candidates are judged on all of them together; the design is compiled as for the first. crossed:
+    whether there are several. held_out: the same for `compile`. notes: for the user."""
+
+    asked: Asked
+    folder: Path
+    forest: Forest | None
+    X: NDArray[np.float64]
+    y: NDArray[Any]
+    names: tuple[str, ...]
+    classes: tuple[str, ...]
+    folds: tuple[Fold, ...]
+    held_out: Any
+    notes: tuple[str, ...]
+
+    @property
+    def crossed(self) -> bool:
+        return len(self.folds) > 1
+
+    @property
+    def trainers(self) -> tuple[Trainer, ...]:
+        return () if callable(self.asked.train) else tuple(TRAINERS[name] for name in self.asked.train)
+
+    def rows(self, places: NDArray[np.int64]) -> ArrayRows:
+        return ArrayRows(self.X[places], self.y[places])
+
+    def task(self, fold: int) -> Task:
+        """What a trainer is given. fold: ALL for all rows."""
+        X, y = (self.X, self.y) if fold == ALL else (self.X[self.folds[fold].fit], self.y[self.folds[fold].fit])
+        return Task(X, y, self.names, len(self.classes), prices(cost_of({}, self.asked)), self.asked.seed)
+
+    @cached_property
+    def space(self) -> tuple[Parameter, ...]:
+        """All that a search may try; parameters come after those they depend on. Raises ForestcError."""
+        task, several = self.task(0), len(self.trainers) > 1
+        found: list[Parameter] = [Choice(TRAIN, tuple(trainer.name for trainer in self.trainers))] * several
+        for trainer in self.trainers:
+            prefix = f"{trainer.name}-" if several else ""
+            found += [_renamed(one, prefix, trainer.name) for one in trainer.space(task)]
+        source = self.forest or self.example
+        fit, judged = self.rows(self.folds[0].fit), self.rows(self.folds[0].judged)
+        return (*found, *compile_space(self.asked, source, fit, judged))
+
+    @cached_property
+    def example(self) -> Forest | None:
+        """A small model of the first trainer: it says what passes take such models. None of a function's models."""
+        if not self.trainers:
+            return None
+        chosen: dict[str, Any] = {}
+        for one in self.trainers[0].space(self.task(0)):
+            if used(one, chosen):
+                chosen[one.name] = one.values[0] if isinstance(one, Choice) else one.low
+        return self.named(load(self.trainers[0].fit(self.task(0), chosen)))
+
+    def training(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options of training among a choice, by the trainer's own names; the trainer itself under TRAIN."""
+        if not self.trainers:
+            return {}
+        name = options.get(TRAIN, self.trainers[0].name)
+        prefix = f"{name}-" if len(self.trainers) > 1 else ""
+        known = {prefix + one.name: one.name for one in TRAINERS[name].space(self.task(0))}
+        return {TRAIN: name} | {known[key]: value for key, value in options.items() if key in known}
+
+    def train(self, options: Mapping[str, Any], fold: int) -> Forest:
+        """The model of a choice, trained on a fold's rows or on ALL. Raises ForestcError, and what libraries raise."""
+        own = self.training(options)
+        trainer = TRAINERS[own.pop(TRAIN)]
+        return self.named(load(trainer.fit(self.task(fold), own)))
+
+    def named(self, forest: Forest) -> Forest:
+        """A trained forest with the rows' names of columns and classes."""
+        if not all(feature.named for feature in forest.features) and len(self.names) == forest.columns:
+            forest = adopt_names(forest, self.names)
+        if not self.classes or [str(label) for label in forest.classes] == list(self.classes):
+            return forest
+        if len(forest.classes) == len(self.classes) and list(forest.classes) == list(range(len(self.classes))):
+            return name_classes(forest, self.classes)
+        known, wanted = (", ".join(map(str, some[:8])) for some in (forest.classes, self.classes))
+        raise ModelError(f"the trained model has other classes ({known}) than the rows ({wanted})")
+
+
+def _renamed(one: Parameter, prefix: str, trainer: str) -> Parameter:
+    if not prefix:
+        return one
+    when = {prefix + name: values for name, values in (one.when or {}).items()} | {TRAIN: (trainer,)}
+    return replace(one, name=prefix + one.name, when=when)
+
+
+def material_of(asked: Asked, folder: Path) -> Material:
+    """Reads the model and the rows. Raises ForestcError for what can't be read or can't be learnt from."""
+    if asked.model is not None:
+        return _of_model(asked, folder)
+    if not callable(asked.train):
+        for name in asked.train:
+            if name not in TRAINERS:
+                raise OptionError(f"unknown trainer {name!r}", do=f"known: {', '.join(TRAINERS)}")
+    table = read_table(asked.rows, asked.label, regression=asked.regression)
+    X, y, held_out = table.X, table.y, HELD_OUT
+    folds: tuple[Fold, ...] = ()
+    if asked.validation is not None and share_of(asked.validation) is None:
+        other = read_table(*_labelled(asked), regression=asked.regression)
+        if other.names != table.names or set(other.classes) - set(table.classes):
+            raise RowsError("the validation rows have other columns or classes", where=str(asked.validation))
+        place = np.array([table.classes.index(name) for name in other.classes] or [0])
+        folds = (_after(len(X), len(X) + len(other.X)),)
+        X = np.concatenate([X, other.X])
+        y, held_out = np.concatenate([y, place[other.y] if table.classes else other.y]), asked.validation
+    folds = folds or _folds(len(X), crossed=len(X) < FEW_ROWS and not callable(asked.train))
+    return Material(asked, folder, None, X, y, table.names, table.classes, folds, held_out, ())
+
+
+def _of_model(asked: Asked, folder: Path) -> Material:
+    forest = load(asked.model, trust_pickle=asked.trust_pickle)
+    opened, forest, notes = rows_for_model(asked.rows, forest, asked.label)
+    X, y = _arrays(opened, forest)
+    held_out: Any = HELD_OUT
+    if asked.validation is not None and share_of(asked.validation) is None:
+        other, labels = _arrays(_validation_rows(asked, forest), forest)
+        folds: tuple[Fold, ...] = (_after(len(X), len(X) + len(other)),)
+        X, y, held_out = np.concatenate([X, other]), np.concatenate([y, labels]), asked.validation
+    else:
+        folds = _folds(len(X), crossed=len(X) < FEW_ROWS)
+    if forest.decides and len(np.unique(y)) < 2:
+        raise RowsError("all labels are of one class", where="the rows", do="give rows of two or more")
+    names = tuple(feature.name for feature in forest.features)
+    return Material(
+        asked, folder, forest, X, y, names, tuple(map(str, forest.classes)), folds, held_out, (*notes, _SEEN)
+    )
+
+
+_SEEN = (
+    "candidates are judged on rows set aside from those given; if the model was trained on these rows too, give others "
+    "(--validation FILE)"
+)
+
+
+def _labelled(asked: Asked) -> tuple[Any, Any]:
+    """The validation rows, and their labels or the column of these."""
+    given: tuple[Any, Any] = (
+        asked.validation if isinstance(asked.validation, tuple) else (asked.validation, asked.label)
+    )
+    return given
+
+
+def _validation_rows(asked: Asked, forest: Forest) -> Rows:
+    rows, labels = _labelled(asked)
+    return rows_from(rows, forest, labels)
+
+
+def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """All rows; without labels the model's own answers stand in for them."""
+    X, y = [], []
+    for batch in rows.batches():
+        X.append(batch.X)
+        own = batch.truth
+        y.append(answers_of(forest, evaluate_quickly(forest, encode(forest, batch.X))) if own is None else own)
+    return np.concatenate(X), np.concatenate(y)
+
+
+def _folds(rows: int, *, crossed: bool) -> tuple[Fold, ...]:
+    """Every fifth row is judged on: the same rows that `compile` holds out for 0.2; crossed: each fifth in turn."""
+    turn = (np.arange(rows) + 1) % FOLDS
+    if rows < 2 * FOLDS:
+        raise RowsError(f"there are {rows} rows", where="the rows", do=f"give at least {2 * FOLDS}")
+    return tuple(
+        Fold(np.flatnonzero(turn != fold), np.flatnonzero(turn == fold)) for fold in range(FOLDS if crossed else 1)
+    )
+
+
+def _after(fit: int, rows: int) -> Fold:
+    return Fold(np.arange(fit), np.arange(fit, rows))

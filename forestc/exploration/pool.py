@@ -1,0 +1,267 @@
+"""Processes that run jobs, here or on a Dask cluster. One that dies loses its job alone."""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import pickle
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any, Protocol
+
+from forestc.errors import ForestcError, MissingExtraError, OptionError, ToolError
+from forestc.exploration.candidate import Bench, Job
+from forestc.exploration.material import Material
+from forestc.interrupts import Interrupted, interruptible
+from forestc.studies import Trial, write_trial
+
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+LOOK = 0.25  # seconds between looks at what workers take
+_READY = "ready"  # a worker's first word: the time of its first trial counts from here
+GRACE = 3.0  # seconds that a worker has to end its outside tools
+
+
+class Pool(Protocol):
+    """Runs jobs. Trials come back in the order in which they end; a failed one with its reason."""
+
+    def free(self) -> int:
+        """How many jobs can be given now."""
+
+    def give(self, job: Job) -> None: ...
+
+    def take(self) -> list[Trial]:
+        """Waits for some that have ended."""
+
+    def close(self) -> None: ...
+
+
+def carried_out(bench: Bench, job: Job) -> Trial:
+    """The trial after its job, written to its folder; as failed where anything goes wrong."""
+    try:
+        trial = bench.run(job)
+    except (Interrupted, KeyboardInterrupt):
+        raise
+    except ForestcError as error:
+        trial = failed(job, str(error))
+    except MemoryError:
+        trial = failed(job, "out of memory")
+    except Exception as error:  # noqa: BLE001 - whatever training libraries and passes raise loses this trial alone
+        trial = failed(job, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+    write_trial(bench.material.folder, trial)
+    return trial
+
+
+def failed(job: Job, reason: str) -> Trial:
+    """A trial that failed; one that was complete before a higher rung failed stays so, and keeps its figures."""
+    if job.stage == "estimate":
+        return replace(job.trial, state="failed", reason=reason)
+    return replace(job.trial, reason=f"{job.stage}: {reason}")
+
+
+def _work(pipe: Any) -> None:
+    """A worker: takes the material, then jobs, until the other end of the pipe closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that leads decides what Ctrl-C ends
+    with suppress(EOFError, OSError, Interrupted), interruptible():
+        bench = Bench(pickle.loads(pipe.recv_bytes()))
+        pipe.send(_READY)
+        while True:
+            pipe.send(carried_out(bench, pipe.recv()))
+
+
+class _Worker:
+    def __init__(self, material: bytes) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, other = context.Pipe()
+        self.process = context.Process(target=_work, args=(other,), daemon=True)
+        with _single_threaded():
+            self.process.start()
+        other.close()
+        self.pipe.send_bytes(material)
+        self.job: Job | None = None
+        self.since = 0.0
+        self.ready = False
+
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.join(GRACE)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        self.pipe.close()
+
+
+class LocalPool:
+    """Processes of one thread each on this machine."""
+
+    def __init__(self, material: Material, jobs: int) -> None:
+        try:
+            self._material = pickle.dumps(material)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise OptionError(
+                f"the workers can't be given what was asked ({error})", do="define the function in a module of its own"
+            ) from None
+        self._limits = material.asked.trial_seconds, material.asked.trial_mb
+        self._folder = material.folder
+        self._jobs = jobs
+        self._workers: list[_Worker] = []
+
+    def free(self) -> int:
+        return self._jobs - sum(worker.job is not None for worker in self._workers)
+
+    def give(self, job: Job) -> None:
+        worker = next((one for one in self._workers if one.job is None), None)
+        if worker is None:
+            worker = _Worker(self._material)
+            self._workers.append(worker)
+        worker.job, worker.since = job, time.monotonic()
+        try:
+            worker.pipe.send(job)
+        except OSError:  # it died while it was idle
+            self._workers.remove(worker)
+            worker.end()
+            self.give(job)
+
+    def take(self) -> list[Trial]:
+        busy = [worker for worker in self._workers if worker.job is not None]
+        found: list[Trial] = []
+        while busy and not found:
+            ready = wait([each for one in busy for each in (one.pipe, one.process.sentinel)], LOOK)
+            for worker in busy:
+                if worker.pipe in ready or worker.process.sentinel in ready:
+                    found += self._taken(worker)
+                elif (why := self._beyond(worker)) != "":
+                    found.append(self._lost(worker, why))
+        return found
+
+    def _taken(self, worker: _Worker) -> list[Trial]:
+        """The trial that a worker ended or lost; none if it has only just begun."""
+        try:
+            said: Trial | str = worker.pipe.recv()
+        except (EOFError, OSError):
+            worker.process.join(GRACE)
+            code = worker.process.exitcode
+            how = f"signal {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit status {code}"
+            return [self._lost(worker, f"its process ended with {how}")]
+        if isinstance(said, str):
+            worker.ready, worker.since = True, time.monotonic()
+            return []
+        worker.job = None
+        return [said]
+
+    def _beyond(self, worker: _Worker) -> str:
+        """Which limit a trial exceeds; "" for none."""
+        seconds, mb = self._limits
+        if worker.ready and time.monotonic() - worker.since > seconds:
+            return f"it took more than {seconds:g} s"
+        taken = _resident_mb(worker.process.pid)
+        return "" if mb is None or taken <= mb else f"it took {taken:.0f} MB, more than {mb}"
+
+    def _lost(self, worker: _Worker, reason: str) -> Trial:
+        assert worker.job is not None
+        trial = failed(worker.job, reason)
+        self._workers.remove(worker)
+        worker.end()
+        write_trial(self._folder, trial)
+        return trial
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.process.terminate()
+        for worker in self._workers:
+            worker.end()
+        self._workers = []
+
+
+def _resident_mb(pid: int | None) -> float:
+    """Resident memory of a process; 0 where the system does not tell it."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+@contextmanager
+def _single_threaded() -> Iterator[None]:
+    """The environment of processes whose libraries take one thread each."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+_benches: dict[str, Bench] = {}  # of this process, as a worker of a cluster
+
+
+def _on_worker(key: str, material: bytes, job: Job) -> Trial:
+    if key not in _benches:
+        _benches.clear()
+        _benches[key] = Bench(pickle.loads(material))
+    return carried_out(_benches[key], job)
+
+
+class DaskPool:
+    """The workers of a Dask cluster; they see the same files at the same paths. A job whose worker dies is lost."""
+
+    def __init__(self, material: Material, scheduler: str) -> None:
+        try:
+            self._distributed: Any = importlib.import_module("distributed")
+        except ImportError:
+            raise MissingExtraError("distributed", "dask") from None
+        from forestc.rows.cluster import connected
+
+        self._folder = material.folder
+        self._client = connected(scheduler)
+        self._key = f"{material.folder}-{time.time_ns()}"
+        self._material = self._client.scatter(pickle.dumps(material), broadcast=True, hash=False)
+        self._jobs: dict[Any, Job] = {}
+
+    def free(self) -> int:
+        threads = sum(self._client.nthreads().values())
+        return int(threads) - len(self._jobs)
+
+    def give(self, job: Job) -> None:
+        future = self._client.submit(_on_worker, self._key, self._material, job, pure=False, retries=0)
+        self._jobs[future] = job
+
+    def take(self) -> list[Trial]:
+        if not self._jobs:
+            return []
+        with self._client.as_current():
+            self._distributed.wait(list(self._jobs), return_when="FIRST_COMPLETED")
+        found = []
+        for future in [each for each in self._jobs if each.done()]:
+            job = self._jobs.pop(future)
+            try:
+                found.append(future.result())
+            except Exception as error:  # noqa: BLE001 - whatever Dask raises for a worker that died
+                trial = failed(job, f"its worker was lost ({type(error).__name__})")
+                write_trial(self._folder, trial)
+                found.append(trial)
+        return found
+
+    def close(self) -> None:
+        with suppress(Exception):
+            self._client.cancel(list(self._jobs))
+        self._client.close()
+
+
+def pool_of(material: Material) -> Pool:
+    """Raises ForestcError."""
+    asked = material.asked
+    try:
+        return DaskPool(material, asked.scheduler) if asked.scheduler else LocalPool(material, asked.jobs)
+    except OSError as error:
+        raise ToolError(f"no workers can be started ({error})", do="give fewer --jobs") from None

@@ -1,0 +1,278 @@
+"""explore: from a model or a trainer, rows and goals to a study whose front is made of compiled, checked designs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forestc.errors import ForestcError, OptionError
+from forestc.exploration import sampling
+from forestc.exploration.asked import Asked, Top, cores
+from forestc.exploration.candidate import test_rows
+from forestc.exploration.front import write_front
+from forestc.exploration.goals import goals_of, limits_of, told
+from forestc.exploration.material import Material, material_of
+from forestc.exploration.pool import pool_of
+from forestc.exploration.search import Search, unreachable
+from forestc.forest.ir import Forest
+from forestc.record import versions
+from forestc.studies import STUDY, Limit, Study, open_study, write_asked
+from forestc.version import __version__
+
+
+def explore(
+    model: Any = None,
+    rows: Any = None,
+    out: str | Path = "study",
+    *,
+    train: str | Sequence[str] | Callable[[Any], Any] | None = None,
+    label: Any = None,
+    test: Any = None,
+    validation: Any = None,
+    regression: bool = False,
+    device: str | None = None,
+    cpu: str | None = None,
+    goals: str | Sequence[str] | None = None,
+    limits: Sequence[str | Limit] = (),
+    trials: int = 200,
+    seed: int = 0,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    storage: str | None = None,
+    rungs: Top | None = None,
+    trial_seconds: float = 600.0,
+    trial_mb: int | None = None,
+    native: bool = False,
+    prove: bool = True,
+    trust_pickle: bool = False,
+    resume: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Study:
+    """Searches for small designs that are good enough, and writes a study: a folder with every trial and the front.
+
+    model: a file or a fitted model, whose passes' options are searched. train: instead, names of trainers
+    (`forestc.training.TRAINERS`), whose options are searched too, or a function `fit(trial) -> model` that draws
+    its own by the `suggest_...` methods of its Optuna trial. rows, label: what passes, and trainers, look at.
+    validation: rows that candidates are judged on, a file or a pair (rows, labels); by default every fifth of `rows`,
+    and of fewer than 2,000 each fifth in turn. test: rows read once, at the end, for the front alone.
+
+    device, cpu: as for `compile`. goals: figures, such as "lut,accuracy". limits: such as "fmax>=150". trials: designs
+    tried in all. rungs: the highest that designs climb: estimate, synthesis, placed or measured (firmware); default:
+    the highest there is. storage: an address that Optuna opens; default: a journal in the folder. jobs: processes here,
+    by default one a core; scheduler: address of a Dask cluster instead. trial_seconds, trial_mb: of one trial. resume:
+    goes on with the study in the folder, which is what was asked before. Raises ForestcError, also if no design keeps
+    the limits; the trials are then in the folder nevertheless.
+
+    Ctrl-C ends the search; the front of what was found is finished, unless it comes again.
+    """
+    sampling.optuna()
+    folder = Path(out)
+    names = (train,) if isinstance(train, str) else train
+    if names is not None and not callable(names):
+        names = tuple(part.strip() for name in names for part in name.split(","))
+    found_goals, found_limits = goals_of(goals, device, cpu), limits_of(limits, device, cpu)
+    asked = Asked(
+        found_goals, found_limits, model, names or (), rows, label, test, validation, regression, device, cpu, trials,
+        seed, jobs or cores(), scheduler, storage, rungs or "estimate", trial_seconds, trial_mb, native, prove,
+        trust_pickle,
+    )  # fmt: skip
+    if rungs is None:
+        asked = Asked(**{**vars(asked), "top": asked.rungs[-1]})
+    with _held(folder, asked, resume=resume):
+        if resume:
+            before = open_study(folder)
+            asked.same(before.asked, before.goals, before.limits)
+        return _search(asked, folder, resume=resume, progress=progress)
+
+
+def asked_before(out: str | Path) -> dict[str, Any]:
+    """The arguments of `explore` that a study's folder holds, to resume it. Raises ForestcError, also for a study of
+    Python objects, whose arguments have to be given again."""
+    study = open_study(out)
+    known = study.asked
+    names = [
+        "model",
+        "rows",
+        "label",
+        "test",
+        "validation_rows",
+        "regression",
+        "device",
+        "cpu",
+        "trials",
+        "seed",
+        "jobs",
+        "scheduler",
+        "storage",
+    ]
+    names += ["trial_seconds", "trial_mb", "native", "prove"]
+    if known.get("rows") is None:
+        raise ForestcError("was asked for with Python objects", where=str(out), do="resume it from Python")
+    found = {name.removesuffix("_rows"): known[name] for name in names if known.get(name) is not None}
+    found |= {"goals": [goal.figure for goal in study.goals], "limits": list(study.limits), "rungs": known["top"]}
+    found |= {"train": known["train"]} if known.get("train") else {}
+    return found
+
+
+def _search(asked: Asked, folder: Path, *, resume: bool, progress: Callable[[str], None]) -> Study:
+    progress("reading the rows")
+    material = material_of(asked, folder)
+    notes = [*material.notes, *_leaks(material)]
+    for note in notes:
+        progress(note)
+    space = material.space  # refuses rows that can't be learnt from before anything is written
+    folder.mkdir(parents=True, exist_ok=True)
+    record = _record(asked, material, notes)
+    pool = pool_of(material)
+    study = sampling.opened(folder, asked.storage, asked.goals, asked.seed, resume=resume)
+    if not resume:
+        write_asked(folder, asked.goals, asked.limits, record)
+    search = Search(material, study, pool, progress)
+    stopped = False
+    try:
+        search.begin()
+        try:
+            search.explore()
+        except KeyboardInterrupt:
+            stopped = True
+            progress("stopped: finishing the front of what was found; Ctrl-C again leaves it")
+            pool.close()
+            search.pool = pool = pool_of(material)
+        try:
+            search.finish()
+        except KeyboardInterrupt:
+            stopped = True
+    finally:
+        pool.close()
+    record |= {"corrections": search.as_dict(), "stopped": stopped, "parameters": [one.name for one in space]}
+    write_asked(folder, asked.goals, asked.limits, record)
+    done = open_study(folder)
+    write_front(done)
+    if not done.front and not stopped:
+        _refuse(done)
+    return done
+
+
+def _record(asked: Asked, material: Material, notes: Sequence[str]) -> dict[str, Any]:
+    return {
+        **asked.as_dict(),
+        "command": _command(asked, material.folder),
+        "source": _source(asked),
+        "validation": _validation(material),
+        "validation_rows": asked.as_dict()["validation"],
+        "versions": versions(material.forest) if material.forest is not None else {"forestc": __version__},
+        "baselines": {f"O{level}": level for level in range(4)},
+        "notes": list(notes),
+    }
+
+
+def _source(asked: Asked) -> str:
+    """The model's file or class, or the trainers, or the function."""
+    if callable(asked.train):
+        return getattr(asked.train, "__name__", type(asked.train).__name__)
+    if asked.model is None:
+        return ",".join(asked.train)
+    return str(asked.model) if isinstance(asked.model, str | Path) else type(asked.model).__name__
+
+
+def _validation(material: Material) -> str:
+    if material.crossed:
+        how = (
+            f"{len(material.X)} rows, each in turn kept from {'passes' if material.forest is not None else 'training'}"
+        )
+        return (
+            f"{how} ({len(material.folds)} folds); the designs are trained on all rows"
+            if material.forest is None
+            else how
+        )
+    return f"{len(material.folds[0].judged)} rows that neither training nor passes saw"
+
+
+def _command(asked: Asked, folder: Path) -> str | None:
+    """The command line of the study; None if Python objects were given."""
+    files = [asked.model, asked.rows, asked.test, asked.validation]
+    if callable(asked.train) or not all(each is None or isinstance(each, str | Path) for each in files):
+        return None
+    words = ["forestc", "explore", *([str(asked.model)] if asked.model is not None else [])]
+    flags: Mapping[str, Any] = {
+        "--train": ",".join(asked.train), "--rows": asked.rows, "--label": asked.label, "--test": asked.test,
+        "--validation": asked.validation, "--device": asked.device, "--cpu": asked.cpu,
+        "--goal": ",".join(goal.figure for goal in asked.goals), "--trials": asked.trials, "--seed": asked.seed,
+        "--rungs": asked.top,
+    }  # fmt: skip
+    for flag, value in flags.items():
+        words += [flag, str(value)] if value not in (None, "") else []
+    for limit in asked.limits:
+        words += ["--limit", told(limit)]
+    words += ["--regression"] * asked.regression
+    return shlex.join([*words, "-o", str(folder)])
+
+
+def _leaks(material: Material) -> list[str]:
+    """A note if test rows are among the rows given. Raises RowsError for test rows that can't be read."""
+    if material.asked.test is None:
+        return []
+    forest = material.forest or material.example
+    test = test_rows(material.asked.test, material.asked.label, forest) if isinstance(forest, Forest) else None
+    if test is None:
+        return []
+    seen = {row.tobytes() for row in np.ascontiguousarray(material.X)}
+    same = sum(row.tobytes() in seen for row in np.ascontiguousarray(test.X))
+    if not same:
+        return []
+    return [f"{same} of {len(test.X)} test rows are also among the rows given: their accuracy says less"]
+
+
+def _refuse(study: Study) -> None:
+    """Raises the error of a study without a front."""
+    where = str(study.folder)
+    if not study.complete:
+        reasons = [trial.reason for trial in study.trials if trial.reason]
+        raise ForestcError("every trial failed", where=f"{where}, the first: {reasons[0] if reasons else 'unknown'}")
+    missed = unreachable(study)
+    if missed is None:
+        raise ForestcError("no design keeps all limits together", where=where, do="loosen one of them")
+    limit, nearest = missed
+    near = "its value is not known of any" if nearest is None else f"the nearest is {nearest:.6g}"
+    raise ForestcError(f"no design keeps the limit {told(limit)}: {near}", where=where, do="loosen the limit")
+
+
+@contextmanager
+def _held(folder: Path, asked: Asked, *, resume: bool) -> Iterator[None]:
+    """The study's folder, held by this process alone. Raises ForestcError for a folder that is not right."""
+    if resume:
+        open_study(folder)  # raises for a folder that is not a study
+    elif (folder / STUDY).exists():
+        raise ForestcError("holds a study", where=str(folder), do="add --resume, or give another folder")
+    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ForestcError("is a file, or holds other files", where=str(folder), do="give another folder")
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    lock = None
+    try:
+        try:
+            lock = (folder / ".lock").open("w", encoding="ascii")
+        except OSError as error:
+            raise ForestcError(f"can't be written ({error.strerror})", where=str(folder), do="give another") from None
+        try:
+            import_module("fcntl").flock(lock, 6)  # LOCK_EX | LOCK_NB
+        except ImportError:
+            pass
+        except OSError:
+            raise OptionError("another search holds the folder", where=str(folder), do="wait for its end") from None
+        sampling.unlock(folder)
+        yield
+    finally:
+        if lock is not None:
+            lock.close()
+            if not (folder / STUDY).exists():
+                with suppress(OSError):
+                    for left in (".lock", sampling.JOURNAL):
+                        (folder / left).unlink(missing_ok=True)
+                    folder.rmdir()

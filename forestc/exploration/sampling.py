@@ -1,0 +1,141 @@
+"""Which designs are tried: Optuna's multi-objective TPE, asked and told by the process that leads the search."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from forestc.errors import ForestcError, MissingExtraError
+from forestc.exploration.space import LEVEL
+from forestc.parameters import Choice, Parameter, Whole, used
+from forestc.studies import Goal, Limit, Trial
+
+JOURNAL = "storage.log"
+NAME = "forestc"
+STARTUP = 10  # random trials before the sampler goes by what was found
+UNKNOWN = 1e9  # by how much a limit is broken whose figure is not known
+
+
+def optuna() -> Any:
+    """The library, quiet. Raises MissingExtraError."""
+    try:
+        found: Any = importlib.import_module("optuna")
+    except ImportError:
+        raise MissingExtraError("optuna", "explore") from None
+    found.logging.set_verbosity(found.logging.WARNING)
+    warnings.filterwarnings("ignore", category=found.exceptions.ExperimentalWarning)
+    return found
+
+
+def sampler(seed: int, number: int) -> Any:
+    """A sampler whose next trial depends on the seed, its number and the trials that were told, and on nothing else;
+    so a study that was interrupted goes on as it would have."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return optuna().samplers.TPESampler(
+            seed=(seed * 1_000_003 + number) % (1 << 32), multivariate=True, group=True, n_startup_trials=STARTUP,
+            constant_liar=True, warn_independent_sampling=False,
+        )  # fmt: skip
+
+
+def opened(folder: Path, address: str | None, goals: Sequence[Goal], seed: int, *, resume: bool) -> Any:
+    """The Optuna study. address: of a database; None for a journal in the folder. Raises ForestcError."""
+    found = optuna()
+    try:
+        return found.create_study(
+            storage=_storage(folder, address), study_name=name_of(folder, address), sampler=sampler(seed, 0),
+            directions=["maximize" if goal.maximise else "minimize" for goal in goals], load_if_exists=resume,
+        )  # fmt: skip
+    except found.exceptions.DuplicatedStudyError:
+        raise ForestcError("the storage has a study of this name", where=str(address), do="add --resume") from None
+    except ForestcError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever databases and their drivers raise
+        why = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise ForestcError(
+            f"the storage can't be opened ({why})",
+            where=str(address or folder / JOURNAL),
+            do="give an address such as sqlite:///study.db or postgresql://user@host/name, and have its driver",
+        ) from None
+
+
+def name_of(folder: Path, address: str | None) -> str:
+    """The study's name in its storage: of the folder, where several may share a database."""
+    return NAME if address is None else folder.absolute().name
+
+
+def _storage(folder: Path, address: str | None) -> Any:
+    if address is not None:
+        return address
+    journal = optuna().storages.journal
+    path = str(folder / JOURNAL)
+    return optuna().storages.JournalStorage(
+        journal.JournalFileBackend(path, lock_obj=journal.JournalFileOpenLock(path))
+    )
+
+
+def unlock(folder: Path) -> None:
+    """Removes the journal's lock that a killed search left; called by the one process that holds the folder."""
+    (folder / f"{JOURNAL}.lock").unlink(missing_ok=True)
+
+
+def trial_of(folder: str, address: str, identity: int) -> Any:
+    """The Optuna trial, in a worker."""
+    study = optuna().load_study(
+        storage=_storage(Path(folder), address or None), study_name=name_of(Path(folder), address or None),
+        sampler=sampler(identity, identity),
+    )  # fmt: skip
+    return optuna().trial.Trial(study, identity)
+
+
+def chosen(trial: Any, space: Sequence[Parameter], start: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A value for each parameter in use, drawn by the sampler unless a start fixes it. A level has passes of its own:
+    only the training is drawn."""
+    found: dict[str, Any] = {}
+    level = (start or {}).get(LEVEL)
+    for one in space:
+        if level is not None and not training(one, space):
+            break
+        if used(one, found):
+            found[one.name] = _suggested(trial, one)
+    return found if level is None else {**found, LEVEL: level}
+
+
+def training(one: Parameter, space: Sequence[Parameter]) -> bool:
+    """Whether a parameter comes before those of the compilation."""
+    names = [each.name for each in space]
+    return names.index(one.name) < names.index("shrink")
+
+
+def _suggested(trial: Any, one: Parameter) -> Any:
+    if isinstance(one, Choice):
+        return trial.suggest_categorical(one.name, list(one.values))
+    if isinstance(one, Whole):
+        return trial.suggest_int(one.name, one.low, one.high, step=one.step, log=one.log)
+    return trial.suggest_float(one.name, one.low, one.high, log=one.log)
+
+
+def tell(study: Any, trial: Trial, goals: Sequence[Goal], limits: Sequence[Limit], identity: int) -> None:
+    """Tells the sampler what a trial gave. A trial whose goal is not known counts as failed."""
+    values = [trial.figure(goal.figure) for goal in goals]
+    state = optuna().trial.TrialState
+    if trial.state != "complete" or any(value is None for value in values):
+        study.tell(trial.number, state=state.FAIL, skip_if_finished=True)
+        return
+    asked = optuna().trial.Trial(study, identity)
+    for limit in limits:
+        asked.set_constraint(
+            f"{limit.figure}{'>=' if limit.at_least else '<='}{limit.value:g}", broken_by(trial, limit)
+        )
+    study.tell(trial.number, [float(value) for value in values if value is not None], skip_if_finished=True)
+
+
+def broken_by(trial: Trial, limit: Limit) -> float:
+    """How far a limit is from being kept, as a share of it; 0 or less if it is kept."""
+    value = trial.figure(limit.figure)
+    if value is None:
+        return UNKNOWN
+    return (limit.value - value if limit.at_least else value - limit.value) / max(abs(limit.value), 1e-9)

@@ -1,0 +1,272 @@
+"""The search: asks for designs, gives them to workers, sends those near the front up the rungs, and finishes the front.
+
+Trial n is chosen knowing the trials up to n - LAG, told in their order, whatever else has ended by then; so a search
+with one seed gives the same trials on one worker as on several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from forestc.exploration import sampling
+from forestc.exploration.candidate import Job, Stage, costs_of
+from forestc.exploration.correction import Correction, corrected, corrections
+from forestc.exploration.goals import told
+from forestc.exploration.material import Material
+from forestc.exploration.pool import Pool
+from forestc.exploration.space import starts
+from forestc.studies import Limit, Rung, Study, Trial, open_study, write_trial
+
+LAG = 6  # trials under way that a choice does not know; more only where there are more workers
+NEAR = (0.9, 1.0)  # near the front: on it with so much of the costs, and so many standard errors more accuracy
+CHECKPOINTS = 4  # how often designs near the front are sent up while the search goes on
+SENT = 6  # designs each time
+MOST_SENT = 48  # to a rung in the end; those of the front that are left are estimates then, and their row says so
+
+
+class Search:
+    """One study in this process. say: shows progress."""
+
+    def __init__(self, material: Material, study: Any, pool: Pool, say: Callable[[str], None]) -> None:
+        self.material, self.asked, self.study, self.pool, self.say = material, material.asked, study, pool, say
+        self.space = material.space
+        self.starts = starts(self.space)
+        self.trials: dict[int, Trial] = {}
+        self.known: dict[str, Correction] = {}
+        self._identities: dict[int, int] = {}
+        self._told: set[int] = set()
+        self._next: list[Any] = []  # trials that a killed search left under way
+
+    def begin(self) -> None:
+        """Takes up what is in the folder and the storage."""
+        kept = {trial.number: trial for trial in open_study(self.material.folder).trials}
+        finished = {"COMPLETE", "FAIL", "PRUNED"}
+        for each in self.study.get_trials(deepcopy=False):
+            self._identities[each.number] = each._trial_id
+            trial = kept.get(each.number)
+            if each.state.name in finished:
+                self._told.add(each.number)
+                self.trials[each.number] = trial or Trial(each.number, "failed", reason="its folder is not there")
+            elif trial is not None and trial.state != "running":
+                self.trials[each.number] = trial
+            elif each.state.name == "RUNNING":
+                self._next.append(sampling.optuna().trial.Trial(self.study, each._trial_id))
+        self.known = corrections(self.trials.values())
+
+    # --- trials
+
+    def explore(self) -> None:
+        """Tries designs until there are as many as were asked for."""
+        under_way: set[int] = set()
+        checkpoints = [self.asked.trials * part // CHECKPOINTS for part in range(1, CHECKPOINTS)]
+        while True:
+            number = self._next[0].number if self._next else len(self._identities)
+            wanted = bool(self._next) or number < self.asked.trials
+            if wanted and self._may_ask(number) and self.pool.free() > 0:
+                if self.asked.top != "estimate" and number in checkpoints and not under_way:
+                    self.climb(SENT)
+                    checkpoints.remove(number)
+                elif self.asked.top == "estimate" or number not in checkpoints:
+                    under_way.add(self._ask(number))
+                    continue
+            if not under_way:
+                if wanted:
+                    continue
+                break
+            for trial in self.pool.take():
+                under_way.discard(trial.number)
+                self._keep(trial)
+                self._show()
+        self._tell(max(self._identities, default=-1))
+
+    def _may_ask(self, number: int) -> bool:
+        """Whether all trials that the choice is to know have ended."""
+        if number < len(self.starts):
+            return True
+        lag = max(LAG, self.asked.jobs)
+        return all(done in self.trials for done in range(number - lag + 1))
+
+    def _ask(self, number: int) -> int:
+        start = self.starts[number] if number < len(self.starts) else None
+        if number >= len(self.starts):
+            self._tell(number - max(LAG, self.asked.jobs))
+        self.study.sampler = sampling.sampler(self.asked.seed, number)
+        if self._next:
+            trial = self._next.pop(0)
+        else:
+            if start is not None:
+                self.study.enqueue_trial({key: value for key, value in start.items() if key != "level"})
+            trial = self.study.ask()
+        self._identities[trial.number] = trial._trial_id
+        options = sampling.chosen(trial, self.space, start)
+        found = Trial(trial.number, "running", options)
+        write_trial(self.material.folder, found)
+        address = (str(self.material.folder), self.asked.storage or "", int(trial._trial_id))
+        self.pool.give(Job("estimate", found, self._rivals(), address))
+        return int(trial.number)
+
+    def _rivals(self) -> tuple[tuple[tuple[float, ...], float], ...]:
+        """Of the trials that were told: the costs and the accuracy of those on the front."""
+        if "accuracy" not in {goal.figure for goal in self.asked.goals}:
+            return ()
+        known = self.view([trial for number, trial in self.trials.items() if number in self._told])
+        return tuple(
+            (costs_of(self.asked.goals, trial.figures["estimate"]), trial.validation.value)
+            for trial in known.front
+            if trial.validation is not None
+        )
+
+    def _tell(self, last: int) -> None:
+        """Tells the sampler all trials up to one, in their order."""
+        for number in sorted(self.trials):
+            if number <= last and number not in self._told:
+                trial, identity = self.trials[number], self._identities[number]
+                sampling.tell(self.study, trial, self.asked.goals, self.asked.limits, identity)
+                self._told.add(number)
+
+    def _keep(self, trial: Trial) -> None:
+        """Takes a trial in, with its estimates corrected and the limit that it breaks."""
+        if trial.state == "complete":
+            trial = corrected(trial, self.known)
+            trial = replace(trial, reason=self._broken(trial))
+        self.trials[trial.number] = trial
+        write_trial(self.material.folder, trial)
+
+    def _broken(self, trial: Trial) -> str:
+        broken = [limit for limit in self.asked.limits if not limit.holds(trial.figure(limit.figure))]
+        return ", ".join(f"{_shown(trial.figure(limit.figure))} breaks {told(limit)}" for limit in broken)
+
+    # --- rungs
+
+    def view(self, trials: Sequence[Trial] | None = None) -> Study:
+        """The study as it is now."""
+        some = self.trials.values() if trials is None else trials
+        return Study(self.material.folder, self.asked.goals, self.asked.limits, {}, tuple(some))
+
+    def climb(self, most: int | None = None) -> None:
+        """Sends designs up: to each rung those near the front, or at the top on it, until the front stays.
+
+        most: how many at each rung, once; None for as long as the front changes.
+        """
+        rungs = self.asked.rungs
+        for place, rung in enumerate(rungs[1 : rungs.index(self.asked.top) + 1], 1):
+            top = place > 1 or rung == "measured"
+            if most and top:
+                return
+            left = most or MOST_SENT
+            while left > 0 and (sent := self._sent(rung, exactly=top, most=min(left, SENT))):
+                left -= len(sent)
+                self._all(rung, sent)
+                self.refit()
+
+    def _sent(self, rung: Rung, *, exactly: bool, most: int) -> list[Trial]:
+        """The next that go up to a rung: of the front, and near it as far as workers would be idle."""
+        front = [trial for trial in self._near(exactly=True) if rung not in trial.figures]
+        near = [trial for trial in self._near(exactly=False) if rung not in trial.figures and trial not in front]
+        if exactly:
+            near = near[: max(0, self.asked.jobs - len(front))] if front else []
+        return [*front, *near][:most]
+
+    def _near(self, *, exactly: bool) -> list[Trial]:
+        """The front, then the trials that would be on it if they were a little better."""
+        front = list(self.view().front)
+        found = front[:]
+        share, errors = (1.0, 0.0) if exactly else NEAR
+        goals = self.asked.goals
+        for trial in [] if exactly else self.view().trials:
+            if trial in found or not self.view().kept(trial) or trial.validation is None:
+                continue
+            own = _costs(trial, goals, share, errors)
+            if not any(all(a <= b for a, b in zip(_costs(one, goals), own, strict=True)) for one in front):
+                found.append(trial)
+        return found
+
+    def _all(self, stage: Stage, trials: Sequence[Trial]) -> None:
+        """Carries out a stage of several trials."""
+        waiting, under_way = list(trials), 0
+        while waiting or under_way:
+            while waiting and self.pool.free() > 0:
+                self.pool.give(Job(stage, waiting.pop(0)))
+                under_way += 1
+            for trial in self.pool.take():
+                under_way -= 1
+                self._keep(trial)
+                self._show(f"{stage}: {len(trials) - len(waiting) - under_way} of {len(trials)}")
+
+    def refit(self) -> None:
+        """Corrects all estimates by what is known now."""
+        self.known = corrections(self.trials.values())
+        for trial in list(self.trials.values()):
+            if trial.state == "complete":
+                self._keep(trial)
+
+    def finish(self) -> None:
+        """Compiles, checks and scores the front; a design that fails leaves it, and others may come to it."""
+        if self.asked.top != "estimate":
+            self.climb()
+        while True:
+            front = self.view().front
+            sent = [trial for trial in front if not trial.has_design or "check" not in trial.seconds]
+            sent += [t for t in front if t not in sent and self.asked.test is not None and t.test is None]
+            if not sent:
+                break
+            self._all("finish", sent)
+        on_front = {trial.number for trial in self.view().front}
+        for trial in list(self.trials.values()):
+            if trial.on_front != (trial.number in on_front):
+                self._keep(replace(trial, on_front=trial.number in on_front))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Corrections, for study.json."""
+        return {name: asdict(line) for name, line in self.known.items()}
+
+    # --- progress
+
+    def _show(self, doing: str = "") -> None:
+        front = self.view().front
+        failed = sum(trial.state == "failed" for trial in self.trials.values())
+        said = [doing or f"{len(self.trials)} of {self.asked.trials} trials"]
+        said += [f"{failed} failed"] if failed else []
+        said += [f"{len(front)} on the front"]
+        for goal in self.asked.goals if front else ():
+            values = [value for trial in front if (value := trial.figure(goal.figure)) is not None]
+            ends = f"{_shown(min(values))} to {_shown(max(values))}" if values else "not known"
+            said.append(f"{goal.figure} {ends}")
+        self.say(", ".join(said))
+
+
+def unreachable(study: Study) -> tuple[Limit, float | None] | None:
+    """A limit that no trial keeps, and the nearest value; None if each is kept by some trial."""
+    for limit in study.limits:
+        values = [value for trial in study.complete if (value := trial.figure(limit.figure)) is not None]
+        if not any(map(limit.holds, values)):
+            return limit, (max(values) if limit.at_least else min(values)) if values else None
+    return None
+
+
+def _costs(trial: Trial, goals: Sequence[Any], share: float = 1.0, errors: float = 0.0) -> tuple[float, ...]:
+    """One number a goal, smaller is better, a little better than it is."""
+    found = []
+    for goal in goals:
+        value = trial.figure(goal.figure)
+        if value is None:
+            found.append(float("inf"))
+        elif goal.figure == "accuracy":
+            found.append(-(value + errors * (trial.validation.standard_error if trial.validation else 0.0)))
+        else:
+            found.append(-value / share if goal.maximise else value * share)
+    return tuple(found)
+
+
+def _shown(value: float | None) -> str:
+    if value is None:
+        return "not known"
+    return (
+        f"{value:.4f}"
+        if abs(value) <= 1 and value != int(value)
+        else f"{value:,.4g}"
+        if value < 1000
+        else f"{value:,.0f}"
+    )

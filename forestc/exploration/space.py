@@ -1,0 +1,165 @@
+"""What a search may try of a compilation, assembled from the passes' own spaces; and `compile`'s options for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from forestc.costs.devices import DEVICES
+from forestc.costs.prices import DEFAULT_COST
+from forestc.errors import ForestcError
+from forestc.exploration.asked import Asked
+from forestc.forest.ir import Forest
+from forestc.parameters import Choice, Parameter, Whole, used
+from forestc.passes import PASSES
+from forestc.passes.base import Pass, Refusing, parse_passes, print_pass
+from forestc.passes.judge import Judge
+from forestc.passes.levels import LEVELS
+from forestc.rows.batches import Rows
+
+SHRINK = "shrink"  # the parameter that says which passes make the forest smaller
+NOTHING = "none"
+# The lists of passes that may shrink a forest. prune-splits fits all leaves again, so it comes last.
+SHRINKING = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "extract-rules", NOTHING)
+LEVEL = "level"
+LATENCIES = 6
+TIMED = {"fmax_mhz", "latency_cycles", "ff"}  # goals for which the latency is searched
+LAYOUTS = ("nodes", "branches", "calls", "masks", "mixed")
+# Leaves that prune-splits fits again need no more bits than this before.
+BITS_BEFORE_FITTING = 6
+# The study itself judges designs: passes with a price of their own accept any loss.
+ANY_LOSS = 1.0
+
+
+def compile_space(asked: Asked, source: Forest | None, fit: Rows, judged: Rows) -> tuple[Parameter, ...]:
+    """The parameters of a compilation of models such as `source` (None: of any sums of trees that decide), each after
+    those that it depends on."""
+    judge = None if source is None else Judge(source, judged)
+    shrinking = tuple(
+        way for way in SHRINKING if all(_takes(name, source, fit, judge) for name in way.split("+") if name != NOTHING)
+    )
+    found: list[Parameter] = [Choice(SHRINK, shrinking, approximate=True)]
+    for name in ("share-thresholds", "quantize", "prune-trees", "prune-splits", "extract-rules"):
+        ways = _ways(name, shrinking)
+        for one in PASSES[name].space:
+            own = {f"{name}.{of}": values for of, values in (one.when or {}).items()}
+            refitted = name == "quantize" and one.name in ("leaf_bits", "fit")
+            among = tuple(way for way in ways if "prune-splits" not in way) if refitted else ways
+            if among and not (one.name == "fit" and source is not None and not source.decides):
+                found.append(replace(one, name=f"{name}.{one.name}", when={**own, SHRINK: among}))
+    wanted = set(asked.figures)
+    if {goal.figure for goal in asked.goals} & TIMED:
+        found.append(Whole("latency", 0, LATENCIES))
+    if asked.cpu and len(wanted & {"flash", "ram", "instructions", "mean_instructions"}) > 1:
+        found.append(Choice("c_layout", LAYOUTS))
+        if asked.device is None:
+            found.append(Choice("cost", ("flash", "instructions"), when={SHRINK: _ways("prune", shrinking)}))
+    return tuple(found)
+
+
+def _takes(name: str, source: Forest | None, fit: Rows, judge: Judge | None) -> bool:
+    """Whether a pass takes models such as this one."""
+    step = PASSES[name]()
+    if source is None or not isinstance(step, Refusing):
+        return True
+    try:
+        step.refuse(source, fit, judge)
+    except ForestcError:
+        return False
+    return True
+
+
+def _ways(name: str, shrinking: Sequence[str]) -> tuple[str, ...]:
+    """The values of `shrink` with which a pass runs."""
+    if name in ("share-thresholds", "quantize"):
+        return tuple(shrinking)
+    return tuple(way for way in shrinking if any(part.startswith(name) for part in way.split("+")))
+
+
+def passes_of(options: Mapping[str, Any], asked: Asked) -> list[Pass]:
+    """The passes of a choice."""
+    shrink = options[SHRINK]
+    names = ["simplify", "share-thresholds", "quantize", *(() if shrink == NOTHING else shrink.split("+")), "simplify"]
+    if shrink == "extract-rules":
+        names[-1] = "share-terms"
+    return [_pass(name, options, asked) for name in names]
+
+
+def _pass(name: str, options: Mapping[str, Any], asked: Asked) -> Pass:
+    own = {key.partition(".")[2]: value for key, value in options.items() if key.startswith(f"{name}.")}
+    if name == "share-thresholds" and (own.get("exceptions") or own.get("path_change")):
+        own["tolerance"] = ANY_LOSS
+    if name == "quantize":
+        own = {"leaf_bits": BITS_BEFORE_FITTING, **own, "tolerance": ANY_LOSS}
+    if name in ("prune-splits", "prune-trees"):
+        own |= {"tolerance": ANY_LOSS, "cost": cost_of(options, asked)}
+    if name == "extract-rules":
+        own |= {"tolerance": ANY_LOSS, "seconds": 60.0}
+    return PASSES[name](**own)
+
+
+def cost_of(options: Mapping[str, Any], asked: Asked) -> str:
+    """What pruning minimises: the LUTs of the device's family, or bytes or instructions of the processor."""
+    if asked.device:
+        return DEVICES[asked.device].family.name
+    if not asked.cpu:
+        return DEFAULT_COST
+    figures = [goal.figure for goal in asked.goals if goal.figure != "accuracy"]
+    figure = options.get("cost") or ("instructions" if "instructions" in figures[0] else "flash")
+    return f"{figure}-{asked.cpu}"
+
+
+def spelt(options: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
+    """The keywords of `compile` for a choice: its passes or its level, and what is made of the forest."""
+    if LEVEL in options:
+        found: dict[str, Any] = {"level": int(options[LEVEL])}
+    else:
+        text = ",".join(map(print_pass, passes_of(options, asked)))
+        parse_passes(text, PASSES)  # what is printed is what runs
+        found = {"passes": text}
+    if "latency" in options:
+        found["latency"] = int(options["latency"])
+    if asked.cpu:
+        found |= {"c_layout": options.get("c_layout", "auto"), "cpu": asked.cpu}
+    return found
+
+
+def starts(space: Sequence[Parameter]) -> list[dict[str, Any]]:
+    """The designs that every search begins with: the levels, so that the front is no worse than theirs, and a ladder
+    of prices for each way to shrink, from most accurate to smallest, whose other options are known to pay."""
+    found: list[dict[str, Any]] = [{LEVEL: level} for level in range(len(LEVELS))]
+    ladders = {"prune-splits": 8, "prune-trees+prune-splits": 4, "prune-trees": 4}
+    shrink = next(one for one in space if one.name == SHRINK)
+    assert isinstance(shrink, Choice)
+    for way, count in ladders.items():
+        if way in shrink.values:
+            found += [_start(space, way, float(price)) for price in np.geomspace(0.05, 8.0, count)]
+    if not any(way in shrink.values for way in ladders):
+        found += [_start(space, NOTHING, 0.0) | {"quantize.leaf_bits": bits} for bits in (2, 4, 6, 8)]
+    return found
+
+
+PAYS = {"prune-splits.leaf_bits": 1, "prune-splits.copies": 8, "prune-splits.mix": 0.1, "quantize.leaf_bits": 4}
+
+
+def _start(space: Sequence[Parameter], way: str, price: float) -> dict[str, Any]:
+    """A choice for each parameter of the passes; those of training are left to the sampler."""
+    chosen: dict[str, Any] = {}
+    for one in space:
+        named = one.name.partition(".")[0] in PASSES or one.name in (SHRINK, "c_layout", "cost")
+        if not named or not used(one, chosen):
+            continue
+        if one.name.endswith(".price"):
+            chosen[one.name] = price
+        elif one.name in PAYS:
+            chosen[one.name] = PAYS[one.name]
+        else:
+            chosen[one.name] = way if one.name == SHRINK else _first(one)
+    return chosen
+
+
+def _first(one: Parameter) -> Any:
+    return one.values[0] if isinstance(one, Choice) else one.low

@@ -1,1 +1,0 @@
-"""Searches for the smallest design that is good enough."""

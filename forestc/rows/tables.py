@@ -1,0 +1,148 @@
+"""Labelled rows for training, where no model says yet which columns there are: from files, arrays and data frames."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+from numpy.typing import NDArray
+
+from forestc.errors import OptionError, RowsError
+from forestc.rows.columns import some_names, unique_names
+from forestc.rows.files import NULLS
+from forestc.rows.frames import frame_labels
+from forestc.rows.labels import is_number, label_position
+
+MOST_CLASSES = 1000
+
+
+@dataclass(frozen=True)
+class Table:
+    """X: (rows, columns) float64, NaN where a value is missing. y: (rows,) of class numbers, or of values if there are
+    no classes. names: of the columns. classes: the labels as texts, sorted as the source sorts them."""
+
+    X: NDArray[np.float64]
+    y: NDArray[Any]
+    names: tuple[str, ...]
+    classes: tuple[str, ...]
+
+
+def read_table(rows: Any, label: Any, *, regression: bool = False) -> Table:
+    """Rows with labels. rows: a file as for `forestc.rows.files`, a 2-D array, a data frame or an Arrow table. label:
+    the column of the labels, or the labels. regression: labels are values, not classes. Raises RowsError for what can't
+    be read, for columns that are not numbers, and for labels of a single class or without an end of classes."""
+    if label is None:
+        raise OptionError("training needs labels", do="add --label COLUMN")
+    where = str(rows) if isinstance(rows, str | Path) else "the rows"
+    if isinstance(rows, str | Path):
+        rows, label = _opened(Path(rows), label)
+    if frame_labels(rows) is None:
+        X = np.asarray(rows)
+        if X.ndim != 2 or X.dtype.kind not in "biuf":
+            raise RowsError("the rows are no table of numbers", where=where, do="give (rows, columns)")
+        return _table(
+            np.asarray(X, np.float64), np.asarray(label), tuple(f"x{k}" for k in range(X.shape[1])), where, regression
+        )
+    table = rows if isinstance(rows, pa.Table) else pa.Table.from_pandas(rows, preserve_index=False)
+    names = unique_names(table.column_names, where)
+    if isinstance(label, str | int):
+        place = names.index(str(label)) if str(label) in names else _position(str(label), names, where)
+        y = _values(table.column(place), names[place], where, text=not regression)
+        kept = [k for k in range(len(names)) if k != place]
+    else:
+        y, kept = np.asarray(label), list(range(len(names)))
+    X = np.column_stack([_values(table.column(k), names[k], where) for k in kept]) if kept else np.zeros((len(y), 0))
+    return _table(X, y, tuple(names[k] for k in kept), where, regression)
+
+
+def _position(label: str, names: tuple[str, ...], where: str) -> int:
+    if not label.lstrip("-").isdigit():
+        raise RowsError(f"there is no column {label!r}", where=where, do=f"it has: {some_names(names)}")
+    return label_position(label, len(names), where)
+
+
+def _opened(path: Path, label: Any) -> tuple[Any, Any]:
+    """The rows of a file, and the labels or their column."""
+    name = path.name.lower()
+    if not path.exists():
+        raise RowsError("there is no such file", where=str(path), do="check the path")
+    try:
+        if name.endswith((".csv", ".csv.gz")):
+            return _csv(path, str(label)), label
+        if name.endswith(".npy"):
+            data = np.load(path, allow_pickle=False)
+            place = label_position(str(label), data.shape[1] if data.ndim == 2 else 0, str(path))
+            return np.delete(data, place, axis=1), data[:, place]
+        if name.endswith(".npz"):
+            arrays = np.load(path, allow_pickle=False)
+            key = "X" + str(label)[1:] if f"X{str(label)[1:]}" in arrays else "X"
+            for wanted in (key, str(label)):
+                if wanted not in arrays:
+                    raise RowsError(
+                        f"has no array {wanted!r}", where=str(path), do=f"it has: {', '.join(arrays.files)}"
+                    )
+            return arrays[key], arrays[str(label)]
+        form = "parquet" if name.endswith(".parquet") or (path.is_dir() and any(path.glob("*.parquet"))) else "ipc"
+        return pyarrow.dataset.dataset(path, format=form).to_table(), label
+    except (pa.ArrowException, OSError, ValueError, EOFError, IndexError) as error:
+        raise RowsError(f"can't be read ({str(error).splitlines()[0][:200]})", where=str(path)) from None
+
+
+def _csv(path: Path, label: str) -> pa.Table:
+    opened = gzip.open if path.name.lower().endswith(".gz") else open
+    with opened(path, "rt", encoding="utf-8-sig", errors="replace") as file:
+        cells = [cell.strip() for cell in next(csv.reader([file.readline(1 << 20)]), [])]
+    numbers = sum(is_number(cell) or cell in NULLS for cell in cells)
+    headed = (label in cells and not is_number(label)) or 2 * numbers < len(cells)
+    options = pyarrow.csv.ReadOptions(autogenerate_column_names=not headed)
+    convert = pyarrow.csv.ConvertOptions(null_values=NULLS, strings_can_be_null=False)
+    return pyarrow.csv.read_csv(path, read_options=options, convert_options=convert)
+
+
+def _values(column: pa.ChunkedArray, name: str, where: str, *, text: bool = False) -> NDArray[Any]:
+    """A column as float64, NaN where a value is missing; with text as it is."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if text:
+        return np.array(column.to_pylist(), dtype=object)
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.uint8())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        raise RowsError(f"column {name!r} holds {kind}, not numbers", where=where, do="encode it as numbers")
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+
+
+def _table(X: NDArray[np.float64], y: NDArray[Any], names: tuple[str, ...], where: str, regression: bool) -> Table:
+    if len(y) != len(X) or y.ndim != 1:
+        raise RowsError(f"{len(y)} labels for {len(X)} rows", where=where, do="give one for each row")
+    if not len(X) or not X.shape[1]:
+        raise RowsError("there are no rows or no columns", where=where, do="give some")
+    if regression:
+        values = np.asarray(y, np.float64)
+        if not np.isfinite(values).all():
+            raise RowsError("a label is missing or infinite", where=where, do="remove that row")
+        return Table(X, values, names, ())
+    if any(label is None or label != label for label in y.tolist()):
+        raise RowsError("a label is missing", where=where, do="remove that row")
+    texts = np.array([_text(label) for label in y.tolist()], dtype=object)
+    found = set(texts.tolist())
+    classes = sorted(found, key=float) if all(map(is_number, found)) else sorted(found)
+    if len(classes) < 2:
+        raise RowsError(f"all labels are {classes[0]!r}: one class alone", where=where, do="give rows of two or more")
+    if len(classes) > min(MOST_CLASSES, len(X) // 2):
+        raise RowsError(
+            f"{len(classes)} different labels in {len(X)} rows", where=where, do="add --regression if they are values"
+        )
+    place = {text: index for index, text in enumerate(classes)}
+    return Table(X, np.array([place[text] for text in texts.tolist()], np.int64), names, tuple(classes))
+
+
+def _text(label: Any) -> str:
+    whole = isinstance(label, float) and label.is_integer()
+    return str(int(label)) if whole else str(label)

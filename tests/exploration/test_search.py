@@ -1,0 +1,237 @@
+"""Whole searches on a small table: what they leave in the folder, and what happens when something dies."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import exploration_trainers
+import pyarrow.parquet as pq
+import pytest
+from distributed import LocalCluster
+from sklearn.ensemble import RandomForestClassifier
+
+import forestc
+from forestc.errors import ForestcError, OptionError, RowsError
+from forestc.forest.text import print_forest
+from forestc.frontends import load
+from forestc.studies import open_study
+
+TRIALS = 23  # a few more than every search begins with
+BASE = {"label": "target", "device": "xcup", "rungs": "estimate", "jobs": 2, "prove": False}
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("work")
+    train, test = exploration_trainers.rows()
+    train.to_csv(folder / "train.csv", index=False)
+    test.to_csv(folder / "test.csv", index=False)
+    model = RandomForestClassifier(3, max_depth=3, random_state=0).fit(
+        train.drop(columns="target").to_numpy(), train["target"]
+    )
+    (folder / "model.forest").write_text(print_forest(load(model)))
+    return folder
+
+
+def trials_of(study):
+    return [(each.number, dict(each.options), each.figures, each.validation) for each in study.trials]
+
+
+@pytest.fixture(scope="module")
+def done(work):
+    """A study of a given model."""
+    return forestc.explore(
+        work / "model.forest",
+        work / "train.csv",
+        work / "done",
+        test=work / "test.csv",
+        trials=TRIALS,
+        **{**BASE, "prove": True},
+    )
+
+
+def test_every_point_of_the_front_is_a_checked_folder(done, work):
+    assert len(done.complete) == len(done.trials) == TRIALS and done.front
+    for trial in done.front:
+        assert trial.on_front and trial.has_design and trial.test.rows == 100
+        design = forestc.open_design(done.design(trial))
+        told = design.last_check()
+        assert (told["result"], told["proof"], told["of_this_content"]) == ("ok", "proved", True)
+        assert trial.command.startswith("forestc compile model.forest --rows train.csv --held-out 0.2 --label target")
+        assert trial.validation.rows <= 150 and 0 < trial.validation.standard_error < 0.1
+    assert not [trial for trial in done.trials if trial.test is not None and not trial.on_front]
+
+
+def test_the_estimate_is_that_of_the_folder(done):
+    for trial in done.front:
+        design = forestc.open_design(done.design(trial))
+        told = forestc.exploration.candidate.estimate(design.netlist, "xcup")
+        assert told["lut"] == trial.figures["estimate"]["lut"]
+
+
+def test_the_front_is_no_worse_than_the_levels(done):
+    for level in done.trials[:4]:
+        assert level.options["level"] == level.number
+        lut, accuracy = level.figure("lut"), level.figure("accuracy")
+        assert any(one.figure("lut") <= lut and one.figure("accuracy") >= accuracy for one in done.front)
+
+
+def test_tables_hold_what_the_study_does(done):
+    rows = list(csv.DictReader((done.folder / "front.csv").read_text().splitlines()))
+    assert [int(row["trial"]) for row in rows] == [trial.number for trial in done.front]
+    assert float(rows[0]["accuracy"]) == done.front[0].validation.value
+    table = pq.read_table(done.folder / "study.parquet")
+    assert table.num_rows == TRIALS and {"lut", "accuracy", "accuracy_se", "option:shrink"} <= set(table.column_names)
+
+
+@pytest.mark.slow
+def test_one_worker_gives_the_trials_of_two(done, work):
+    again = forestc.explore(
+        work / "model.forest", work / "train.csv", work / "one", trials=TRIALS, **{**BASE, "jobs": 1}
+    )
+    assert trials_of(again) == trials_of(done)
+
+
+def test_a_killed_search_goes_on_as_if_nothing_had_happened(done, work):
+    words = [
+        sys.executable, "-m", "forestc", "explore", "model.forest", "--rows", "train.csv", "--test", "test.csv",
+        "--label", "target", "--device", "xcup", "--rungs", "estimate", "--jobs", "2",
+        "--trials", str(TRIALS), "--no-prove", "-o", "killed",
+    ]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(Path(forestc.__file__).parents[1])}
+    search = subprocess.Popen(words, cwd=work, env=environment, stderr=subprocess.DEVNULL)
+    while len(list((work / "killed" / "trials").glob("*/trial.json"))) < 8:
+        assert search.poll() is None
+        time.sleep(0.05)
+    search.send_signal(signal.SIGKILL)
+    search.wait()
+    assert 0 < len(open_study(work / "killed").trials) < TRIALS
+    words = [*words[:4], "--resume", "-o", "killed"]
+    subprocess.run(words, cwd=work, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    again = open_study(work / "killed")
+    assert trials_of(again) == trials_of(done)
+    assert [trial.number for trial in again.front] == [trial.number for trial in done.front]
+
+
+def test_a_worker_that_dies_loses_its_trial_alone(work):
+    study = forestc.explore(
+        None, work / "train.csv", work / "dying", train=exploration_trainers.fit_or_fail, trials=7, trial_seconds=8.0,
+        **BASE,
+    )  # fmt: skip
+    told = {trial.number: trial.reason for trial in study.trials if trial.state == "failed"}
+    assert told == {
+        1: "its process ended with signal SIGKILL",
+        2: "ValueError: no such depth",
+        3: "it took more than 8 s",
+    }
+    assert len(study.complete) == 4
+    assert all(trial.options["depth"] in (1, 2, 3, 4) for trial in study.complete)
+    assert (study.folder / "trials" / "0000" / "model.forest").exists()
+
+
+def test_limits_that_nothing_keeps_are_named_with_the_nearest(work):
+    with pytest.raises(ForestcError, match=r"no design keeps the limit accuracy>=1.5: the nearest is 0\.\d+"):
+        forestc.explore(
+            work / "model.forest", work / "train.csv", work / "none", trials=3, limits=["accuracy>=1.5"], **BASE
+        )
+    assert len(open_study(work / "none").trials) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "says"),
+    [
+        ({"resume": True, "out": "done", "goals": "ff,accuracy"}, OptionError, "the study has other goals"),
+        ({"resume": True, "out": "done", "seed": 5}, OptionError, "the study has another seed: 0"),
+        ({"out": "done"}, ForestcError, "holds a study"),
+        ({"resume": True, "out": "."}, ForestcError, "has no readable study.json"),
+        ({"storage": "nosuch://host/name"}, ForestcError, "the storage can't be opened"),
+        ({"model": None, "train": "xgbost"}, OptionError, "unknown trainer 'xgbost'"),
+        ({"model": None}, OptionError, "a model or a trainer is needed"),
+        ({"rows": "one.csv"}, RowsError, "one class"),
+        ({"rows": "one.csv", "model": None, "train": "xgboost"}, RowsError, "one class"),
+        ({"rungs": "measured"}, OptionError, "rung 'measured'"),
+        ({"trials": 0}, OptionError, "trials=0"),
+        ({"scheduler": "tcp://127.0.0.1:1"}, ForestcError, "no Dask scheduler answers"),
+    ],
+)
+def test_what_is_wrong_is_named_and_nothing_is_left(change, kind, says, work, done, monkeypatch):
+    monkeypatch.chdir(work)
+    train, _ = exploration_trainers.rows()
+    train[train["target"] == 1].to_csv("one.csv", index=False)
+    asked = {"model": work / "model.forest", "rows": work / "train.csv", "out": "wrong", **BASE, **change}
+    with pytest.raises(kind) as caught:
+        forestc.explore(**asked)
+    assert says in str(caught.value)
+    assert not (work / "wrong" / "trials").exists()
+
+
+def test_test_rows_among_the_rows_are_warned_of(work):
+    said = []
+    forestc.explore(
+        work / "model.forest", work / "train.csv", work / "leak", test=work / "train.csv", trials=1,
+        progress=said.append, **BASE,
+    )  # fmt: skip
+    assert any(line.startswith("150 of 150 test rows are also among the rows given") for line in said)
+
+
+@pytest.mark.slow
+def test_trainers_are_searched_and_cross_validated(work):
+    study = forestc.explore(
+        None, work / "train.csv", work / "trained", train="lightgbm,extra-trees", trials=6, test=work / "test.csv",
+        storage=f"sqlite:///{work}/study.db", **BASE,
+    )  # fmt: skip
+    assert len(study.complete) == 6 and {trial.options["train"] for trial in study.trials} <= {
+        "lightgbm",
+        "extra-trees",
+    }
+    assert all(trial.command.startswith("forestc compile model.forest") for trial in study.front)
+    assert "trained on all rows" in study.asked["validation"]
+
+
+@pytest.mark.slow
+def test_firmware_is_measured_in_an_emulator(work):
+    study = forestc.explore(
+        work / "model.forest", work / "train.csv", work / "firmware", label="target", cpu="cortex-m0plus", jobs=2,
+        goals="flash,accuracy", limits=["instructions<=2000"], trials=6,
+    )  # fmt: skip
+    assert all(trial.rung() == "measured" for trial in study.front)
+    assert study.asked["corrections"]["flash"]["designs"] >= len(study.front)
+
+
+@pytest.mark.slow
+def test_designs_climb_to_place_and_route(work, need_tool):
+    need_tool("yosys")
+    study = forestc.explore(
+        work / "model.forest", work / "train.csv", work / "placed", label="target", device="ice40-hx8k", jobs=2,
+        limits=["fmax>=60"], trials=6, prove=False,
+    )  # fmt: skip
+    assert all(trial.rung() == "placed" and trial.figure("fmax_mhz") >= 60 for trial in study.front)
+    assert all(trial.corrected for trial in study.complete)
+
+
+@pytest.mark.slow
+def test_a_cluster_gives_the_same_trials(work, done):
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        study = forestc.explore(
+            work / "model.forest", work / "train.csv", work / "cluster", trials=22,
+            scheduler=cluster.scheduler_address, **{**BASE, "jobs": 1},
+        )  # fmt: skip
+    assert trials_of(study) == trials_of(done)[:22]
+
+
+def test_ctrl_c_keeps_what_was_found(work):
+    def stop(line):
+        if line.startswith("5 of"):
+            raise KeyboardInterrupt
+
+    study = forestc.explore(
+        work / "model.forest", work / "train.csv", work / "stopped", trials=TRIALS, progress=stop, **BASE
+    )
+    assert study.asked["stopped"] and 5 <= len(study.trials) < TRIALS
+    assert all(trial.has_design for trial in study.front)

@@ -1,0 +1,111 @@
+"""What a search may try: every value that a pass names makes a valid pass, and a choice becomes the passes it says."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from models import trained
+
+from forestc import load
+from forestc.errors import OptionError
+from forestc.exploration.asked import Asked
+from forestc.exploration.goals import goals_of, limits_of
+from forestc.exploration.space import SHRINK, compile_space, passes_of, spelt, starts
+from forestc.parameters import Choice, Whole, used
+from forestc.passes import PASSES
+from forestc.passes.base import parse_passes
+from forestc.rows.batches import ArrayRows
+from forestc.studies import Goal, Limit
+
+
+def values_of(one):
+    if isinstance(one, Choice):
+        return one.values
+    if isinstance(one, Whole):
+        return range(one.low, one.high + 1, one.step)
+    return (one.low, (one.low * one.high) ** 0.5 if one.log else (one.low + one.high) / 2, one.high)
+
+
+@pytest.mark.parametrize("name", sorted(PASSES))
+def test_every_value_of_every_space_makes_a_valid_pass(name):
+    step = PASSES[name]
+    known = {option.name for option in fields(step)}
+    for place, one in enumerate(step.space):
+        assert one.name in known and one.name not in {other.name for other in step.space[:place]}
+        assert set(one.when or {}) <= {other.name for other in step.space[:place]}
+        for value in values_of(one):
+            step(**{one.name: value, **{other: allowed[0] for other, allowed in (one.when or {}).items()}})
+
+
+def test_options_that_exclude_each_other_are_never_chosen_together():
+    """Random choices by the spaces alone: a pass with two ways at once refuses to be made."""
+    random = np.random.default_rng(0)
+    for step in PASSES.values():
+        for _ in range(200):
+            chosen = {}
+            for one in step.space:
+                if used(one, chosen):
+                    some = values_of(one)
+                    chosen[one.name] = some[int(random.integers(len(some)))]
+            step(**chosen)
+
+
+def space_of(kind="xgboost-binary", **more):
+    model, X, y = trained(kind)
+    forest = load(model)
+    asked = Asked(goals_of(None, "xcup", None), (), model, rows=X, device="xcup", **more)
+    half = len(X) // 2
+    return compile_space(asked, forest, ArrayRows(X[:half], y[:half]), ArrayRows(X[half:], y[half:])), asked
+
+
+def test_a_choice_is_the_passes_that_it_says():
+    space, asked = space_of()
+    ways = next(one for one in space if one.name == SHRINK).values
+    assert set(ways) == {"prune-splits", "prune-trees", "prune-trees+prune-splits", "extract-rules", "none"}
+    for start in starts(space):
+        told = spelt(start, asked)
+        if "level" in start:
+            assert told == {"level": start["level"]}
+            continue
+        passes = passes_of(start, asked)
+        assert passes == parse_passes(told["passes"], PASSES)
+        assert [step.name for step in passes][1:3] == ["share-thresholds", "quantize"]
+    assert {"level": 2} in starts(space)
+
+
+def test_passes_that_refuse_the_model_are_not_tried():
+    space, _ = space_of("boosting-regression")
+    assert "prune-splits" not in next(one for one in space if one.name == SHRINK).values
+    assert not [one for one in space if one.name.startswith("prune-splits.") or one.name == "quantize.fit"]
+
+
+def test_goals_and_limits_by_the_names_that_users_write():
+    assert goals_of("luts,accuracy", "xcup", None) == (Goal("lut", False, "LUTs"), Goal("accuracy", True))
+    assert limits_of(["fmax>=150", " lut <= 1e3"], "xcup", None) == (
+        Limit("fmax_mhz", True, 150.0), Limit("lut", False, 1000.0),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("goals", "limits", "device", "cpu", "says"),
+    [
+        ("lutz,accuracy", (), "xcup", None, "unknown goal 'lutz'"),
+        ("lut,lut", (), "xcup", None, "name one figure twice"),
+        ("accuracy", (), "xcup", None, "one goal alone"),
+        ("flash,accuracy", (), "xcup", None, "flash is a figure of a processor; add --cpu"),
+        (None, ("lut<300",), "xcup", None, "can't read the limit 'lut<300'"),
+        (None, ("lut<=many",), "xcup", None, "can't read the limit"),
+        (None, ("speed>=1",), "xcup", None, "unknown limit 'speed'"),
+        (None, ("fmax>=150",), "xcup", None, "nothing here tells the clock rate on xcup"),
+        (None, (), "ecp6", None, "unknown device 'ecp6'"),
+        (None, (), None, "z80", "unknown cpu 'z80'"),
+        (None, (), None, None, "nothing says what to build for"),
+    ],
+)
+def test_what_can_not_be_asked_is_named(goals, limits, device, cpu, says):
+    with pytest.raises(OptionError) as caught:
+        wanted = goals_of(goals, device, cpu) if device or cpu else ()
+        Asked(wanted, limits_of(limits, device, cpu), "model.json", rows="rows.csv", device=device, cpu=cpu)
+    assert says in str(caught.value)

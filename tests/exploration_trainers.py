@@ -1,0 +1,38 @@
+"""Functions that train, as users write them for `forestc.explore`; here because worker processes import them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from sklearn.datasets import load_breast_cancer
+from sklearn.tree import DecisionTreeClassifier
+
+
+def rows():
+    """A small table: 150 rows of five columns, two classes; and 100 rows more."""
+    frame = load_breast_cancer(as_frame=True).frame
+    frame = frame[["mean radius", "mean texture", "mean smoothness", "worst area", "worst concavity", "target"]]
+    frame.columns = [name.replace(" ", "_") for name in frame.columns]
+    return frame.iloc[:150].reset_index(drop=True), frame.iloc[200:300].reset_index(drop=True)
+
+
+def fit(trial):
+    train, _ = rows()
+    depth = trial.suggest_int("depth", 1, 4)
+    kept = train[train.index % 5 != 4]  # every fifth row is judged on
+    return DecisionTreeClassifier(max_depth=depth, random_state=0).fit(
+        kept.drop(columns="target").to_numpy(), kept["target"]
+    )
+
+
+def fit_or_fail(trial):
+    """Dies in one trial, raises in another, never ends in a third."""
+    if trial.number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if trial.number == 2:
+        raise ValueError("no such depth")
+    if trial.number == 3:
+        time.sleep(1000)
+    return fit(trial)

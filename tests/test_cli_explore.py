@@ -1,0 +1,68 @@
+"""`forestc explore` as people type it."""
+
+from __future__ import annotations
+
+import json
+
+import exploration_trainers
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from forestc.cli import main
+from forestc.forest.text import print_forest
+from forestc.frontends import load
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("work")
+    train, _ = exploration_trainers.rows()
+    train.to_csv(folder / "train.csv", index=False)
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(
+        train.drop(columns="target").to_numpy(), train["target"]
+    )
+    (folder / "tree.forest").write_text(print_forest(load(tree)))
+    return folder
+
+
+@pytest.fixture
+def run(work, capfd, monkeypatch):
+    monkeypatch.chdir(work)
+
+    def call(line):
+        with pytest.raises(SystemExit) as caught:
+            main(line.split())
+        out = capfd.readouterr()
+        return caught.value.code, out.out, out.err
+
+    return call
+
+
+ASKED = "explore tree.forest --rows train.csv --label target --device lut6 --rungs estimate --no-prove --jobs 1"
+
+
+def test_a_search_and_its_continuation(run, work):
+    status, out, err = run(f"{ASKED} --trials 5 --json -o study")
+    assert (status, err) == (0, "") and out.count("\n") == 1
+    told = json.loads(out)
+    assert told["trials"] == {"complete": 5, "failed": 0, "running": 0}
+    assert {"trial", "lut", "accuracy", "accuracy_se", "command", "design", "equal_to"} <= set(told["front"][0])
+    status, out, err = run("explore --resume -o study --trials 6")
+    assert status == 0 and "front of study" in out and "6 trials, 0 failed" in out
+    assert "6 of 6 trials" in err  # progress, a line each where there is no terminal
+    status, _, err = run(f"{ASKED} --trials 5 -o study")
+    assert status == 1 and "holds a study" in err
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "says"),
+    [
+        ("--goal lutz,accuracy", 2, "unknown goal 'lutz'"),
+        ("--limit lut<5", 2, "can't read the limit"),
+        ("--train xgboost", 2, "not both"),
+    ],
+)
+def test_wrong_usage_is_one_line(more, status, says, run, work):
+    found, out, err = run(f"{ASKED} {more} -o wrong")
+    assert (found, out) == (status, "") and err.count("\n") == 1 and says in err
+    assert not (work / "wrong").exists()
