@@ -204,7 +204,9 @@ MEANS = {
 }
 
 
-@pytest.mark.parametrize("kind", MEANS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow) if kind == "boosting-forest" else kind for kind in MEANS]
+)
 def test_means_over_classes_compile_and_are_proved(kind, tmp_path):
     make, data = MEANS[kind]
     rows, truth = data(return_X_y=True)

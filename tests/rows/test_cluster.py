@@ -88,6 +88,7 @@ class Deadly:
         self.task.merge(state, other)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_loses_nothing(folder, tmp_path):
     forest = load(trained("forest-binary")[0])
     rows = open_rows(folder, forest, "y")
