@@ -41,7 +41,8 @@ def iris(depth=None):
     "kind",
     [
         "sklearn-forest-text", "sklearn-boosting-text", "sklearn-hist-categories",
-        pytest.param("sklearn-voting-hard-multi", marks=pytest.mark.slow), "xgboost-categories", "lightgbm-text-mixed", "onnx-skl-forest-double", "onnx-lgb-categories",
+        pytest.param("sklearn-voting-hard-multi", marks=pytest.mark.slow),
+        "xgboost-categories", "lightgbm-text-mixed", "onnx-skl-forest-double", "onnx-lgb-categories",
         "pipeline-voting", "sklearn-voting-regression",
     ],
 )  # fmt: skip
