@@ -14,7 +14,7 @@ from forestc.costs.estimate import estimated
 from forestc.costs.fitted import fitted
 from forestc.errors import OptionError
 from forestc.exploration.goals import FIGURES, told
-from forestc.studies import Goal, Limit, Rung
+from forestc.studies import RUNGS, Goal, Limit, Rung
 from forestc.synthesis import known_device, need_tools
 
 Top = Literal["estimate", "synthesis", "placed", "measured"]
@@ -75,7 +75,9 @@ class Asked:
             if name == "fmax_mhz" and not timed:
                 known = [device for device in DEVICES if estimated(device) and DEVICES[device].family.timed_on]
                 raise OptionError(
-                    f"nothing here tells the clock rate on {self.device}", do=f"it is known of {', '.join(known)}"
+                    f"nothing here tells the clock rate on {self.device}",
+                    do="limit or minimise latency instead, and let your vendor's tool time the front; or give a device "
+                    f"whose clock rate is known: {', '.join(known)}",
                 )
         for name, least in (("trials", 1), ("jobs", 1), ("seed", 0)):
             value = getattr(self, name)
@@ -84,7 +86,8 @@ class Asked:
         if not self.trial_seconds > 0 or (self.trial_mb is not None and self.trial_mb < 1):
             raise OptionError("a trial may take no time or memory", do="give seconds and megabytes above 0")
         if self.top not in self.rungs:
-            raise OptionError(f"rung {self.top!r} is not one of these figures'", do=f"known: {', '.join(self.rungs)}")
+            what = "no goal or limit has figures of the rung" if self.top in RUNGS else "unknown rung"
+            raise OptionError(f"{what} {self.top!r}", do=f"known: {', '.join(self.rungs)}")
         if self.device and self.top in ("synthesis", "placed"):
             need_tools(self.device, self.native)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forestc.errors import ForestcError, OptionError
 from forestc.exploration import sampling
@@ -22,6 +23,7 @@ from forestc.exploration.pool import pool_of
 from forestc.exploration.search import Search, unreachable
 from forestc.forest.ir import Forest
 from forestc.record import versions
+from forestc.rows.tables import read_inputs
 from forestc.studies import STUDY, Limit, Study, open_study, write_asked
 from forestc.version import __version__
 
@@ -123,7 +125,7 @@ def asked_before(out: str | Path) -> dict[str, Any]:
 def _search(asked: Asked, folder: Path, *, resume: bool, progress: Callable[[str], None]) -> Study:
     progress("reading the rows")
     material = material_of(asked, folder)
-    notes = [*material.notes, *_leaks(material)]
+    notes = notes_of(material)
     for note in notes:
         progress(note)
     space = material.space  # refuses rows that can't be learnt from before anything is written
@@ -214,19 +216,35 @@ def _command(asked: Asked, folder: Path) -> str | None:
     return shlex.join([*words, "-o", str(folder)])
 
 
+def notes_of(material: Material) -> list[str]:
+    """What a user is to know before the search. Raises RowsError for test rows that can't be read."""
+    return [*material.notes, *_leaks(material)]
+
+
 def _leaks(material: Material) -> list[str]:
     """A note if test rows are among the rows given. Raises RowsError for test rows that can't be read."""
     if material.asked.test is None:
         return []
     forest = material.forest or material.example
-    test = test_rows(material.asked.test, material.asked.label, forest) if isinstance(forest, Forest) else None
+    test = test_rows(material.asked.test, material.asked.label, forest).X if isinstance(forest, Forest) else None
+    if material.forest is None:
+        test = _all_columns(material)  # a model's rows hold the columns that it reads, and zeros
     if test is None:
         return []
     seen = {row.tobytes() for row in np.ascontiguousarray(material.X)}
-    same = sum(row.tobytes() in seen for row in np.ascontiguousarray(test.X))
+    same = sum(row.tobytes() in seen for row in np.ascontiguousarray(test))
     if not same:
         return []
-    return [f"{same} of {len(test.X)} test rows are also among the rows given: their accuracy says less"]
+    return [f"{same} of {len(test)} test rows are also among the rows given: their accuracy says less"]
+
+
+def _all_columns(material: Material) -> NDArray[np.float64] | None:
+    """The test rows with the columns of the rows, in their order; None if they have others."""
+    test, label = material.asked.test, material.asked.label
+    X, names = read_inputs(*(test if isinstance(test, tuple) else (test, label)))
+    if set(names) == set(material.names):
+        return X[:, [names.index(name) for name in material.names]]
+    return X if X.shape[1] == material.X.shape[1] else None
 
 
 def _refuse(study: Study) -> None:

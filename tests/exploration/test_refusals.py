@@ -1,0 +1,56 @@
+"""What a search says before it begins: of rows that leak, of rungs, devices and labels that can't be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import exploration_trainers
+import pandas as pd
+import pytest
+
+from forestc.errors import OptionError, RowsError
+from forestc.exploration.asked import Asked
+from forestc.exploration.goals import goals_of
+from forestc.exploration.material import material_of
+from forestc.exploration.run import explore, notes_of
+from forestc.rows.tables import read_table
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_test_rows_that_a_trainer_sees_are_counted_by_all_columns(tmp_path, order):
+    """Also where the first small model reads few of the columns, and where the test file has another order."""
+    train, test = exploration_trainers.rows()
+    train.to_csv(tmp_path / "train.csv", index=False)
+    mixed = pd.concat([test.iloc[:40], train.iloc[:7]])
+    mixed[mixed.columns[::order]].to_csv(tmp_path / "test.csv", index=False)
+    asked = Asked(
+        goals_of(None, "xcup", None), train=("lightgbm",), rows=tmp_path / "train.csv", label="target",
+        test=tmp_path / "test.csv", device="xcup",
+    )  # fmt: skip
+    (note,) = notes_of(material_of(asked, Path("study")))
+    assert note.startswith("7 of 47 test rows are also among the rows given")
+
+
+@pytest.mark.parametrize("values", [["a", "b", ""], [1.0, None, 0.0]])
+def test_a_missing_label_is_named_by_its_row(tmp_path, values):
+    train, _ = exploration_trainers.rows()
+    train["target"] = (values * 50)[: len(train)]
+    train.to_csv(tmp_path / "train.csv", index=False)
+    with pytest.raises(RowsError, match=rf"a label is missing; .*, row {values.index('') if '' in values else 1};"):
+        read_table(tmp_path / "train.csv", "target")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "nothing says what to build for; add --device, such as ecp5-25k, or --cpu"),
+        ({"device": "xcup", "limits": ["fmax>=150"]}, "nothing here tells the clock rate on xcup; limit or minimise "
+         "latency instead, .*; or give a device whose clock rate is known: ice40-hx8k, "),
+        ({"device": "xcup", "rungs": "placd"}, "unknown rung 'placd'; known: estimate, synthesis"),
+        ({"device": "xcup", "rungs": "measured"}, "no goal or limit has figures of the rung 'measured'; known: est"),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_asked_for_is_refused_with_what_can_be(tmp_path, given, said):
+    with pytest.raises(OptionError, match=said):
+        explore(None, "train.csv", tmp_path / "study", train="xgboost", label="target", **given)
+    assert not (tmp_path / "study").exists()
