@@ -114,7 +114,7 @@ def asked_before(out: str | Path) -> dict[str, Any]:
         "storage",
     ]
     names += ["trial_seconds", "trial_mb", "native", "prove"]
-    if known.get("rows") is None:
+    if known.get("rows") is None or not (known.get("model") or known.get("train")):
         raise ForestcError("was asked for with Python objects", where=str(out), do="resume it from Python")
     found = {name.removesuffix("_rows"): known[name] for name in names if known.get(name) is not None}
     found |= {"goals": [goal.figure for goal in study.goals], "limits": list(study.limits), "rungs": known["top"]}
@@ -284,7 +284,7 @@ def _held(folder: Path, asked: Asked, *, resume: bool) -> Iterator[None]:
             pass
         except OSError:
             raise OptionError("another search holds the folder", where=str(folder), do="wait for its end") from None
-        sampling.unlock(folder)
+        sampling.mend(folder)
         yield
     finally:
         if lock is not None:

@@ -8,12 +8,13 @@ import exploration_trainers
 import pandas as pd
 import pytest
 
-from forestc.errors import OptionError, RowsError
+from forestc.errors import ForestcError, OptionError, RowsError
 from forestc.exploration.asked import Asked
 from forestc.exploration.goals import goals_of
 from forestc.exploration.material import material_of
-from forestc.exploration.run import explore, notes_of
+from forestc.exploration.run import asked_before, explore, notes_of
 from forestc.rows.tables import read_table
+from forestc.studies import write_asked
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -54,3 +55,10 @@ def test_what_can_not_be_asked_for_is_refused_with_what_can_be(tmp_path, given, 
     with pytest.raises(OptionError, match=said):
         explore(None, "train.csv", tmp_path / "study", train="xgboost", label="target", **given)
     assert not (tmp_path / "study").exists()
+
+
+def test_a_study_of_a_python_function_is_not_resumed_by_its_folder_alone(tmp_path):
+    asked = {"rows": "train.csv", "train": None, "model": None, "top": "estimate"}
+    write_asked(tmp_path, goals_of(None, "xcup", None), (), asked)
+    with pytest.raises(ForestcError, match="was asked for with Python objects; .*; resume it from Python"):
+        asked_before(tmp_path)
