@@ -32,7 +32,8 @@ class Asked:
     part of the rows. regression: labels to train on are values. device, cpu: what figures are of. goals, limits: what
     is wanted. trials: how many designs are tried, those of a resumed study included. seed: of everything drawn. jobs:
     worker processes here; scheduler: address of a Dask cluster instead. storage: Optuna's, None for a journal in the
-    folder. top: the highest rung. trial_seconds, trial_mb: what one trial may take.
+    folder. top: the highest rung. trial_seconds, trial_mb: what one trial may take. classes: names of the model's
+    classes as in the labels, in its order.
     """
 
     goals: tuple[Goal, ...]
@@ -57,10 +58,13 @@ class Asked:
     native: bool = False
     prove: bool = True
     trust_pickle: bool = False
+    classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.model is None) == (not self.train):
             raise OptionError("a model or a trainer is needed", do="give MODEL, or --train NAME, and not both")
+        if self.classes and self.model is None:
+            raise OptionError("classes are named, and no model is given", do="leave --classes out: labels have names")
         if self.rows is None:
             raise OptionError("no rows are given", do="add --rows FILE")
         if not self.device and not self.cpu:
@@ -126,7 +130,7 @@ class Asked:
             names = ", ".join(map(told, limits)) or "none"
             raise OptionError("the study has other limits", where=names, do="resume with those, or begin another study")
         mine = self.as_dict()
-        for name in ("model", "train", "label", "device", "cpu", "seed", "regression"):
+        for name in ("model", "train", "label", "device", "cpu", "seed", "regression", "classes"):
             if name in before and before[name] != mine[name]:
                 raise OptionError(
                     f"the study has another {name}: {before[name]}", do="resume with that, or begin another study"

@@ -155,7 +155,7 @@ def material_of(asked: Asked, folder: Path) -> Material:
 
 
 def _of_model(asked: Asked, folder: Path) -> Material:
-    forest = load(asked.model, trust_pickle=asked.trust_pickle)
+    forest = name_classes(load(asked.model, trust_pickle=asked.trust_pickle), asked.classes)
     opened, forest, notes = rows_for_model(asked.rows, forest, asked.label)
     X, y = _arrays(opened, forest)
     held_out: Any = HELD_OUT

@@ -35,6 +35,7 @@ def explore(
     *,
     train: str | Sequence[str] | Callable[[Any], Any] | None = None,
     label: Any = None,
+    classes: Sequence[str] = (),
     test: Any = None,
     validation: Any = None,
     regression: bool = False,
@@ -61,6 +62,7 @@ def explore(
     model: a file or a fitted model, whose passes' options are searched. train: instead, names of trainers
     (`forestc.training.TRAINERS`), whose options are searched too, or a function `fit(trial) -> model` that draws
     its own by the `suggest_...` methods of its Optuna trial. rows, label: what passes, and trainers, look at.
+    classes: names of the model's classes as in the labels, in its order, where they differ.
     validation: rows that candidates are judged on, a file or a pair (rows, labels); by default every fifth of `rows`,
     and of fewer than 2,000 each fifth in turn. test: rows read once, at the end, for the front alone.
 
@@ -82,7 +84,7 @@ def explore(
     asked = Asked(
         found_goals, found_limits, model, names or (), rows, label, test, validation, regression, device, cpu, trials,
         seed, jobs or cores(), scheduler, storage, rungs or "estimate", trial_seconds, trial_mb, native, prove,
-        trust_pickle,
+        trust_pickle, tuple(classes),
     )  # fmt: skip
     if rungs is None:
         asked = Asked(**{**vars(asked), "top": asked.rungs[-1]})
@@ -102,6 +104,7 @@ def asked_before(out: str | Path) -> dict[str, Any]:
         "model",
         "rows",
         "label",
+        "classes",
         "test",
         "validation_rows",
         "regression",
@@ -204,7 +207,7 @@ def _command(asked: Asked, folder: Path) -> str | None:
     words = ["forestc", "explore", *([str(asked.model)] if asked.model is not None else [])]
     flags: Mapping[str, Any] = {
         "--train": ",".join(asked.train), "--rows": asked.rows, "--label": asked.label, "--test": asked.test,
-        "--validation": asked.validation, "--device": asked.device, "--cpu": asked.cpu,
+        "--classes": ",".join(asked.classes), "--validation": asked.validation, "--device": asked.device, "--cpu": asked.cpu,
         "--goal": ",".join(goal.figure for goal in asked.goals), "--trials": asked.trials, "--seed": asked.seed,
         "--rungs": asked.top,
     }  # fmt: skip

@@ -7,14 +7,18 @@ from pathlib import Path
 import exploration_trainers
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 from forestc.errors import ForestcError, OptionError, RowsError
 from forestc.exploration.asked import Asked
+from forestc.exploration.candidate import Bench, errors_of
 from forestc.exploration.goals import goals_of
 from forestc.exploration.material import material_of
 from forestc.exploration.run import asked_before, explore, notes_of
+from forestc.forest.text import print_forest
+from forestc.frontends import load
 from forestc.rows.tables import read_table
-from forestc.studies import write_asked
+from forestc.studies import Trial, write_asked
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -60,5 +64,19 @@ def test_what_can_not_be_asked_for_is_refused_with_what_can_be(tmp_path, given, 
 def test_a_study_of_a_python_function_is_not_resumed_by_its_folder_alone(tmp_path):
     asked = {"rows": "train.csv", "train": None, "model": None, "top": "estimate"}
     write_asked(tmp_path, goals_of(None, "xcup", None), (), asked)
-    with pytest.raises(ForestcError, match="was asked for with Python objects; .*; resume it from Python"):
+    with pytest.raises(ForestcError, match=r"was asked for with Python objects; .*; resume it from Python"):
         asked_before(tmp_path)
+
+
+def test_classes_that_the_model_numbers_are_named(tmp_path):
+    train, _ = exploration_trainers.rows()
+    model = DecisionTreeClassifier(max_depth=2).fit(train.drop(columns="target").to_numpy(), train["target"])
+    (tmp_path / "model.forest").write_text(print_forest(load(model)))
+    train["target"] = train["target"].map({0: "bad", 1: "good"})
+    train.to_csv(tmp_path / "train.csv", index=False)
+    given = {"model": tmp_path / "model.forest", "rows": tmp_path / "train.csv", "label": "target", "device": "xcup"}
+    with pytest.raises(RowsError, match=r"no label is a class of the model: .*explore with --classes to rename them"):
+        material_of(Asked(goals_of(None, "xcup", None), **given), tmp_path)
+    material = material_of(Asked(goals_of(None, "xcup", None), classes=("bad", "good"), **given), tmp_path)
+    assert errors_of(material.forest, material.rows(material.folds[0].fit)).mean() < 0.2
+    assert "--classes bad,good" in Bench(material).command(Trial(0, "complete", {"level": 1}))
