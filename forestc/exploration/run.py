@@ -167,7 +167,7 @@ def _search(asked: Asked, folder: Path, *, resume: bool, progress: Callable[[str
 def _record(asked: Asked, material: Material, notes: Sequence[str]) -> dict[str, Any]:
     return {
         **asked.as_dict(),
-        "command": _command(asked, material.folder),
+        "command": command_of(asked, material.folder),
         "source": _source(asked),
         "validation": _validation(material),
         "validation_rows": asked.as_dict()["validation"],
@@ -199,7 +199,7 @@ def _validation(material: Material) -> str:
     return f"{len(material.folds[0].judged)} rows that neither training nor passes saw"
 
 
-def _command(asked: Asked, folder: Path) -> str | None:
+def command_of(asked: Asked, folder: Path) -> str | None:
     """The command line of the study; None if Python objects were given."""
     files = [asked.model, asked.rows, asked.test, asked.validation]
     if callable(asked.train) or not all(each is None or isinstance(each, str | Path) for each in files):
@@ -207,7 +207,8 @@ def _command(asked: Asked, folder: Path) -> str | None:
     words = ["forestc", "explore", *([str(asked.model)] if asked.model is not None else [])]
     flags: Mapping[str, Any] = {
         "--train": ",".join(asked.train), "--rows": asked.rows, "--label": asked.label, "--test": asked.test,
-        "--classes": ",".join(asked.classes), "--validation": asked.validation, "--device": asked.device, "--cpu": asked.cpu,
+        "--classes": ",".join(asked.classes), "--validation": asked.validation,
+        "--device": asked.device, "--cpu": asked.cpu,
         "--goal": ",".join(goal.figure for goal in asked.goals), "--trials": asked.trials, "--seed": asked.seed,
         "--rungs": asked.top,
     }  # fmt: skip
@@ -215,7 +216,8 @@ def _command(asked: Asked, folder: Path) -> str | None:
         words += [flag, str(value)] if value not in (None, "") else []
     for limit in asked.limits:
         words += ["--limit", told(limit)]
-    words += ["--regression"] * asked.regression
+    words += ["--regression"] * asked.regression + ["--no-prove"] * (not asked.prove)
+    words += ["--native"] * asked.native + ["--trust-pickle"] * asked.trust_pickle
     return shlex.join([*words, "-o", str(folder)])
 
 

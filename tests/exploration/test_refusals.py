@@ -12,9 +12,9 @@ from sklearn.tree import DecisionTreeClassifier
 from forestc.errors import ForestcError, OptionError, RowsError
 from forestc.exploration.asked import Asked
 from forestc.exploration.candidate import Bench, errors_of
-from forestc.exploration.goals import goals_of
+from forestc.exploration.goals import goals_of, limits_of
 from forestc.exploration.material import material_of
-from forestc.exploration.run import asked_before, explore, notes_of
+from forestc.exploration.run import asked_before, command_of, explore, notes_of
 from forestc.forest.text import print_forest
 from forestc.frontends import load
 from forestc.rows.tables import read_table
@@ -80,3 +80,14 @@ def test_classes_that_the_model_numbers_are_named(tmp_path):
     material = material_of(Asked(goals_of(None, "xcup", None), classes=("bad", "good"), **given), tmp_path)
     assert errors_of(material.forest, material.rows(material.folds[0].fit)).mean() < 0.2
     assert "--classes bad,good" in Bench(material).command(Trial(0, "complete", {"level": 1}))
+
+
+def test_the_command_of_a_study_says_what_was_asked(tmp_path):
+    """A pickle is opened again only with the flag; a study without proofs is repeated without."""
+    asked = Asked(
+        goals_of(None, "xcup", None), limits_of(["lut<=90"], "xcup", None), model="m.joblib", rows="r.csv",
+        device="xcup", classes=("no", "yes"), prove=False, trust_pickle=True,
+    )  # fmt: skip
+    told = command_of(asked, Path("study"))
+    for part in ("explore m.joblib", "--classes no,yes", "--limit 'lut<=90'", "--no-prove", "--trust-pickle"):
+        assert part in told
