@@ -157,6 +157,7 @@ def tables(figures: dict[str, Any], goals: list[str]) -> list[Any]:
               for name, line in (figures["corrections"] or {}).items()]  # fmt: skip
     lines += [f"note: {note}" for note in figures["notes"] or ()]
     lines += ["stopped before its end; --resume goes on"] if figures["stopped"] else []
+    lines += [f"designs: {figures['out']}/trials/NNNN/design", f"charts: forestc report {figures['out']} -o study.html"]
     return [table, *map(Text, lines)]
 
 

@@ -162,14 +162,15 @@ def _of_model(asked: Asked, folder: Path) -> Material:
     if asked.validation is not None and share_of(asked.validation) is None:
         other, labels = _arrays(_validation_rows(asked, forest), forest)
         folds: tuple[Fold, ...] = (_after(len(X), len(X) + len(other)),)
+        seen: tuple[str, ...] = ()
         X, y, held_out = np.concatenate([X, other]), np.concatenate([y, labels]), asked.validation
     else:
-        folds = _folds(len(X), crossed=len(X) < FEW_ROWS)
+        folds, seen = _folds(len(X), crossed=len(X) < FEW_ROWS), (_SEEN,)
     if forest.decides and len(np.unique(y)) < 2:
         raise RowsError("all labels are of one class", where="the rows", do="give rows of two or more")
     names = tuple(feature.name for feature in forest.features)
     return Material(
-        asked, folder, forest, X, y, names, tuple(map(str, forest.classes)), folds, held_out, (*notes, _SEEN)
+        asked, folder, forest, X, y, names, tuple(map(str, forest.classes)), folds, held_out, (*notes, *seen)
     )
 
 

@@ -78,6 +78,9 @@ def test_classes_that_the_model_numbers_are_named(tmp_path):
     with pytest.raises(RowsError, match=r"no label is a class of the model: .*explore with --classes to rename them"):
         material_of(Asked(goals_of(None, "xcup", None), **given), tmp_path)
     material = material_of(Asked(goals_of(None, "xcup", None), classes=("bad", "good"), **given), tmp_path)
+    assert [note[:21] for note in material.notes][-1:] == ["candidates are judged"]
+    other = Asked(goals_of(None, "xcup", None), classes=("bad", "good"), validation=given["rows"], **given)
+    assert not any(note.startswith("candidates are judged") for note in material_of(other, tmp_path).notes)
     assert errors_of(material.forest, material.rows(material.folds[0].fit)).mean() < 0.2
     assert "--classes bad,good" in Bench(material).command(Trial(0, "complete", {"level": 1}))
 

@@ -126,6 +126,16 @@ def test_one_goal_three_goals_and_goals_without_figures(tmp_path):
         assert study_page(other, (Peer("x", {"flash": 1.0}),), {}).title == "three"
 
 
+def test_warnings_of_the_search_are_on_the_page(study, tmp_path):
+    """Test rows that a model has seen make its accuracy look better than it is: the page must not hide it."""
+    asked = {**study.asked, "notes": ["7 of 9 test rows are <b>also</b> among the rows given"], "stopped": True}
+    page = study_page(Study(study.folder, study.goals, study.limits, asked, study.trials), (), {})
+    said = str(page)
+    assert "Note: 7 of 9 test rows are <b>also</b>" in said and "was stopped before its end" in said
+    odd = Study(study.folder, study.goals, study.limits, {**study.asked, "notes": 5, "stopped": []}, study.trials)
+    assert "Note:" not in str(study_page(odd, (), {}))
+
+
 def test_a_study_shows_its_charts_in_a_notebook(study):
     html = study._repr_html_()
     assert html.count("<svg") == 2 and "<script" not in html and "<b>study" not in html
