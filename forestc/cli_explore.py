@@ -28,6 +28,10 @@ def explore(
     ] = None,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="the folder of the study")] = Path("study"),
     label: Annotated[str | None, typer.Option("--label", metavar="COL", help="column of the true labels")] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option("--classes", metavar="NAMES", help="names of MODEL's classes as in the labels, in its order: a,b"),
+    ] = None,
     train: Annotated[
         str | None,
         typer.Option("--train", metavar="NAMES", help="instead of MODEL, train: a list of trainers, such as xgboost"),
@@ -102,7 +106,8 @@ def explore(
     from forestc.exploration.run import explore as run_explore
 
     given: dict[str, Any] = {
-        "model": model, "rows": rows, "train": train, "regression": regression or None, "label": label, "test": test,
+        "model": model, "rows": rows, "train": train, "regression": regression or None, "label": label,
+        "classes": None if classes is None else [name.strip() for name in classes.split(",")], "test": test,
         "validation": validation, "device": device, "cpu": cpu, "goals": goal, "limits": limit,
         "rungs": rungs, "scheduler": scheduler, "storage": storage, "jobs": jobs, "trial_mb": trial_mb,
     }  # fmt: skip
@@ -152,6 +157,7 @@ def tables(figures: dict[str, Any], goals: list[str]) -> list[Any]:
               for name, line in (figures["corrections"] or {}).items()]  # fmt: skip
     lines += [f"note: {note}" for note in figures["notes"] or ()]
     lines += ["stopped before its end; --resume goes on"] if figures["stopped"] else []
+    lines += [f"designs: {figures['out']}/trials/NNNN/design", f"charts: forestc report {figures['out']} -o study.html"]
     return [table, *map(Text, lines)]
 
 

@@ -182,7 +182,10 @@ def _read(path: Path) -> Any:
 
 
 def _read_trial(path: Path) -> Trial:
-    told = _read(path)
+    try:
+        told = _read(path)
+    except ForestcError:
+        return _damaged(path)
     try:
         for name in ("validation", "test"):
             told[name] = None if told.get(name) is None else Score(**told[name])

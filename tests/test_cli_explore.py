@@ -49,6 +49,7 @@ def test_a_search_and_its_continuation(run, work):
     assert {"trial", "lut", "accuracy", "accuracy_se", "command", "design", "equal_to"} <= set(told["front"][0])
     status, out, err = run("explore --resume -o study --trials 6")
     assert status == 0 and "front of study" in out and "6 trials, 0 failed" in out
+    assert "forestc report study -o study.html" in out
     assert "6 of 6 trials" in err  # progress, a line each where there is no terminal
     status, _, err = run(f"{ASKED} --trials 5 -o study")
     assert status == 1 and "holds a study" in err

@@ -14,7 +14,7 @@ from forestc.costs.estimate import estimated
 from forestc.costs.fitted import fitted
 from forestc.errors import OptionError
 from forestc.exploration.goals import FIGURES, told
-from forestc.studies import Goal, Limit, Rung
+from forestc.studies import RUNGS, Goal, Limit, Rung
 from forestc.synthesis import known_device, need_tools
 
 Top = Literal["estimate", "synthesis", "placed", "measured"]
@@ -32,7 +32,8 @@ class Asked:
     part of the rows. regression: labels to train on are values. device, cpu: what figures are of. goals, limits: what
     is wanted. trials: how many designs are tried, those of a resumed study included. seed: of everything drawn. jobs:
     worker processes here; scheduler: address of a Dask cluster instead. storage: Optuna's, None for a journal in the
-    folder. top: the highest rung. trial_seconds, trial_mb: what one trial may take.
+    folder. top: the highest rung. trial_seconds, trial_mb: what one trial may take. classes: names of the model's
+    classes as in the labels, in its order.
     """
 
     goals: tuple[Goal, ...]
@@ -57,10 +58,13 @@ class Asked:
     native: bool = False
     prove: bool = True
     trust_pickle: bool = False
+    classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.model is None) == (not self.train):
             raise OptionError("a model or a trainer is needed", do="give MODEL, or --train NAME, and not both")
+        if self.classes and self.model is None:
+            raise OptionError("classes are named, and no model is given", do="leave --classes out: labels have names")
         if self.rows is None:
             raise OptionError("no rows are given", do="add --rows FILE")
         if not self.device and not self.cpu:
@@ -75,7 +79,9 @@ class Asked:
             if name == "fmax_mhz" and not timed:
                 known = [device for device in DEVICES if estimated(device) and DEVICES[device].family.timed_on]
                 raise OptionError(
-                    f"nothing here tells the clock rate on {self.device}", do=f"it is known of {', '.join(known)}"
+                    f"nothing here tells the clock rate on {self.device}",
+                    do="limit or minimise latency instead, and let your vendor's tool time the front; or give a device "
+                    f"whose clock rate is known: {', '.join(known)}",
                 )
         for name, least in (("trials", 1), ("jobs", 1), ("seed", 0)):
             value = getattr(self, name)
@@ -84,7 +90,8 @@ class Asked:
         if not self.trial_seconds > 0 or (self.trial_mb is not None and self.trial_mb < 1):
             raise OptionError("a trial may take no time or memory", do="give seconds and megabytes above 0")
         if self.top not in self.rungs:
-            raise OptionError(f"rung {self.top!r} is not one of these figures'", do=f"known: {', '.join(self.rungs)}")
+            what = "no goal or limit has figures of the rung" if self.top in RUNGS else "unknown rung"
+            raise OptionError(f"{what} {self.top!r}", do=f"known: {', '.join(self.rungs)}")
         if self.device and self.top in ("synthesis", "placed"):
             need_tools(self.device, self.native)
 
@@ -123,7 +130,7 @@ class Asked:
             names = ", ".join(map(told, limits)) or "none"
             raise OptionError("the study has other limits", where=names, do="resume with those, or begin another study")
         mine = self.as_dict()
-        for name in ("model", "train", "label", "device", "cpu", "seed", "regression"):
+        for name in ("model", "train", "label", "device", "cpu", "seed", "regression", "classes"):
             if name in before and before[name] != mine[name]:
                 raise OptionError(
                     f"the study has another {name}: {before[name]}", do="resume with that, or begin another study"

@@ -230,6 +230,8 @@ class Bench:
         found = {"label": asked.label, "held_out": self.material.held_out, "targets": asked.targets}
         if asked.device and trial.options.get("latency"):
             found |= {"device": asked.device, "no_synth": True}
+        if asked.classes:
+            found["classes"] = asked.classes
         if asked.trust_pickle and asked.model is not None:
             found["trust_pickle"] = True
         return found | spelt(trial.options, asked)

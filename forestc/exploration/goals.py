@@ -41,6 +41,8 @@ _LIMIT = re.compile(r"\s*([a-z_]+)\s*(>=|<=)\s*([0-9.eE+-]+)\s*")
 def goals_of(given: str | Sequence[str] | None, device: str | None, cpu: str | None) -> tuple[Goal, ...]:
     """The goals; by default size and accuracy. Raises OptionError for unknown ones, for two of one name, and for
     figures of a device or processor that is not given."""
+    if not device and not cpu:
+        raise OptionError("nothing says what to build for", do="add --device, such as ecp5-25k, or --cpu")
     names = [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given or ())
     if not names:
         names = ["lut" if device else "flash", "accuracy"]

@@ -155,21 +155,22 @@ def material_of(asked: Asked, folder: Path) -> Material:
 
 
 def _of_model(asked: Asked, folder: Path) -> Material:
-    forest = load(asked.model, trust_pickle=asked.trust_pickle)
+    forest = name_classes(load(asked.model, trust_pickle=asked.trust_pickle), asked.classes)
     opened, forest, notes = rows_for_model(asked.rows, forest, asked.label)
     X, y = _arrays(opened, forest)
     held_out: Any = HELD_OUT
     if asked.validation is not None and share_of(asked.validation) is None:
         other, labels = _arrays(_validation_rows(asked, forest), forest)
         folds: tuple[Fold, ...] = (_after(len(X), len(X) + len(other)),)
+        seen: tuple[str, ...] = ()
         X, y, held_out = np.concatenate([X, other]), np.concatenate([y, labels]), asked.validation
     else:
-        folds = _folds(len(X), crossed=len(X) < FEW_ROWS)
+        folds, seen = _folds(len(X), crossed=len(X) < FEW_ROWS), (_SEEN,)
     if forest.decides and len(np.unique(y)) < 2:
         raise RowsError("all labels are of one class", where="the rows", do="give rows of two or more")
     names = tuple(feature.name for feature in forest.features)
     return Material(
-        asked, folder, forest, X, y, names, tuple(map(str, forest.classes)), folds, held_out, (*notes, _SEEN)
+        asked, folder, forest, X, y, names, tuple(map(str, forest.classes)), folds, held_out, (*notes, *seen)
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forestc.errors import ForestcError, OptionError
 from forestc.exploration import sampling
@@ -22,6 +23,7 @@ from forestc.exploration.pool import pool_of
 from forestc.exploration.search import Search, unreachable
 from forestc.forest.ir import Forest
 from forestc.record import versions
+from forestc.rows.tables import read_inputs
 from forestc.studies import STUDY, Limit, Study, open_study, write_asked
 from forestc.version import __version__
 
@@ -33,6 +35,7 @@ def explore(
     *,
     train: str | Sequence[str] | Callable[[Any], Any] | None = None,
     label: Any = None,
+    classes: Sequence[str] = (),
     test: Any = None,
     validation: Any = None,
     regression: bool = False,
@@ -59,6 +62,7 @@ def explore(
     model: a file or a fitted model, whose passes' options are searched. train: instead, names of trainers
     (`forestc.training.TRAINERS`), whose options are searched too, or a function `fit(trial) -> model` that draws
     its own by the `suggest_...` methods of its Optuna trial. rows, label: what passes, and trainers, look at.
+    classes: names of the model's classes as in the labels, in its order, where they differ.
     validation: rows that candidates are judged on, a file or a pair (rows, labels); by default every fifth of `rows`,
     and of fewer than 2,000 each fifth in turn. test: rows read once, at the end, for the front alone.
 
@@ -80,7 +84,7 @@ def explore(
     asked = Asked(
         found_goals, found_limits, model, names or (), rows, label, test, validation, regression, device, cpu, trials,
         seed, jobs or cores(), scheduler, storage, rungs or "estimate", trial_seconds, trial_mb, native, prove,
-        trust_pickle,
+        trust_pickle, tuple(classes),
     )  # fmt: skip
     if rungs is None:
         asked = Asked(**{**vars(asked), "top": asked.rungs[-1]})
@@ -100,6 +104,7 @@ def asked_before(out: str | Path) -> dict[str, Any]:
         "model",
         "rows",
         "label",
+        "classes",
         "test",
         "validation_rows",
         "regression",
@@ -112,7 +117,7 @@ def asked_before(out: str | Path) -> dict[str, Any]:
         "storage",
     ]
     names += ["trial_seconds", "trial_mb", "native", "prove"]
-    if known.get("rows") is None:
+    if known.get("rows") is None or not (known.get("model") or known.get("train")):
         raise ForestcError("was asked for with Python objects", where=str(out), do="resume it from Python")
     found = {name.removesuffix("_rows"): known[name] for name in names if known.get(name) is not None}
     found |= {"goals": [goal.figure for goal in study.goals], "limits": list(study.limits), "rungs": known["top"]}
@@ -123,7 +128,7 @@ def asked_before(out: str | Path) -> dict[str, Any]:
 def _search(asked: Asked, folder: Path, *, resume: bool, progress: Callable[[str], None]) -> Study:
     progress("reading the rows")
     material = material_of(asked, folder)
-    notes = [*material.notes, *_leaks(material)]
+    notes = notes_of(material)
     for note in notes:
         progress(note)
     space = material.space  # refuses rows that can't be learnt from before anything is written
@@ -162,7 +167,7 @@ def _search(asked: Asked, folder: Path, *, resume: bool, progress: Callable[[str
 def _record(asked: Asked, material: Material, notes: Sequence[str]) -> dict[str, Any]:
     return {
         **asked.as_dict(),
-        "command": _command(asked, material.folder),
+        "command": command_of(asked, material.folder),
         "source": _source(asked),
         "validation": _validation(material),
         "validation_rows": asked.as_dict()["validation"],
@@ -194,7 +199,7 @@ def _validation(material: Material) -> str:
     return f"{len(material.folds[0].judged)} rows that neither training nor passes saw"
 
 
-def _command(asked: Asked, folder: Path) -> str | None:
+def command_of(asked: Asked, folder: Path) -> str | None:
     """The command line of the study; None if Python objects were given."""
     files = [asked.model, asked.rows, asked.test, asked.validation]
     if callable(asked.train) or not all(each is None or isinstance(each, str | Path) for each in files):
@@ -202,7 +207,8 @@ def _command(asked: Asked, folder: Path) -> str | None:
     words = ["forestc", "explore", *([str(asked.model)] if asked.model is not None else [])]
     flags: Mapping[str, Any] = {
         "--train": ",".join(asked.train), "--rows": asked.rows, "--label": asked.label, "--test": asked.test,
-        "--validation": asked.validation, "--device": asked.device, "--cpu": asked.cpu,
+        "--classes": ",".join(asked.classes), "--validation": asked.validation,
+        "--device": asked.device, "--cpu": asked.cpu,
         "--goal": ",".join(goal.figure for goal in asked.goals), "--trials": asked.trials, "--seed": asked.seed,
         "--rungs": asked.top,
     }  # fmt: skip
@@ -210,8 +216,14 @@ def _command(asked: Asked, folder: Path) -> str | None:
         words += [flag, str(value)] if value not in (None, "") else []
     for limit in asked.limits:
         words += ["--limit", told(limit)]
-    words += ["--regression"] * asked.regression
+    words += ["--regression"] * asked.regression + ["--no-prove"] * (not asked.prove)
+    words += ["--native"] * asked.native + ["--trust-pickle"] * asked.trust_pickle
     return shlex.join([*words, "-o", str(folder)])
+
+
+def notes_of(material: Material) -> list[str]:
+    """What a user is to know before the search. Raises RowsError for test rows that can't be read."""
+    return [*material.notes, *_leaks(material)]
 
 
 def _leaks(material: Material) -> list[str]:
@@ -219,14 +231,25 @@ def _leaks(material: Material) -> list[str]:
     if material.asked.test is None:
         return []
     forest = material.forest or material.example
-    test = test_rows(material.asked.test, material.asked.label, forest) if isinstance(forest, Forest) else None
+    test = test_rows(material.asked.test, material.asked.label, forest).X if isinstance(forest, Forest) else None
+    if material.forest is None:
+        test = _all_columns(material)  # a model's rows hold the columns that it reads, and zeros
     if test is None:
         return []
     seen = {row.tobytes() for row in np.ascontiguousarray(material.X)}
-    same = sum(row.tobytes() in seen for row in np.ascontiguousarray(test.X))
+    same = sum(row.tobytes() in seen for row in np.ascontiguousarray(test))
     if not same:
         return []
-    return [f"{same} of {len(test.X)} test rows are also among the rows given: their accuracy says less"]
+    return [f"{same} of {len(test)} test rows are also among the rows given: their accuracy says less"]
+
+
+def _all_columns(material: Material) -> NDArray[np.float64] | None:
+    """The test rows with the columns of the rows, in their order; None if they have others."""
+    test, label = material.asked.test, material.asked.label
+    X, names = read_inputs(*(test if isinstance(test, tuple) else (test, label)))
+    if set(names) == set(material.names):
+        return X[:, [names.index(name) for name in material.names]]
+    return X if X.shape[1] == material.X.shape[1] else None
 
 
 def _refuse(study: Study) -> None:
@@ -266,7 +289,7 @@ def _held(folder: Path, asked: Asked, *, resume: bool) -> Iterator[None]:
             pass
         except OSError:
             raise OptionError("another search holds the folder", where=str(folder), do="wait for its end") from None
-        sampling.unlock(folder)
+        sampling.mend(folder)
         yield
     finally:
         if lock is not None:

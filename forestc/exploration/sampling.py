@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from forestc.studies import Goal, Limit, Trial
 
 JOURNAL = "storage.log"
 NAME = "forestc"
+_ADDRESS = "give an address such as sqlite:///study.db or postgresql://user@host/name, and have its driver"
 STARTUP = 10  # random trials before the sampler goes by what was found
 UNKNOWN = 1e9  # by how much a limit is broken whose figure is not known
 
@@ -58,7 +61,7 @@ def opened(folder: Path, address: str | None, goals: Sequence[Goal], seed: int, 
         raise ForestcError(
             f"the storage can't be opened ({why})",
             where=str(address or folder / JOURNAL),
-            do="give an address such as sqlite:///study.db or postgresql://user@host/name, and have its driver",
+            do=_ADDRESS if address else "remove it: --resume then tries the same designs again",
         ) from None
 
 
@@ -77,9 +80,15 @@ def _storage(folder: Path, address: str | None) -> Any:
     )
 
 
-def unlock(folder: Path) -> None:
-    """Removes the journal's lock that a killed search left; called by the one process that holds the folder."""
+def mend(folder: Path) -> None:
+    """Removes the journal's lock, and the half of a line, that a killed search left; called by the one process that
+    holds the folder."""
     (folder / f"{JOURNAL}.lock").unlink(missing_ok=True)
+    journal = folder / JOURNAL
+    with suppress(OSError):
+        whole = journal.read_bytes()
+        if not whole.endswith(b"\n"):
+            os.truncate(journal, whole.rfind(b"\n") + 1)
 
 
 def trial_of(folder: str, address: str, identity: int) -> Any:

@@ -141,7 +141,8 @@ def _one_target(labels: Sequence[Any], classes: tuple[Any, ...], where: str, sta
             f"no label is a class of the model: {str(labels[0])[:40]!r}",
             where=f"{where}, row {start}",
             do=f"the model's classes: {', '.join(str(c) for c in classes[:8])}"
-            f"{' and more' * (len(classes) > 8)}; compile with --classes to rename them, in that order, as in the rows",
+            f"{' and more' * (len(classes) > 8)}; compile or explore with --classes to rename them, in that order, "
+            "as in the rows",
         )
     return np.array(found, dtype=np.int64)
 

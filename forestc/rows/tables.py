@@ -40,6 +40,18 @@ def read_table(rows: Any, label: Any, *, regression: bool = False) -> Table:
     be read, for columns that are not numbers, and for labels of a single class or without an end of classes."""
     if label is None:
         raise OptionError("training needs labels", do="add --label COLUMN")
+    X, y, names, where = _read(rows, label, text=not regression)
+    return _table(X, y, names, where, regression)
+
+
+def read_inputs(rows: Any, label: Any) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """All columns but the label's: (rows, columns) float64, and their names. Raises RowsError."""
+    X, _, names, _ = _read(rows, label, text=True)
+    return X, names
+
+
+def _read(rows: Any, label: Any, *, text: bool) -> tuple[NDArray[np.float64], NDArray[Any], tuple[str, ...], str]:
+    """The columns, the labels (text: as they are, not as numbers), the columns' names, and what rows are called."""
     where = str(rows) if isinstance(rows, str | Path) else "the rows"
     if isinstance(rows, str | Path):
         rows, label = _opened(Path(rows), label)
@@ -47,19 +59,17 @@ def read_table(rows: Any, label: Any, *, regression: bool = False) -> Table:
         X = np.asarray(rows)
         if X.ndim != 2 or X.dtype.kind not in "biuf":
             raise RowsError("the rows are no table of numbers", where=where, do="give (rows, columns)")
-        return _table(
-            np.asarray(X, np.float64), np.asarray(label), tuple(f"x{k}" for k in range(X.shape[1])), where, regression
-        )
+        return np.asarray(X, np.float64), np.asarray(label), tuple(f"x{k}" for k in range(X.shape[1])), where
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_pandas(rows, preserve_index=False)
     names = unique_names(table.column_names, where)
     if isinstance(label, str | int):
         place = names.index(str(label)) if str(label) in names else _position(str(label), names, where)
-        y = _values(table.column(place), names[place], where, text=not regression)
+        y = _values(table.column(place), names[place], where, text=text)
         kept = [k for k in range(len(names)) if k != place]
     else:
         y, kept = np.asarray(label), list(range(len(names)))
     X = np.column_stack([_values(table.column(k), names[k], where) for k in kept]) if kept else np.zeros((len(y), 0))
-    return _table(X, y, tuple(names[k] for k in kept), where, regression)
+    return X, y, tuple(names[k] for k in kept), where
 
 
 def _position(label: str, names: tuple[str, ...], where: str) -> int:
@@ -128,8 +138,9 @@ def _table(X: NDArray[np.float64], y: NDArray[Any], names: tuple[str, ...], wher
         if not np.isfinite(values).all():
             raise RowsError("a label is missing or infinite", where=where, do="remove that row")
         return Table(X, values, names, ())
-    if any(label is None or label != label for label in y.tolist()):
-        raise RowsError("a label is missing", where=where, do="remove that row")
+    for row, label in enumerate(y.tolist()):
+        if label is None or label != label or not str(label).strip():
+            raise RowsError("a label is missing", where=f"{where}, row {row}", do="remove that row")
     texts = np.array([_text(label) for label in y.tolist()], dtype=object)
     found = set(texts.tolist())
     classes = sorted(found, key=float) if all(map(is_number, found)) else sorted(found)

@@ -88,4 +88,6 @@ def _number(value: Any, key: str, where: str) -> float:
         number = math.nan
     if not math.isfinite(number):
         raise ForestcError(f"{key} is no number: {str(value)[:40]!r}", where=where, do="remove it, or write a number")
+    if key == "accuracy" and number > 1:
+        raise ForestcError(f"accuracy is more than 1: {number:g}", where=where, do="write a share, as in 0.951")
     return number

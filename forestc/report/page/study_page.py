@@ -70,7 +70,10 @@ def _overview(study: Study) -> list[Block]:
     blocks: list[Block] = [Figures(tuple(items))]
     if asked.get("command"):
         blocks += [Text("The command of the study:"), Code(visible(str(asked["command"])))]
-    return [*blocks, table("What was asked", ("what", "value"), rows)] if rows else blocks
+    blocks += [table("What was asked", ("what", "value"), rows)] if rows else []
+    notes = asked.get("notes")
+    blocks += [Text(f"Note: {visible(str(note))}.") for note in (notes if isinstance(notes, list) else ())]
+    return blocks + [Text("The search was stopped before its end.")] * (asked.get("stopped") is True)
 
 
 def _limits(study: Study) -> str:

@@ -88,6 +88,7 @@ def test_rows_that_do_not_fit_are_refused_and_leave_the_old_page(design, tmp_pat
         ("lut\n1\n", "has no name"),
         ("name,lut\na,many\n", "lut is no number: 'many'"),
         ("name,lut\na,nan\n", "lut is no number"),
+        ("name,accuracy\na,95.1\n", "accuracy is more than 1: 95.1; .*as in 0.951"),
         ("name,lut\na,1,2\n", "another number of columns"),
         ("name,lut\na\n", "another number of columns"),
         ("[1]", "is not a list of objects"),

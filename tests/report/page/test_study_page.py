@@ -126,6 +126,16 @@ def test_one_goal_three_goals_and_goals_without_figures(tmp_path):
         assert study_page(other, (Peer("x", {"flash": 1.0}),), {}).title == "three"
 
 
+def test_warnings_of_the_search_are_on_the_page(study, tmp_path):
+    """Test rows that a model has seen make its accuracy look better than it is: the page must not hide it."""
+    asked = {**study.asked, "notes": ["7 of 9 test rows are <b>also</b> among the rows given"], "stopped": True}
+    page = study_page(Study(study.folder, study.goals, study.limits, asked, study.trials), (), {})
+    said = str(page)
+    assert "Note: 7 of 9 test rows are <b>also</b>" in said and "was stopped before its end" in said
+    odd = Study(study.folder, study.goals, study.limits, {**study.asked, "notes": 5, "stopped": []}, study.trials)
+    assert "Note:" not in str(study_page(odd, (), {}))
+
+
 def test_a_study_shows_its_charts_in_a_notebook(study):
     html = study._repr_html_()
     assert html.count("<svg") == 2 and "<script" not in html and "<b>study" not in html
@@ -137,12 +147,13 @@ def test_a_study_shows_its_charts_in_a_notebook(study):
     [
         {"options": 5}, {"options": {"a": [1]}}, {"figures": {"estimate": {"lut": "many"}}}, {"figures": {"guess": {}}},
         {"figures": {"estimate": {"lut": float("nan")}}}, {"number": -1}, {"state": "odd"}, {"reason": 3},
-        {"validation": {"value": float("inf"), "standard_error": 0, "rows": 1}}, {"validation": {"value": 1}},
+        {"validation": {"value": float("inf"), "standard_error": 0, "rows": 1}}, {"validation": {"value": 1}}, None,
     ],
 )  # fmt: skip
 def test_damaged_trials_are_refused_by_name(tmp_path, change):
     study = made_study(tmp_path / "study", trials=1)
     path = study.folder / "trials/0000/trial.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    text = json.dumps(json.loads(path.read_text()) | (change or {}))
+    path.write_text(text if change is not None else text[:-5])
     with pytest.raises(ForestcError, match=r"trial.json is damaged; .*0000; remove the trial's folder"):
         report(study.folder, tmp_path / "a.html")
