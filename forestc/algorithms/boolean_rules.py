@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
@@ -31,6 +31,7 @@ Clause = tuple[int, ...]
 WIDTH = 20  # clauses that the beam search keeps of each length
 LONGEST_IN_BEAM = 6
 COLUMNS_A_ROUND = 20
+MOST_KNOWN = 20_000  # columns that are kept while rules are learnt
 MOST_ROWS, MOST_BITS = 2000, 100_000  # of the samples that are drawn from larger tables
 SAMPLE_STEPS = 3 * 10**7  # of the search over a sample
 MOST_LISTED, LISTING_SHARE = 20_000, 0.3  # clauses that are listed for a proof, and the share of the time for it
@@ -218,6 +219,7 @@ class _Problem:
     identity: Ints
     longest: int
     random: np.random.Generator
+    known: dict[Clause, Column] = field(default_factory=dict)  # as beam searches find most clauses again and again
 
     @staticmethod
     def of(
@@ -264,7 +266,11 @@ class _Problem:
         """Columns of clauses over the literals that remain: of those that cover the same rows, the first."""
         made: dict[bytes, Column] = {}
         for clause in clauses:
-            column = self.column(tuple(self.identity[list(clause)].tolist()))
+            if clause not in self.known:
+                if len(self.known) >= MOST_KNOWN:
+                    self.known.clear()
+                self.known[clause] = self.column(tuple(self.identity[list(clause)].tolist()))
+            column = self.known[clause]
             made.setdefault(column.rows.tobytes() + str(column.cost).encode(), column)
             if len(made) == COLUMNS_A_ROUND:
                 break

@@ -46,6 +46,7 @@ class FlatTrees:
 
 
 FEW = 10_000  # rows times trees up to which plain Python is faster than compiling the kernel
+MOST_IN_PYTHON = 50_000  # rows times trees in all calls of a process, after which the kernel is compiled for few, too
 _FIELDS = {  # what a visit of a node reads and writes, in one cache line
     "threshold": np.float64, "low": np.float64, "high": np.float64, "count": np.int64, "left": np.int32,
     "right": np.int32, "feature": np.int32, "set_start": np.int32, "set_end": np.int32, "missing_left": np.uint8,
@@ -71,6 +72,16 @@ class NodeBounds:
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     count: NDArray[np.int64]
+
+
+@dataclass
+class _Spent:
+    """Rows times trees that this process has walked in plain Python."""
+
+    visits: int = 0
+
+
+_spent = _Spent()
 
 
 class BoundsUpdate:
@@ -122,7 +133,9 @@ class BoundsUpdate:
             begin,
             end,
         )
-        if columns.shape[1] * len(trees.roots) <= FEW:
+        visits = columns.shape[1] * len(trees.roots)
+        if visits <= FEW and _spent.visits + visits <= MOST_IN_PYTHON:
+            _spent.visits += visits
             python = getattr(_arrange, "py_func", _arrange)
             python(*arguments[:3], self._nodes.view(np.recarray), *arguments[4:], 0, len(trees.roots))
         else:

@@ -44,7 +44,7 @@ from forestc.synthesis import synth
 
 Stage = Literal["estimate", "synthesis", "placed", "measured", "finish"]
 MODEL = "model.forest"  # a trained model, beside its trial
-KEPT = 48  # forests that a worker keeps, of models and of passes that trials have in common
+KEPT = 48  # forests a fold that a worker keeps, of models and of passes that trials have in common
 MOST_STAGES = 8  # registers that are tried for a wanted clock rate
 MORE_STAGES = 3  # how many are added to a design that misses it once it is placed
 PROVED = 3000  # nodes up to which a design of the front is proved
@@ -80,7 +80,7 @@ class Bench:
     def _once(self, key: Any, make: Callable[[], T]) -> T:
         if key not in self._kept:
             self._kept[key] = make()
-            while len(self._kept) > KEPT:
+            while len(self._kept) > KEPT * len(self.material.folds):
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
         found: T = self._kept[key]

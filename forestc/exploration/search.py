@@ -10,18 +10,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+import numpy as np
+
 from forestc.exploration import sampling
 from forestc.exploration.candidate import Job, Stage, costs_of
 from forestc.exploration.correction import Correction, corrected, corrections
 from forestc.exploration.goals import told
 from forestc.exploration.material import Material
+from forestc.exploration.mutation import mutated
 from forestc.exploration.pool import Pool
-from forestc.exploration.space import starts
+from forestc.exploration.space import LEVEL, starts
 from forestc.studies import Limit, Rung, Study, Trial, open_study, write_trial
 
 LAG = 6  # trials under way that a choice does not know; more only where there are more workers
 NEAR = (0.9, 1.0)  # near the front: on it with so much of the costs, and so many standard errors more accuracy
 CHECKPOINTS = 4  # how often designs near the front are sent up while the search goes on
+BESIDE = 2  # every n-th choice changes one of the front; the others are the sampler's
 SENT = 6  # designs each time
 MOST_SENT = 48  # to a rung in the end; those of the front that are left are estimates then, and their row says so
 
@@ -38,12 +42,16 @@ class Search:
         self._identities: dict[int, int] = {}
         self._told: set[int] = set()
         self._next: list[Any] = []  # trials that a killed search left under way
+        self._waiting = False  # whether it left one that was enqueued and not asked for
 
     def begin(self) -> None:
         """Takes up what is in the folder and the storage."""
         kept = {trial.number: trial for trial in open_study(self.material.folder).trials}
         finished = {"COMPLETE", "FAIL", "PRUNED"}
         for each in self.study.get_trials(deepcopy=False):
+            if each.state.name == "WAITING":
+                self._waiting = True
+                continue
             self._identities[each.number] = each._trial_id
             trial = kept.get(each.number)
             if each.state.name in finished:
@@ -89,16 +97,18 @@ class Search:
         return all(done in self.trials for done in range(number - lag + 1))
 
     def _ask(self, number: int) -> int:
-        start = self.starts[number] if number < len(self.starts) else None
-        if number >= len(self.starts):
+        if number < len(self.starts):
+            start: dict[str, Any] | None = self.starts[number]
+        else:
             self._tell(number - max(LAG, self.asked.jobs))
+            start = self._beside(number) if number % BESIDE else None
         self.study.sampler = sampling.sampler(self.asked.seed, number)
         if self._next:
             trial = self._next.pop(0)
         else:
-            if start is not None:
-                self.study.enqueue_trial({key: value for key, value in start.items() if key != "level"})
-            trial = self.study.ask()
+            if start is not None and not self._waiting:
+                self.study.enqueue_trial({key: value for key, value in start.items() if key != LEVEL})
+            trial, self._waiting = self.study.ask(), False
         self._identities[trial.number] = trial._trial_id
         options = sampling.chosen(trial, self.space, start)
         found = Trial(trial.number, "running", options)
@@ -106,6 +116,15 @@ class Search:
         address = (str(self.material.folder), self.asked.storage or "", int(trial._trial_id))
         self.pool.give(Job("estimate", found, self._rivals(), address))
         return int(trial.number)
+
+    def _beside(self, number: int) -> dict[str, Any] | None:
+        """A choice beside one of the front, by the trials that were told; None without one."""
+        known = self.view([trial for trial in self.trials.values() if trial.number in self._told])
+        parents = [trial for trial in known.front if LEVEL not in trial.options]
+        if not parents:
+            return None
+        random = np.random.default_rng((self.asked.seed, number))
+        return mutated(self.space, parents[int(random.integers(len(parents)))].options, random)
 
     def _rivals(self) -> tuple[tuple[tuple[float, ...], float], ...]:
         """Of the trials that were told: the costs and the accuracy of those on the front."""

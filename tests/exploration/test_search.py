@@ -13,17 +13,17 @@ from pathlib import Path
 import exploration_trainers
 import pyarrow.parquet as pq
 import pytest
-from distributed import LocalCluster
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
 from forestc.errors import ForestcError, OptionError, RowsError
+from forestc.exploration.run import asked_before
 from forestc.forest.text import print_forest
 from forestc.frontends import load
 from forestc.studies import open_study
 
 TRIALS = 23  # a few more than every search begins with
-BASE = {"label": "target", "device": "xcup", "rungs": "estimate", "jobs": 2, "prove": False}
+BASE = {"label": "target", "device": "xcup", "rungs": "estimate", "jobs": 1, "prove": False}
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +32,11 @@ def work(tmp_path_factory):
     train, test = exploration_trainers.rows()
     train.to_csv(folder / "train.csv", index=False)
     test.to_csv(folder / "test.csv", index=False)
-    model = RandomForestClassifier(3, max_depth=3, random_state=0).fit(
+    model = RandomForestClassifier(3, max_depth=2, random_state=0).fit(
         train.drop(columns="target").to_numpy(), train["target"]
     )
     (folder / "model.forest").write_text(print_forest(load(model)))
+    train.iloc[100:].to_csv(folder / "other.csv", index=False)
     return folder
 
 
@@ -45,15 +46,11 @@ def trials_of(study):
 
 @pytest.fixture(scope="module")
 def done(work):
-    """A study of a given model."""
+    """A study of a given model, by one worker."""
     return forestc.explore(
-        work / "model.forest",
-        work / "train.csv",
-        work / "done",
-        test=work / "test.csv",
-        trials=TRIALS,
-        **{**BASE, "prove": True},
-    )
+        work / "model.forest", work / "train.csv", work / "done", validation=work / "other.csv",
+        test=work / "test.csv", trials=TRIALS, **{**BASE, "prove": True},
+    )  # fmt: skip
 
 
 def test_every_point_of_the_front_is_a_checked_folder(done, work):
@@ -63,8 +60,8 @@ def test_every_point_of_the_front_is_a_checked_folder(done, work):
         design = forestc.open_design(done.design(trial))
         told = design.last_check()
         assert (told["result"], told["proof"], told["of_this_content"]) == ("ok", "proved", True)
-        assert trial.command.startswith("forestc compile model.forest --rows train.csv --held-out 0.2 --label target")
-        assert trial.validation.rows <= 150 and 0 < trial.validation.standard_error < 0.1
+        assert trial.command.startswith("forestc compile model.forest --rows train.csv --held-out other.csv --label")
+        assert trial.validation.rows == 50 and 0 < trial.validation.standard_error < 0.1
     assert not [trial for trial in done.trials if trial.test is not None and not trial.on_front]
 
 
@@ -90,17 +87,10 @@ def test_tables_hold_what_the_study_does(done):
     assert table.num_rows == TRIALS and {"lut", "accuracy", "accuracy_se", "option:shrink"} <= set(table.column_names)
 
 
-@pytest.mark.slow
-def test_one_worker_gives_the_trials_of_two(done, work):
-    again = forestc.explore(
-        work / "model.forest", work / "train.csv", work / "one", trials=TRIALS, **{**BASE, "jobs": 1}
-    )
-    assert trials_of(again) == trials_of(done)
-
-
-def test_a_killed_search_goes_on_as_if_nothing_had_happened(done, work):
+def test_a_killed_search_of_two_workers_goes_on_to_the_trials_of_one(done, work, monkeypatch):
+    """Also shows that a search gives the same trials on one worker as on two."""
     words = [
-        sys.executable, "-m", "forestc", "explore", "model.forest", "--rows", "train.csv", "--test", "test.csv",
+        sys.executable, "-m", "forestc", "explore", "model.forest", "--rows", "train.csv", "--validation", "other.csv",
         "--label", "target", "--device", "xcup", "--rungs", "estimate", "--jobs", "2",
         "--trials", str(TRIALS), "--no-prove", "-o", "killed",
     ]  # fmt: skip
@@ -112,17 +102,16 @@ def test_a_killed_search_goes_on_as_if_nothing_had_happened(done, work):
     search.send_signal(signal.SIGKILL)
     search.wait()
     assert 0 < len(open_study(work / "killed").trials) < TRIALS
-    words = [*words[:4], "--resume", "-o", "killed"]
-    subprocess.run(words, cwd=work, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    again = open_study(work / "killed")
+    monkeypatch.chdir(work)
+    again = forestc.explore(**asked_before(work / "killed"), out=work / "killed", resume=True)
     assert trials_of(again) == trials_of(done)
     assert [trial.number for trial in again.front] == [trial.number for trial in done.front]
 
 
 def test_a_worker_that_dies_loses_its_trial_alone(work):
     study = forestc.explore(
-        None, work / "train.csv", work / "dying", train=exploration_trainers.fit_or_fail, trials=7, trial_seconds=8.0,
-        **BASE,
+        None, work / "train.csv", work / "dying", train=exploration_trainers.fit_or_fail, trials=4, trial_seconds=8.0,
+        **{**BASE, "jobs": 2},
     )  # fmt: skip
     told = {trial.number: trial.reason for trial in study.trials if trial.state == "failed"}
     assert told == {
@@ -130,7 +119,7 @@ def test_a_worker_that_dies_loses_its_trial_alone(work):
         2: "ValueError: no such depth",
         3: "it took more than 8 s",
     }
-    assert len(study.complete) == 4
+    assert len(study.complete) == 1
     assert all(trial.options["depth"] in (1, 2, 3, 4) for trial in study.complete)
     assert (study.folder / "trials" / "0000" / "model.forest").exists()
 
@@ -138,9 +127,10 @@ def test_a_worker_that_dies_loses_its_trial_alone(work):
 def test_limits_that_nothing_keeps_are_named_with_the_nearest(work):
     with pytest.raises(ForestcError, match=r"no design keeps the limit accuracy>=1.5: the nearest is 0\.\d+"):
         forestc.explore(
-            work / "model.forest", work / "train.csv", work / "none", trials=3, limits=["accuracy>=1.5"], **BASE
+            work / "model.forest", work / "train.csv", work / "none", trials=2, limits=["accuracy>=1.5"], **BASE
         )
-    assert len(open_study(work / "none").trials) == 3
+    study = open_study(work / "none")
+    assert len(study.trials) == 2 and "each in turn" in study.asked["validation"]
 
 
 @pytest.mark.parametrize(
@@ -172,12 +162,14 @@ def test_what_is_wrong_is_named_and_nothing_is_left(change, kind, says, work, do
 
 
 def test_test_rows_among_the_rows_are_warned_of(work):
-    said = []
-    forestc.explore(
-        work / "model.forest", work / "train.csv", work / "leak", test=work / "train.csv", trials=1,
-        progress=said.append, **BASE,
-    )  # fmt: skip
-    assert any(line.startswith("150 of 150 test rows are also among the rows given") for line in said)
+    def stop(line):
+        if "test rows" in line:
+            raise InterruptedError(line)
+
+    with pytest.raises(InterruptedError, match=r"^150 of 150 test rows are also among the rows given"):
+        forestc.explore(
+            work / "model.forest", work / "train.csv", work / "leak", test=work / "train.csv", progress=stop, **BASE
+        )
 
 
 @pytest.mark.slow
@@ -217,21 +209,24 @@ def test_designs_climb_to_place_and_route(work, need_tool):
 
 @pytest.mark.slow
 def test_a_cluster_gives_the_same_trials(work, done):
+    from distributed import LocalCluster
+
     with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
         study = forestc.explore(
-            work / "model.forest", work / "train.csv", work / "cluster", trials=22,
-            scheduler=cluster.scheduler_address, **{**BASE, "jobs": 1},
+            work / "model.forest", work / "train.csv", work / "cluster", validation=work / "other.csv", trials=22,
+            scheduler=cluster.scheduler_address, **BASE,
         )  # fmt: skip
     assert trials_of(study) == trials_of(done)[:22]
 
 
 def test_ctrl_c_keeps_what_was_found(work):
     def stop(line):
-        if line.startswith("5 of"):
+        if line.startswith("2 of"):
             raise KeyboardInterrupt
 
     study = forestc.explore(
-        work / "model.forest", work / "train.csv", work / "stopped", trials=TRIALS, progress=stop, **BASE
-    )
-    assert study.asked["stopped"] and 5 <= len(study.trials) < TRIALS
+        work / "model.forest", work / "train.csv", work / "stopped", validation=work / "other.csv", trials=TRIALS,
+        progress=stop, **BASE,
+    )  # fmt: skip
+    assert study.asked["stopped"] and 2 <= len(study.trials) < TRIALS
     assert all(trial.has_design for trial in study.front)
