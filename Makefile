@@ -55,7 +55,7 @@ bench: $(STAMP) slow
 	$(BIN)/python benchmarks/firmware_boosted.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/word_costs.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/neighbours.py $(if $(DATA),--data $(DATA))
-	$(BIN)/python benchmarks/exploration.py --json docs/benchmarks/exploration.json $(if $(DATA),--data $(DATA))
+	$(BIN)/python benchmarks/exploration.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/sharing_speed.py
 	$(BIN)/python benchmarks/prune_speed.py $(if $(DATA),--data $(DATA))
 	$(if $(DATA),$(BIN)/python benchmarks/bounded_treewidth.py --data $(DATA))
