@@ -26,6 +26,7 @@ LAG = 6  # trials under way that a choice does not know; more only where there a
 NEAR = (0.9, 1.0)  # near the front: on it with so much of the costs, and so many standard errors more accuracy
 CHECKPOINTS = 4  # how often designs near the front are sent up while the search goes on
 BESIDE = 2  # every n-th choice changes one of the front; the others are the sampler's
+BESIDE_FROM = 60  # trials before; a front of few trials leads choices beside it away from better ways to shrink
 SENT = 6  # designs each time
 MOST_SENT = 48  # to a rung in the end; those of the front that are left are estimates then, and their row says so
 
@@ -101,7 +102,7 @@ class Search:
             start: dict[str, Any] | None = self.starts[number]
         else:
             self._tell(number - max(LAG, self.asked.jobs))
-            start = self._beside(number) if number % BESIDE else None
+            start = self._beside(number) if number >= BESIDE_FROM and number % BESIDE else None
         self.study.sampler = sampling.sampler(self.asked.seed, number)
         if self._next:
             trial = self._next.pop(0)
