@@ -87,6 +87,16 @@ class Material:
         return (*found, *compile_space(self.asked, source, fit, judged))
 
     @cached_property
+    def training_starts(self) -> tuple[dict[str, Any], ...]:
+        """What the trainers advise to try first."""
+        found: list[dict[str, Any]] = []
+        for trainer in self.trainers:
+            prefix, own = (f"{trainer.name}-", {TRAIN: trainer.name}) if len(self.trainers) > 1 else ("", {})
+            for start in trainer.starts(self.task(0)):
+                found.append(own | {prefix + key: value for key, value in start.items()})
+        return tuple(found)
+
+    @cached_property
     def example(self) -> Forest | None:
         """A small model of the first trainer: it says what passes take such models. None of a function's models."""
         if not self.trainers:

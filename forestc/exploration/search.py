@@ -37,7 +37,7 @@ class Search:
     def __init__(self, material: Material, study: Any, pool: Pool, say: Callable[[str], None]) -> None:
         self.material, self.asked, self.study, self.pool, self.say = material, material.asked, study, pool, say
         self.space = material.space
-        self.starts = starts(self.space)
+        self.starts = starts(self.space, material.training_starts)
         self.trials: dict[int, Trial] = {}
         self.known: dict[str, Correction] = {}
         self._identities: dict[int, int] = {}

@@ -127,10 +127,12 @@ def spelt(options: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
     return found
 
 
-def starts(space: Sequence[Parameter]) -> list[dict[str, Any]]:
-    """The designs that every search begins with: the levels, so that the front is no worse than theirs, and a ladder
-    of prices for each way to shrink, from most accurate to smallest, whose other options are known to pay."""
+def starts(space: Sequence[Parameter], training: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
+    """The designs that every search begins with: the levels, so that the front is no worse than theirs, what trainers
+    advise, as it is, and a ladder of prices for each way to shrink, from most accurate to smallest, whose other options
+    are known to pay. training: options of the trainers."""
     found: list[dict[str, Any]] = [{LEVEL: level} for level in range(len(LEVELS))]
+    found += [{**each, **_start(space, NOTHING, 0.0), "quantize.leaf_bits": "auto"} for each in training]
     ladders = {"prune-splits": 8, "prune-trees+prune-splits": 4, "prune-trees": 4}
     shrink = next(one for one in space if one.name == SHRINK)
     assert isinstance(shrink, Choice)

@@ -39,6 +39,10 @@ class Trainer(Protocol):
     def space(self, task: Task) -> tuple[Parameter, ...]:
         """What a search may try; names begin with the trainer's own word (`trees`, `depth`) and no prefix."""
 
+    def starts(self, task: Task) -> tuple[Mapping[str, Any], ...]:
+        """Options that are known to pay, from small designs to accurate ones, which a search tries first; those that
+        are left out are drawn. May be empty."""
+
     def fit(self, task: Task, options: Mapping[str, Any]) -> Any:
         """A model that `forestc.load` reads (an estimator, a Booster or a Forest). Threads: one. options: a value for
         each parameter in use. Raises ForestcError for rows that can't be learnt from."""

@@ -43,6 +43,9 @@ class Library:
         """input_bits: the rows are rounded down to a grid of about so many bits before training; None: they are not."""
         return (*self.parameters, INPUT_BITS)
 
+    def starts(self, task: Task) -> tuple[Options, ...]:
+        return ()
+
     def fit(self, task: Task, options: Options) -> Any:
         """The library's own model; a Forest if it was trained on a grid. Raises OptionError for a single class,
         ForestcError if the library is not installed or rejects the rows."""

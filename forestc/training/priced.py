@@ -48,6 +48,20 @@ class Priced:
             *((Real("columns", 0.05, 1.0, log=True),) if wide else ()),
         )
 
+    def starts(self, task: Task) -> tuple[Mapping[str, Any], ...]:
+        """Votes of symmetric trees, a LUT each, at a price that rises as they get fewer."""
+        known = {
+            "shape": "symmetric",
+            "depth": 5,
+            "leaf_bits": 1,
+            "sweeps": 2,
+            "thresholds": "quantiles",
+            "cuts": 60,
+            "l2": 1.0,
+        }
+        ladder = ((2, 1.0, 1e-3), (3, 1.0, 5e-4), (5, 1.0, 3e-4), (8, 0.7, 2e-4), (14, 0.5, 1e-4), (25, 0.35, 5e-5))
+        return tuple(known | {"trees": trees, "unit": unit, "price": price} for trees, unit, price in ladder)
+
     def fit(self, task: Task, options: Mapping[str, Any]) -> Forest:
         """The forest; its classes are class numbers. Raises OptionError for a single class or constant values."""
         growth = _growth(task, options)

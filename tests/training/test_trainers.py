@@ -62,6 +62,16 @@ def test_what_is_trained_is_read_and_learns(name, kind):
 
 
 @pytest.mark.parametrize("name", TRAINERS)
+def test_what_is_tried_first_lies_within_the_space(name):
+    task = task_of("classes")
+    space = {each.name: each for each in TRAINERS[name].space(task)}
+    for start in TRAINERS[name].starts(task):
+        for key, value in start.items():
+            one = space[key]
+            assert value in one.values if isinstance(one, Choice) else one.low <= value <= one.high
+
+
+@pytest.mark.parametrize("name", TRAINERS)
 def test_defaults_are_enough_and_the_seed_decides(name):
     trainer, task = TRAINERS[name], task_of("classes")
     one, two = (forestc.load(trainer.fit(task, {})) for _ in range(2))

@@ -18,7 +18,7 @@ from forestc.errors import ModelError, OptionError
 from forestc.forest.evaluate import decide, judged, leaf_nodes, score_range
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import parse_number_type
-from forestc.parameters import Choice, Parameter, Whole
+from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
@@ -127,7 +127,7 @@ class Quantize:
     name: ClassVar[str] = "quantize"
     space: ClassVar[tuple[Parameter, ...]] = (
         Choice("input_bits", ("auto", 2, 3, 4, 5, 6, 8, 10), approximate=True),
-        Whole("leaf_bits", 1, 8, approximate=True),
+        Choice("leaf_bits", ("auto", 1, 2, 3, 4, 5, 6, 7, 8), approximate=True),
         Choice("fit", (False, True), approximate=True),
     )
 
