@@ -153,7 +153,7 @@ def tables(figures: dict[str, Any], goals: list[str]) -> list[Any]:
     counts = figures["trials"]
     lines = ["equal to N: its accuracy is within a standard error of that of trial N, which is smaller"]
     lines += [f"{counts['complete']} trials, {counts['failed']} failed; accuracy by {figures['validation']}"]
-    lines += [f"{name}: estimates x {line['factor']:.2f} ^ {line['slope']:.2f}, from {line['designs']} designs measured"
+    lines += [f"{name}: corrected to {line['factor']:.2f} x estimate^{line['slope']:.2f}, as {line['designs']} showed"
               for name, line in (figures["corrections"] or {}).items()]  # fmt: skip
     lines += [f"note: {note}" for note in figures["notes"] or ()]
     lines += ["stopped before its end; --resume goes on"] if figures["stopped"] else []

@@ -25,7 +25,7 @@ def study_page(
     progress("importance of options")
     found, explained = importance(study)
     progress("charts")
-    goals = ", ".join(f"{'more' if goal.maximise else 'less'} {goal_name(goal)}" for goal in study.goals)
+    goals = ", ".join(f"{'highest' if goal.maximise else 'lowest'} {goal_name(goal)}" for goal in study.goals)
     lead = f"{len(study.trials):,} trials of {visible(shown(study.asked.get('source', 'a model')))}, for {goals}."
     sections = (
         Section("overview", "Overview", tuple(_overview(study))),
