@@ -55,6 +55,7 @@ bench: $(STAMP) slow
 	$(BIN)/python benchmarks/firmware_boosted.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/word_costs.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/neighbours.py $(if $(DATA),--data $(DATA))
+	$(if $(DATA),$(if $(PEERS),$(BIN)/python benchmarks/regrown.py --data $(DATA) --peers $(PEERS)))
 	$(BIN)/python benchmarks/exploration.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/sharing_speed.py
 	$(BIN)/python benchmarks/prune_speed.py $(if $(DATA),--data $(DATA))
@@ -62,6 +63,7 @@ bench: $(STAMP) slow
 	$(BIN)/python benchmarks/input_model.py $(if $(DATA),--data $(DATA))
 	$(if $(DATA),$(BIN)/python benchmarks/exact_pruning.py --data $(DATA))
 	$(if $(DATA),$(BIN)/python benchmarks/forest_pruning.py --data $(DATA))
+	$(if $(DATA),$(BIN)/python benchmarks/overlapping.py --data $(DATA))
 	$(if $(DATA),$(BIN)/python benchmarks/ensemble_pruning.py --data $(DATA))
 	$(BIN)/python benchmarks/threshold_sharing.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/threshold_sharing.py --fronts --plot out/fronts.png $(if $(DATA),--data $(DATA))

@@ -89,10 +89,10 @@ def explore(
         ),
     ] = None,
     trial_seconds: Annotated[
-        float, typer.Option("--trial-seconds", metavar="SECONDS", help="time limit of a trial at one rung")
+        float, typer.Option("--trial-seconds", metavar="SECONDS", help="time limit of a trial at one rung, for --jobs")
     ] = 600.0,
     trial_mb: Annotated[
-        int | None, typer.Option("--trial-mb", min=1, metavar="MB", help="memory limit of a trial")
+        int | None, typer.Option("--trial-mb", min=1, metavar="MB", help="memory limit of a trial, for --jobs")
     ] = None,
     native: Annotated[bool, typer.Option("--native", help="prefer tools on the PATH to those from pip")] = False,
     no_prove: Annotated[bool, typer.Option("--no-prove", help="check the front without proofs")] = False,

@@ -105,7 +105,7 @@ class Trial:
 @dataclass(frozen=True)
 class Study:
     """A study as read from its folder. asked: what `study.json` holds beside goals and limits: `command`, `source`
-    (a model's file, or the trainer), `rows`, `validation`, `test`, `device`, `cpu`, `versions`, `baselines`, `seed`."""
+    (a model's file, or the trainer), `rows`, `validation`, `test`, `device`, `cpu`, `versions`, `seed`."""
 
     folder: Path
     goals: tuple[Goal, ...]

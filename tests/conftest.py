@@ -7,11 +7,13 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # the helpers: random_forests, models
 
+from forestc.cli import main
 from forestc.toolchain.run import find
 from forestc.toolchain.verilator import find_verilator
 
@@ -44,6 +46,21 @@ def need_tool() -> Callable[[str], None]:
         pytest.skip(f"{name} is not installed")
 
     return need
+
+
+@pytest.fixture
+def run(work: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Runs a command in the module's folder `work`: words, or one line, to status, standard output, standard error."""
+    monkeypatch.chdir(work)
+
+    def call(*words: object) -> tuple[Any, str, str]:
+        parts = str(words[0]).split() if len(words) == 1 else [str(word) for word in words]
+        with pytest.raises(SystemExit) as caught:
+            main(parts)
+        out = capfd.readouterr()
+        return caught.value.code, out.out, out.err
+
+    return call
 
 
 @pytest.fixture

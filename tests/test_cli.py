@@ -35,19 +35,6 @@ def work(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def run(work, capfd, monkeypatch):
-    monkeypatch.chdir(work)
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as caught:
-            main([str(a) for a in arguments])
-        out = capfd.readouterr()
-        return caught.value.code, out.out, out.err
-
-    return call
-
-
 def test_from_model_to_checked_folder(run, work):
     status, out, err = run(
         "compile", "ill.json", "--rows", "rows.csv", "--label", "target", "--target", "verilog,c", "-o", "out",

@@ -8,7 +8,6 @@ import exploration_trainers
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from forestc.cli import main
 from forestc.forest.text import print_forest
 from forestc.frontends import load
 
@@ -23,19 +22,6 @@ def work(tmp_path_factory):
     )
     (folder / "tree.forest").write_text(print_forest(load(tree)))
     return folder
-
-
-@pytest.fixture
-def run(work, capfd, monkeypatch):
-    monkeypatch.chdir(work)
-
-    def call(line):
-        with pytest.raises(SystemExit) as caught:
-            main(line.split())
-        out = capfd.readouterr()
-        return caught.value.code, out.out, out.err
-
-    return call
 
 
 ASKED = "explore tree.forest --rows train.csv --label target --device lut6 --rungs estimate --no-prove --jobs 1"

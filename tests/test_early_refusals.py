@@ -71,8 +71,8 @@ def test_passes_that_will_refuse_the_model_or_its_rows(tmp_path, monkeypatch):
     with pytest.raises(OptionError, match="needs held-out rows"):
         forestc.compile(model, X, tmp_path / "out", label=y, passes="simplify,quantize,prune-splits")
     model, X, y = trained("forest-regression")
-    with pytest.raises(OptionError, match="decides on one class"):
-        forestc.compile(model, X, tmp_path / "out", label=y, held_out=0.2, passes="simplify,quantize,prune-splits")
+    with pytest.raises(OptionError, match="no decisions to keep"):
+        forestc.compile(model, X, tmp_path / "out", label=y, passes="simplify,quantize,prune-splits{keep=decisions}")
     assert not ran
 
 

@@ -7,14 +7,16 @@ zero bits is taken, as a comparator reads none of these.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_CUTS = 250
+from forestc.errors import OptionError
+
+MOST_CUTS = 250  # of a column, whose codes are bytes
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,9 @@ def quantile_cuts(column: NDArray[np.float64], count: int) -> NDArray[np.float64
     if len(values) < 2:
         return np.empty(0)
     if len(values) - 1 > count:
-        at = np.searchsorted(np.cumsum(rows), np.linspace(0, len(column), count + 2)[1:-1])
+        at = np.searchsorted(np.cumsum(rows), np.linspace(0, len(column), count + 1)[1:-1])
         values = values[np.unique(np.concatenate([[0], at, [len(values) - 1]]))]
-    return np.unique([roundest(low, high) for low, high in pairwise(values)])[:count]
+    return np.unique([roundest(low, high) for low, high in pairwise(values)])
 
 
 def grid_step(column: NDArray[np.float64], bits: int) -> float | None:
@@ -85,17 +87,26 @@ def comparator_bits(thresholds: NDArray[np.float64], column: NDArray[np.float64]
 
 
 def cuts_of(X: NDArray[np.float64], find: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Cuts:
-    """The cuts of each column of X (rows, columns), NaN where missing. find: thresholds of a column without NaN."""
+    """The cuts of each column of X (rows, columns), NaN where missing. find: thresholds of a column without NaN.
+
+    Raises OptionError for more than `MOST_CUTS` thresholds of a column.
+    """
+    finite = [column[np.isfinite(column)] for column in X.T]
+    return cuts_at(X, [find(column) if len(column) else np.empty(0) for column in finite])
+
+
+def cuts_at(X: NDArray[np.float64], thresholds: Sequence[NDArray[np.float64]]) -> Cuts:
+    """Cuts at these thresholds of each column of X (rows, columns), NaN where missing. Raises as `cuts_of` does."""
     rows, columns = X.shape
     codes = np.empty((columns, rows), dtype=np.uint8)
     missing = np.isnan(X)
-    thresholds, bits = [], []
-    for index in range(columns):
-        present = X[~missing[:, index], index]
-        finite = present[np.isfinite(present)]
-        found = find(finite) if len(finite) else np.empty(0)
-        thresholds.append(found)
-        bits.append(comparator_bits(found, finite))
+    bits = []
+    for index, found in enumerate(thresholds):
+        if len(found) > MOST_CUTS:
+            raise OptionError(
+                f"{len(found)} thresholds to choose from", where=f"column {index}", do=f"ask for at most {MOST_CUTS}"
+            )
+        bits.append(comparator_bits(found, X[np.isfinite(X[:, index]), index]))
         codes[index] = np.searchsorted(found, X[:, index], side="right")
     code = max((len(found) for found in thresholds), default=0) + 1
     codes[missing.T] = code

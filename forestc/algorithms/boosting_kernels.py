@@ -101,6 +101,7 @@ def best_level(  # type: ignore[no-untyped-def]
     for each in range(leaves):
         before += lowered(totals[each, 0], totals[each, 1], l2, unit, top)
     left = np.empty((leaves, 2))
+    parted = np.empty(leaves)  # how far the two sides of each leaf lower the loss
     for place in range(first, past):
         column = columns[place]
         found[place, 0] = 0.0
@@ -117,10 +118,12 @@ def best_level(  # type: ignore[no-untyped-def]
             for cut in range(counts[column]):
                 gain = -before - charges[column, cut]
                 for each in range(leaves):
-                    left[each, 0] += sums[each, cut, 0]
-                    left[each, 1] += sums[each, cut, 1]
-                    right_g, right_h = totals[each, 0] - left[each, 0], totals[each, 1] - left[each, 1]
-                    gain += lowered(left[each, 0], left[each, 1], l2, unit, top)
-                    gain += lowered(right_g, right_h, l2, unit, top)
+                    if cut == 0 or sums[each, cut, 1] > 0:  # else no row of the leaf lies before this cut alone
+                        left[each, 0] += sums[each, cut, 0]
+                        left[each, 1] += sums[each, cut, 1]
+                        right_g, right_h = totals[each, 0] - left[each, 0], totals[each, 1] - left[each, 1]
+                        parted[each] = lowered(left[each, 0], left[each, 1], l2, unit, top)
+                        parted[each] += lowered(right_g, right_h, l2, unit, top)
+                    gain += parted[each]
                 if gain > found[place, 0]:
                     found[place, 0], found[place, 1], found[place, 2] = gain, cut, side

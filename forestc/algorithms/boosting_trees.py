@@ -76,12 +76,13 @@ class Slopes:
 
 @dataclass(frozen=True)
 class Offer:
-    """What a tree may read, and for how much. columns: that have cuts. prices: (columns of the rows, cuts) of a split
-    on each, in loss; once the tree has it, only `split`. Symmetric trees pay once a level."""
+    """What a tree may read, and for how much, in loss. columns: that have cuts. prices: (columns of the rows, cuts) of
+    each condition, free once the tree has it. splits: on top of that, of each level of a
+    symmetric tree, from the root; of a split anywhere in others, all the same."""
 
     columns: NDArray[np.int64]
     prices: Floats
-    split: float
+    splits: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,8 @@ def _best_first(
     cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth
 ) -> tuple[_Nodes, NDArray[np.int64], float] | None:
     """What a split costs falls when another leaf takes its threshold, so that the open leaves are searched again."""
-    prices = offer.prices.copy()
+    split = offer.splits[0]
+    prices = offer.prices + split
     counts = np.array([len(each) for each in cuts.thresholds])
     search = _node_search(cuts, offer, counts, prices, growth)
     rows = np.arange(len(slopes.gradient))
@@ -193,8 +195,8 @@ def _best_first(
         sides = taken.rows[left], taken.rows[~left]
         children = nodes.split(node, condition, (len(sides[0]), len(sides[1])))
         net, leaves = net + gain, leaves + 1
-        is_new = prices[condition[:2]] > offer.split
-        prices[condition[:2]] = offer.split
+        is_new = prices[condition[:2]] > split
+        prices[condition[:2]] = split
         for side, child in zip(sides, children, strict=True):
             places[side] = child
         if taken.depth + 1 < growth.depth:
@@ -244,7 +246,7 @@ def _symmetric(
     def search(first: int, past: int) -> None:
         best_level(
             cuts.codes, first, past, offer.columns, counts, cuts.has_missing, cuts.missing, leaf, 1 << len(chosen),
-            slopes.gradient, slopes.curvature, offer.prices, growth.scoring, found,
+            slopes.gradient, slopes.curvature, offer.prices + offer.splits[len(chosen)], growth.scoring, found,
         )  # fmt: skip
 
     while len(chosen) < growth.depth and len(found):

@@ -33,11 +33,12 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True)
 class Charges:
     """What the parts of a forest cost, in one unit. cuts: of each column's thresholds; columns: of a column that is
-    read; both once. split: of each inner node, or of each level of a symmetric tree. tree: of each tree."""
+    read; both once. splits: of each level of a symmetric tree, from the root; in other trees of each split, all the
+    same. tree: of each tree."""
 
     cuts: tuple[Floats, ...]
     columns: Floats
-    split: float
+    splits: tuple[float, ...]
     tree: float
 
 
@@ -74,7 +75,7 @@ class _Ledger:
             self.readers[column] += sign
 
     def prices(self) -> Floats:
-        """(columns, cuts) in units of cost, without the split's own."""
+        """(columns, cuts) in units of cost, without the splits'."""
         now = self._full + self.charges.columns[:, None]
         for column, count in self.readers.items():
             if count:
@@ -87,7 +88,8 @@ class _Ledger:
     def own(self, tree: GrownTree, growth: Growth) -> float:
         """What a tree costs besides thresholds and columns."""
         inner = int((tree.left >= 0).sum())
-        return self.charges.tree + self.charges.split * (inner.bit_length() if growth.symmetric else inner)
+        splits = self.charges.splits
+        return self.charges.tree + (sum(splits[: inner.bit_length()]) if growth.symmetric else inner * splits[0])
 
     def of_conditions(self, tree: GrownTree) -> float:
         """What the conditions of a tree that is not booked would cost."""
@@ -120,8 +122,8 @@ class _State:
         if self.growth.sampled < 1 and len(columns):
             count = max(1, round(self.growth.sampled * len(columns)))
             columns = np.sort(self.rng.choice(columns, count, replace=False))
-        split = self.ledger.price * self.ledger.charges.split
-        offer = Offer(columns, self.ledger.price * self.ledger.prices() + split, split)
+        splits = tuple(self.ledger.price * each for each in self.ledger.charges.splits)
+        offer = Offer(columns, self.ledger.price * self.ledger.prices(), splits)
         found = grow(self.cuts, offer, slopes, self.growth, output)
         if found is None or found.net <= (fixed := self.ledger.price * self.ledger.charges.tree):
             return None

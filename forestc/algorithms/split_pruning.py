@@ -53,7 +53,8 @@ class Splits:
 class Pruned:
     """A pruned ensemble. group: for each leaf of all trees, the first of the leaves it was merged with. value: of every
     leaf and output. condition: of each split; flipped: whether its sides are swapped. splits: how many are left; cost:
-    theirs. loss: mean over the rows, in nats. unit: log odds that one unit of the scores is worth."""
+    theirs. loss: mean over the rows, in nats. unit: log odds that one unit of the scores is worth. state: the present
+    trees; the next price changes them in place."""
 
     group: NDArray[np.int64]
     value: NDArray[np.int64]
@@ -65,6 +66,7 @@ class Pruned:
     price: float
     loss: float
     unit: float
+    state: State
 
 
 def prune(
@@ -89,26 +91,17 @@ def prune(
     O(rows * (trees + columns)).
     """
     widths = trees.outputs[:, 1] - trees.outputs[:, 0]
-    leaves = np.diff(trees.start) // widths
-    slots = np.concatenate([[0], np.cumsum(leaves)]).astype(np.int64)
-    shape = Shape(
-        splits.tree, splits.first, splits.middle, splits.last, splits.size, splits.cost, slots, trees.start,
-        trees.outputs,
-    )  # fmt: skip
-    state = State(
-        trees.leaf.copy(), trees.value.copy(), np.concatenate([np.arange(count) for count in leaves]).astype(np.int64),
-        np.ones(len(splits.tree), dtype=np.bool_), splits.condition.copy(), np.zeros(len(splits.tree), dtype=np.bool_),
-        np.zeros(len(splits.cost), dtype=np.int64),
-    )  # fmt: skip
+    shape, state = as_given(trees, splits)
+    slots = shape.slots
     outcomes = splits.outcomes
     sample = 0 if outcomes is None else sample_for(len(np.unique(outcomes.column[: outcomes.pool])))
     steepest = steepest_for(trees, bias, label, largest, least_loss)
     for price in prices.tolist():
         for _ in range(ROUNDS):
-            _grouped(state, slots)
+            grouped(state, slots)
             merged = replace(trees, leaf=state.leaf, value=state.value)
             value, bias = fit_leaves(merged, bias, label, largest, steepest)
-            state.value[:] = _spread(value, state.group, slots, trees.start, widths)
+            state.value[:] = spread(value, state.group, slots, trees.start, widths)
             scores = scores_of(state.leaf, trees.start, state.value, trees.outputs, bias)
             unit = _steepest(scores, label, steepest, least_loss)
             state.uses[:] = np.bincount(state.condition[state.alive], minlength=len(splits.cost))
@@ -122,17 +115,39 @@ def prune(
             removed = _round(shape, state, splits, merged, odds_of(scores, unit, label), unit, price)
             if not removed and not rewired:
                 break
-        used = np.bincount(state.condition[state.alive], minlength=len(splits.cost)) > 0
-        alive = splits.tree[state.alive]
-        cost = float(
-            splits.cost[used].sum() + splits.node * widths[alive].sum() + splits.sum * widths[np.unique(alive)].sum()
-        )
-        _grouped(state, slots)
+        alive, cost = state.alive, cost_of(shape, state, splits)
+        grouped(state, slots)
         scores = scores_of(state.leaf, trees.start, state.value, trees.outputs, bias)
         yield Pruned(
             state.group.copy(), state.value.copy(), bias.copy(), state.condition.copy(), state.flipped.copy(),
-            len(alive), cost, price, Slope(scores, label).at(int(np.searchsorted(STEEPNESS, unit))), unit,
+            int(alive.sum()), cost, price, Slope(scores, label).at(int(np.searchsorted(STEEPNESS, unit))), unit, state,
         )  # fmt: skip
+
+
+def as_given(trees: Trees, splits: Splits) -> tuple[Shape, State]:
+    """The trees before any split goes; the state shares no array with them."""
+    leaves = np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0])
+    slots = np.concatenate([[0], np.cumsum(leaves)]).astype(np.int64)
+    shape = Shape(
+        splits.tree, splits.first, splits.middle, splits.last, splits.size, splits.cost, slots, trees.start,
+        trees.outputs,
+    )  # fmt: skip
+    state = State(
+        trees.leaf.copy(), trees.value.copy(), np.concatenate([np.arange(count) for count in leaves]).astype(np.int64),
+        np.ones(len(splits.tree), dtype=np.bool_), splits.condition.copy(), np.zeros(len(splits.tree), dtype=np.bool_),
+        np.bincount(splits.condition, minlength=len(splits.cost)),
+    )  # fmt: skip
+    return shape, state
+
+
+def cost_of(shape: Shape, state: State, splits: Splits) -> float:
+    """The cost of the remaining splits: conditions, nodes and sums."""
+    widths = shape.outputs[:, 1] - shape.outputs[:, 0]
+    alive = shape.tree[state.alive]
+    used = np.unique(state.condition[state.alive])
+    return float(
+        splits.cost[used].sum() + splits.node * widths[alive].sum() + splits.sum * widths[np.unique(alive)].sum()
+    )
 
 
 def steepest_for(
@@ -155,13 +170,13 @@ def _steepest(scores: NDArray[np.float64], label: NDArray[np.int64], most: float
     return float(STEEPNESS[max(place, 0)])
 
 
-def _grouped(state: State, slots: NDArray[np.int64]) -> None:
+def grouped(state: State, slots: NDArray[np.int64]) -> None:
     """Replaces the leaf of each row by the first of its group, in place."""
     for tree, leaf in enumerate(state.leaf):
         leaf[:] = state.group[slots[tree] : slots[tree + 1]][leaf]
 
 
-def _spread(value: Any, group: Any, slots: Any, start: Any, widths: Any) -> NDArray[np.int64]:
+def spread(value: Any, group: Any, slots: Any, start: Any, widths: Any) -> NDArray[np.int64]:
     """The leaf values with which each leaf holds what the first of its group holds."""
     values = []
     for tree, width in enumerate(widths.tolist()):
@@ -188,7 +203,7 @@ def _ratios(
     for split in range(begin, end):
         if state.alive[split]:
             change, _ = _best(shape, state, rows, odds, unit, split)
-            ratio[split] = change / _saved(shape, state, node, per_sum, split)
+            ratio[split] = change / saved_by(shape, state, node, per_sum, split)
 
 
 @compiled()
@@ -203,7 +218,7 @@ def _remove(
         if not state.alive[split]:
             continue
         change, chosen = _best(shape, state, rows, odds, unit, split)
-        if change >= price * _saved(shape, state, node, per_sum, split):
+        if change >= price * saved_by(shape, state, node, per_sum, split):
             continue
         tree = shape.tree[split]
         base, output, width = shape.start[tree], shape.outputs[tree, 0], shape.outputs[tree, 1] - shape.outputs[tree, 0]
@@ -225,7 +240,7 @@ def _remove(
 
 
 @compiled()
-def _saved(shape: Any, state: Any, node: float, per_sum: float, split: int) -> Any:
+def saved_by(shape: Any, state: Any, node: float, per_sum: float, split: int) -> Any:
     """The cost of the remaining splits of a subtree."""
     tree = shape.tree[split]
     width = shape.outputs[tree, 1] - shape.outputs[tree, 0]

@@ -23,6 +23,7 @@ from forestc.netlist.ir import (
     Origin,
     Register,
     WordType,
+    counts_ones,
     reads,
 )
 from hdl_templates import render
@@ -53,6 +54,16 @@ def _range(word: WordType) -> str:
 
 def _literal(value: int, width: int) -> str:
     return f"{width}'d{value}" if value >= 0 else f"{width}'h{value & ((1 << width) - 1):x}"
+
+
+def _table(size: int, place: int) -> str:
+    return f"ONES{size}_BIT{place}"
+
+
+def _ones(size: int, place: int) -> str:
+    """A bit of the number of ones of each word of `size` bits."""
+    value = sum((word.bit_count() >> place & 1) << word for word in range(1 << size))
+    return f"{1 << size}'h{value:x}"
 
 
 class _Writer:
@@ -98,11 +109,21 @@ class _Writer:
             "x_map": [input_note(field) for field in inputs] or ["none: the result is constant"],
             "y_map": [output_note(field) for field in outputs],
             # registers are declared before the logic that reads them
-            "body": registers + body,
+            "body": self.tables() + registers + body,
             "resets": resets,
             "updates": updates,
             "results": results,
         }
+
+    def tables(self) -> list[str]:
+        """Constants that hold the bits of counts of ones, at the place that the operands spell."""
+        cells, types = self.netlist.cells, self.netlist.types
+        sizes = {len(reads(cell)): types[net].width for net, cell in enumerate(cells) if counts_ones(cell, types)}
+        return [
+            f"localparam [{(1 << size) - 1}:0] {_table(size, place)} = {_ones(size, place)};"
+            for size, width in sorted(sizes.items())
+            for place in range(width)
+        ]
 
     def _unused(self) -> list[str]:
         """Features and registers, or their low bits, that no cell reads, which linters report otherwise."""
@@ -162,6 +183,10 @@ class _Writer:
                 return f"{names[a]} | {names[b]}"
             case Mux(select, a, b):
                 return f"{names[select]} ? {names[a]} : {names[b]}"
+            case Add(operands) if counts_ones(cell, types):
+                index = ", ".join(names[a] for a in reversed(operands))
+                bits = [f"{_table(len(operands), place)}[{{{index}}}]" for place in range(word.width)]
+                return f"{{{', '.join(reversed(bits))}}}"
             case Add(operands):
                 return " + ".join(self.extended(a, word) for a in operands)
             case Compare(a, b):

@@ -25,7 +25,7 @@ class Prices:
     compared: of a comparison with a constant, indexed by its bits; a narrow one is absorbed by the LUT that reads it.
     Beyond the table, each `further_bits` bits, or part of them, add one. split: of a split's multiplexer, without its
     comparison. tree: of a tree's operand in the sums and the decision. Both per bit of a leaf and output if per_bit.
-    firmware: whether a processor compares the words, whole bytes at a time.
+    firmware: whether a processor compares the words, whole bytes at a time. lut_inputs: of the family's LUTs.
     """
 
     compared: tuple[float, ...]
@@ -34,6 +34,7 @@ class Prices:
     tree: float
     per_bit: bool = True
     firmware: bool = False
+    lut_inputs: int = 6
 
     def comparison(self, bits: int) -> float:
         """The price of comparing a word of `bits` bits with a constant."""
@@ -41,6 +42,16 @@ class Prices:
         if bits <= last:
             return self.compared[max(0, bits)]
         return self.compared[last] - (last - bits) // self.further_bits
+
+    def table(self, conditions: int) -> float:
+        """The price of a tree that asks all its conditions of every row, per bit of its leaves, beyond `tree`.
+
+        Up to the inputs of a LUT, that of `tree` is enough; each further condition doubles the LUTs, with multiplexers
+        between them. A processor has all the splits of the full tree.
+        """
+        if self.firmware:
+            return self.split * ((1 << conditions) - 1)
+        return (1.0 + self.split) * ((1 << max(0, conditions - self.lut_inputs)) - 1)
 
 
 # A tree of few inputs fits in one LUT, however many splits it has: a tree costs that LUT and its bit in the sums.
@@ -100,4 +111,5 @@ def prices(cost: str) -> Prices:
         # a multiplexer, or a gate above one-bit leaves
         split=max(_LUT6.split, (costs["mux"] + costs["gate"]) / 2),
         tree=SUM_BITS * max(family.chain_cells, costs["add_bits"]),
+        lut_inputs=family.lut_inputs,
     )

@@ -58,10 +58,8 @@ def carried_out(bench: Bench, job: Job) -> Trial:
 
 
 def failed(job: Job, reason: str) -> Trial:
-    """A trial that failed; one that was complete before a higher rung failed stays so, and keeps its figures."""
-    if job.stage == "estimate":
-        return replace(job.trial, state="failed", reason=reason)
-    return replace(job.trial, reason=f"{job.stage}: {reason}")
+    """A trial that failed; on a higher rung it keeps the figures of the lower ones, and leaves the front."""
+    return replace(job.trial, state="failed", reason=reason if job.stage == "estimate" else f"{job.stage}: {reason}")
 
 
 def _work(pipe: Any) -> None:

@@ -69,9 +69,9 @@ def explore(
     device, cpu: as for `compile`. goals: figures, such as "lut,accuracy". limits: such as "fmax>=150". trials: designs
     tried in all. rungs: the highest that designs climb: estimate, synthesis, placed or measured (firmware); default:
     the highest there is. storage: an address that Optuna opens; default: a journal in the folder. jobs: processes here,
-    by default one a core; scheduler: address of a Dask cluster instead. trial_seconds, trial_mb: of one trial. resume:
-    goes on with the study in the folder, which is what was asked before. Raises ForestcError, also if no design keeps
-    the limits; the trials are then in the folder nevertheless.
+    by default one a core; scheduler: address of a Dask cluster instead. trial_seconds, trial_mb: of one trial here; a
+    cluster's workers have limits of their own. resume: goes on with the study in the folder, which is what was asked
+    before. Raises ForestcError, also if no design keeps the limits; the trials are then in the folder nevertheless.
 
     Ctrl-C ends the search; the front of what was found is finished, unless it comes again.
     """
@@ -82,9 +82,10 @@ def explore(
         names = tuple(part.strip() for name in names for part in name.split(","))
     found_goals, found_limits = goals_of(goals, device, cpu), limits_of(limits, device, cpu)
     asked = Asked(
-        found_goals, found_limits, model, names or (), rows, label, test, validation, regression, device, cpu, trials,
-        seed, jobs or cores(), scheduler, storage, rungs or "estimate", trial_seconds, trial_mb, native, prove,
-        trust_pickle, tuple(classes),
+        found_goals, found_limits, model, names or (), rows, label, test, validation,
+        regression=regression, device=device, cpu=cpu, trials=trials, seed=seed, jobs=jobs or cores(),
+        scheduler=scheduler, storage=storage, top=rungs or "estimate", trial_seconds=trial_seconds, trial_mb=trial_mb,
+        native=native, prove=prove, trust_pickle=trust_pickle, classes=tuple(classes),
     )  # fmt: skip
     if rungs is None:
         asked = Asked(**{**vars(asked), "top": asked.rungs[-1]})
@@ -101,21 +102,9 @@ def asked_before(out: str | Path) -> dict[str, Any]:
     study = open_study(out)
     known = study.asked
     names = [
-        "model",
-        "rows",
-        "label",
-        "classes",
-        "test",
-        "validation_rows",
-        "regression",
-        "device",
-        "cpu",
-        "trials",
-        "seed",
-        "jobs",
-        "scheduler",
-        "storage",
-    ]
+        "model", "rows", "label", "classes", "test", "validation_rows", "regression", "device", "cpu", "trials", "seed",
+        "jobs", "scheduler", "storage",
+    ]  # fmt: skip
     names += ["trial_seconds", "trial_mb", "native", "prove"]
     if known.get("rows") is None or not (known.get("model") or known.get("train")):
         raise ForestcError("was asked for with Python objects", where=str(out), do="resume it from Python")
@@ -172,7 +161,6 @@ def _record(asked: Asked, material: Material, notes: Sequence[str]) -> dict[str,
         "validation": _validation(material),
         "validation_rows": asked.as_dict()["validation"],
         "versions": versions(material.forest) if material.forest is not None else {"forestc": __version__},
-        "baselines": {f"O{level}": level for level in range(4)},
         "notes": list(notes),
     }
 

@@ -23,7 +23,9 @@ from forestc.rows.batches import Rows
 SHRINK = "shrink"  # the parameter that says which passes make the forest smaller
 NOTHING = "none"
 # The lists of passes that may shrink a forest. prune-splits fits all leaves again, so it comes last.
-SHRINKING = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "extract-rules", NOTHING)
+SHRINKING = ("prune-splits", "prune-trees", "prune-trees+prune-splits", "regrow-trees", "extract-rules", NOTHING)
+# What they make of leaves needs none of quantize.
+REFITTING = ("prune-splits", "regrow-trees")
 LEVEL = "level"
 LATENCIES = 6
 TIMED = {"fmax_mhz", "latency_cycles", "ff"}  # goals for which the latency is searched
@@ -42,12 +44,12 @@ def compile_space(asked: Asked, source: Forest | None, fit: Rows, judged: Rows) 
         way for way in SHRINKING if all(_takes(name, source, fit, judge) for name in way.split("+") if name != NOTHING)
     )
     found: list[Parameter] = [Choice(SHRINK, shrinking, approximate=True)]
-    for name in ("share-thresholds", "quantize", "prune-trees", "prune-splits", "extract-rules"):
+    for name in ("share-thresholds", "quantize", "prune-trees", "prune-splits", "regrow-trees", "extract-rules"):
         ways = _ways(name, shrinking)
         for one in PASSES[name].space:
             own = {f"{name}.{of}": values for of, values in (one.when or {}).items()}
             refitted = name == "quantize" and one.name in ("leaf_bits", "fit")
-            among = tuple(way for way in ways if "prune-splits" not in way) if refitted else ways
+            among = tuple(way for way in ways if way.split("+")[-1] not in REFITTING) if refitted else ways
             if among and not (one.name == "fit" and source is not None and not source.decides):
                 found.append(replace(one, name=f"{name}.{one.name}", when={**own, SHRINK: among}))
     wanted = set(asked.figures)
@@ -56,7 +58,8 @@ def compile_space(asked: Asked, source: Forest | None, fit: Rows, judged: Rows) 
     if asked.cpu and len(wanted & {"flash", "ram", "instructions", "mean_instructions"}) > 1:
         found.append(Choice("c_layout", LAYOUTS))
         if asked.device is None:
-            found.append(Choice("cost", ("flash", "instructions"), when={SHRINK: _ways("prune", shrinking)}))
+            priced = (*_ways("prune", shrinking), *_ways("regrow", shrinking))
+            found.append(Choice("cost", ("flash", "instructions"), when={SHRINK: priced}))
     return tuple(found)
 
 
@@ -94,7 +97,7 @@ def _pass(name: str, options: Mapping[str, Any], asked: Asked) -> Pass:
         own["tolerance"] = ANY_LOSS
     if name == "quantize":
         own = {"leaf_bits": BITS_BEFORE_FITTING, **own, "tolerance": ANY_LOSS}
-    if name in ("prune-splits", "prune-trees"):
+    if name in ("prune-splits", "prune-trees", "regrow-trees"):
         own |= {"tolerance": ANY_LOSS, "cost": cost_of(options, asked)}
     if name == "extract-rules":
         own |= {"tolerance": ANY_LOSS, "seconds": 60.0}
@@ -139,12 +142,15 @@ def starts(space: Sequence[Parameter], training: Sequence[Mapping[str, Any]] = (
     for way, count in ladders.items():
         if way in shrink.values:
             found += [_start(space, way, float(price)) for price in np.geomspace(0.05, 8.0, count)]
+    if "regrow-trees" in shrink.values:
+        found += [_start(space, "regrow-trees", 1.0) | {"regrow-trees.trees": trees} for trees in (3, 6, 12, 25)]
     if not any(way in shrink.values for way in ladders):
         found += [_start(space, NOTHING, 0.0) | {"quantize.leaf_bits": bits} for bits in (2, 4, 6, 8)]
     return found
 
 
 PAYS = {"prune-splits.leaf_bits": 1, "prune-splits.copies": 8, "prune-splits.mix": 0.1, "quantize.leaf_bits": 4}
+PAYS |= {"regrow-trees.leaf_bits": 1, "regrow-trees.columns": 1.0, "regrow-trees.sweeps": 2, "regrow-trees.copies": 3}
 
 
 def _start(space: Sequence[Parameter], way: str, price: float) -> dict[str, Any]:

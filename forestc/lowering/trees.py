@@ -27,6 +27,8 @@ from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, FALSE, Const, Net, Netlist, Origin, WordType
 from forestc.netlist.ports import IN_VALID, OUT_VALID, Port, label_port, score_port
 
+COUNTED = {"lut6": 6}  # bits whose number a LUT or two can tell, by family
+MANY_BITS = 9  # fewer take fewer LUTs as adders of two
 Outputs: TypeAlias = Literal["auto", "label", "scores", "both"]
 Place: TypeAlias = Net | Const
 Step: TypeAlias = tuple[str, int, int, int]
@@ -112,7 +114,7 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
     if not forest.decides and wanted != "scores":
         raise OptionError(f"outputs={wanted} of a regression model", do="use outputs=scores")
     refuse_extremes_of_parts(forest)
-    lowering = _Lowering(forest)
+    lowering = _Lowering(forest, COUNTED.get(options.family, 0))
     extremes = [] if adds(forest) else [extreme_of(lowering, output) for output in range(forest.n_outputs)]
     sums = [one.score for one in extremes] or [lowering.sum_of(output) for output in range(forest.n_outputs)]
     offsets = lowering.offsets
@@ -154,8 +156,8 @@ def feature_word(forest: Forest, index: int) -> WordType:
 
 
 class _Lowering:
-    def __init__(self, forest: Forest) -> None:
-        self.forest = forest
+    def __init__(self, forest: Forest, counted: int) -> None:
+        self.forest, self.counted = forest, counted
         self.builder = NetlistBuilder(forest.name, f"{len(forest.trees)} trees, {forest.n_nodes} nodes")
         self.ports = [
             self.builder.input(feature_port(forest, index), feature_word(forest, index))
@@ -246,8 +248,19 @@ class _Lowering:
         return self.added([self.tree_word(index, output) for index in fed])
 
     def added(self, words: Sequence[tuple[Net, int]]) -> tuple[Net, int, int]:
-        """The sum of words, each with its largest value: net, smallest and largest value."""
-        heap = [(largest, place, net) for place, (net, largest) in enumerate(words) if largest]
+        """The sum of words, each with its largest value: net, smallest and largest value.
+
+        Of many bits each six are counted, which takes a LUT for each bit of the count; then words are added in pairs.
+        """
+        words = [(net, largest) for net, largest in words if largest]
+        bits = [net for net, _ in words if self.builder.type_of(net) == BIT]
+        if self.counted and len(bits) >= MANY_BITS:
+            words = [one for one in words if self.builder.type_of(one[0]) != BIT]
+            for first in range(0, len(bits), self.counted):
+                some = bits[first : first + self.counted]
+                count = self.builder.add(some, width_for(0, len(some))) if len(some) > 1 else some[0]
+                words.append((count, len(some)))
+        heap = [(largest, place, net) for place, (net, largest) in enumerate(words)]
         if not heap:
             return FALSE, 0, 0
         # Narrowest first, as in a Huffman code, so that few operands pass wide adders.

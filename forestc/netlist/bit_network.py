@@ -21,6 +21,7 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
+    counts_ones,
     reads,
 )
 
@@ -39,8 +40,9 @@ class BitNetwork:
     """A netlist as a network of one-bit functions.
 
     An edge is 2 * node, plus 1 if inverted; node 0 is the constant 0. A node is the tuple of its fan-in edges: two for
-    an AND or XOR, three for a MUX, none for a leaf: a bit of a port, register, adder or comparison. `feeds` holds the
-    edges that a leaf depends on. chained: the kinds of cells that are built as carry chains.
+    an AND or XOR, three for a MUX, all bits for a bit of their count, none for a leaf: a bit of a port, register, adder
+    or comparison. `feeds` holds the edges that a leaf depends on. chained: the kinds of cells that are built as carry
+    chains.
     """
 
     netlist: Netlist
@@ -133,6 +135,9 @@ class BitNetwork:
                 return [self.mux(words[select][0], x, y) for x, y in zip(words[a], words[b], strict=True)]
             case Compare(a, b):
                 return [self.compare(words[a], words[b], self.netlist.types[a].signed)]
+            case Add(operands) if counts_ones(cell, self.netlist.types):
+                bits = tuple(sorted(words[a][0] for a in operands))
+                return [self.node((f"count{place}", *bits), bits) for place in range(width)]
             case Add(operands):
                 return self.add(net, operands, words)
             case _:

@@ -22,6 +22,7 @@ the same number of registers (`verify` proves it), so the initiation interval is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, assert_never
 
@@ -159,6 +160,11 @@ def reads(cell: Cell) -> tuple[Net, ...]:
             return operands
         case _:
             assert_never(cell)
+
+
+def counts_ones(cell: Cell, types: Sequence[WordType]) -> bool:
+    """Whether a cell is the sum of three bits or more: a count, which is a table of its operands."""
+    return isinstance(cell, Add) and len(cell.operands) > 2 and all(types[a] == BIT for a in cell.operands)
 
 
 def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> WordType:

@@ -12,6 +12,7 @@ from forestc.passes.prune_exact.prune_exact import PruneExact
 from forestc.passes.prune_splits import PruneSplits
 from forestc.passes.prune_trees.prune_trees import PruneTrees
 from forestc.passes.quantize.quantize import Quantize
+from forestc.passes.regrow_trees.regrow_trees import RegrowTrees
 from forestc.passes.share_terms.share_terms import ShareTerms
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
 from forestc.passes.simplify import Simplify
@@ -24,6 +25,7 @@ PASSES: dict[str, type[Pass]] = {
         Quantize,
         PruneTrees,
         PruneSplits,
+        RegrowTrees,
         ExtractRules,
         ShareTerms,
         PruneExact,

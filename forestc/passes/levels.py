@@ -48,7 +48,11 @@ LEVELS: tuple[Level, ...] = (
     Level(
         "accuracy on held-out rows, within the tolerance",
         f"simplify,share-thresholds,quantize,{PRUNED},prune-trees{{tolerance=TOLERANCE}},simplify",
-        (f"simplify,{WITHIN},prune-trees{{tolerance=TOLERANCE}},simplify", f"simplify,{WITHIN},simplify"),
+        (
+            f"simplify,share-thresholds,quantize,{PRUNED},simplify",
+            f"simplify,{WITHIN},prune-trees{{tolerance=TOLERANCE}},simplify",
+            f"simplify,{WITHIN},simplify",
+        ),
     ),
 )
 LEVEL_WITHOUT_ROWS, DEFAULT_LEVEL, JUDGED_LEVEL = 0, 1, 3

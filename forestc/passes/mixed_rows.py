@@ -37,10 +37,12 @@ def rows_to_fit(
     *,
     own_labels: bool = False,
     copies: int = 0,
+    most_copied: int | None = None,
     mix: float = 0.1,
     seed: int = 0,
 ) -> RowsToFit:
-    """At most `most` samples: every n-th row if there are more rows than that, and as many copies as fit.
+    """At most `most` samples: every n-th row if there are more rows than that, and as many copies as fit into
+    `most_copied` samples, by default `most`.
 
     own_labels: whether the forest's own answers are the labels; they also stand in for missing labels. mix: share of a
     copy's words that come from other rows of its class. Raises OptionError without rows.
@@ -60,7 +62,7 @@ def rows_to_fit(
     given, most = len(here), max(1, most)
     if given > most:
         here, label = here[:: -(-given // most)], label[:: -(-given // most)]
-    copies = int(min(copies, most // len(here) - 1)) if mix else 0
+    copies = max(0, int(min(copies, min(most, most_copied or most) // len(here) - 1))) if mix else 0
     random = np.random.default_rng(seed)
     parts = [here, *(_mixed(here, label, mix, random) for _ in range(copies))]
     return RowsToFit(np.concatenate(parts), np.concatenate([label] * (copies + 1)), given, copies)

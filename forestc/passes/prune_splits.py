@@ -14,38 +14,52 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.algorithms.decision_keeping import Wanted, keep_decisions
 from forestc.algorithms.leaf_fitting import Trees
-from forestc.algorithms.split_pruning import Pruned, Splits, prune
+from forestc.algorithms.mending_trees import MendingTree
+from forestc.algorithms.split_pruning import Pruned, Splits, as_given, cost_of, prune
 from forestc.algorithms.split_state import Outcomes
+from forestc.algorithms.squared_pruning import prune_squared
 from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.conditions import Below, Condition, Member
 from forestc.forest.evaluate import leaf_nodes, missing_words
-from forestc.forest.ir import LEAF, Forest, Tree
+from forestc.forest.ir import LEAF, Forest, Link, Tree
 from forestc.forest.numbers import word_range
 from forestc.parameters import Choice, Parameter, Real
+from forestc.passes.added_trees import added_tree
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge
 from forestc.passes.mixed_rows import rows_to_fit
 from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
 from forestc.passes.quantize.fit_leaves import MOST_LEAVES, outputs_follow, zero_of
+from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.passes.tree_costs import comparator_cost
 from forestc.rows.batches import Rows
-from forestc.rows.encode import evaluate
+from forestc.rows.encode import encode
 from forestc.rows.ranges import have_rows
 
+FULL_SEARCH = 1 << 21  # samples times trees; with n times as many, every n-th price is tried
+MOST_COPIED = 1 << 23  # most samples times trees, copies included; many rows need no copies
 MOST_OUTCOMES = 1 << 28  # most rows times feature columns; beyond it, fewer copies, then fewer rows are used
 PRICES = np.geomspace(0.02, 34, 18)  # prices of a LUT that are tried, in units of the loss of one row
 EITHER = "accuracy-or-decisions"
+MOST_STEP = 4
 GIVE_UP = 4  # the search ends after so many successive prices that lose too much
+SEARCHED_BITS: tuple[int | str, ...] = (1, 2, 3, "same")  # leaf_bits=auto
+BITS_OF_VALUES: tuple[int | str, ...] = (3, 4, 6, 8, "same")  # of a regression
+WORSE = 1.25  # with more bits than those of a result this much cheaper, the search ends
+ADDED_SPLIT = 2.5  # cost of a split of an added tree, in that of another: no two of its leaves are alike
 
 
 _RULES = {
@@ -59,6 +73,7 @@ _RULES = {
     "rewire": FLAG,
     "copies": whole(0, 100),
     "mix": SHARE,
+    "mended": SHARE,
     "seed": whole(0, do="use a whole number from 0 on"),
 }
 
@@ -72,9 +87,13 @@ class PruneSplits:
 
     keep: accuracy (on held-out rows, within the tolerance), decisions (of all rows, exact-on-data), or
     accuracy-or-decisions: decisions if no smaller forest keeps the accuracy.
-    tolerance: the accuracy that may be lost against the model on held-out rows, including one standard error.
-    price: auto (the highest that keep allows), or the loss that a LUT is worth, in units of the loss of one row.
-    leaf_bits: same (as many as the leaves have), a number of bits, or auto: 1, or same if no smaller forest is found.
+    tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
+    one standard error.
+    price: auto (the cheapest that keep allows), or the loss that a LUT is worth, in units of the loss of one row; of a
+    regression in units of the variance of one row.
+    leaf_bits: same (as many as the leaves have), a number of bits, or auto: the cheapest of 1, 2, 3 and same.
+    mended: with keep=decisions the share of rows that small added trees may put right. More makes smaller forests,
+    which agree with the model less often on other rows.
     rewire: whether splits may take the conditions of other splits of the forest.
     copies: number of copies of each row with mixed values.
     mix: share of a copy's values that come from other rows of its class.
@@ -86,7 +105,8 @@ class PruneSplits:
     keep: str = "accuracy"
     tolerance: float = 0.01
     price: float | str = "auto"
-    leaf_bits: int | str = "same"
+    leaf_bits: int | str = "auto"
+    mended: float = 0.02
     rewire: bool = True
     copies: int = 8
     mix: float = 0.1
@@ -110,8 +130,17 @@ class PruneSplits:
             )
 
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
-        if source.parts or not source.decides:
+        if source.parts:
             raise OptionError("prune-splits needs a model that decides on one class", do="remove it from the passes")
+        if not source.decides and self.keep == "decisions":
+            raise OptionError(
+                "prune-splits: a regression has no decisions to keep",
+                do="use keep=accuracy, whose tolerance is of R squared, and give --held-out",
+            )
+        if not source.decides and source.link != Link():
+            raise OptionError(
+                f"prune-splits takes no regression with the link {source.link.kind}", do="remove it from the passes"
+            )
         if source.aggregate.kind != "sum":
             raise OptionError("prune-splits needs a sum of trees", do="remove it from the passes")
         if not outputs_follow(source):
@@ -131,71 +160,133 @@ class PruneSplits:
             raise ModelError("prune-splits works on integer forests", do="put quantize before it")
         self.refuse(forest, rows, judge)
         assert rows is not None
-        for keep in ("accuracy", "decisions") if self.keep == EITHER else (self.keep,):
-            for bits in (1, "same") if self.leaf_bits == "auto" else (self.leaf_bits,):
-                result = replace(self, keep=keep, leaf_bits=bits)._pruned(forest, rows, judge)
-                if result.report["price"] is not None:
-                    return result
-        return result  # nothing was found
+        either = ("accuracy", "decisions") if forest.decides else ("accuracy",)
+        for keep in either if self.keep == EITHER else (self.keep,):
+            result = replace(self, keep=keep)._pruned(forest, rows, judge)
+            if result.report["price"] is not None:
+                break
+        return result
 
     def _pruned(self, forest: Forest, rows: Rows, judge: Judge | None) -> PassResult:
-        """`run` for one keep and one leaf_bits; the forest unchanged if nothing smaller keeps what it must."""
-        ensemble = _Ensemble(forest, self, rows)
+        """`run` for one keep; the forest unchanged if nothing smaller keeps what it must."""
+        own = _Ensemble(forest, replace(self, leaf_bits="same"), rows)
         if self.keep == "decisions":
-            best, tried = self._keeping_decisions(forest, ensemble, rows)
+            best, tried = self._keeping_decisions(own, rows)
             promise: Promise = KeepsDecisions()
         else:
             assert judge is not None
-            best, tried = self._keeping_accuracy(ensemble, judge)
+            best, tried = self._keeping_accuracy(own, rows, judge)
             promise = Exact() if best is None else Within(float(self.tolerance))
-        result = forest if best is None else ensemble.rebuilt(best)
+        splits = len(own.splits.tree)
         report = {
-            "splits": [len(ensemble.splits.tree), len(ensemble.splits.tree) if best is None else best.splits],
-            "cost": [round(ensemble.cost), round(ensemble.cost if best is None else best.cost)],
-            "price": None if best is None else round(best.price, 4),
-            "rows": ensemble.rows,
-            "copies": ensemble.copies,
-            "rewired": 0 if best is None else int((best.condition != ensemble.splits.condition).sum()),
+            "splits": [splits, splits if best is None else best.splits],
+            "cost": [round(own.cost), round(own.cost if best is None else best.cost)],
+            "price": None if best is None else round(best.pruned.price, 4),
+            "leaf_bits": None if best is None else best.ensemble.bits,
+            "rows": own.rows,
+            "copies": own.copies,
+            "tried": tried,
+            "rewired": 0 if best is None else int((best.pruned.condition != own.splits.condition).sum()),
+            "added_trees": 0 if best is None else len(best.added),
+            "mended": 0 if best is None else best.mended,
             "scores": _scores_are(forest, best is not None),
             "chosen_on_held_out": self.keep == "accuracy" and tried > 1,
         }
-        return PassResult(result, (promise,), report)
+        return PassResult(forest if best is None else best.forest(), (promise,), report)
 
-    def _prices(self) -> NDArray[np.float64]:
+    def _ensembles(self, own: _Ensemble, rows: Rows) -> Iterator[_Ensemble]:
+        """The forest with leaves of each number of bits to be tried, fewest first. own: with as many as it has."""
+        searched = SEARCHED_BITS if own.forest.decides else BITS_OF_VALUES
+        for bits in searched if self.leaf_bits == "auto" else (self.leaf_bits,):
+            if bits == "same":
+                yield own
+            elif self.leaf_bits != "auto" or int(bits) < own.bits:
+                yield own.of_bits(int(bits))
+
+    def _prices(self, own: _Ensemble) -> NDArray[np.float64]:
+        """Those to try, ascending: fewer of them where each takes long."""
+        often = -(-own.trees.leaf.size // FULL_SEARCH)
+        step, first = min(MOST_STEP, often), 0
+        if self.keep == "decisions":  # low prices change few decisions, and what higher ones change is mended
+            step, first = min(MOST_STEP, 2 * often), 3
+        prices = PRICES[max(first, step - 1) :: step]
         if self.price == "auto":
-            return PRICES
-        below = [price for price in PRICES.tolist() if price < float(self.price)]
-        return np.array([*below, float(self.price)])
+            return prices
+        return np.array([*prices[prices < float(self.price)], float(self.price)])
 
-    def _keeping_decisions(self, forest: Forest, ensemble: _Ensemble, rows: Rows) -> tuple[Pruned | None, int]:
+    def _keeping_decisions(self, own: _Ensemble, rows: Rows) -> tuple[_Found | None, int]:
         """The cheapest ensemble found that decides every row as the forest does, or None; and the number tried."""
-        best, missed, tried = None, 0, 0
-        for found in ensemble.path(self._prices()):
-            tried += 1
-            if _changes_no_decision(forest, ensemble.rebuilt(found), rows):
-                best, missed = found if best is None or found.cost < best.cost else best, 0
-            elif (missed := missed + 1) == GIVE_UP and best is not None:
+        best: _Found | None = None
+        tried, prices = 0, self._prices(own)
+        for ensemble in self._ensembles(own, rows):
+            missed, cheapest = 0, np.inf
+            for found in chain(ensemble.as_given(), ensemble.path(prices)):
+                tried += 1
+                kept = ensemble.keeping_decisions(found, self.mended)
+                if kept is not None:
+                    missed, cheapest = 0, min(cheapest, kept.cost)
+                    cheaper = kept.cost < (own.cost if best is None else best.cost)
+                    if cheaper and _changes_no_decision(own.forest, kept.forest(), rows):
+                        best = kept
+                elif (missed := missed + 1) * len(PRICES) >= GIVE_UP * len(prices) and best is not None:
+                    break
+            if best is not None and cheapest > WORSE * best.cost:
                 break
         return best, tried
 
-    def _keeping_accuracy(self, ensemble: _Ensemble, judge: Judge) -> tuple[Pruned | None, int]:
-        """The ensemble at the given price, or the cheapest within the tolerance, or None; and the number tried."""
-        best, missed, tried = None, 0, 0
-        found = None
-        for found in ensemble.path(self._prices()):
-            tried += 1
-            if self.price != "auto":
-                continue
-            if judge.of(ensemble.rebuilt(found)).within(self.tolerance):
-                best, missed = found if best is None or found.cost < best.cost else best, 0
-            elif (missed := missed + 1) == GIVE_UP and (best is not None or tried > len(PRICES) // 2):
+    def _keeping_accuracy(self, own: _Ensemble, rows: Rows, judge: Judge) -> tuple[_Found | None, int]:
+        """The cheapest ensemble within the tolerance, or None; and the number tried. With a price given, those at that
+        price alone, and if none is within the tolerance, the one that loses least."""
+        best: _Found | None = None
+        rank, tried, prices = (True, np.inf), 0, self._prices(own)
+        for ensemble in self._ensembles(own, rows):
+            missed, cheapest = 0, np.inf
+            for number, found in enumerate(ensemble.path(prices)):
+                if self.price != "auto" and number < len(prices) - 1:
+                    continue
+                tried += 1
+                here = _Found(ensemble, found)
+                loss = judge.of(here.forest())
+                good = loss.within(self.tolerance)
+                now = (not good, here.cost if good else loss.lost)
+                if (good or self.price != "auto") and now < rank:
+                    best, rank = here, now
+                if good:
+                    missed, cheapest = 0, min(cheapest, here.cost)
+                    continue
+                missed += 1
+                if missed * len(PRICES) >= GIVE_UP * len(prices) and (cheapest < np.inf or 2 * number > len(prices)):
+                    break
+            if best is not None and not rank[0] and cheapest > WORSE * best.cost:
                 break
-        return (best, tried) if self.price == "auto" else (found, 1)
+        return best, tried
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A smaller ensemble. added: trees beside the pruned ones. mended: rows that these put right."""
+
+    ensemble: _Ensemble
+    pruned: Pruned
+    added: tuple[MendingTree, ...] = ()
+    mended: int = 0
+
+    @property
+    def cost(self) -> float:
+        return self.pruned.cost
+
+    @property
+    def splits(self) -> int:
+        return self.pruned.splits + sum(tree.splits for tree in self.added)
+
+    def forest(self) -> Forest:
+        return self.ensemble.rebuilt(self.pruned, self.added)
 
 
 def _scores_are(forest: Forest, pruned: bool) -> str:
-    """What scores mean: unchanged; log_odds; or ranking, where only their order among the classes has a meaning."""
-    if not pruned:
+    """What scores mean: unchanged, also if pruning changed their values; log_odds; or ranking, where only their order
+    among the classes has a meaning."""
+    if not pruned or not forest.decides:
         return "unchanged"
     return "log_odds" if _odds(forest) else "ranking"
 
@@ -206,9 +297,11 @@ def _odds(forest: Forest) -> bool:
 
 
 def _changes_no_decision(before: Forest, after: Forest, rows: Rows) -> bool:
-    return all(
-        bool((evaluate(before, batch.X).index == evaluate(after, batch.X).index).all()) for batch in rows.batches()
-    )
+    for batch in rows.batches():
+        old, new = (evaluate_quickly(forest, encode(forest, batch.X)).index for forest in (before, after))
+        if (old != new).any():
+            return False
+    return True
 
 
 class _Ensemble:
@@ -230,53 +323,103 @@ class _Ensemble:
         number = {place: rank for rank, place in enumerate(order)}
         table = np.array([(*split, number[place]) for *split, place in found], dtype=np.int64).reshape(-1, 6)
         tree_of, first, middle, last, size, condition = (table[:, column].copy() for column in range(6))
-        unit = prices(options.cost)
-        cost = np.array([comparator_cost(forest, condition, unit) for condition in self.conditions], dtype=np.float64)
-        widths = [len(tree.outputs) for tree in forest.trees]
+        self.unit = prices(options.cost)
+        cost = np.array([comparator_cost(forest, each, self.unit) for each in self.conditions], dtype=np.float64)
+        self.splits = Splits(tree_of, first, middle, last, size, condition, cost, 0.0, 0.0)
         values = [tree.values[tree.leaf[nodes]] for tree, (nodes, _) in zip(forest.trees, self.slots, strict=True)]
         present = max((int(leaves.max() - leaves.min()).bit_length() for leaves in values), default=1)
-        bits = min(max(1, present), 16) if options.leaf_bits == "same" else int(options.leaf_bits)
-        self.largest = (1 << bits) - 1
-        share = bits if unit.per_bit else 1 / max(1.0, float(np.mean(widths)))  # of each output
-        self.splits = Splits(tree_of, first, middle, last, size, condition, cost, unit.split * share, unit.tree * share)
-        alive = sum(width for tree, width in zip(forest.trees, widths, strict=True) if tree.size > 1)
-        nodes = sum(width * len(tree.inner) for tree, width in zip(forest.trees, widths, strict=True))
-        self.cost = float(cost.sum() + self.splits.node * nodes + self.splits.sum * alive)
-        # Leaves are counted from their tree's smallest, up to the largest allowed; fitting finds the biases.
-        values = [leaves - leaves.min(axis=0) for leaves in values]
-        factor = min(1.0, self.largest / max([1, *(int(leaves.max()) for leaves in values)]))
-        values = [np.floor(leaves * factor + 0.5).astype(np.int64) for leaves in values]
+        self.zero = zero_of(forest.decision)
+        self.own_bias = np.asarray(forest.bias, dtype=np.int64) - self.zero
+        for tree, leaves in zip(forest.trees, values, strict=True):
+            self.own_bias[list(tree.outputs)] += leaves.min(axis=0)
+        self.own = [leaves - leaves.min(axis=0) for leaves in values]  # counted from their tree's smallest
         columns = _columns(forest, self.conditions)
         most = min(MOST_LEAVES // max(1, len(forest.trees)), MOST_OUTCOMES // max(1, len(columns)))
         drawn = rows_to_fit(
-            forest, rows, most, own_labels=options.keep == "decisions",
-            copies=options.copies, mix=options.mix, seed=options.seed,
+            forest, rows, most, own_labels=options.keep == "decisions", mix=options.mix, seed=options.seed,
+            copies=options.copies if forest.decides else 0,
+            most_copied=max(1, MOST_COPIED // max(1, len(forest.trees))),
         )  # fmt: skip
         words, self.label, self.rows, self.copies = drawn.words, drawn.label, drawn.rows, drawn.copies
         leaf = np.empty((len(forest.trees), len(words)), dtype=np.int32)
-        for index, (tree, (leaves, _)) in enumerate(zip(forest.trees, self.slots, strict=True)):
+        for index, (tree, (ends, _)) in enumerate(zip(forest.trees, self.slots, strict=True)):
             slot = np.zeros(tree.size, dtype=np.int32)
-            slot[leaves] = np.arange(len(leaves))
+            slot[ends] = np.arange(len(ends))
             leaf[index] = slot[leaf_nodes(forest, tree, words)]
+        self.outcomes = _outcomes(forest, self.conditions, columns, words) if self.conditions else None
         if options.rewire and self.conditions and _plain(forest, self.conditions[0]):
-            self.splits = replace(self.splits, outcomes=_outcomes(forest, self.conditions, columns, words))
-        self.trees = Trees.of(leaf, values, [tree.outputs for tree in forest.trees])
-        self.zero = zero_of(forest.decision)
-        self.bias = np.zeros(forest.n_outputs, dtype=np.int64)
-        if forest.n_outputs == 1:  # half of the trees vote for each class, until fitting finds better biases
-            self.bias -= int(self.largest * len(forest.trees)) // 2
+            self.splits = replace(self.splits, outcomes=self.outcomes)
+        self.trees = Trees.of(leaf, self.own, [tree.outputs for tree in forest.trees])
+        bits = min(max(1, present), 16) if options.leaf_bits in ("same", "auto") else int(options.leaf_bits)
+        self._round(bits)
+        widths = [len(tree.outputs) for tree in forest.trees]
+        alive = sum(width for tree, width in zip(forest.trees, widths, strict=True) if tree.size > 1)
+        nodes = sum(width * len(tree.inner) for tree, width in zip(forest.trees, widths, strict=True))
+        self.cost = float(cost.sum() + self.splits.node * nodes + self.splits.sum * alive)
+
+    def _round(self, bits: int) -> None:
+        """Rounds the forest's leaves to `bits` bits. Fitting finds the biases."""
+        self.bits, self.largest = bits, (1 << bits) - 1
+        share = bits if self.unit.per_bit else 1 / max(1.0, float(np.mean(np.diff(self.trees.outputs))))  # of an output
+        self.splits = replace(self.splits, node=self.unit.split * share, sum=self.unit.tree * share)
+        factor = min(1.0, self.largest / max([1, *(int(leaves.max()) for leaves in self.own)]))
+        values = [np.floor(leaves * factor + 0.5).astype(np.int64).ravel() for leaves in self.own]
+        self.trees = replace(self.trees, value=np.concatenate(values))
+        self.factor = factor  # what a score of the forest is worth in those of the rounded leaves
+        self.bias = np.zeros(self.forest.n_outputs, dtype=np.int64)
+        if self.forest.n_outputs == 1:  # half of the trees vote for each class, until fitting finds better biases
+            self.bias -= int(self.largest * len(self.forest.trees)) // 2
+
+    def of_bits(self, bits: int) -> _Ensemble:
+        """The same ensemble with leaves of another number of bits; both share the rows."""
+        other = copy(self)
+        other._round(bits)
+        return other
+
+    def as_given(self) -> list[Pruned]:
+        """The forest itself, if leaves need no rounding."""
+        if self.factor != 1.0:
+            return []
+        shape, state = as_given(self.trees, self.splits)
+        cost, count = cost_of(shape, state, self.splits), len(self.splits.tree)
+        return [
+            Pruned(
+                state.group, state.value, self.own_bias, state.condition, state.flipped, count, cost,
+                price=0.0, loss=0.0, unit=float(self.forest.scale or 1.0), state=state,
+            )
+        ]  # fmt: skip
+
+    def keeping_decisions(self, found: Pruned, mended: float) -> _Found | None:
+        """What was found, changed until it decides all rows as the forest does, with at most this share of the rows put
+        right by added trees; None if that can't be done."""
+        if self.outcomes is None:
+            return None
+        rows = len(self.label) // (self.copies + 1)
+        split = self.unit.split * ADDED_SPLIT
+        last, most = self.forest.decision.ties == "last", int(mended * rows)
+        wanted = Wanted(self.label[:rows], last, self.largest, most, split, self.unit.tree, self.unit.per_bit)
+        shape, _ = as_given(self.trees, self.splits)
+        kept = keep_decisions(self.trees, shape, self.splits, self.outcomes, found, wanted)
+        return None if kept is None else _Found(self, kept.pruned, kept.added, kept.mended)
 
     def path(self, prices: NDArray[np.float64]) -> Iterator[Pruned]:
         """Yields the pruned ensemble at one price after the other."""
         scale = len(self.label) / self.rows  # copies count as rows; rows that are not used do not
-        pruned = prune(
-            self.trees, self.bias, self.label, self.largest, self.splits, prices * scale, copies_per_row=self.copies + 1
-        )
+        if not self.forest.decides:
+            wanted = self.label.reshape(len(self.label), -1) * (self.factor / (self.forest.scale or 1.0))
+            row = max(float(((wanted - wanted.mean(axis=0)) ** 2).sum()) / len(wanted), 1e-300)
+            pruned = prune_squared(self.trees, self.bias, wanted, self.largest, self.splits, prices * scale * row)
+        else:
+            copies = self.copies + 1
+            pruned = prune(
+                self.trees, self.bias, self.label, self.largest, self.splits, prices * scale, copies_per_row=copies
+            )
         for price, found in zip(prices.tolist(), pruned, strict=True):
             yield replace(found, price=price)
 
-    def rebuilt(self, found: Pruned) -> Forest:
-        """The forest with the pruned ensemble's conditions and leaves; `simplify` removes what became redundant."""
+    def rebuilt(self, found: Pruned, added: Sequence[MendingTree] = ()) -> Forest:
+        """The forest with the pruned ensemble's conditions and leaves, and added trees; `simplify` removes what became
+        redundant."""
         trees = []
         begin = 0
         for index, (tree, (nodes, inner)) in enumerate(zip(self.forest.trees, self.slots, strict=True)):
@@ -299,7 +442,12 @@ class _Ensemble:
                     left=left, right=right, cover=None if rewired else tree.cover,
                 )
             )  # fmt: skip
-        scale = found.unit if _odds(self.forest) else self.forest.scale
+        trees += [added_tree(tree, self.conditions, place) for place, tree in enumerate(added, len(trees))]
+        scale = self.forest.scale
+        if _odds(self.forest):
+            scale = found.unit
+        elif not self.forest.decides:
+            scale = (scale or 1.0) / self.factor
         return changed(self.forest, trees=tuple(trees), bias=found.bias + self.zero, scale=scale)
 
 

@@ -1,9 +1,15 @@
-"""What the trees of a forest cost, one by one and by the comparators that they share: for passes that drop trees."""
+"""What the trees of a forest cost, one by one and by the comparators that they share: for passes that drop
+or grow trees."""
 
 from __future__ import annotations
 
-import numpy as np
+from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.boosting_trees import Growth
+from forestc.algorithms.priced_boosting import Charges
 from forestc.algorithms.vote_patterns import Bill
 from forestc.costs.prices import DEFAULT_COST, Prices, prices
 from forestc.forest.conditions import Below, Condition
@@ -12,6 +18,7 @@ from forestc.forest.numbers import Float
 from forestc.passes.quantize.formats import word_bits
 
 ASSUMED_BITS = 12  # of a feature that is not quantised yet
+ASSUMED_LEAF_BITS = 8  # of leaves that are not integers yet
 UNITS = ("trees", "nodes", "comparators", "luts")
 
 
@@ -37,10 +44,20 @@ def bill_of(forest: Forest, unit: str, most: float = np.inf, *, family: str = DE
     return Bill(unit, own, uses, part, most)
 
 
+def charges_of(unit: Prices, growth: Growth, compared: tuple[NDArray[np.float64], ...]) -> Charges:
+    """What boosting pays for the parts of its trees. compared: prices of the comparisons with each column's thresholds.
+    A symmetric tree is a table, of a LUT a bit or few, whatever its entries."""
+    bits = (growth.leaf_bits or ASSUMED_LEAF_BITS) if unit.per_bit else 1
+    tables = [bits * unit.table(conditions) for conditions in range(growth.depth + 1)]
+    levels = tuple(more - less for less, more in pairwise(tables))
+    splits = levels if growth.symmetric else (bits * unit.split,)
+    return Charges(compared, np.zeros(len(compared)), splits, bits * unit.tree)
+
+
 def leaf_bits(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> int:
-    """Bits of a tree's integer leaves above the smallest; of leaves that are not integers yet, 8."""
+    """Bits of a tree's integer leaves above the smallest; of leaves that are not integers yet, an assumed number."""
     if values.dtype.kind != "i":
-        return 8
+        return ASSUMED_LEAF_BITS
     return max(1, int(values.max() - values.min()).bit_length()) if values.size else 1
 
 

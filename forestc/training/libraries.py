@@ -62,6 +62,11 @@ class Library:
             model = self.train(task, X, options)
         except ImportError:
             raise ForestcError(f"{self.name} is not installed", do=f'pip install "forestc[{self.extra}]"') from None
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - each library has its own kinds of errors
+            why = " ".join(str(error).split())[:300] or type(error).__name__
+            raise ForestcError(f"{self.name} rejects the rows or options: {why}", where="training rows") from None
         return model if steps is None else on_grid(load(model), steps)
 
 

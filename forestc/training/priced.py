@@ -11,12 +11,13 @@ import numpy as np
 
 from forestc.algorithms.boosting_cuts import Cuts, cuts_of, grid_cuts, quantile_cuts
 from forestc.algorithms.boosting_trees import GrownTree, Growth
-from forestc.algorithms.priced_boosting import Boosted, Charges, Loss, boost
+from forestc.algorithms.priced_boosting import Boosted, Loss, boost
 from forestc.errors import OptionError
 from forestc.forest.builder import make_forest, make_tree, read_features
 from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Label, Link, Provenance, Tree
 from forestc.forest.numbers import FLOAT64
 from forestc.parameters import Choice, Parameter, Real, Whole
+from forestc.passes.tree_costs import charges_of
 from forestc.training.base import Task
 from forestc.version import __version__
 
@@ -49,18 +50,21 @@ class Priced:
         )
 
     def starts(self, task: Task) -> tuple[Mapping[str, Any], ...]:
-        """Votes of symmetric trees, a LUT each, at a price that rises as they get fewer."""
+        """Symmetric trees with votes, a table of few LUTs each, at a price that rises as they get fewer. For
+        processors, which would pay for all splits of the full tree and take wider leaves for nothing, free trees."""
+        firmware = task.prices.firmware
         known = {
-            "shape": "symmetric",
+            **({"shape": "free", "leaves": 16} if firmware else {"shape": "symmetric"}),
             "depth": 5,
-            "leaf_bits": 1,
+            "leaf_bits": 3 if firmware else 1,
             "sweeps": 2,
             "thresholds": "quantiles",
             "cuts": 60,
             "l2": 1.0,
         }
         ladder = ((2, 1.0, 1e-3), (3, 1.0, 5e-4), (5, 1.0, 3e-4), (8, 0.7, 2e-4), (14, 0.5, 1e-4), (25, 0.35, 5e-5))
-        return tuple(known | {"trees": trees, "unit": unit, "price": price} for trees, unit, price in ladder)
+        wide = 0.35 if firmware else 1.0
+        return tuple(known | {"trees": trees, "unit": wide * unit, "price": price} for trees, unit, price in ladder)
 
     def fit(self, task: Task, options: Mapping[str, Any]) -> Forest:
         """The forest; its classes are class numbers. Raises OptionError for a single class or constant values."""
@@ -99,19 +103,9 @@ def boosted(task: Task, options: Mapping[str, Any], growth: Growth) -> tuple[Cut
     cuts = cuts_of(task.X, find)
     loss: Loss = "squared" if not task.n_classes else "logistic" if task.n_classes == 2 else "softmax"
     outputs = task.n_classes if loss == "softmax" else 1
-    return cuts, boost(cuts, task.y.astype(np.float64), loss, outputs, _charges(task, cuts, growth), growth)
-
-
-def _charges(task: Task, cuts: Cuts, growth: Growth) -> Charges:
-    """From the prices of the device. A symmetric tree is a table of one LUT a bit, however many of its conditions."""
-    prices = task.prices
-    leaf_bits = (growth.leaf_bits or 8) if prices.per_bit else 1
-    return Charges(
-        cuts=tuple(np.array([prices.comparison(int(each)) for each in bits]) for bits in cuts.bits),
-        columns=np.zeros(len(cuts.bits)),
-        split=0.0 if growth.symmetric else prices.split * leaf_bits,
-        tree=prices.tree * leaf_bits,
-    )
+    compared = tuple(np.array([task.prices.comparison(int(each)) for each in bits]) for bits in cuts.bits)
+    charges = charges_of(task.prices, growth, compared)
+    return cuts, boost(cuts, task.y.astype(np.float64), loss, outputs, charges, growth)
 
 
 def to_forest(task: Task, growth: Growth, cuts: Cuts, grown: Boosted) -> Forest:

@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,7 +39,7 @@ def random_matrix(seed, n=7, m=4, missing=0.0):
     return X
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=examples(12), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from([0.0, 0.2]), st.sampled_from([1.0, 0.95, 0.5]))
 def test_the_factors_are_the_best_of_all_and_bounds_hold(seed, k, missing, rho):
     X = random_matrix(seed, missing=missing)
@@ -53,7 +54,7 @@ def test_the_factors_are_the_best_of_all_and_bounds_hold(seed, k, missing, rho):
         assert found.model_bound <= found.model_error + 1e-9 and found.model_error >= best
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=examples(20), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.integers(2, 6), st.integers(2, 6))
 def test_the_exact_search_finds_the_heaviest_biclique(seed, n, m):
     random = np.random.default_rng(seed)

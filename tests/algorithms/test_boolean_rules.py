@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,7 +42,7 @@ def random_table(seed, rows=24, literals=5):
     return bits, y, random
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=examples(12), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.integers(2, 6), st.sampled_from(["dnf", "cnf"]), st.booleans())
 def test_the_rule_is_the_best_of_all_where_it_says_so_and_the_bound_holds(seed, complexity, form, weighted):
     bits, y, random = random_table(seed)
@@ -60,7 +61,7 @@ def test_the_rule_is_the_best_of_all_where_it_says_so_and_the_bound_holds(seed, 
     assert np.array_equal(found.predict(bits), expected != negated)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=examples(20), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.integers(1, 5), st.sampled_from([0.0, 0.3, 1.0]), st.booleans())
 def test_the_exact_search_finds_the_clause_of_highest_worth(seed, longest, price, chains):
     random = np.random.default_rng(seed)

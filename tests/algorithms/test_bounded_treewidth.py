@@ -128,7 +128,9 @@ def test_small_treewidths_make_a_difference_and_proofs_branch():
     assert scores[0] < scores[1] < scores[2]
 
 
-@pytest.mark.parametrize(("seed", "k"), [(0, 1), (1, 2), (2, 3)])
+@pytest.mark.parametrize(
+    ("seed", "k"), [pytest.param(0, 1, marks=pytest.mark.slow), (1, 2), pytest.param(2, 3, marks=pytest.mark.slow)]
+)
 def test_version_1_finds_the_best_network_within_each_k_tree(seed, k):
     most, n = 2, 5
     table = rows_of(seed)

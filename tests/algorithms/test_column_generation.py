@@ -10,6 +10,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -80,7 +81,7 @@ def relaxed_optimum(cover, columns):
     ).fun
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(30), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6))
 def test_refilling_keeps_the_budget_and_is_as_good_as_any_one_column(seed):
     cover, columns = problem(seed)
@@ -102,7 +103,7 @@ def test_refilling_keeps_the_budget_and_is_as_good_as_any_one_column(seed):
     assert best_of_all(cover, columns) <= value <= min(alone, default=np.inf)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(30), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6))
 def test_the_relaxation_is_solved_and_bounds_the_best_cover(seed):
     cover, columns = problem(seed)

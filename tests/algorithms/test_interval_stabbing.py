@@ -41,7 +41,7 @@ def judge(found, low, high):
     assert set(found.point.tolist()) == set(range(len(found.low)))
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=examples(200), deadline=None, derandomize=True)
 @given(st.lists(ENDS, min_size=1, max_size=8), st.integers(0, 8))
 def test_the_fewest_points(drawn, exceptions):
     low, high = intervals(drawn)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ def spread(group):
     return ((group - group.mean()) ** 2).sum()
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=examples(150), deadline=None, derandomize=True)
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=12), st.integers(1, 5))
 def test_least_squares(values, clusters):
     values = np.array(values, dtype=float)

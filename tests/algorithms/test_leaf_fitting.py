@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +26,7 @@ def best_loss(trees, value, bias, label):
     return min(loss_of(scores * unit, label) for unit in STEEPNESS.tolist())
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=examples(40), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from([1, 3]), st.booleans())
 def test_never_worse_and_within_their_bits(seed, classes, wide):
     random = np.random.default_rng(seed)

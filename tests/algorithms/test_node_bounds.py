@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
@@ -51,7 +52,7 @@ def either(request, monkeypatch):
     monkeypatch.setattr(node_bounds, "FEW", request.param)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 10**6), st.booleans(), st.sampled_from([0.0, 0.1, 0.45]))
 def test_every_node_s_rows(either, seed, some, share):
     forest = random_forest(seed, False)
@@ -117,7 +118,7 @@ def test_tails_of_extreme_floats(bits):
         assert (low[0], high[0]) == tuple(map(float, expected))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 10**6))
 def test_observations_of_parts_merge(seed):
     """Bounds, columns, and what lies beside the cuts of sets."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ def cost(rows, node, point):
     return rows.weight[node] * abs(int((values < point).sum()) - int(rows.split[node]))
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(75), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6))
 def test_always_the_cheapest_goes(seed):
     random = np.random.default_rng(seed)
@@ -58,7 +59,7 @@ def few_nodes(random, count):
     return rows, trees, NodeBounds(low, high, np.diff(start))
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(75), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6))
 def test_each_node_takes_the_point_that_changes_least(seed):
     random = np.random.default_rng(seed)

@@ -7,10 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
-from forestc.algorithms.boosting_cuts import comparator_bits, cuts_of, grid_cuts, quantile_cuts, roundest
+from forestc.algorithms.boosting_cuts import MOST_CUTS, comparator_bits, cuts_of, grid_cuts, quantile_cuts, roundest
 from forestc.algorithms.boosting_kernels import answer, lowered
 from forestc.algorithms.boosting_trees import GrownTree, Growth
 from forestc.algorithms.priced_boosting import Charges, boost
+from forestc.errors import OptionError
 
 
 def rows_of(n=300, columns=4, seed=0, missing=0.0):
@@ -23,7 +24,7 @@ def rows_of(n=300, columns=4, seed=0, missing=0.0):
 
 def free(cuts, cut=0.0, split=0.0, tree=0.0):
     return Charges(
-        tuple(np.full(len(each), cut) for each in cuts.thresholds), np.zeros(len(cuts.thresholds)), split, tree
+        tuple(np.full(len(each), cut) for each in cuts.thresholds), np.zeros(len(cuts.thresholds)), (split,) * 6, tree
     )
 
 
@@ -55,6 +56,30 @@ def test_thresholds_part_the_rows_into_quantiles():
     shares = np.diff(np.concatenate([[0], np.searchsorted(np.sort(column), found), [len(column)]])) / len(column)
     assert len(found) == 15 and shares.max() < 0.2
     assert quantile_cuts(np.ones(5), 9).size == 0 and quantile_cuts(np.array([1.0, 2, 3]), 9).tolist() == [2, 3]
+
+
+def test_no_quantile_is_left_out():
+    column = np.arange(1000.0)
+    for count in (1, 2, 5, 100):
+        found = quantile_cuts(column, count)
+        assert len(found) == count
+        assert found[-1] >= 1000 - 1000 / count - 1, "the last rows are parted, too"
+
+
+def test_more_thresholds_than_codes_are_refused():
+    X = np.arange(600.0)[:, None]
+    assert cuts_of(X, lambda column: quantile_cuts(column, MOST_CUTS)).codes.max() == MOST_CUTS
+    with pytest.raises(OptionError, match=r"400 thresholds to choose from.*column 0.*at most 250"):
+        cuts_of(X, lambda column: quantile_cuts(column, 400))
+
+
+def test_the_levels_of_a_table_have_prices_of_their_own():
+    """A level that costs more than it gains is not there, and a cheaper one before it is."""
+    X, y = rows_of(n=800)
+    cuts = cuts_of(X, lambda column: quantile_cuts(column, 15))
+    charges = Charges(free(cuts).cuts, np.zeros(4), (0.0, 0.0, 1e9), 0.0)
+    grown = boost(cuts, y, "logistic", 1, charges, Growth(rounds=3, depth=5, symmetric=True, price=1e-4))
+    assert {(tree.left < 0).sum() for tree in grown.trees} == {4} and grown.spent == 0
 
 
 def test_a_grid_has_multiples_of_a_power_of_two():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from split_problems import problem, shape_of, state_of
@@ -13,7 +14,7 @@ from forestc.algorithms.logistic import loss_of, odds_of
 from forestc.algorithms.split_pruning import Splits, _best, prune
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(30), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from([1, 3]), st.booleans())
 def test_what_a_removal_costs_is_what_the_loss_then_rises_by(seed, classes, wide):
     random = np.random.default_rng(seed)
@@ -34,7 +35,7 @@ def test_what_a_removal_costs_is_what_the_loss_then_rises_by(seed, classes, wide
     assert change == pytest.approx(40 * (loss_of(after, label) - loss_of(before * unit, label)), abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=examples(20), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from([1, 3]), st.booleans())
 def test_a_rising_price_leaves_ever_less(seed, classes, wide):
     random = np.random.default_rng(seed)

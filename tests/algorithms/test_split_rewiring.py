@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from split_problems import outcomes_of, problem, shape_of, state_of
@@ -42,7 +43,7 @@ def called(trees, splits, holds, state, bias, label, unit, price, doubt, pool=PO
     return rewire(shape_of(trees, splits), state, outcomes_of(holds, pool), odds, unit, price, doubt, sample)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(30), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from([1, 3]), st.booleans(), st.sampled_from([0.0, 0.3]))
 def test_each_split_takes_the_best_condition(seed, classes, wide, price):
     random = np.random.default_rng(seed)
@@ -103,7 +104,7 @@ def test_doubt_keeps_splits_as_they_are():
     assert changed[0] > 0 and changed[1] == 0
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=examples(15), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from([1, 3]), st.booleans())
 def test_rows_that_choose_are_overruled_by_all(seed, classes, wide):
     """With a few rows to choose conditions: what is changed still serves all rows better."""

@@ -6,6 +6,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -194,7 +195,7 @@ def test_known_circuits(groups, gates):
     assert found.gates == gates
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(20))
 @given(st.integers(0, 10**6), st.integers(1, 3), st.integers(1, 7), st.integers(2, 7))
 def test_circuits_equal_their_clauses(seed, groups, clauses, count):
     random = np.random.default_rng(seed)

@@ -101,6 +101,7 @@ def test_no_row_is_lost_repeated_or_out_of_order(need_tool, tmp_path, latency, o
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_same_under_verilator(need_tool, tmp_path):
     for tool in ("verilator", "perl", "make"):  # its own launcher and makefile, which cocotb goes through
         need_tool(tool)

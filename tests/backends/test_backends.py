@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from example_counts import examples
 from forest_designs import design, differences
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -81,7 +82,7 @@ def layout_for(forest, wanted):
     return wanted if forest.parts or forest.aggregate.kind == "sum" else "auto"
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.integers(0, 10**6),
     st.sampled_from(["words", "struct"]),
@@ -94,7 +95,7 @@ def test_c_equals_the_evaluator_on_random_forests(tmp_path_factory, seed, inputs
     assert differences(CEngine, made, folder, seed).count == 0
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 10**6), st.sampled_from([32, 64]), st.sampled_from(LAYOUTS))
 def test_c_on_raw_floats_equals_the_evaluator(tmp_path_factory, seed, bits, layout):
     folder = tmp_path_factory.mktemp("c")

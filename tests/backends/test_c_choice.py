@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
@@ -38,7 +39,7 @@ def test_every_processor_and_layout_has_costs():
     assert all(set(costs.costs) == set(c_choice.LAYOUTS) == set(DEMANDS) for costs in known.values())
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(12))
 @given(st.integers(0, 10**6), st.sampled_from(sorted(DEMANDS)))
 def test_no_row_is_dearer_than_the_worst_case(seed, layout):
     forest = random_forest(seed, True)

@@ -151,6 +151,7 @@ def test_missing_tools_are_told_or_refused(folder, monkeypatch):
             check(folder, X[:20], random_rows=10, **more)
 
 
+@pytest.mark.slow
 def test_one_engine_runs_each_file_and_slow_ones_a_sample(folder, need_tool, monkeypatch):
     need_tool("iverilog")
     need_tool("verilator")

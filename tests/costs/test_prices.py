@@ -32,6 +32,15 @@ def test_prices_by_name():
     assert prices("ice40").comparison(16) > plain.comparison(16)  # narrower LUTs
 
 
+def test_tables_of_more_conditions_than_a_lut_has_inputs():
+    assert [prices("lut6").table(n) for n in range(7)] == [0.0] * 7
+    for cost in ("ecp5", "ice40"):
+        own = prices(cost)
+        assert [own.table(n) for n in range(7)] == pytest.approx([0] * 5 + [1 + own.split, 3 * (1 + own.split)])
+    processor = prices("flash")
+    assert processor.table(3) == pytest.approx(7 * processor.split)
+
+
 def test_unknown_costs(monkeypatch):
     for spec, named in (("xc7", "'xc7'"), ("3", "3"), ('{"a":1}', "{'a': 1}")):
         with pytest.raises(OptionError, match=f"unknown cost {named}; known: lut6, xcup, ecp5, ice40"):

@@ -45,7 +45,7 @@ def run_python(block: Block, page: Path, names: dict) -> str:
     return printed.getvalue()
 
 
-@pytest.mark.parametrize("name", [*TOOLS, *HOWTOS])
+@pytest.mark.parametrize("name", [*TOOLS, *(pytest.param(each, marks=pytest.mark.slow) for each in HOWTOS)])
 def test_a_tutorial(name, tmp_path, monkeypatch, need_tool):
     for tool in (TOOLS | HOWTOS)[name]:
         need_tool(tool)

@@ -16,7 +16,10 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
-from forestc.errors import ForestcError, OptionError, RowsError
+from forestc.errors import CheckError, ForestcError, OptionError, RowsError
+from forestc.exploration import candidate
+from forestc.exploration.candidate import Bench
+from forestc.exploration.pool import carried_out
 from forestc.exploration.run import asked_before
 from forestc.forest.text import print_forest
 from forestc.frontends import load
@@ -122,6 +125,45 @@ def test_a_worker_that_dies_loses_its_trial_alone(work):
     assert len(study.complete) == 1
     assert all(trial.options["depth"] in (1, 2, 3, 4) for trial in study.complete)
     assert (study.folder / "trials" / "0000" / "model.forest").exists()
+
+
+class Here:
+    """A pool of this process."""
+
+    def __init__(self, material):
+        self.bench, self.jobs = Bench(material), []
+
+    def free(self):
+        return 1 - len(self.jobs)
+
+    def give(self, job):
+        self.jobs.append(job)
+
+    def take(self):
+        return [carried_out(self.bench, self.jobs.pop())]
+
+    def close(self):
+        pass
+
+
+def test_a_design_that_fails_its_check_leaves_the_front(work, monkeypatch):
+    wrong = []
+
+    def fails_first(bench, job, clock):
+        wrong.append(job.trial)
+        if job.trial.number == wrong[0].number:
+            raise CheckError("row 3 differs")
+        return Bench.finished(bench, job, clock)
+
+    monkeypatch.setitem(candidate._STAGES, "finish", fails_first)
+    monkeypatch.setattr("forestc.exploration.run.pool_of", Here)
+    study = forestc.explore(
+        work / "model.forest", work / "train.csv", work / "wrong_check", validation=work / "other.csv", trials=6, **BASE
+    )
+    failed = study.trials[wrong[0].number]
+    assert (failed.state, failed.reason, failed.on_front) == ("failed", "finish: row 3 differs", False)
+    assert failed.figures == wrong[0].figures  # what lower rungs told stays
+    assert study.front and all(trial.has_design for trial in study.front)
 
 
 def test_limits_that_nothing_keeps_are_named_with_the_nearest(work):

@@ -63,7 +63,14 @@ def space_of(kind="xgboost-binary", **more):
 def test_a_choice_is_the_passes_that_it_says():
     space, asked = space_of()
     ways = next(one for one in space if one.name == SHRINK).values
-    assert set(ways) == {"prune-splits", "prune-trees", "prune-trees+prune-splits", "extract-rules", "none"}
+    assert set(ways) == {
+        "prune-splits",
+        "prune-trees",
+        "prune-trees+prune-splits",
+        "regrow-trees",
+        "extract-rules",
+        "none",
+    }
     for start in starts(space):
         told = spelt(start, asked)
         if "level" in start:
@@ -77,8 +84,9 @@ def test_a_choice_is_the_passes_that_it_says():
 
 def test_passes_that_refuse_the_model_are_not_tried():
     space, _ = space_of("boosting-regression")
-    assert "prune-splits" not in next(one for one in space if one.name == SHRINK).values
-    assert not [one for one in space if one.name.startswith("prune-splits.") or one.name == "quantize.fit"]
+    ways = next(one for one in space if one.name == SHRINK).values
+    assert "prune-splits" in ways and "extract-rules" not in ways
+    assert not [one for one in space if one.name.startswith("extract-rules.") or one.name == "quantize.fit"]
 
 
 def test_goals_and_limits_by_the_names_that_users_write():

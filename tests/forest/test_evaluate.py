@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows, walk
@@ -21,7 +22,7 @@ def decided(part, scores):
     return best[-1 if part.decision.ties == "last" else 0]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.integers(0, 10**6), st.booleans())
 def test_evaluator_equals_walking_row_by_row(seed, quantised):
     forest = random_forest(seed, quantised)
@@ -45,7 +46,7 @@ def test_evaluator_equals_walking_row_by_row(seed, quantised):
         assert np.array_equal(found.scores[row], total)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.integers(0, 10**6), st.booleans())
 def test_boundary_inputs_ask_every_reachable_condition_on_its_threshold(seed, quantised):
     forest = random_forest(seed, quantised, types=None)

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
@@ -15,7 +16,7 @@ from forestc.rows.encode import evaluate
 CASES = Path(__file__).parents[1] / "cases"
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.integers(0, 10**6), st.booleans())
 def test_forests_print_and_parse_back_the_same(seed, quantised):
     forest = random_forest(seed, quantised)
@@ -39,7 +40,7 @@ def test_text_written_by_hand_prints_as_it_was_written():
     assert found.leaves.tolist() == [[3, 3], [2, 2], [3, 3]]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.text(max_size=4))
 def test_damaged_text_is_refused_with_a_clear_error(seed, place, junk):
     text = print_forest(random_forest(seed % 50, seed % 2 == 0))

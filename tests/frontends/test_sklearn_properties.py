@@ -9,6 +9,7 @@ import pytest
 from contract.agree import assert_agrees
 from contract.kind import Trained
 from contract.kinds_sklearn import scores_of
+from example_counts import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import (
@@ -101,7 +102,7 @@ def agrees(model, X, **more):
     assert_agrees(Trained(model, X, model.predict, **{"infinite": False, "large": 1e6, **more}), 400)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(30), deadline=None, derandomize=True)
 @given(
     st.sampled_from(range(len(CLASSIFIERS))), st.integers(1, 4), st.integers(0, 10**6), st.booleans(), st.integers(2, 4)
 )
@@ -114,7 +115,7 @@ def test_classifiers(kind, depth, seed, whole, classes):
     agrees(model, X, dtype=np.float64, scores=(lambda rows: scores_of(model, rows)) if single else None)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=examples(20), deadline=None, derandomize=True)
 @given(st.sampled_from(range(len(REGRESSORS))), st.integers(1, 4), st.integers(0, 10**6), st.booleans())
 def test_regressors(kind, depth, seed, whole):
     X, random = rows(seed, whole)
@@ -122,7 +123,7 @@ def test_regressors(kind, depth, seed, whole):
     agrees(model, X, dtype=np.float64)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=examples(12), deadline=None, derandomize=True)
 @given(st.integers(1, 4), st.integers(0, 10**6), st.booleans(), st.sampled_from([0, 2, 3, 8]))
 def test_missing_values(depth, seed, whole, kind):
     X, _ = rows(seed, whole, 0.2)
@@ -142,7 +143,7 @@ def test_isolation_forests(samples, seed, contamination):
     )
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=examples(15), deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(range(2, 9)), min_size=1, max_size=4), st.integers(0, 10**6))
 def test_categories_of_histogram_boosting(columns, seed):
     random = np.random.default_rng(seed)
@@ -154,7 +155,7 @@ def test_categories_of_histogram_boosting(columns, seed):
     agrees(model, X, dtype=np.float64)
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=examples(25), deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(range(len(STEPS))), min_size=1, max_size=3), st.integers(0, 10**6), st.booleans())
 def test_pipelines(chosen, seed, whole):
     X, random = rows(seed, whole, 0.15 if 5 in chosen[:1] else 0.0)

@@ -8,6 +8,7 @@ import treelite
 import xgboost
 from contract.agree import assert_agrees
 from contract.kinds_treelite import of
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingRegressor, RandomForestRegressor
@@ -20,7 +21,7 @@ def rows(seed):
     return X, random
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=examples(20), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from(["reg:squarederror", "count:poisson", "multi:softprob"]), st.booleans())
 def test_xgboost(seed, objective, coded):
     X, random = rows(seed)
@@ -34,7 +35,7 @@ def test_xgboost(seed, objective, coded):
     assert_agrees(of(lambda: treelite.frontend.from_xgboost(booster), X, "most" if multi else "none")(), 300)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=examples(20), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from(["regression", "binary", "multiclassova", "tweedie"]), st.booleans())
 def test_lightgbm(seed, objective, coded):
     X, random = rows(seed)
@@ -47,7 +48,7 @@ def test_lightgbm(seed, objective, coded):
     assert_agrees(of(lambda: treelite.frontend.from_lightgbm(booster), X, decide)(), 300)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=examples(15), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from([0, 1, 2]), st.integers(1, 5))
 def test_sklearn(seed, kind, depth):
     X, random = rows(seed)

@@ -8,6 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,7 @@ from hw_sim import evaluate as evaluate_netlist
 from hw_sim.kernel import compiled
 
 QUICK = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 WIDTHS = (1, 2, 3, 5, 8, 10, 12, 13, 16, 31, 32, 33, 47, 63, 64)
 

@@ -13,7 +13,6 @@ from input_models import MIXED, mixed_rows
 import forestc
 from forestc.backends import c
 from forestc.backends.manifest import schema
-from forestc.cli import main
 from forestc.errors import ForestcError
 from forestc.forest.text import print_forest
 from forestc.inputs.text import printed
@@ -26,19 +25,6 @@ def work(tmp_path_factory):
     np.save(folder / "rows.npy", mixed_rows(600, 1))
     forestc.compile(folder / "mixed.forest", folder / "rows.npy", folder / "out", outputs="both")
     return folder
-
-
-@pytest.fixture
-def run(work, capfd, monkeypatch):
-    monkeypatch.chdir(work)
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as caught:
-            main([str(a) for a in arguments])
-        out = capfd.readouterr()
-        return caught.value.code, out.out, out.err
-
-    return call
 
 
 @pytest.fixture(scope="module")

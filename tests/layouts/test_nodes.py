@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
@@ -79,7 +80,7 @@ def assert_same(forest, made, rows):
         assert np.array_equal(scores(forest, made, row), own)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.integers(0, 10**6), st.booleans(), st.sampled_from(nodes_module.CODES))
 def test_every_code_gives_the_evaluators_scores(seed, ranked, code):
     forest = random_forest(seed, True)
@@ -117,7 +118,7 @@ def test_a_forest_of_many_classes_is_small_and_exact(trees, depth):
     assert_same(forest, made, words_of(forest, 30, 0))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(20))
 @given(st.integers(0, 10**6), st.booleans())
 def test_masks_give_the_evaluators_scores(seed, ranked):
     forest = random_forest(seed, True)

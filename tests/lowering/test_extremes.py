@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from backends.test_backends import design, differences
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
@@ -55,7 +56,7 @@ def words_of(forest, seed):
     return np.concatenate([base, *boundary_inputs(forest, base), random_words(forest, base, 300, random)])
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.integers(0, 10**6), st.sampled_from(["max", "min"]), st.booleans(), st.integers(0, 3), st.booleans())
 def test_netlists_equal_the_evaluator(seed, kind, two_values, latency, both):
     forest = extreme_forest(seed, kind, two_values)

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_forests import random_forest, troublesome_rows
+from random_forests import random_forest, troublesome_rows, votes
 
 from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, random_words
@@ -13,7 +14,7 @@ from forestc.errors import ModelError, OptionError
 from forestc.forest.boundary import boundary_inputs
 from forestc.lowering.schedule import delay_of, shortest_stages, stages_within
 from forestc.lowering.trees import LoweringOptions, lower
-from forestc.netlist.ir import Add, Const, Less, Mux, Register, reads
+from forestc.netlist.ir import Add, Const, Less, Mux, Register, counts_ones, reads
 from forestc.netlist.verify import latencies
 from forestc.rows.encode import encode
 from hw_sim import Simulator
@@ -25,7 +26,7 @@ def all_words(forest, seed):
     return np.concatenate([base, *boundary_inputs(forest, base), random_words(forest, base, 300, random)])
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(75))
 @given(st.integers(0, 10**6), st.integers(0, 4), st.sampled_from(["auto", "scores", "both"]))
 def test_netlists_equal_the_evaluator_on_any_words(seed, latency, outputs):
     forest = random_forest(seed, True)
@@ -61,6 +62,18 @@ def test_narrow_sums_are_added_first():
     netlist = lower(forest)
     widths = [netlist.types[net].width for net, cell in enumerate(netlist.cells) if isinstance(cell, Add)]
     assert widths == sorted(widths)
+
+
+@pytest.mark.parametrize("latency", [0, 3])
+def test_many_bits_are_counted_by_tables_of_six_where_luts_have_six_inputs(latency):
+    forest = votes(20)
+    netlist = lower(forest, LoweringOptions(latency, "both"))
+    counts = [len(cell.operands) for cell in netlist.cells if counts_ones(cell, netlist.types)]
+    assert counts == [6, 6, 6]
+    words = all_words(forest, 1)
+    assert np.array_equal(simulated(Simulator(netlist).run, netlist, words), expected(forest, netlist, words))
+    for other in (lower(forest, LoweringOptions(family="ecp5")), lower(votes(8))):  # narrower LUTs, fewer bits
+        assert not any(counts_ones(cell, other.types) for cell in other.cells)
 
 
 def test_what_can_not_be_lowered_is_refused():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from models import trained
 from sklearn.base import clone
-from sklearn.ensemble import VotingClassifier
+from sklearn.ensemble import RandomForestRegressor, VotingClassifier
 from typer.testing import CliRunner
 
 import forestc
@@ -104,8 +104,20 @@ def test_a_path_that_only_made_rows_take_is_found():
         run_passes(load(model), [Lying()], ArrayRows(X))
 
 
-@pytest.mark.parametrize("kind", ["forest-regression", "votes"])
-@pytest.mark.parametrize("level", [2, 3])
+@pytest.mark.parametrize("targets", [1, 2])
+def test_regressions_are_pruned_within_the_tolerance(targets):
+    _, X, y = trained("forest-regression")
+    y = np.stack([y, X[:, 0]], axis=1)[:, :targets].squeeze()
+    forest = load(RandomForestRegressor(6, max_depth=4, random_state=0).fit(X[::2], y[::2]))
+    rows, held_out = ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2])
+    planned = plan(None, 3, forest, rows, held_out, tolerance=0.1)
+    assert [step.name for step in planned.passes].count("prune-splits") == 1
+    assert (planned.notes == ()) == (targets == 1)  # prune-trees takes no two targets
+    small, steps = run_passes(forest, planned.passes, rows, held_out)
+    assert any(step.promises[0] == Within(0.1) for step in steps) and small.n_nodes < forest.n_nodes / 2
+
+
+@pytest.mark.parametrize(("kind", "level"), [("forest-regression", 2), ("votes", 2), ("votes", 3)])
 def test_what_pruning_does_not_take_has_a_list_of_its_own(kind, level):
     if kind == "votes":
         _, X, y = trained("forest-binary")
@@ -117,11 +129,10 @@ def test_what_pruning_does_not_take_has_a_list_of_its_own(kind, level):
     forest, rows, held_out = load(model), ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2])
     planned = plan(None, level, forest, rows, held_out, tolerance=0.05)
     (note,) = planned.notes
-    assert f"-O{level} is simplify," in note and note.endswith("prune-splits needs a model that decides on one class")
+    assert f"-O{level} is simplify," in note and "prune-splits" in note
+    assert note.endswith("has no decisions to keep" if kind == "forest-regression" else "decides on one class")
     _, steps = run_passes(forest, planned.passes, rows, held_out)
     assert isinstance(steps[1].promises[0], KeepsPaths)
-    if level == 3 and kind == "forest-regression":
-        assert any(step.promises[0] == Within(0.05) for step in steps)
     kept = plan(None, level, load(trained("forest-binary")[0]), rows, held_out, scores=0.1)
     assert kept.notes[0].endswith("prune-splits keeps no scores")
     assert any(step.name == "quantize" and step.scores == 0.1 for step in kept.passes)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import rows_near_thresholds, trained
@@ -50,7 +51,7 @@ def test_ordered_inputs_keep_every_path_of_every_row():
     assert np.array_equal(evaluate(forest, rows).leaves, evaluate(result, rows).leaves)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.integers(0, 10**6))
 def test_ordered_inputs_keep_every_path_of_any_forest(seed):
     forest = random_forest(seed, False)
@@ -59,7 +60,7 @@ def test_ordered_inputs_keep_every_path_of_any_forest(seed):
     assert np.array_equal(evaluate(forest, rows).leaves, evaluate(result, rows).leaves)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.integers(0, 10**6))
 def test_fixed_point_keeps_every_path_of_its_rows(seed):
     forest = random_forest(seed, False)

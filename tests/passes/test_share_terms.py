@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest
@@ -104,7 +105,7 @@ def shared(forest, **options):
     return ShareTerms(**options).run(forest, None)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 @given(
     st.integers(0, 10**6), st.integers(1, 3), st.sampled_from(["max", "min", "sum"]), st.booleans(), st.integers(0, 2)
 )

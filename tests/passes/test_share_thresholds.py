@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import trained
@@ -33,7 +34,7 @@ from forestc.rows.batches import ArrayRows, Batch, FitAndHeldOut
 from forestc.rows.encode import evaluate
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(["few-bits", "middle"]))
 def test_no_row_s_path_changes(seed, prefer):
     forest = random_forest(seed, False)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
@@ -88,7 +89,7 @@ def test_a_condition_that_still_tells_missing_from_present_stays():
     assert len(simplified(same_way, missing=" missing")[0]) == 3
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.integers(0, 10**6), st.booleans())
 def test_no_score_changes_and_nothing_more_can_go(seed, quantised):
     forest = random_forest(seed, quantised)

@@ -57,7 +57,7 @@ def test_cells_are_counted(placed, device):
     assert plain["tools"][0].startswith("Yosys 0.")
 
 
-@pytest.mark.parametrize("device", ["ecp5-25k", "ice40-hx8k"])
+@pytest.mark.parametrize("device", ["ecp5-25k", pytest.param("ice40-hx8k", marks=pytest.mark.slow)])
 def test_placed_and_routed(placed, device):
     plain, pipelined = (placed(latency, device) for latency in (0, 2))
     for figures in (plain, pipelined):

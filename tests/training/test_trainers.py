@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 import forestc
 from forestc.costs.prices import prices
-from forestc.errors import OptionError
+from forestc.errors import ForestcError, OptionError
 from forestc.parameters import Choice, Real, Whole, used
 from forestc.training import TRAINERS, Task
 from forestc.training.grid import steps_of
@@ -71,6 +73,16 @@ def test_what_is_tried_first_lies_within_the_space(name):
             assert value in one.values if isinstance(one, Choice) else one.low <= value <= one.high
 
 
+def test_symmetric_trees_are_for_luts_alone():
+    """What a processor pays for all the splits of a full tree is neither advised nor bought."""
+    priced = TRAINERS["priced"]
+    assert {start["shape"] for start in priced.starts(task_of("binary"))} == {"symmetric"}
+    assert {start["shape"] for start in priced.starts(task_of("binary", "flash"))} == {"free"}
+    options = {"trees": 4, "shape": "symmetric", "depth": 6, "leaf_bits": 1, "unit": 0.5, "price": 1e-3}
+    sizes = [len(priced.fit(task_of("binary", cost), options).trees[0].inner) for cost in ("lut6", "ice40", "flash")]
+    assert sizes[0] >= sizes[1] > sizes[2]
+
+
 @pytest.mark.parametrize("name", TRAINERS)
 def test_defaults_are_enough_and_the_seed_decides(name):
     trainer, task = TRAINERS[name], task_of("classes")
@@ -112,3 +124,12 @@ def test_one_class_is_refused(name):
     task = task_of("binary")
     with pytest.raises(OptionError, match="all rows have the same label"):
         TRAINERS[name].fit(Task(task.X, np.zeros(len(task.X), int), task.names, 2, task.prices), {})
+
+
+@pytest.mark.parametrize("name", ["random-forest", "extra-trees", "xgboost"])
+def test_what_a_library_rejects_is_told_in_its_words(name):
+    task = task_of("binary")
+    X = task.X.copy()
+    X[3, 0] = np.inf
+    with pytest.raises(ForestcError, match=rf"^{name} rejects the rows or options: .*inf.*; training rows"):
+        TRAINERS[name].fit(replace(task, X=X), {})

@@ -8,6 +8,7 @@ proof accepts only the lines below, each of which has the same meaning in every 
 | comments of the head                | the wordings that forestc writes                                             |
 | the two directives `default_nettype | first and last line of the code                                              |
 | module and ports                    | one module, its ports in one order                                           |
+| localparam of counts of ones        | the tables of three to six bits, which must hold what their names say         |
 | reg, and wire with its expression   | every name once; an expression reads names above it, at equal widths         |
 | initial and always                  | one of each: every register starts at 0 and takes one name at each clock edge |
 | assign                              | every bit of y once, and out_valid                                           |
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn, TypeAlias
 
 MOST_BITS = 64  # of a word
+MOST_COUNTED = 6  # bits that a table counts
 _NUMBER = r"(?:0|[1-9]\d{0,8})"
 _WIRE = r"(?:x\d+(?:_[A-Za-z0-9_]+)?|[cn]\d+|sum\d+)"
 _NAME = r"(?:x\d+(?:_[A-Za-z0-9_]+)?|[cnr]\d+|sum\d+)"
@@ -194,6 +196,7 @@ def read_core(data: bytes) -> Core:
 class _Reader:
     def __init__(self, lines: list[str]) -> None:
         self.lines, self.at = lines, 0
+        self.tables: set[tuple[int, int]] = set()  # (size, place) of the counts of ones that are declared
 
     def fail(self, why: str) -> NoReturn:
         raise OutsideError(self.at + 1, why)
@@ -246,6 +249,16 @@ class _Reader:
     # ---- declarations -----------------------------------------------------------------------------------
 
     def declarations(self, core: Core) -> None:
+        for match in self.matching(_TABLE):
+            size, place = int(match["size"]), int(match["place"])
+            if not 3 <= size <= MOST_COUNTED or int(match["high"]) + 1 != 1 << size or int(match["bits"]) != 1 << size:
+                self.fail("no table of counts of ones")
+            value = int(match["value"], 16)
+            if value >> (1 << size) or any(
+                word.bit_count() >> place & 1 != value >> word & 1 for word in range(1 << size)
+            ):
+                self.fail(f"the table does not hold bit {place} of the number of ones")
+            self.tables.add((size, place))
         for match in self.matching(_REGISTER):
             self.declare(core, match["name"], match["high"])
             core.registers[match["name"]] = ""
@@ -373,6 +386,20 @@ class _Reader:
             operands.append(Operand(word, more, sign))
         return Sum(tuple(operands))
 
+    def count(self, core: Core, match: re.Match[str], width: int) -> Expression:
+        """Bits from tables of counts of ones, all at the same place: the sum of the bits that spell the place."""
+        found = re.findall(r"ONES(\d+)_BIT(\d+)\[\{([^}]*)\}\]", match[0])
+        sizes, places = {int(size) for size, _, _ in found}, [int(place) for _, place, _ in found]
+        indices = {index for _, _, index in found}
+        names = next(iter(indices)).split(", ")
+        if len(indices) > 1 or sizes != {len(names)} or places != list(range(width - 1, -1, -1)):
+            self.fail("no count of ones")
+        if len(names).bit_length() != width or not all((len(names), place) in self.tables for place in places):
+            self.fail("no table for this count of ones")
+        for name in names:
+            self.need(core, name, 1)
+        return Sum(tuple(Operand(name, width - 1) for name in names))
+
     # ---- registers and results --------------------------------------------------------------------------
 
     def registers(self, core: Core) -> None:
@@ -410,6 +437,11 @@ class _Reader:
             self.at += 1
 
 
+_TABLE = re.compile(
+    rf"    localparam \[(?P<high>{_NUMBER}):0\] ONES(?P<size>{_NUMBER})_BIT(?P<place>{_NUMBER})"
+    rf" = (?P<bits>{_NUMBER})'h(?P<value>[0-9a-f]{{1,16}});"
+)
+_COUNTED_BIT = rf"ONES{_NUMBER}_BIT{_NUMBER}\[\{{{_NAME}(?:, {_NAME})+\}}\]"
 _REGISTER = re.compile(rf"    reg (?:\[(?P<high>{_NUMBER}):0\] )?(?P<name>r\d+);")
 _DECLARED = re.compile(rf"    wire (?:\[(?P<high>{_NUMBER}):0\] )?(?P<name>{_WIRE}) = (?P<what>[^;/]+);(?:{_NOTE})?")
 _PART = rf"{_NAME}(?:\[{_NUMBER}:{_NUMBER}\])?"
@@ -429,5 +461,6 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[_Reader, Core, re.Match[str], int
     (re.compile(rf"(?P<a>{_WORD}) < (?P<b>{_WORD})"), _Reader.below),
     (re.compile(rf"\$signed\((?P<a>{_WORD})\) < \$signed\((?P<b>{_WORD})\)"), _Reader.below),
     (re.compile(rf"\({_NAME} == {_LITERAL}\)(?: \| \({_NAME} == {_LITERAL}\))*"), _Reader.one_of),
+    (re.compile(rf"\{{{_COUNTED_BIT}(?:, {_COUNTED_BIT})+\}}"), _Reader.count),
     (re.compile(rf"(?:{_PLAIN_OPERAND})(?: \+ (?:{_PLAIN_OPERAND}))+"), _Reader.sum),
 )

@@ -1,0 +1,131 @@
+"""Pruning where classes overlap: LUTs of XGBoost (20 rounds, depth 4) and of random forests (20 trees, depth 6).
+
+    python benchmarks/overlapping.py --data DIR --json FILE
+
+DIR holds NAME.csv.gz with a header and the last column `target`; text columns are replaced by codes. `five` is made
+here: five overlapping classes. 70 % of at most 6,000 rows train the model and are given to the passes; for `within 1 %`
+every fifth of them is held out, and where nothing is within it, decisions are kept. The test rows only measure.
+Features are scaled to whole numbers of 8 bits. LUTs are those of yosys for xcup, the decision inside, without
+registers. same: share of rows with the model's decision, on training and on test rows. mended: rows that added trees
+put right.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import gzip
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hardware import decided, share, whole_numbers
+from numpy.typing import NDArray
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import train_test_split
+from tools import arguments, show
+from xgboost import XGBClassifier
+
+import forestc
+from forestc.errors import CheckError
+from forestc.passes import passes_from
+from forestc.synthesis import synth
+
+SETS = ("spambase", "diabetic_retinopathy", "pima", "magic04", "adult", "dry_bean", "five")
+MOST_ROWS = 6_000
+MODELS: dict[str, Any] = {
+    "XGBoost 20 x 4": XGBClassifier(n_estimators=20, max_depth=4, random_state=0, n_jobs=1),
+    "forest 20 x 6": RandomForestClassifier(20, max_depth=6, random_state=0),
+}
+SHARED = "simplify,share-thresholds,quantize"
+DESIGNS = {
+    "-O1": f"{SHARED},simplify",
+    "decisions kept": f"{SHARED},prune-splits{{keep=decisions}},simplify",
+    "within 1 %": f"{SHARED},prune-splits{{keep=accuracy-or-decisions,tolerance=0.01}},simplify",
+}
+
+
+def main() -> None:
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--only", default=",".join(SETS), metavar="NAMES")
+    parser.add_argument("--designs", default=";".join(DESIGNS), metavar="NAMES", help="separated by semicolons")
+    options = parser.parse_args()
+    start = time.perf_counter()
+    rows = [
+        row
+        for name in options.only.split(",")
+        for kind in MODELS
+        for row in measured(name, kind, options.data, options.designs.split(";"))
+    ]
+    show("overlapping", rows, options.json, s=time.perf_counter() - start)
+
+
+def measured(name: str, kind: str, data: Path, designs: list[str]) -> list[dict[str, Any]]:
+    """A line for each design of a model."""
+    X, y = five() if name == "five" else read(data / f"{name}.csv.gz")
+    X, y = X[:MOST_ROWS], y[:MOST_ROWS]
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, random_state=0, stratify=y)
+    X, X_test = whole_numbers(X, X_test, 8)
+    model = MODELS[kind].fit(X, y)
+    source = forestc.load(model)
+    own, own_test = decided(source, X), decided(source, X_test)
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for design in designs:
+            held = {"held_out": (X[4::5], y[4::5])} if design == "within 1 %" else {}
+            fit = np.arange(len(X)) % 5 != 4 if held else np.ones(len(X), dtype=np.bool_)
+            start = time.perf_counter()
+            try:
+                done = forestc.compile(
+                    model, X[fit], Path(folder) / "out", label=y[fit], name="m", targets=["verilog"],
+                    passes=passes_from(DESIGNS[design]), **held,
+                )  # fmt: skip
+            except CheckError as error:
+                print(f"{name}, {kind}, {design}: {error}", flush=True)
+                continue
+            seconds = done.figures["seconds"]["passes"]
+            lut = int(synth(done.design, "xcup", native=True)["lut"])
+            pruned = next((step.report for step in done.steps if "mended" in step.report), {})
+            answers, answers_test = decided(done.design.forest, X), decided(done.design.forest, X_test)
+            row = {
+                "set": name, "model": kind, "design": design, "rows": len(X), "LUT": lut,
+                "to_O1": round(lut / rows[0]["LUT"], 3) if rows else 1.0,
+                "same_on_train_%": share(own, answers), "same_on_test_%": share(own_test, answers_test),
+                "test_%": share(answers_test, y_test),
+                "leaf_bits": pruned.get("leaf_bits") or "-", "mended": pruned.get("mended", "-"),
+                "passes_s": round(seconds, 1),
+            }  # fmt: skip
+            rows.append(row)
+            told = ", ".join(f"{key} {value}" for key, value in row.items())
+            print(f"{told} ({time.perf_counter() - start:.0f} s)", flush=True)
+    return rows
+
+
+def five() -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Five overlapping classes."""
+    X, y = make_classification(4000, 16, n_informative=8, n_classes=5, class_sep=1.0, flip_y=0.03, random_state=0)
+    return X, y
+
+
+def read(path: Path) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Rows in random order, text as codes, and classes 0, 1, ..."""
+    with gzip.open(path, "rt") as file:
+        table = np.array([line.rstrip("\n").split(",") for line in file][1:])
+    order = np.random.default_rng(0).permutation(len(table))
+    columns = []
+    for column in table[order, :-1].T:
+        try:
+            columns.append(column.astype(np.float64))
+        except ValueError:
+            columns.append(np.unique(column, return_inverse=True)[1].astype(np.float64))
+    return np.stack(columns, axis=1), np.unique(table[order, -1], return_inverse=True)[1]
+
+
+if __name__ == "__main__":
+    main()

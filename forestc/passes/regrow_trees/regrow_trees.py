@@ -1,0 +1,227 @@
+"""regrow-trees: grows a smaller ensemble in the forest's place, by boosting in which trees pay for their hardware.
+
+For LUTs the trees are symmetric: the same condition on all nodes of a level. Such a tree is a table of at most as many
+conditions as a LUT has inputs, and so one LUT for each bit of its leaves. For processors they are trees of few leaves.
+Conditions are the forest's own thresholds and those between the rows' quantiles that are cheapest to compare with; one
+that another tree reads costs nothing. Leaves have few bits from the start, so that later trees make up for the
+rounding, and in sweeps each tree is grown again, given the others (`forestc.algorithms.priced_boosting`).
+
+Where classes overlap, a trained forest tells rows apart that are not different. It shrinks little by pruning, because
+each of its splits decides some rows; a new ensemble of a tenth of its size is often as accurate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+
+from forestc.algorithms.boosting_trees import Growth
+from forestc.costs.prices import DEFAULT_COST, prices
+from forestc.errors import ModelError, OptionError
+from forestc.forest.ir import Forest
+from forestc.parameters import Choice, Parameter, Real, Whole
+from forestc.passes.base import PassResult
+from forestc.passes.judge import Judge
+from forestc.passes.mixed_rows import rows_to_fit
+from forestc.passes.option_rules import SHARE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.promises import Exact, Within
+from forestc.passes.regrow_trees.material import Material
+from forestc.passes.tree_costs import bill_of
+from forestc.rows.batches import Rows
+from forestc.rows.ranges import have_rows
+
+DEPTH = 6  # of trees, at most
+LEAVES = 16  # of trees for processors
+TREES = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 110, 150)  # numbers of trees a score that are tried
+PRICES = (3.0, 1.0, 0.3)  # and prices of a LUT, in units of the loss of one row
+BITS = {True: (1, 2), False: (4,)}  # and bits of leaves, where the forest decides, and where it returns a value
+SURE = 2  # standard errors that count as lost, if that leaves an ensemble
+READ = 100  # columns that each tree may read, drawn anew for each
+MOST_CODES = 1 << 23  # rows times the columns that a tree may read; beyond it, fewer copies, then fewer rows are used
+ENDED = 0.7  # a price at which fewer of the trees than this are worth growing allows no larger ensemble
+WORK = 2e10  # steps of the search, of some nanoseconds each
+
+_RULES = {
+    "learn": one_of("labels", "model"),
+    "tolerance": SHARE,
+    "trees": whole(1, 1000).or_("auto", do="use auto or 1 to 1000"),
+    "price": Rule(
+        lambda value: value == "auto" or (is_number(value) and 0 <= value < 1e6), "use auto or a number, such as 0.5"
+    ),
+    "leaf_bits": whole(1, 8).or_("auto", do="use auto or 1 to 8"),
+    "columns": Rule(lambda value: is_number(value) and 0 < value <= 1, "use a share above 0, up to 1"),
+    "sweeps": whole(0, 20),
+    "copies": whole(0, 100),
+    "mix": SHARE,
+    "seed": whole(0, do="use a whole number from 0 on"),
+}
+
+
+@dataclass(frozen=True)
+class RegrowTrees:
+    """Grows a smaller ensemble in the forest's place: tables of a LUT each, from cheap conditions. After quantize.
+
+    Promises: approximate: judged on held-out rows, and refused beyond the tolerance; exact if no smaller ensemble is
+    within it, as the forest then stays.
+
+    learn: labels (of the rows; the model's decisions where there are none), or model (its decisions or values).
+    tolerance: the accuracy (R squared) that may be lost against the model on held-out rows, including one standard
+    error, or two where that leaves an ensemble.
+    trees: of each score (each class, if there are more than two), at most; auto: the smallest ensemble within the
+    tolerance.
+    price: the loss that a LUT is worth, in units of the loss of one row; auto: 3, 1 and 0.3 are tried.
+    leaf_bits: bits of the leaves; auto: 1 and 2 are tried, 4 for values.
+    columns: the share of the features that each tree may read, drawn anew for each, and at most 100 of them; fewer make
+    trees more different, which helps where rows are few.
+    sweeps: how often each tree is grown again, given the others.
+    copies: number of copies of each row with mixed values.
+    mix: share of a copy's values that come from other rows of its class.
+    seed: of the random mixing, and of the features that each tree may read.
+    cost: what is paid: the LUTs of a device family (lut6, xcup, ecp5, ice40), or of C bytes of flash or instructions;
+    of a processor as in flash-avr or instructions-cortex-m0plus.
+    """
+
+    learn: str = "labels"
+    tolerance: float = 0.01
+    trees: int | str = "auto"
+    price: float | str = "auto"
+    leaf_bits: int | str = "auto"
+    columns: float = 1.0
+    sweeps: int = 2
+    copies: int = 3
+    mix: float = 0.1
+    seed: int = 0
+    cost: str = DEFAULT_COST
+    name: ClassVar[str] = "regrow-trees"
+    space: ClassVar[tuple[Parameter, ...]] = (
+        Whole("trees", 1, 100, log=True, approximate=True),
+        Real("price", 0.03, 10.0, log=True, approximate=True),
+        Choice("leaf_bits", (1, 2, 3), approximate=True),
+        Choice("columns", (1.0, 0.5, 0.25), approximate=True),
+        Choice("sweeps", (0, 2, 4), approximate=True),
+        Choice("copies", (0, 3, 8), approximate=True),
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self, _RULES)
+        prices(self.cost)  # raises for an unknown family
+
+    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
+        remove = "remove it from the passes"
+        if len(source.targets) > 1:
+            raise OptionError("regrow-trees needs a model of one target", do=remove)
+        if not source.decides and (source.n_scores > 1 or source.link.kind == "order"):
+            raise OptionError("regrow-trees needs a model that decides, or returns a single value", do=remove)
+        if len(source.classes) == 1:
+            raise OptionError("regrow-trees needs a model of two classes or more", do=remove)
+        if not have_rows(rows):
+            raise OptionError("regrow-trees needs rows: it learns from them", do=f"give --rows, or {remove}")
+        if judge is None:
+            raise OptionError("regrow-trees needs held-out rows", do=f"give --held-out FILE or 0.2, or {remove}")
+
+    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
+        """Promises `Within`, or `Exact` if the forest stays. Raises OptionError, or ModelError for a forest that is not
+        quantised."""
+        if not forest.quantised:
+            raise ModelError("regrow-trees works on integer forests", do="put quantize before it")
+        self.refuse(forest, rows, judge)
+        assert rows is not None and judge is not None
+        drawn = rows_to_fit(
+            forest, rows, MOST_CODES // max(1, min(READ, len(forest.features))), own_labels=self.learn == "model",
+            copies=self.copies, mix=self.mix, seed=self.seed,
+        )  # fmt: skip
+        label = np.asarray(drawn.label, dtype=np.float64).reshape(len(drawn.words), -1)[:, 0]
+        material = Material.of(forest, drawn.words, label, prices(self.cost))
+        bill = bill_of(forest, "luts", family=self.cost)
+        before = bill.of(np.ones(len(forest.trees), dtype=bool))
+        found, tried = self._smallest(material, judge, before, drawn.rows)
+        trees = len((found.forest if found else forest).trees)
+        report: dict[str, Any] = {
+            "trees": [len(forest.trees), trees],
+            "cost": [round(before), round(found.cost if found else before)],
+            "price": round(found.growth.price * drawn.rows, 4) if found else None,
+            "leaf_bits": found.growth.leaf_bits if found else None,
+            "rows": drawn.rows,
+            "copies": drawn.copies,
+            "tried": tried,
+            "scores": "unchanged" if found is None else "log_odds" if forest.decides else "values",
+            "chosen_on_held_out": tried > 1,
+        }
+        if found is None:
+            return PassResult(forest, (Exact(),), report)
+        return PassResult(found.forest, (Within(float(self.tolerance)),), report)
+
+    def _smallest(self, material: Material, judge: Judge, before: float, rows: int) -> tuple[_Found | None, int]:
+        """The cheapest ensemble within the tolerance, or that of the given size; and the number of those tried.
+
+        At each price and number of leaf bits ensembles grow until one is within the tolerance, or costs more than the
+        best so far. Of many that are tried, the first to pass is one that the held-out rows flatter, so two standard
+        errors count as lost; one, if no ensemble is cheaper than the forest then. before: the cost of the forest.
+        """
+        fixed = "auto" not in (self.trees, self.price, self.leaf_bits)
+        found: dict[int, _Found] = {}  # by the standard errors that count
+        tried, work = 0, 0.0
+        for bits, price in product(_values(self.leaf_bits, BITS[material.forest.decides]), _values(self.price, PRICES)):
+            for trees in _values(self.trees, TREES):
+                growth = self._growth(material, int(trees), int(bits), price / rows)
+                work += material.work(growth)
+                if tried and work > WORK:
+                    return found.get(SURE, found.get(1)), tried
+                grown = material.grown(growth)
+                tried += 1
+                if not fixed and grown.spent >= (found[SURE].cost if SURE in found else before):
+                    break
+                one = _Found(material.rebuilt(grown, growth), growth, grown.spent)
+                if fixed:
+                    return one, tried
+                loss = judge.of(one.forest)
+                for errors in (1, SURE):
+                    cheaper = errors not in found or one.cost < found[errors].cost
+                    if cheaper and loss.lost + errors * loss.error <= self.tolerance:
+                        found[errors] = one
+                if found.get(SURE) is one:
+                    break
+                if len(grown.trees) < ENDED * trees * material.outputs:
+                    break
+        return found.get(SURE, found.get(1)), tried
+
+    def _growth(self, material: Material, trees: int, leaf_bits: int, price: float) -> Growth:
+        """price: loss per row that a LUT must save.
+
+        The more trees, the less each says: its two votes are 1 apart in log odds, or 2 / sqrt(trees) where there are
+        many, and wider leaves span less than twice that. Values are counted in units of their deviation.
+        """
+        unit = 2 * min(1.0, 2 / math.sqrt(trees)) / (1 << leaf_bits)
+        if not material.forest.decides:
+            unit = math.ldexp(1.0, round(math.log2(unit * (float(np.std(material.label)) or 1.0))))
+        return Growth(
+            rounds=trees,
+            depth=DEPTH if material.prices.firmware else min(DEPTH, material.prices.lut_inputs),
+            leaves=LEAVES,
+            symmetric=not material.prices.firmware,
+            leaf_bits=leaf_bits,
+            unit=unit,
+            price=price,
+            sampled=min(self.columns, READ / max(1, len(material.conditions))),
+            sweeps=self.sweeps,
+            seed=self.seed,
+        )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """An ensemble as a forest, how it grew, and what it costs."""
+
+    forest: Forest
+    growth: Growth
+    cost: float
+
+
+def _values(option: float | str, tried: Sequence[float]) -> tuple[float, ...]:
+    """What an option says, or what is tried for auto."""
+    return tuple(tried) if isinstance(option, str) else (option,)

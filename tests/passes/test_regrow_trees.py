@@ -1,0 +1,144 @@
+"""regrow-trees: the forest says what was grown, tables have no more conditions than a LUT, the smallest is taken."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from models import trained
+from random_forests import random_forest, troublesome_rows
+from sklearn.base import clone
+
+from forestc import load
+from forestc.algorithms.boosting_trees import Growth
+from forestc.costs.prices import prices
+from forestc.errors import CheckError, ModelError, OptionError
+from forestc.passes import passes_from
+from forestc.passes.judge import Judge
+from forestc.passes.pipeline import run_passes
+from forestc.passes.promises import Exact, Within
+from forestc.passes.regrow_trees.material import Material
+from forestc.passes.regrow_trees.regrow_trees import RegrowTrees
+from forestc.rows.batches import ArrayRows, FitAndHeldOut
+from forestc.rows.encode import encode, evaluate
+
+START = "simplify,quantize{leaf_bits=6,change=1}"
+
+
+@cache
+def halves(kind):
+    """(model, rows to fit, rows held out), which the model was not trained on."""
+    model, X, y = trained(kind)
+    if kind == "xgboost-multi":  # four classes are enough
+        X, y = X[y < 4], y[y < 4]
+    model = clone(model).fit(X[::2], y[::2])
+    return model, (X[::2], y[::2]), (X[1::2], y[1::2])
+
+
+def regrown(kind, options, with_labels=True):
+    model, *both = halves(kind)
+    rows = [ArrayRows(X, y if with_labels else None) for X, y in both]
+    forest, steps = run_passes(load(model), passes_from(f"{START},regrow-trees{{{options}}}"), *rows)
+    return forest, steps[2], rows[1]
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_the_forest_says_what_was_grown(symmetric):
+    """Sets, missing values, categories, any aggregate and votes: scores are those of the grown trees."""
+    done, others, absent = 0, 0, 0
+    for seed in range(60):
+        forest = random_forest(seed, True)
+        X = troublesome_rows(forest, seed, 120)
+        try:
+            RegrowTrees().refuse(forest, ArrayRows(X), Judge(forest, ArrayRows(X)))
+        except OptionError:
+            assert len(forest.targets) > 1 or forest.n_scores > 1
+            continue
+        words = encode(forest, X)
+        said = evaluate(forest, X)
+        label = np.asarray(said.index if forest.decides else said.values.reshape(-1), dtype=np.float64)
+        material = Material.of(forest, words, label, prices("lut6"))
+        growth = Growth(rounds=3, depth=3, leaves=6, symmetric=symmetric, leaf_bits=1 + seed % 3, unit=0.5, least=0.1)
+        grown = material.grown(growth)
+        result = material.rebuilt(grown, growth)
+        scores = np.repeat(grown.bias[:, None], len(X), axis=1)
+        for tree in grown.trees:
+            scores[tree.output] += [_value(tree, material.cuts, row) for row in range(len(X))]
+        told = evaluate(result, X)
+        low = told.scores * growth.unit - scores.T
+        assert (low <= 1e-6).all() and (low > -growth.unit).all() and np.ptp(low, axis=0).max() < 1e-6
+        if forest.decides and len(forest.classes) == 2:
+            assert (told.index == (scores[0] >= -1e-9)).all()
+        done += len(grown.trees) > 0
+        others += any(tree.sets for tree in result.trees)
+        absent += any(tree.missing_left.any() for tree in result.trees)
+    assert done > 10 and others > 3 and absent > 3
+
+
+def _value(tree, cuts, row):
+    node = 0
+    while tree.left[node] >= 0:
+        code = cuts.codes[tree.column[node], row]
+        left = tree.missing_left[node] if code == cuts.missing else code <= tree.cut[node]
+        node = tree.left[node] if left else tree.right[node]
+    return tree.value[node]
+
+
+@pytest.mark.parametrize(("kind", "tolerance"), [("xgboost-binary", 0.05), ("xgboost-multi", 0.08)])
+def test_the_smallest_within_the_tolerance(kind, tolerance):
+    forest, step, held_out = regrown(kind, f"tolerance={tolerance},copies=0,sweeps=0,leaf_bits=1,price=0.3")
+    assert step.promises == (Within(tolerance),) and step.report["cost"][1] < step.report["cost"][0] / 2
+    assert step.report["chosen_on_held_out"] and step.report["scores"] == "log_odds"
+    assert all(len(set(tree.threshold[tree.inner].tolist())) <= 6 for tree in forest.trees)
+    assert max(int(tree.values.max()) for tree in forest.trees) == 1
+    assert Judge(load(halves(kind)[0]), held_out).of(forest).within(tolerance)
+    tighter = regrown(kind, f"tolerance={tolerance * 0.9},copies=0,sweeps=0,leaf_bits=1,price=0.3")[1]
+    assert tighter.report["cost"][1] >= step.report["cost"][1]
+
+
+def test_narrow_luts_make_smaller_tables_and_processors_none():
+    for cost, most in (("ecp5", 4), ("lut6", 6)):
+        forest, _, _ = regrown("xgboost-binary", f"cost={cost},trees=4,price=0.01,leaf_bits=1,tolerance=1")
+        assert most - 1 <= max(tree.depth for tree in forest.trees) <= most
+        assert all(tree.size == 2 ** (tree.depth + 1) - 1 for tree in forest.trees)
+    forest, _, _ = regrown("xgboost-binary", "cost=flash,trees=4,price=0.01,leaf_bits=3,tolerance=1")
+    assert any(tree.size < 2 ** (tree.depth + 1) - 1 for tree in forest.trees)
+
+
+def test_nothing_within_the_tolerance_and_the_forest_stays():
+    forest, step, _ = regrown("xgboost-binary", "tolerance=0,copies=0,sweeps=0,price=30,leaf_bits=1")
+    assert step.promises == (Exact(),) and step.report["price"] is None and step.report["scores"] == "unchanged"
+    assert step.report["trees"][0] == step.report["trees"][1] == len(forest.trees)
+
+
+def test_a_given_size_beyond_the_tolerance_is_refused():
+    with pytest.raises(CheckError, match="accuracy is lost"):
+        regrown("xgboost-multi", "trees=1,price=3,leaf_bits=1,copies=0")
+
+
+def test_values_and_models_without_labels():
+    forest, step, _ = regrown("boosting-regression", "tolerance=0.3,copies=0,price=0.3")
+    assert not forest.decides and step.report["leaf_bits"] == 4 and step.report["cost"][1] < step.report["cost"][0]
+    assert step.held_out["measure"] == "R squared" and step.held_out["after"] > 0.1
+    _, step, _ = regrown("xgboost-binary", "tolerance=0.1,copies=0,price=0.3,leaf_bits=1", with_labels=False)
+    assert step.held_out["measure"] == "agreement with the model" and step.held_out["after"] > 0.9
+
+
+def test_same_seed_same_forest():
+    (one, *_), (two, *_) = (regrown("xgboost-binary", "trees=3,price=0.1,leaf_bits=2,tolerance=1") for _ in range(2))
+    for a, b in zip(one.trees, two.trees, strict=True):
+        assert np.array_equal(a.threshold, b.threshold) and np.array_equal(a.values, b.values)
+
+
+def test_refusals():
+    model, X, y = trained("xgboost-binary")
+    forest, rows = load(model), ArrayRows(X, y)
+    for found, named in ((None, "needs rows"), (rows, "needs held-out rows")):
+        with pytest.raises(OptionError, match=named):
+            RegrowTrees().refuse(forest, found, None)
+    with pytest.raises(ModelError, match="put quantize before it"):
+        run_passes(forest, passes_from("regrow-trees,quantize"), *FitAndHeldOut.every(rows, 3))
+    for bad in ("trees=0", "price=-1", "leaf_bits=9", "learn=both", "cost=xc7"):
+        with pytest.raises(OptionError):
+            passes_from(f"regrow-trees{{{bad}}}")
