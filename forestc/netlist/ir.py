@@ -163,8 +163,14 @@ def reads(cell: Cell) -> tuple[Net, ...]:
 
 
 def counts_ones(cell: Cell, types: Sequence[WordType]) -> bool:
-    """Whether a cell is the sum of three bits or more: a count, which is a table of its operands."""
-    return isinstance(cell, Add) and len(cell.operands) > 2 and all(types[a] == BIT for a in cell.operands)
+    """Whether a cell counts three to six bits in just as many bits as the count needs: a table of its operands.
+
+    Wider sums of bits are sums like any others, so that a table never holds a place that is always 0.
+    """
+    if not isinstance(cell, Add) or not 3 <= len(cell.operands) <= 6:
+        return False
+    narrow = not cell.signed and cell.width == len(cell.operands).bit_length()
+    return narrow and all(types[a] == BIT for a in cell.operands)
 
 
 def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> WordType:

@@ -182,6 +182,11 @@ def _operand(operand: Operand) -> str:
     return f"{{{{{more}{{{word}[{sign}]}}}}, {word}}}" if sign >= 0 else f"{{{more}'d0, {word}}}"
 
 
+def _widened(bit: Word, width: int) -> Operand:
+    """A bit as an operand of a sum of this many bits."""
+    return Operand(bit._replace(width=width)) if isinstance(bit, Literal) else Operand(bit, width - 1)
+
+
 def read_core(data: bytes) -> Core:
     """Reads the core from a file's bytes. Raises OutsideError for the first line that is not accepted."""
     for number, line in enumerate(data.split(b"\n"), 1):
@@ -396,9 +401,10 @@ class _Reader:
             self.fail("no count of ones")
         if len(names).bit_length() != width or not all((len(names), place) in self.tables for place in places):
             self.fail("no table for this count of ones")
-        for name in names:
-            self.need(core, name, 1)
-        return Sum(tuple(Operand(name, width - 1) for name in names))
+        words = [self.word(name) for name in names]
+        for word in words:
+            self.need(core, word, 1)
+        return Sum(tuple(_widened(word, width) for word in words))
 
     # ---- registers and results --------------------------------------------------------------------------
 
@@ -441,7 +447,7 @@ _TABLE = re.compile(
     rf"    localparam \[(?P<high>{_NUMBER}):0\] ONES(?P<size>{_NUMBER})_BIT(?P<place>{_NUMBER})"
     rf" = (?P<bits>{_NUMBER})'h(?P<value>[0-9a-f]{{1,16}});"
 )
-_COUNTED_BIT = rf"ONES{_NUMBER}_BIT{_NUMBER}\[\{{{_NAME}(?:, {_NAME})+\}}\]"
+_COUNTED_BIT = rf"ONES{_NUMBER}_BIT{_NUMBER}\[\{{{_WORD}(?:, {_WORD})+\}}\]"
 _REGISTER = re.compile(rf"    reg (?:\[(?P<high>{_NUMBER}):0\] )?(?P<name>r\d+);")
 _DECLARED = re.compile(rf"    wire (?:\[(?P<high>{_NUMBER}):0\] )?(?P<name>{_WIRE}) = (?P<what>[^;/]+);(?:{_NOTE})?")
 _PART = rf"{_NAME}(?:\[{_NUMBER}:{_NUMBER}\])?"
