@@ -57,6 +57,7 @@ bench: $(STAMP) slow
 	$(BIN)/python benchmarks/neighbours.py $(if $(DATA),--data $(DATA))
 	$(if $(DATA),$(if $(PEERS),$(BIN)/python benchmarks/regrown.py --data $(DATA) --peers $(PEERS)))
 	$(BIN)/python benchmarks/exploration.py $(if $(DATA),--data $(DATA))
+	$(BIN)/python benchmarks/study_workers.py
 	$(BIN)/python benchmarks/sharing_speed.py
 	$(BIN)/python benchmarks/prune_speed.py $(if $(DATA),--data $(DATA))
 	$(if $(DATA),$(BIN)/python benchmarks/bounded_treewidth.py --data $(DATA))
