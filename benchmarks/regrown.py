@@ -23,6 +23,7 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -59,8 +60,8 @@ FIRST = "simplify,share-thresholds,quantize,simplify"
 FEW_BITS = "simplify,share-thresholds,quantize{leaf_bits=auto,change=1},simplify"  # leaves have few as they are
 KANELE = {"wine": (98.15, 819), "moons": (97.35, 70), "dry_bean": (92.03, 665)}  # test accuracy in %, LUTs
 SHARE, PARTS, FINALISTS = 0.25, 5, 6
-TREES, SWEEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 27, 33, 40), 2
-CHOICES: dict[str, tuple[Any, ...]] = {"leaf_bits": (1, 2), "price": (3.0, 1.0, 0.3), "columns": (1.0, 0.5)}
+TREES, SWEEPS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 18, 22, 27, 33, 40), 2
+CHOICES: dict[str, tuple[Any, ...]] = {"leaf_bits": (1, 2), "price": (4.0, 1.0, 0.3), "columns": (1.0, 0.5)}
 GRID = {"depth": (5, 6), "input_bits": (0, 4)}  # of data trained here; thresholds between quantiles, or of so many bits
 Labels = NDArray[np.int64]
 Made = tuple[forestc.Forest, forestc.Forest]  # a model, and the integer forest made of it
@@ -70,11 +71,11 @@ def main() -> None:
     parser = arguments(str(__doc__))
     parser.add_argument("--data", type=Path, required=True, metavar="DIR")
     parser.add_argument("--peers", type=Path, required=True, metavar="DIR", help="NAME.json and NAME.npz")
-    parser.add_argument("--only", metavar="NAMES", help=f"of {', '.join((*SETS, *KANELE, *TREELUT))}")
+    parser.add_argument("--only", metavar="NAMES", help="others in the file stay")
     options = parser.parse_args()
     wanted = options.only.split(",") if options.only else [*SETS, *KANELE, *TREELUT]
-    models: list[dict[str, Any]] = []
-    budgets: list[dict[str, Any]] = []
+    kept = json.loads(options.json.read_text()) if options.only and options.json and options.json.exists() else {}
+    models, budgets = ([row for row in kept.get(key, ()) if row["data"] not in wanted] for key in ("rows", "budget"))
     for name in wanted:
         lines = {**dict.fromkeys(TREELUT, of_model), **dict.fromkeys(KANELE, of_rows)}
         if name in lines:
