@@ -191,10 +191,13 @@ def within_budget(
             largest = pair, lut, chosen | {"trees": trees}
         if largest is not None:
             found.append((validated(largest[2], parts[:1]), -largest[1], len(found), *largest))
-    best = sorted(found, key=lambda one: one[:3])[-FINALISTS:]
-    judged = [(validated(one[-1], parts), *one[1:]) for one in best]
-    accuracy, _, _, (model, forest), _, options = max(judged, key=lambda one: one[:3])
-    line = {"data": name, "LUT": luts(model, forest, X), "validation_%": accuracy, "test_%": right(forest, Xt, yt)}
+    judged = []
+    for _, _, place, pair, _, options in sorted(found, key=lambda one: one[:3])[-FINALISTS:]:
+        lut = luts(*pair, X)
+        if lut <= SHARE * its_lut:
+            judged.append((validated(options, parts), -lut, place, pair, options))
+    accuracy, smaller, _, (model, forest), options = max(judged, key=lambda one: one[:3])
+    line = {"data": name, "LUT": -smaller, "validation_%": accuracy, "test_%": right(forest, Xt, yt)}
     line |= {"standard_error": error_of(its_accuracy, len(yt)), "of": who, "its_test_%": its_accuracy}
     line |= {"its_LUT": its_lut, "ratio": line["LUT"] / its_lut, **options}
     return line | {"judged": len(found), "s": time.perf_counter() - start}, (model, forest)
