@@ -65,6 +65,7 @@ bench: $(STAMP) slow
 	$(if $(DATA),$(BIN)/python benchmarks/exact_pruning.py --data $(DATA))
 	$(if $(DATA),$(BIN)/python benchmarks/forest_pruning.py --data $(DATA))
 	$(if $(DATA),$(BIN)/python benchmarks/overlapping.py --data $(DATA))
+	$(if $(DATA),$(BIN)/python benchmarks/overlapping.py --data $(DATA) --large)
 	$(if $(DATA),$(BIN)/python benchmarks/ensemble_pruning.py --data $(DATA))
 	$(BIN)/python benchmarks/threshold_sharing.py $(if $(DATA),--data $(DATA))
 	$(BIN)/python benchmarks/threshold_sharing.py --fronts --plot out/fronts.png $(if $(DATA),--data $(DATA))

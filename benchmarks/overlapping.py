@@ -127,6 +127,7 @@ def timed(name: str, data: Path) -> Iterator[dict[str, Any]]:
     rounds = LARGE_TREES // outputs
     model = XGBClassifier(n_estimators=rounds, max_depth=4, random_state=0, n_jobs=1).fit(X, y)
     own_test = decided(forestc.load(model), X_test)
+    truth = y_test[1::2]
     for design in list(DESIGNS)[1:]:
         held = {"held_out": (X_test[::2], y_test[::2])} if design == "within 1 %" else {}
         with tempfile.TemporaryDirectory() as folder:
@@ -137,10 +138,11 @@ def timed(name: str, data: Path) -> Iterator[dict[str, Any]]:
             )  # fmt: skip
             spent = time.process_time() - spent
             answers = decided(done.design.forest, X_test)
+            splits = next(step.report["splits"] for step in done.steps if "splits" in step.report)
             row = {
                 "set": name, "design": design, "rows": len(X), "features": X.shape[1], "trees": rounds * outputs,
-                "splits": next("{} -> {}".format(*step.report["splits"]) for step in done.steps if "splits" in step.report),
-                "model_test_%": share(own_test[1::2], y_test[1::2]), "test_%": share(answers[1::2], y_test[1::2]),
+                "splits": "{} -> {}".format(*splits),
+                "model_test_%": share(own_test[1::2], truth), "test_%": share(answers[1::2], truth),
                 "same_on_test_%": share(own_test[1::2], answers[1::2]),
                 "passes_s": round(done.figures["seconds"]["passes"], 1), "compile_CPU_s": round(spent, 1),
             }  # fmt: skip
