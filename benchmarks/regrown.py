@@ -62,6 +62,7 @@ KANELE = {"wine": (98.15, 819), "moons": (97.35, 70), "dry_bean": (92.03, 665)} 
 SHARE, PARTS, FINALISTS = 0.25, 5, 6
 TREES, SWEEPS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 18, 22, 27, 33, 40), 2
 CHOICES: dict[str, tuple[Any, ...]] = {"leaf_bits": (1, 2), "price": (4.0, 1.0, 0.3), "columns": (1.0, 0.5)}
+FEW_ROWS, LOWER = 1_000, (0.1, 0.03)  # with fewer training rows lower prices are tried, too
 GRID = {"depth": (5, 6), "input_bits": (0, 4)}  # of data trained here; thresholds between quantiles, or of so many bits
 Labels = NDArray[np.int64]
 Made = tuple[forestc.Forest, forestc.Forest]  # a model, and the integer forest made of it
@@ -155,7 +156,8 @@ def of_rows(name: str, data: Path) -> dict[str, Any]:
         model = TRAINERS["priced"].fit(task, settings)
         return model, run_passes(model, passes_from(FEW_BITS), ArrayRows(rows, labels))[0]
 
-    return within_budget(name, (X, y, Xt, yt), made, CHOICES | GRID, ("KANELE", *KANELE[name]))[0]
+    lower_prices = {"price": (*CHOICES["price"], *LOWER)} if len(X) < FEW_ROWS else {}
+    return within_budget(name, (X, y, Xt, yt), made, CHOICES | lower_prices | GRID, ("KANELE", *KANELE[name]))[0]
 
 
 def within_budget(

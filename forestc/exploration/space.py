@@ -34,6 +34,7 @@ LAYOUTS = ("nodes", "branches", "calls", "masks", "mixed")
 BITS_BEFORE_FITTING = 6
 # The study itself judges designs: passes with a price of their own accept any loss.
 ANY_LOSS = 1.0
+RULE_COMPARATORS = 32  # that rules may use, so that trials take seconds
 
 
 def compile_space(asked: Asked, source: Forest | None, fit: Rows, judged: Rows) -> tuple[Parameter, ...]:
@@ -100,7 +101,7 @@ def _pass(name: str, options: Mapping[str, Any], asked: Asked) -> Pass:
     if name in ("prune-splits", "prune-trees", "regrow-trees"):
         own |= {"tolerance": ANY_LOSS, "cost": cost_of(options, asked)}
     if name == "extract-rules":
-        own |= {"tolerance": ANY_LOSS, "seconds": 60.0}
+        own |= {"tolerance": ANY_LOSS, "comparators": RULE_COMPARATORS, "seconds": 60.0}
     return PASSES[name](**own)
 
 
