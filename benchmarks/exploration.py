@@ -4,8 +4,8 @@
     python benchmarks/exploration.py --data DIR --flash --json docs/benchmarks/exploration_flash.json
 
 For each data set an XGBoost model (15 rounds of depth 4, or 2 of many classes) trained on half of the rows, at most
-1,200 (MNIST: 600); its passes are searched for LUTs on ecp5-25k and accuracy, all by estimate. A quarter of the rows is for
-validation, a quarter for the test of the front. `grid`: every combination of GRID, 2,048 designs. `random`: choices
+1,200 (MNIST: 600); its passes are searched for LUTs on ecp5-25k and accuracy, all by estimate. A quarter of the rows is
+for validation, a quarter for the test of the front. `grid`: every combination of GRID, 2,048 designs. `random`: choices
 drawn evenly from the same space as `explore`, without its first trials. Hypervolume: of log2(1 + cost) and accuracy,
 against the cost of -O0 and the share of the largest class; that of the grid counts as 100 %. Medians of some seeds.
 
