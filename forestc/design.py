@@ -273,6 +273,8 @@ def _check_record(folder: Path) -> dict[str, Any] | None:
         parts = [*record["engines"].items(), *((key, record[key]) for key in ("proof", "agreement", "rows"))]
         optional = {"proof": "verdict", "agreement": "agreement", "rows": "sha256"}  # part: a key that it must have
         valid = record["format"] == CHECK_FORMAT and all(isinstance(record[key], kind) for key, kind in forms.items())
+        valid &= all(map(_is_count, (engine["differences"] for engine in record["engines"].values())))
+        valid &= record["proof"] is None or _is_proof(record["proof"])
         valid &= all(
             (part is None and key in optional) or (isinstance(part, dict) and optional.get(key, "differences") in part)
             for key, part in parts
@@ -280,6 +282,20 @@ def _check_record(folder: Path) -> dict[str, Any] | None:
         return record if valid else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+VERDICTS = ("proved", "refuted", "undecided")
+
+
+def _is_count(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and 0 <= value < 1 << 53)
+
+
+def _is_proof(proof: Mapping[str, Any]) -> bool:
+    parts = proof.get("parts", [])
+    return proof["verdict"] in VERDICTS and all(
+        isinstance(part, dict) and all(_is_count(part.get(key)) for key in ("asked", "proved")) for part in parts
+    )
 
 
 def _digest_of(path: Path) -> str | None:

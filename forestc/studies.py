@@ -27,6 +27,7 @@ from typing import Any, Literal, get_args
 from forestc.errors import ForestcError
 
 FORMAT = 1
+LARGEST = 1e15  # a number beyond it is no figure, option or limit of a study
 STUDY, TRIALS, TRIAL, DESIGN = "study.json", "trials", "trial.json", "design"
 Rung = Literal["estimate", "synthesis", "placed", "measured"]
 RUNGS: tuple[Rung, ...] = ("estimate", "synthesis", "placed", "measured")
@@ -166,16 +167,39 @@ def open_study(folder: str | Path) -> Study:
             raise ForestcError("was written by another version of forestc", where=str(folder), do="run it again")
         goals = tuple(Goal(**each) for each in asked.pop("goals"))
         limits = tuple(Limit(**each) for each in asked.pop("limits"))
+        if not goals or not all(map(_is_goal, goals)) or not all(map(_is_limit, limits)):
+            raise TypeError("its goals or limits are none")
     except (KeyError, TypeError, AttributeError) as error:
         raise ForestcError(f"{STUDY} is damaged ({error})", where=str(folder), do="run explore again") from None
     paths = sorted((folder / TRIALS).glob(f"*/{TRIAL}"))
     return Study(folder, goals, limits, asked, tuple(sorted(map(_read_trial, paths), key=lambda each: each.number)))
 
 
+def _is_goal(goal: Goal) -> bool:
+    return (
+        _is_text(goal.figure)
+        and isinstance(goal.maximise, bool)
+        and isinstance(goal.unit, str)
+        and _is_text(goal.unit or "-")
+    )
+
+
+def _is_limit(limit: Limit) -> bool:
+    return _is_text(limit.figure) and isinstance(limit.at_least, bool) and _is_number(limit.value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != "" and value.isprintable()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and -LARGEST <= value <= LARGEST
+
+
 def _read(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise ForestcError(
             f"has no readable {path.name}", where=str(path.parent), do="give a folder that forestc explore wrote"
         ) from None
@@ -190,7 +214,8 @@ def _read_trial(path: Path) -> Trial:
         for name in ("validation", "test"):
             told[name] = None if told.get(name) is None else Score(**told[name])
         trial = Trial(**{each.name: told[each.name] for each in fields(Trial) if each.name in told})
-        return trial if _well_formed(trial) else _damaged(path)
+        right = _well_formed(trial) and path.parent.name == f"{trial.number:04d}"
+        return trial if right else _damaged(path)
     except (KeyError, TypeError, AttributeError):
         return _damaged(path)
 
@@ -202,13 +227,13 @@ def _well_formed(trial: Trial) -> bool:
     numbers += [number for figures in trial.figures.values() for number in figures.values()]
     texts = (trial.reason, trial.command, *trial.options)
     options = all(isinstance(value, str | int | float | None) for value in trial.options.values())
-    real = [value for value in trial.options.values() if isinstance(value, float)]
+    real = [value for value in trial.options.values() if isinstance(value, int | float)]
     return (
         isinstance(trial.number, int)
         and trial.number >= 0
         and trial.state in get_args(State)
         and set(trial.figures) <= set(RUNGS)
-        and all(isinstance(number, int | float) and math.isfinite(number) for number in (*numbers, *real))
+        and all(map(_is_number, (*numbers, *real)))
         and all(isinstance(text, str) for text in texts)
         and options
     )

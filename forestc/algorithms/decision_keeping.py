@@ -87,9 +87,11 @@ def keep_decisions(
     if wrong:
         wrong = mend_leaves(leaves, order, decided, visits_for(rows, len(trees.leaf)), 0)
         state.value[:] = spread(state.value, state.group, shape.slots, shape.start, widths)
+    if wrong > wanted.mended:
+        return None
     used = state.uses > 0
     added = mend(decided, outcomes._replace(code=outcomes.code[:rows]), splits.cost, used) if wrong else ()
-    if wrong > wanted.mended or added is None:
+    if added is None:
         return None
     own = np.unique([at for tree in added for at in tree.condition if at >= 0]).astype(np.int64)
     for _ in range(PASSES):

@@ -119,6 +119,7 @@ class Asked:
     def as_dict(self) -> dict[str, Any]:
         """For study.json: files by their paths, Python objects as None."""
         found = {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
+        found["label"] = self.label if isinstance(self.label, str | int) else None  # a list holds the rows' labels
         return {name: value for name, value in found.items() if name not in ("goals", "limits")}
 
     def same(self, before: Mapping[str, Any], goals: tuple[Goal, ...], limits: tuple[Limit, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,7 +46,8 @@ def equals(study: Study) -> dict[int, int]:
     others = [goal for goal in study.goals if goal.figure != "accuracy"]
 
     def costs(trial: Trial) -> list[float]:
-        return [(-1 if goal.maximise else 1) * (trial.figure(goal.figure) or 0.0) for goal in others]
+        values = [(goal, trial.figure(goal.figure)) for goal in others]
+        return [math.inf if value is None else -value if goal.maximise else value for goal, value in values]
 
     numbered = {trial.number: trial for trial in study.front}
     for one in study.front:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from forestc.errors import OptionError
@@ -59,15 +60,16 @@ def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None)
     found = []
     for one in given:
         if isinstance(one, Limit):
-            _figure(one.figure, "limit", device, cpu)
-            found.append(one)
+            if not math.isfinite(one.value):
+                raise OptionError(f"the limit of {one.figure} is no number", do="give a finite one")
+            found.append(replace(one, figure=_figure(one.figure, "limit", device, cpu)))
             continue
         parts = _LIMIT.fullmatch(one)
         try:
             value = float(parts[3]) if parts else float("nan")
         except ValueError:
             value = float("nan")
-        if parts is None or value != value:
+        if parts is None or not math.isfinite(value):
             raise OptionError(f"can't read the limit {one!r}", do="write figure>=number or figure<=number")
         found.append(Limit(_figure(parts[1], "limit", device, cpu), parts[2] == ">=", value))
     return tuple(found)

@@ -22,6 +22,7 @@ from forestc.interrupts import Interrupted, interruptible
 from forestc.studies import Trial, write_trial
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+WITHOUT_WORKERS = 60  # seconds to wait for a worker of a cluster that has none
 LOOK = 0.25  # seconds between looks at what workers take
 _READY = "ready"  # a worker's first word: the time of its first trial counts from here
 GRACE = 3.0  # seconds that a worker has to end its outside tools
@@ -211,7 +212,10 @@ def _on_worker(key: str, material: bytes, job: Job) -> Trial:
 
 
 class DaskPool:
-    """The workers of a Dask cluster; they see the same files at the same paths. A job whose worker dies is lost."""
+    """The workers of a Dask cluster; they see the same files at the same paths.
+
+    A job whose worker dies is lost when the cluster gave it to as many others as its setting allowed-failures says.
+    """
 
     def __init__(self, material: Material, scheduler: str) -> None:
         try:
@@ -227,7 +231,13 @@ class DaskPool:
         self._jobs: dict[Any, Job] = {}
 
     def free(self) -> int:
+        """How many workers wait for a job. Raises ToolError if none comes back to a cluster that lost them all."""
         threads = sum(self._client.nthreads().values())
+        if not threads:
+            try:
+                self._client.wait_for_workers(1, timeout=WITHOUT_WORKERS)
+            except TimeoutError:
+                raise ToolError("the cluster has no workers left", do="start some, then add --resume") from None
         return int(threads) - len(self._jobs)
 
     def give(self, job: Job) -> None:

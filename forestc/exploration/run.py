@@ -83,13 +83,13 @@ def explore(
     found_goals, found_limits = goals_of(goals, device, cpu), limits_of(limits, device, cpu)
     asked = Asked(
         found_goals, found_limits, model, names or (), rows, label, test, validation,
-        regression=regression, device=device, cpu=cpu, trials=trials, seed=seed, jobs=jobs or cores(),
+        regression=regression, device=device, cpu=cpu, trials=trials, seed=seed, jobs=cores() if jobs is None else jobs,
         scheduler=scheduler, storage=storage, top=rungs or "estimate", trial_seconds=trial_seconds, trial_mb=trial_mb,
         native=native, prove=prove, trust_pickle=trust_pickle, classes=tuple(classes),
     )  # fmt: skip
     if rungs is None:
         asked = Asked(**{**vars(asked), "top": asked.rungs[-1]})
-    with _held(folder, asked, resume=resume):
+    with _held(folder, resume=resume):
         if resume:
             before = open_study(folder)
             asked.same(before.asked, before.goals, before.limits)
@@ -255,13 +255,13 @@ def _refuse(study: Study) -> None:
 
 
 @contextmanager
-def _held(folder: Path, asked: Asked, *, resume: bool) -> Iterator[None]:
+def _held(folder: Path, *, resume: bool) -> Iterator[None]:
     """The study's folder, held by this process alone. Raises ForestcError for a folder that is not right."""
     if resume:
         open_study(folder)  # raises for a folder that is not a study
     elif (folder / STUDY).exists():
         raise ForestcError("holds a study", where=str(folder), do="add --resume, or give another folder")
-    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    elif folder.exists() and (not folder.is_dir() or any(each.name != ".lock" for each in folder.iterdir())):
         raise ForestcError("is a file, or holds other files", where=str(folder), do="give another folder")
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)

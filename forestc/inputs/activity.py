@@ -58,7 +58,7 @@ class Activity:
 def activity(inputs: InputModel, model: Forest, forest: Forest, count: int = DRAWN, seed: int = 0) -> Activity:
     """Activity of a quantised forest on independent rows of an input model. model: the forest that was quantised.
 
-    A condition or leaf is exact where all of its thresholds are cuts of the input model, and its sets whole states.
+    A condition or leaf is exact where all of its thresholds are cuts of the input model; one on categories is counted.
     Each condition toggles at 2 p (1 - p). Raises RowsError for an input model of other columns.
     """
     asking = _Asking(inputs, forest)

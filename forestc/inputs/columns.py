@@ -191,5 +191,5 @@ class InputColumn:
         share = random.random(len(low))
         if self.whole:
             steps = np.floor(share * (high / 2 - low / 2 + 0.5) * 2)
-            return np.where(low == np.floor(low), np.minimum(low + steps, high), low)
+            return np.where(low == np.floor(low), np.clip(round_to(low + steps, self.raw), low, high), low)
         return np.clip(round_to(low + (share * high - share * low), self.raw), low, high)

@@ -87,10 +87,15 @@ def parsed(text: str) -> InputModel:
     inputs = tuple(_column(_Fields(line, number), width) for number, line in enumerate(rest[:columns], start=4))
     if len({each.column for each in inputs}) < columns:
         raise ModelError("two lines are of one column", where="line 4", do=REMEDY)
+    try:
+        network = bayesian_network_text.parsed(rest[columns])
+    except ModelError as error:
+        where = f"the network from line {len(inputs) + 4}" + (f", its {error.where}" if error.where else "")
+        raise ModelError(error.what, where=where, do=error.do or REMEDY) from None
     return InputModel(
         width,
         inputs,
-        bayesian_network_text.parsed(rest[columns]),
+        network,
         whole.count("rows", MOST_COUNT),
         whole.count("comparators", MOST_COUNT),
         whole.count("kept", MOST_COUNT),

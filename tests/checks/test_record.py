@@ -172,6 +172,13 @@ def test_an_interrupted_check_keeps_the_old_record(folder, monkeypatch, place):
         lambda told: {key: value for key, value in told.items() if key != "agreement"},
         lambda told: told | {"files": None},
         lambda told: told | {"date": {"a": 1}},
+        lambda told: told | {"engines": {"netlist": {"differences": "1"}}},
+        lambda told: told | {"engines": {"netlist": {"differences": 10**400}}},
+        lambda told: told | {"proof": {"verdict": "\ud800", "parts": []}},
+        lambda told: told | {"proof": {"verdict": [], "parts": []}},
+        lambda told: told | {"proof": {"verdict": "proved", "parts": None}},
+        lambda told: told | {"proof": {"verdict": "proved", "parts": ["x"]}},
+        lambda told: told | {"proof": {"verdict": "proved", "parts": [{"name": "ports", "asked": 1, "proved": "1"}]}},
     ],
 )
 def test_a_damaged_record_is_none(folder, damage):

@@ -94,6 +94,7 @@ def test_goals_and_limits_by_the_names_that_users_write():
     assert limits_of(["fmax>=150", " lut <= 1e3"], "xcup", None) == (
         Limit("fmax_mhz", True, 150.0), Limit("lut", False, 1000.0),
     )  # fmt: skip
+    assert limits_of([Limit("luts", False, 900.0)], "xcup", None) == (Limit("lut", False, 900.0),)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +106,8 @@ def test_goals_and_limits_by_the_names_that_users_write():
         ("flash,accuracy", (), "xcup", None, "flash is a figure of a processor; add --cpu"),
         (None, ("lut<300",), "xcup", None, "can't read the limit 'lut<300'"),
         (None, ("lut<=many",), "xcup", None, "can't read the limit"),
+        (None, ("lut<=1e999",), "xcup", None, "can't read the limit"),
+        (None, (Limit("lut", False, float("nan")),), "xcup", None, "the limit of lut is no number"),
         (None, ("speed>=1",), "xcup", None, "unknown limit 'speed'"),
         (None, ("fmax>=150",), "xcup", None, "nothing here tells the clock rate on xcup"),
         (None, (), "ecp6", None, "unknown device 'ecp6'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from markupsafe import Markup
 
 from forestc.forest.ir import Forest
@@ -53,9 +54,8 @@ def _cuts(forest: Forest, index: int) -> list[int]:
     if isinstance(forest.features[index].number, Category):
         return []
     found = forest.conditions
-    here = [place for place in found.comparators if found.feature[place] == index]
     cuts: list[int] = []
-    for place in here:
+    for place in np.intersect1d(found.of(index), found.comparators).tolist():
         chosen = int(found.set_number[place])
         cuts += (
             [int(cut) for cut in found.sets[chosen] if abs(cut) != float("inf")]

@@ -99,16 +99,24 @@ def histograms(rows: Rows) -> dict[int, Histogram]:
         for c in columns:
             values = batch.X[:, c]
             finite = values[np.isfinite(values)]
-            counts[c] += np.histogram(finite, bins=BINS, range=outer[c])[0]
+            counts[c] += _binned(finite, *outer[c])
             missing[c] += int(np.isnan(values).sum())
     return {c: Histogram(*outer[c], counts[c], missing[c]) for c in columns}
 
 
+def _binned(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.int64]:
+    """How many values lie in each of BINS equal steps; by halves, as high - low may be too large for a float."""
+    places = (values / 2 - low / 2) / (high / 2 - low / 2) * BINS
+    return np.bincount(np.clip(places.astype(np.int64), 0, BINS - 1), minlength=BINS)
+
+
 def rounded_outwards(low: float, high: float) -> tuple[float, float]:
-    """Round ends around a range, so that they are not the values of single rows."""
+    """Round ends around a range, so that they are not the values of single rows; they always differ."""
     if low == high:
-        return low - 0.5, high + 0.5
-    step = 10.0 ** math.floor(math.log10(high - low)) / 2
-    if not math.isfinite(step) or step == 0:
+        more = max(0.5, 16 * math.ulp(low))
+        return low - more, high + more
+    span = high - low
+    step = 10.0 ** math.floor(math.log10(span)) / 2 if math.isfinite(span) else 0.0
+    if step <= 2 * math.ulp(max(abs(low), abs(high))):
         return low, high
     return math.floor(low / step) * step, math.ceil(high / step) * step

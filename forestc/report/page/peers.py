@@ -62,6 +62,8 @@ def _from_csv(text: str, where: str) -> list[Mapping[str, Any]]:
         rows: list[Mapping[str, Any]] = list(reader)
     except csv.Error as error:
         raise ForestcError(f"is no readable table ({error})", where=where, do=_FORM) from None
+    if len(set(reader.fieldnames or ())) < len(reader.fieldnames or ()):
+        raise ForestcError("has two columns of one name", where=where, do="remove one")
     for number, row in enumerate(rows, 1):
         if None in [*row, *row.values()]:
             raise ForestcError("has another number of columns than the head", where=f"{where}, peer {number}", do=_FORM)
@@ -69,10 +71,14 @@ def _from_csv(text: str, where: str) -> list[Mapping[str, Any]]:
 
 
 def _peer(row: Mapping[str, Any], known: Collection[str], where: str) -> Peer:
+    keys = [key.strip() for key in row]
+    row = dict(zip(keys, row.values(), strict=True))
+    if len(row) < len(keys):
+        raise ForestcError("names one figure twice", where=where, do="remove one")
     name = row.get("name")
     if not isinstance(name, str) or not name.strip():
         raise ForestcError("has no name", where=where, do=_FORM)
-    figures = {key.strip(): value for key, value in row.items() if key.strip() != "name"}
+    figures = {key: value for key, value in row.items() if key != "name"}
     unknown = [key for key in figures if key not in known]
     if unknown:
         raise ForestcError(f"unknown figure {unknown[0][:40]!r}", where=where, do=f"known: {', '.join(known)}")

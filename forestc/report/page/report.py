@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from forestc.report.page.design_page import Given, design_page
 from forestc.report.page.measured import measured
 from forestc.report.page.peers import read_peers
 from forestc.report.page.study_page import study_page
+from forestc.report.tables import visible
 from forestc.studies import STUDY, Study, open_study
 from forestc.synthesis import placement
 
@@ -119,6 +121,7 @@ def _front_pages(
         except ForestcError as error:
             notes.append(f"trial {trial.number} has no page: {error}")
             continue
-        back = (f"../{quote(out.name)}", f"Study {study.folder.resolve().name}, trial {trial.number}")
+        name = visible(study.folder.resolve().name)
+        back = (f"../{quote(os.fsencode(out.name))}", f"Study {name}, trial {trial.number}")
         pages[trial.number] = html(replace(page, back=back))
     return pages, notes

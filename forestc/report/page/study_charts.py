@@ -11,6 +11,7 @@ from forestc.report.page.charts import WIDE, WIDTH, altair, data, finished
 from forestc.report.page.peers import Peer
 from forestc.report.page.study_figures import history, is_number, logarithmic, option_names
 from forestc.report.page.svg import shortened
+from forestc.report.tables import visible
 from forestc.studies import Goal, Study, Trial
 
 MOST_AXES = 14
@@ -20,8 +21,8 @@ MOST_OPTIONS = 15
 
 def goal_name(goal: Goal) -> str:
     """A goal's figure for people, with its unit."""
-    name = NAMES.get(goal.figure, goal.figure.replace("_", " "))
-    return f"{name}, {goal.unit}" if goal.unit and goal.unit.lower() != name.lower() else name
+    name = visible(NAMES.get(goal.figure, goal.figure.replace("_", " ")))
+    return f"{name}, {visible(goal.unit)}" if goal.unit and goal.unit.lower() != name.lower() else name
 
 
 def pairs(study: Study) -> list[tuple[Goal, Goal]]:

@@ -171,7 +171,8 @@ def _failures(study: Study) -> list[Block]:
     for trial in study.trials:
         if trial.state == "failed" or (trial.state == "complete" and not study.kept(trial)):
             what = "failed" if trial.state == "failed" else "over a limit"
-            reasons.setdefault((what, trial.reason or _broken(study, trial)), []).append(trial.number)
+            broken = _broken(study, trial) if trial.state == "complete" else ""
+            reasons.setdefault((what, trial.reason or broken), []).append(trial.number)
     rows = [
         (Cell(visible(reason) or "no reason was recorded"), what, len(numbers), _few(numbers))
         for (what, reason), numbers in sorted(reasons.items(), key=lambda item: -len(item[1]))

@@ -36,18 +36,19 @@ def spark(histogram: Histogram | None, cuts: Sequence[float]) -> Markup:
     width, height = SPARK
     low, high = (histogram.low, histogram.high) if histogram else (min(cuts, default=0.0), max(cuts, default=1.0))
     low, high = min([low, *cuts]), max([high, *cuts])
-    span = (high - low) or 1.0
+    half = (high / 2 - low / 2) or 0.5  # the whole may be too large for a float
 
     def x(value: float) -> float:
-        return 2 + (width - 4) * (value - low) / span
+        return 2 + (width - 4) * (value / 2 - low / 2) / half
 
     parts = []
     if histogram is not None and histogram.counts.any():
-        step = (histogram.high - histogram.low) / len(histogram.counts)
+        step = (histogram.high / 2 - histogram.low / 2) / len(histogram.counts)  # half of one
+        wide = max(0.8, (width - 4) * step / half - 0.6)
         most = float(histogram.counts.max())
         bars = [
-            f"M{x(histogram.low + place * step):.1f} {height - 4}h{max(0.8, (width - 4) * step / span - 0.6):.1f}"
-            f"v{-(height - 6) * count / most:.1f}h{-max(0.8, (width - 4) * step / span - 0.6):.1f}z"
+            f"M{x(histogram.low + place * step + place * step):.1f} {height - 4}h{wide:.1f}"
+            f"v{-(height - 6) * count / most:.1f}h{-wide:.1f}z"
             for place, count in enumerate(histogram.counts.tolist())
             if count
         ]

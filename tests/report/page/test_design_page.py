@@ -18,6 +18,7 @@ from forestc.report.page.design_page import Given, design_page
 from forestc.report.page.features import feature_table
 from forestc.report.page.measured import Histogram, histograms, measured, rounded_outwards
 from forestc.report.page.report import Asked, report
+from forestc.report.page.svg import spark
 from forestc.rows.batches import ArrayRows
 from hdl_templates import page_file
 
@@ -119,6 +120,10 @@ def test_histograms_have_round_ends_and_count_all():
     assert (found[0].low, found[0].high) == (1.0, 5.0) and found[0].counts.sum() == 3
     assert found[1].counts.sum() == 1 and found[1].missing == 1
     assert rounded_outwards(3.0, 3.0) == (2.5, 3.5)
+    wide = [[1.7e18, 1.7e18, 1.0, -1e308, -1e308], [1.7e18, 1.7e18 + 512, 1.0 + 2e-16, 1e308, 1e308]]
+    for one in histograms(ArrayRows(np.array(wide))).values():
+        assert one.low < one.high and one.counts.sum() == 2
+        assert "nan" not in spark(one, [-1.7e308, 1.7e308])
     assert isinstance(found[0], Histogram)
 
 

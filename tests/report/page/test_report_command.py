@@ -91,6 +91,8 @@ def test_rows_that_do_not_fit_are_refused_and_leave_the_old_page(design, tmp_pat
         ("name,accuracy\na,95.1\n", "accuracy is more than 1: 95.1; .*as in 0.951"),
         ("name,lut\na,1,2\n", "another number of columns"),
         ("name,lut\na\n", "another number of columns"),
+        ("name,lut,lut\na,1,2\n", "two columns of one name"),
+        ('[{"name": "a", "lut": 1, " lut": 2}]', "names one figure twice"),
         ("[1]", "is not a list of objects"),
         ('[{"name": "a", "lut": true}]', "lut is no number"),
         ('[{"name": 3}]', "has no name"),

@@ -15,7 +15,7 @@ from forestc.report.page.peers import Peer
 from forestc.report.page.report import report
 from forestc.report.page.study_figures import equals, history, hypervolume, importance, option_names
 from forestc.report.page.study_page import study_page
-from forestc.studies import Goal, Score, Study, Trial
+from forestc.studies import Goal, Score, Study, Trial, write_trial
 
 
 def test_the_page_is_small_and_complete_in_a_browser(visit, study, study_file):
@@ -148,6 +148,7 @@ def test_a_study_shows_its_charts_in_a_notebook(study):
         {"options": 5}, {"options": {"a": [1]}}, {"figures": {"estimate": {"lut": "many"}}}, {"figures": {"guess": {}}},
         {"figures": {"estimate": {"lut": float("nan")}}}, {"number": -1}, {"state": "odd"}, {"reason": 3},
         {"validation": {"value": float("inf"), "standard_error": 0, "rows": 1}}, {"validation": {"value": 1}}, None,
+        {"number": 1}, {"options": {"a": 10**400}}, {"figures": {"estimate": {"lut": 10**400}}},
     ],
 )  # fmt: skip
 def test_damaged_trials_are_refused_by_name(tmp_path, change):
@@ -157,3 +158,31 @@ def test_damaged_trials_are_refused_by_name(tmp_path, change):
     path.write_text(text if change is not None else text[:-5])
     with pytest.raises(ForestcError, match=r"trial.json is damaged; .*0000; remove the trial's folder"):
         report(study.folder, tmp_path / "a.html")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"goals": []}, {"goals": [{"figure": 3, "maximise": True}]},
+        {"goals": [{"figure": "lut\x01", "maximise": False}]},
+        {"goals": [{"figure": "lut", "maximise": False, "unit": 5}]}, {"goals": [{"figure": "lut", "maximise": "no"}]},
+        {"limits": [{"figure": "lut", "at_least": False, "value": "x"}]},
+        {"limits": [{"figure": "lut", "at_least": False, "value": float("inf")}]},
+    ],
+)  # fmt: skip
+def test_damaged_goals_and_limits_are_refused(tmp_path, change):
+    study = made_study(tmp_path / "study", trials=1)
+    path = study.folder / "study.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ForestcError, match=r"study.json is damaged"):
+        report(study.folder, tmp_path / "a.html")
+    path.write_text("[" * 100_000)
+    with pytest.raises(ForestcError, match=r"has no readable study.json"):
+        report(study.folder, tmp_path / "a.html")
+
+
+def test_a_failed_trial_without_a_reason_breaks_no_limit(tmp_path):
+    study = made_study(tmp_path / "study", trials=4)
+    write_trial(study.folder, Trial(4, "failed"))
+    report(study.folder, tmp_path / "a.html")
+    assert "no reason was recorded" in (tmp_path / "a.html").read_text()
