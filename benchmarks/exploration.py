@@ -36,6 +36,7 @@ import numpy as np
 import xgboost
 from firmware import Case, beside, generated, read_csv, theirs
 from firmware_peers import Model
+from hardware import TREELUT
 from numpy.typing import NDArray
 from published import pixels
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -58,6 +59,7 @@ BUNDLED = {"breast_cancer": load_breast_cancer, "digits": load_digits}
 FILES = ("magic04", "spambase", "dry_bean", "unsw_nb15_82k", "mnist")
 MOST, TRIALS, MARKS = 2400, 200, (50, 100, 200)
 SAMPLED = {"mnist": 1200}  # rows of sets with many columns
+RECORDED = {"breast_cancer": "bc", "digits": "digits"}  # TreeLUT's designs of other models of the same data
 FLOAT_NODE = 14  # bytes: a float32 threshold or leaf, a feature of 16 bits, two pointers of 16 bits
 Point: TypeAlias = tuple[float, float]  # cost, accuracy
 NOTHING = (math.inf, 0.0)
@@ -171,6 +173,8 @@ def of_data(name: str, kind: str, target: Target, parts: Parts, seeds: int, cach
                 row[f"{run} {mark}, % of grid"] = percent(some, whole)
         row |= {"grid designs": len(grid), "grid CPU seconds": round(spent)}
         row |= smallest(studies[0], target)
+        if target is LUTS:
+            row["TreeLUT: LUTs"] = TREELUT[RECORDED[name]][0][-2] if name in RECORDED else None
         if target is FLASH:
             row["floats: bytes"] = forest.n_nodes * FLOAT_NODE
             row["emlearn: bytes"] = of_emlearn(model, parts, Path(scratch)) if kind == "forest" else None

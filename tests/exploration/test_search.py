@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import exploration_trainers
 import pyarrow.parquet as pq
@@ -16,10 +17,10 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
-from forestc.errors import CheckError, ForestcError, OptionError, RowsError
+from forestc.errors import CheckError, ForestcError, OptionError, RowsError, ToolError
 from forestc.exploration import candidate
 from forestc.exploration.candidate import Bench
-from forestc.exploration.pool import carried_out
+from forestc.exploration.pool import DaskPool, carried_out
 from forestc.exploration.run import asked_before
 from forestc.forest.text import print_forest
 from forestc.frontends import load
@@ -259,6 +260,16 @@ def test_a_cluster_gives_the_same_trials(work, done):
             scheduler=cluster.scheduler_address, **BASE,
         )  # fmt: skip
     assert trials_of(study) == trials_of(done)[:22]
+
+
+def test_a_cluster_that_lost_its_workers_is_no_reason_to_wait_for_ever():
+    def none_comes(count, timeout):
+        raise TimeoutError
+
+    pool = object.__new__(DaskPool)
+    pool._client, pool._jobs = SimpleNamespace(nthreads=dict, wait_for_workers=none_comes), {}
+    with pytest.raises(ToolError, match="no workers left; start some, then add --resume"):
+        pool.free()
 
 
 def test_ctrl_c_keeps_what_was_found(work):
