@@ -5,8 +5,8 @@
 wine, moons, dry bean: `forestc.explore` with `--train priced`, cross-validated on the training rows (dry bean: judged
 on a fifth of them); shown is the smallest design of the front whose accuracy there is at least the published one, or
 where none is the smallest within a standard error of the most accurate, and the whole front. MNIST: boosting with
-prices on all training rows, settings fixed beforehand on 10,000 of them that were held out. Nothing is chosen on test rows.
-LUTs: yosys, synth_xilinx, the whole decision, without registers. The published figures are Vivado's, second hand:
+prices on all training rows, settings fixed beforehand on 10,000 of them that were held out. Nothing is chosen on test
+rows. LUTs: yosys, synth_xilinx, the whole decision, without registers. The published figures are Vivado's, second hand:
 KANELE's without the decision, DWN's with its encoder; tools differ, so counts can be compared with care only.
 """
 
