@@ -121,6 +121,8 @@ def explore(
         study = run_explore(out=out, resume=resume, trust_pickle=trust_pickle, progress=say, **wanted)
     figures = summary(study)
     show(json_, figures, lambda: [*tables(figures, [goal.figure for goal in study.goals])])
+    if study.asked.get("stopped"):
+        raise typer.Exit(130)  # as of Ctrl-C elsewhere: a script sees that the study is not whole
 
 
 def _typed(context: typer.Context, name: str) -> bool:
@@ -151,7 +153,9 @@ def tables(figures: dict[str, Any], goals: list[str]) -> list[Any]:
         remark = f"equal to {same}" if same is not None else ""
         table.add_row(str(row["trial"]), *cells, _cell(row, "test_accuracy"), row["rung"] or "", remark)
     counts = figures["trials"]
-    lines = ["equal to N: its accuracy is within a standard error of that of trial N, which is smaller"]
+    lines = []
+    if any(row["equal_to"] is not None for row in figures["front"]):
+        lines += ["equal to N: its accuracy is within a standard error of that of trial N, which is smaller"]
     lines += [f"{counts['complete']} trials, {counts['failed']} failed; accuracy by {figures['validation']}"]
     lines += [f"{name}: corrected to {line['factor']:.2f} x estimate^{line['slope']:.2f}, as {line['designs']} showed"
               for name, line in (figures["corrections"] or {}).items()]  # fmt: skip

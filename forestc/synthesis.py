@@ -88,7 +88,7 @@ def synth(
                     what += f" on {device}, where it takes {used}"
                 raise ToolError(what, where=error.where, do=error.do) from None
             seconds["place and route"] = round(time.perf_counter() - start, 3)
-            figures["fmax_mhz"] = round(placed.fmax_mhz, 2)
+            figures["fmax_mhz"] = None if placed.fmax_mhz is None else round(placed.fmax_mhz, 2)
             figures["placed"] = {"used": placed.used, "available": placed.available}
             figures["tools"].append(placed.version)
     figures["estimate"] = estimate(design.netlist, device) if estimated(device) else None

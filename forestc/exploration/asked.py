@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -18,6 +19,7 @@ from forestc.studies import RUNGS, Goal, Limit, Rung
 from forestc.synthesis import known_device, need_tools
 
 Top = Literal["estimate", "synthesis", "placed", "measured"]
+HIDDEN = "***"  # stands for a password
 FEW_ROWS = 2000  # below which candidates are cross-validated
 FOLDS = 5
 HELD_OUT = 0.2
@@ -119,6 +121,7 @@ class Asked:
     def as_dict(self) -> dict[str, Any]:
         """For study.json: files by their paths, Python objects as None."""
         found = {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
+        found["storage"] = None if self.storage is None else masked(self.storage)
         found["label"] = self.label if isinstance(self.label, str | int) else None  # a list holds the rows' labels
         return {name: value for name, value in found.items() if name not in ("goals", "limits")}
 
@@ -130,12 +133,19 @@ class Asked:
         if limits != self.limits:
             names = ", ".join(map(told, limits)) or "none"
             raise OptionError("the study has other limits", where=names, do="resume with those, or begin another study")
+        if self.storage is not None and f":{HIDDEN}@" in self.storage:
+            raise OptionError("the study does not keep the storage's password", do="give --storage ADDRESS again")
         mine = self.as_dict()
         for name in ("model", "train", "label", "device", "cpu", "seed", "regression", "classes"):
             if name in before and before[name] != mine[name]:
                 raise OptionError(
                     f"the study has another {name}: {before[name]}", do="resume with that, or begin another study"
                 )
+
+
+def masked(address: str) -> str:
+    """An address of a database without its password."""
+    return re.sub(r"(://[^/@:]*):[^@]*@", rf"\1:{HIDDEN}@", address)
 
 
 def _plain(value: Any) -> Any:

@@ -293,7 +293,8 @@ class Bench:
         taken = told["cycles"] or told["instructions"]
         found = {"flash": float(told["flash"]), "ram": float(told["ram"] + (told["stack"] or 0))}
         if taken is not None:
-            found |= {"instructions": float(taken["max_of_all"]), "mean_instructions": float(taken["mean"])}
+            most = taken["max_of_all"] if told["worst_case"] is None else told["worst_case"]
+            found |= {"instructions": float(most), "mean_instructions": float(taken["mean"])}
         return replace(job.trial, figures={**job.trial.figures, "measured": found}, has_design=True)
 
     def _decides(self, folder: Path) -> bool:

@@ -72,6 +72,9 @@ def limits_of(given: Sequence[str | Limit], device: str | None, cpu: str | None)
         if parts is None or not math.isfinite(value):
             raise OptionError(f"can't read the limit {one!r}", do="write figure>=number or figure<=number")
         found.append(Limit(_figure(parts[1], "limit", device, cpu), parts[2] == ">=", value))
+    for limit in found:
+        if limit.figure == "accuracy" and limit.value > 1:
+            raise OptionError(f"accuracy is a share, at most 1: {told(limit)}", do="write it as in accuracy>=0.95")
     return tuple(found)
 
 

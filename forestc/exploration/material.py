@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -61,6 +62,12 @@ class Material:
     @property
     def crossed(self) -> bool:
         return len(self.folds) > 1
+
+    @property
+    def content(self) -> str:
+        """A hash of the rows, their labels, and which of them candidates are judged on."""
+        parts = [self.X, self.y, *(fold.judged for fold in self.folds)]
+        return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()
 
     @property
     def trainers(self) -> tuple[Trainer, ...]:
@@ -124,7 +131,8 @@ class Material:
 
     def named(self, forest: Forest) -> Forest:
         """A trained forest with the rows' names of columns and classes."""
-        if not all(feature.named for feature in forest.features) and len(self.names) == forest.columns:
+        own = {feature.name for feature in forest.features if feature.named}
+        if len(self.names) == forest.columns and not (len(own) == len(forest.features) and own <= set(self.names)):
             forest = adopt_names(forest, self.names)
         if not self.classes or [str(label) for label in forest.classes] == list(self.classes):
             return forest
@@ -167,15 +175,17 @@ def material_of(asked: Asked, folder: Path) -> Material:
 def _of_model(asked: Asked, folder: Path) -> Material:
     forest = name_classes(load(asked.model, trust_pickle=asked.trust_pickle), asked.classes)
     opened, forest, notes = rows_for_model(asked.rows, forest, asked.label)
-    X, y = _arrays(opened, forest)
+    X, y, labelled = _arrays(opened, forest)
     held_out: Any = HELD_OUT
     if asked.validation is not None and share_of(asked.validation) is None:
-        other, labels = _arrays(_validation_rows(asked, forest), forest)
+        other, labels, _ = _arrays(_validation_rows(asked, forest), forest)
         folds: tuple[Fold, ...] = (_after(len(X), len(X) + len(other)),)
         seen: tuple[str, ...] = ()
         X, y, held_out = np.concatenate([X, other]), np.concatenate([y, labels]), asked.validation
     else:
         folds, seen = _folds(len(X), crossed=len(X) < FEW_ROWS), (_SEEN,)
+    if not labelled:
+        seen = (*seen, _NO_LABELS)
     if forest.decides and len(np.unique(y)) < 2:
         raise RowsError("all labels are of one class", where="the rows", do="give rows of two or more")
     names = tuple(feature.name for feature in forest.features)
@@ -188,6 +198,9 @@ _SEEN = (
     "candidates are judged on rows set aside from those given; if the model was trained on these rows too, give others "
     "(--validation FILE)"
 )
+
+
+_NO_LABELS = "the rows have no labels (--label): accuracy is how often a design answers as the model does"
 
 
 def _labelled(asked: Asked) -> tuple[Any, Any]:
@@ -203,14 +216,15 @@ def _validation_rows(asked: Asked, forest: Forest) -> Rows:
     return rows_from(rows, forest, labels)
 
 
-def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """All rows; without labels the model's own answers stand in for them."""
-    X, y = [], []
+def _arrays(rows: Rows, forest: Forest) -> tuple[NDArray[np.float64], NDArray[Any], bool]:
+    """All rows, and whether they have labels; without these the model's own answers stand in for them."""
+    X, y, labelled = [], [], True
     for batch in rows.batches():
         X.append(batch.X)
         own = batch.truth
+        labelled = own is not None
         y.append(answers_of(forest, evaluate_quickly(forest, encode(forest, batch.X))) if own is None else own)
-    return np.concatenate(X), np.concatenate(y)
+    return np.concatenate(X), np.concatenate(y), labelled
 
 
 def _folds(rows: int, *, crossed: bool) -> tuple[Fold, ...]:

@@ -90,10 +90,12 @@ def explore(
     if rungs is None:
         asked = Asked(**{**vars(asked), "top": asked.rungs[-1]})
     with _held(folder, resume=resume):
+        content: str | None = None
         if resume:
             before = open_study(folder)
             asked.same(before.asked, before.goals, before.limits)
-        return _search(asked, folder, resume=resume, progress=progress)
+            content = before.asked.get("content")
+        return _search(asked, folder, content, resume=resume, progress=progress)
 
 
 def asked_before(out: str | Path) -> dict[str, Any]:
@@ -114,9 +116,11 @@ def asked_before(out: str | Path) -> dict[str, Any]:
     return found
 
 
-def _search(asked: Asked, folder: Path, *, resume: bool, progress: Callable[[str], None]) -> Study:
+def _search(asked: Asked, folder: Path, content: str | None, *, resume: bool, progress: Callable[[str], None]) -> Study:
     progress("reading the rows")
     material = material_of(asked, folder)
+    if content not in (None, material.content):
+        raise OptionError("the study was judged on other rows", do="resume with those, or begin another study")
     notes = notes_of(material)
     for note in notes:
         progress(note)
@@ -161,6 +165,7 @@ def _record(asked: Asked, material: Material, notes: Sequence[str]) -> dict[str,
         "validation": _validation(material),
         "validation_rows": asked.as_dict()["validation"],
         "versions": versions(material.forest) if material.forest is not None else {"forestc": __version__},
+        "content": material.content,
         "notes": list(notes),
     }
 
@@ -184,7 +189,8 @@ def _validation(material: Material) -> str:
             if material.forest is None
             else how
         )
-    return f"{len(material.folds[0].judged)} rows that neither training nor passes saw"
+    judged = len(material.folds[0].judged)
+    return f"{judged} rows that neither training nor passes saw" if not same_rows(material) else f"{judged} rows"
 
 
 def command_of(asked: Asked, folder: Path) -> str | None:
@@ -211,7 +217,22 @@ def command_of(asked: Asked, folder: Path) -> str | None:
 
 def notes_of(material: Material) -> list[str]:
     """What a user is to know before the search. Raises RowsError for test rows that can't be read."""
-    return [*material.notes, *_leaks(material)]
+    return [*material.notes, *_judged_twice(material), *_leaks(material)]
+
+
+def same_rows(material: Material) -> int:
+    """How many of the rows that candidates are judged on are also among those that they are made of."""
+    if material.crossed:
+        return 0
+    fold = material.folds[0]
+    seen = {row.tobytes() for row in np.ascontiguousarray(material.X[fold.fit])}
+    return sum(row.tobytes() in seen for row in np.ascontiguousarray(material.X[fold.judged]))
+
+
+def _judged_twice(material: Material) -> list[str]:
+    same = same_rows(material) if material.asked.validation is not None else 0
+    judged = len(material.folds[0].judged)
+    return [f"{same} of {judged} validation rows are also among the rows given: accuracy is flattered"] * bool(same)
 
 
 def _leaks(material: Material) -> list[str]:
@@ -244,14 +265,22 @@ def _refuse(study: Study) -> None:
     """Raises the error of a study without a front."""
     where = str(study.folder)
     if not study.complete:
-        reasons = [trial.reason for trial in study.trials if trial.reason]
-        raise ForestcError("every trial failed", where=f"{where}, the first: {reasons[0] if reasons else 'unknown'}")
+        first = next((trial.reason for trial in study.trials if trial.reason), "unknown")
+        raise ForestcError("every trial failed", where=f"{where}, the first: {first}", do=_remedy(first))
+    failures = [trial.reason or "unknown" for trial in study.trials if trial.state == "failed"]
+    if failures:
+        where += f", {len(failures)} of {len(study.trials)} trials failed, the first: {failures[0]}"
     missed = unreachable(study)
     if missed is None:
         raise ForestcError("no design keeps all limits together", where=where, do="loosen one of them")
     limit, nearest = missed
     near = "its value is not known of any" if nearest is None else f"the nearest is {nearest:.6g}"
     raise ForestcError(f"no design keeps the limit {told(limit)}: {near}", where=where, do="loosen the limit")
+
+
+def _remedy(reason: str) -> str:
+    limits = {"MB, more than": "raise --trial-mb", "s, more than": "raise --trial-seconds"}
+    return next((do for text, do in limits.items() if text in reason), "mend that, or give other options")
 
 
 @contextmanager

@@ -11,13 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from forestc.errors import ForestcError, MissingExtraError
+from forestc.exploration.asked import masked
 from forestc.exploration.space import LEVEL
 from forestc.parameters import Choice, Parameter, Whole, used
 from forestc.studies import Goal, Limit, Trial
 
 JOURNAL = "storage.log"
 NAME = "forestc"
-_ADDRESS = "give an address such as sqlite:///study.db or postgresql://user@host/name, and have its driver"
+_ADDRESS = (
+    "give an address such as sqlite:///study.db or postgresql+psycopg2://user@host/name, and install its driver "
+    "(psycopg2-binary)"
+)
 STARTUP = 10  # random trials before the sampler goes by what was found
 UNKNOWN = 1e9  # by how much a limit is broken whose figure is not known
 
@@ -47,20 +51,29 @@ def sampler(seed: int, number: int) -> Any:
 def opened(folder: Path, address: str | None, goals: Sequence[Goal], seed: int, *, resume: bool) -> Any:
     """The Optuna study. address: of a database; None for a journal in the folder. Raises ForestcError."""
     found = optuna()
+    named = masked(str(address or folder / JOURNAL))
     try:
+        if address is not None and resume:  # it holds what was tried; a new one would begin again
+            return found.load_study(storage=address, study_name=name_of(folder, address), sampler=sampler(seed, 0))
         return found.create_study(
             storage=_storage(folder, address), study_name=name_of(folder, address), sampler=sampler(seed, 0),
             directions=["maximize" if goal.maximise else "minimize" for goal in goals], load_if_exists=resume,
         )  # fmt: skip
     except found.exceptions.DuplicatedStudyError:
-        raise ForestcError("the storage has a study of this name", where=str(address), do="add --resume") from None
+        what = f"the storage has a study named {name_of(folder, address)}"
+        raise ForestcError(
+            what, where=named, do="name the folder otherwise, or resume in that study's folder"
+        ) from None
+    except KeyError:
+        what = f"the storage has no study named {name_of(folder, address)}"
+        raise ForestcError(what, where=named, do="resume in the folder that the study was begun in") from None
     except ForestcError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever databases and their drivers raise
-        why = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        why = masked(str(error).splitlines()[0][:200]) if str(error) else type(error).__name__
         raise ForestcError(
             f"the storage can't be opened ({why})",
-            where=str(address or folder / JOURNAL),
+            where=named,
             do=_ADDRESS if address else "remove it: --resume then tries the same designs again",
         ) from None
 

@@ -32,9 +32,10 @@ class PlacedCell:
 
 @dataclass(frozen=True)
 class Placed:
-    """A routed design. fmax_mhz: clock rate after routing. used, available: logic cells of the device."""
+    """A routed design. fmax_mhz: clock rate after routing; None if nothing is clocked, as in constant designs. used,
+    available: logic cells of the device."""
 
-    fmax_mhz: float
+    fmax_mhz: float | None
     used: int
     available: int
     version: str
@@ -89,7 +90,7 @@ def place(
     try:
         figures = json.loads(report.read_text())
         logic = figures["utilization"][logic_cell]
-        fmax = min(float(clock["achieved"]) for clock in figures["fmax"].values())
+        fmax = min((float(clock["achieved"]) for clock in figures["fmax"].values()), default=None)
         return Placed(fmax, int(logic["used"]), int(logic["available"]), _version(command, netlist.parent))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ToolError(f"nextpnr's report can't be read ({error})", where=str(report)) from None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,9 +21,12 @@ from sklearn.ensemble import RandomForestClassifier
 import forestc
 from forestc.errors import CheckError, ForestcError, OptionError, RowsError, ToolError
 from forestc.exploration import candidate
+from forestc.exploration.asked import Asked, masked
 from forestc.exploration.candidate import Bench
+from forestc.exploration.goals import goals_of
+from forestc.exploration.material import material_of
 from forestc.exploration.pool import DaskPool, carried_out
-from forestc.exploration.run import asked_before
+from forestc.exploration.run import asked_before, notes_of
 from forestc.forest.text import print_forest
 from forestc.frontends import load
 from forestc.studies import open_study
@@ -41,6 +46,7 @@ def work(tmp_path_factory):
     )
     (folder / "model.forest").write_text(print_forest(load(model)))
     train.iloc[100:].to_csv(folder / "other.csv", index=False)
+    train.drop(columns="target").to_csv(folder / "bare.csv", index=False)
     return folder
 
 
@@ -168,10 +174,8 @@ def test_a_design_that_fails_its_check_leaves_the_front(work, monkeypatch):
 
 
 def test_limits_that_nothing_keeps_are_named_with_the_nearest(work):
-    with pytest.raises(ForestcError, match=r"no design keeps the limit accuracy>=1.5: the nearest is 0\.\d+"):
-        forestc.explore(
-            work / "model.forest", work / "train.csv", work / "none", trials=2, limits=["accuracy>=1.5"], **BASE
-        )
+    with pytest.raises(ForestcError, match=r"no design keeps the limit lut<=-1: the nearest is \d+"):
+        forestc.explore(work / "model.forest", work / "train.csv", work / "none", trials=2, limits=["lut<=-1"], **BASE)
     study = open_study(work / "none")
     assert len(study.trials) == 2 and "each in turn" in study.asked["validation"]
 
@@ -181,6 +185,8 @@ def test_limits_that_nothing_keeps_are_named_with_the_nearest(work):
     [
         ({"resume": True, "out": "done", "goals": "ff,accuracy"}, OptionError, "the study has other goals"),
         ({"resume": True, "out": "done", "seed": 5}, OptionError, "the study has another seed: 0"),
+        ({"resume": True, "out": "done", "rows": "other.csv"}, OptionError, "the study was judged on other rows"),
+        ({"resume": True, "out": "done", "storage": "x://u:***@h/n"}, OptionError, "the storage's password"),
         ({"out": "done"}, ForestcError, "holds a study"),
         ({"resume": True, "out": "."}, ForestcError, "has no readable study.json"),
         ({"storage": "nosuch://host/name"}, ForestcError, "the storage can't be opened"),
@@ -213,6 +219,40 @@ def test_test_rows_among_the_rows_are_warned_of(work):
         forestc.explore(
             work / "model.forest", work / "train.csv", work / "leak", test=work / "train.csv", progress=stop, **BASE
         )
+
+
+def test_rows_that_candidates_are_made_of_and_judged_on_are_told(work):
+    material = material_of(
+        Asked(
+            goals_of(None, "xcup", None), (), work / "model.forest", rows=work / "train.csv", label="target",
+            validation=work / "train.csv", device="xcup",
+        ),
+        work,
+    )  # fmt: skip
+    assert notes_of(material)[1:] == ["150 of 150 validation rows are also among the rows given: accuracy is flattered"]
+    bare = material_of(replace(material.asked, label=None, rows=work / "bare.csv", validation=None), work)
+    assert any("accuracy is how often a design answers as the model does" in note for note in notes_of(bare))
+
+
+def test_a_shared_storage_tells_studies_by_their_folders(work, tmp_path):
+    asked = {"storage": f"sqlite:///{tmp_path}/shared.db", "trials": 2, **BASE}
+    forestc.explore(work / "model.forest", work / "train.csv", tmp_path / "one", **asked)
+    with pytest.raises(ForestcError, match=r"has a study named one; .*name the folder otherwise"):
+        forestc.explore(work / "model.forest", work / "train.csv", tmp_path / "other" / "one", **asked)
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    with pytest.raises(ForestcError, match="has no study named two"):
+        forestc.explore(work / "model.forest", work / "train.csv", tmp_path / "two", resume=True, **asked)
+    assert masked("postgresql+psycopg2://me:secret@host:1/name") == "postgresql+psycopg2://me:***@host:1/name"
+    assert masked(asked["storage"]) == asked["storage"]
+
+
+@pytest.mark.parametrize("train", ["xgboost", "lightgbm"])
+def test_columns_of_any_name_reach_the_designs(work, tmp_path, train):
+    table, _ = exploration_trainers.rows()
+    table.columns = ["od280/od315 of [wine]", *table.columns[1:]]
+    table.to_csv(tmp_path / "train.csv", index=False)
+    study = forestc.explore(rows=tmp_path / "train.csv", out=tmp_path / "study", train=train, trials=1, **BASE)
+    assert study.front and all(trial.has_design for trial in study.front)
 
 
 @pytest.mark.slow

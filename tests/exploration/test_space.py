@@ -106,6 +106,7 @@ def test_goals_and_limits_by_the_names_that_users_write():
         ("flash,accuracy", (), "xcup", None, "flash is a figure of a processor; add --cpu"),
         (None, ("lut<300",), "xcup", None, "can't read the limit 'lut<300'"),
         (None, ("lut<=many",), "xcup", None, "can't read the limit"),
+        (None, ("accuracy>=95",), "xcup", None, "accuracy is a share, at most 1: accuracy>=95"),
         (None, ("lut<=1e999",), "xcup", None, "can't read the limit"),
         (None, (Limit("lut", False, float("nan")),), "xcup", None, "the limit of lut is no number"),
         (None, ("speed>=1",), "xcup", None, "unknown limit 'speed'"),

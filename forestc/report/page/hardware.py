@@ -74,7 +74,7 @@ def placed_blocks(design: Design, placed: Placement | None) -> list[Block]:
         spots.append((one.x, one.y, _place(one.site), stored, part))
     if not spots:
         return []
-    used, of = placed.placed.used, placed.placed.available
+    used, of, mhz = placed.placed.used, placed.placed.available, placed.placed.fmax_mhz
     words = f"The placed design: {len(spots):,} cells on {placed.device}, {used:,} of {of:,} logic cells."
     foot = (
         "Squares are LUTs, dots flip-flops; the frame holds the tiles in use. "
@@ -85,7 +85,7 @@ def placed_blocks(design: Design, placed: Placement | None) -> list[Block]:
     return [
         Drawing(f"Placed on {placed.device}", words, placed_svg(spots), key, foot),
         table(
-            f"Placed and routed: {placed.placed.fmax_mhz:.1f} MHz",
+            "Placed and routed" + ("" if mhz is None else f": {mhz:.1f} MHz"),
             ("part", "LUTs", "flip-flops"),
             rows,
             foot=f"{used:,} of {of:,} logic cells, by {placed.placed.version}.",
