@@ -122,7 +122,7 @@ def explore(
     figures = summary(study)
     show(json_, figures, lambda: [*tables(figures, [goal.figure for goal in study.goals])])
     if study.asked.get("stopped"):
-        raise typer.Exit(130)  # as of Ctrl-C elsewhere: a script sees that the study is not whole
+        sys.exit(130)  # as of Ctrl-C elsewhere: a script sees that the study is not whole
 
 
 def _typed(context: typer.Context, name: str) -> bool:

@@ -53,3 +53,12 @@ def test_wrong_usage_is_one_line(more, status, says, run, work):
     found, out, err = run(f"{ASKED} {more} -o wrong")
     assert (found, out) == (status, "") and err.count("\n") == 1 and says in err
     assert not (work / "wrong").exists()
+
+
+def test_a_stopped_search_has_a_status_of_its_own(run, work, monkeypatch):
+    def stop(search):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("forestc.exploration.search.Search.explore", stop)
+    status, out, _ = run(f"{ASKED} --trials 5 -o stopped")
+    assert status == 130 and "stopped before its end; --resume goes on" in out
