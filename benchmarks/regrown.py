@@ -6,11 +6,11 @@ models: XGBoost of 20 rounds and depth 4 (five classes: of 13 rounds and depth 5
 trained on 70 % of at most 15,000 rows; the passes of -O1, and `regrow-trees` after them. Half of the other rows are
 held out for the pass, which goes by a tolerance of 0.01, and half are test rows.
 
-budget: the most accurate ensemble on validation rows among those of at most a quarter of the LUTs of a published or
-recorded design: KANELE's (trained here) and TreeLUT's (grown from the shared model). Leaf bits, prices, columns that a
-tree may read, depths and kinds of thresholds are as listed below. Of each combination the largest number of trees
-within the budget is judged on a fifth of the training rows, the best six then by cross-validation in five parts, and of
-equally accurate ones the smallest is taken.
+budget: the most accurate ensemble on validation rows among those of at most a share (a quarter) of the LUTs of a
+published or recorded design: KANELE's (trained here) and TreeLUT's (grown from the shared model). Leaf bits, prices,
+columns that a tree may read, depths and kinds of thresholds are as listed below. Of each combination the largest number
+of trees within the budget is judged on a fifth of the training rows, the best six then by cross-validation in five
+parts, and of equally accurate ones the smallest is taken.
 
 Test rows choose nothing. LUTs: yosys, synth_xilinx -family xcup, the whole decision, without registers. MHz: two
 stages on ecp5-85k by nextpnr. TreeLUT's figures were recorded with the same tools; KANELE's RTL was synthesised by
@@ -59,7 +59,7 @@ MOST_ROWS = 15_000
 FIRST = "simplify,share-thresholds,quantize,simplify"
 FEW_BITS = "simplify,share-thresholds,quantize{leaf_bits=auto,change=1},simplify"  # leaves have few as they are
 KANELE = {"wine": (98.15, 819), "moons": (97.35, 70), "dry_bean": (92.03, 665)}  # test accuracy in %, LUTs
-SHARE, PARTS, FINALISTS = 0.25, 5, 6
+PARTS, FINALISTS = 5, 6
 TREES, SWEEPS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 18, 22, 27, 33, 40), 2
 CHOICES: dict[str, tuple[Any, ...]] = {"leaf_bits": (1, 2), "price": (4.0, 1.0, 0.3), "columns": (1.0, 0.5)}
 FEW_ROWS, LOWER = 1_000, (0.1, 0.03)  # with fewer training rows lower prices are tried, too
@@ -73,14 +73,19 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, metavar="DIR")
     parser.add_argument("--peers", type=Path, required=True, metavar="DIR", help="NAME.json and NAME.npz")
     parser.add_argument("--only", metavar="NAMES", help="others in the file stay")
+    parser.add_argument("--share", type=float, default=0.25, help="of the peer's LUTs that may be taken")
     options = parser.parse_args()
     wanted = options.only.split(",") if options.only else [*SETS, *KANELE, *TREELUT]
     kept = json.loads(options.json.read_text()) if options.only and options.json and options.json.exists() else {}
-    models, budgets = ([row for row in kept.get(key, ()) if row["data"] not in wanted] for key in ("rows", "budget"))
+    again = {(name, options.share) for name in wanted}
+    models, budgets = (
+        [row for row in kept.get(key, ()) if (row["data"], row.get("share", options.share)) not in again]
+        for key in ("rows", "budget")
+    )
     for name in wanted:
         lines = {**dict.fromkeys(TREELUT, of_model), **dict.fromkeys(KANELE, of_rows)}
         if name in lines:
-            budgets.append(lines[name](name, options.peers if name in TREELUT else options.data))
+            budgets.append(lines[name](name, options.peers if name in TREELUT else options.data, options.share))
             print(budgets[-1], flush=True)
         if name in SETS and (name not in KANELE or not options.only):
             models.append(shrunk(name, options.data))
@@ -121,7 +126,7 @@ def shrunk(name: str, data: Path) -> dict[str, Any]:
     return line | {"trees": report.pop("trees")[1], **report, "pass_s": seconds, "s": time.perf_counter() - start}
 
 
-def of_model(name: str, peers: Path) -> dict[str, Any]:
+def of_model(name: str, peers: Path, share: float) -> dict[str, Any]:
     """A line of a shared model, grown again from all training rows."""
     case = read(peers, name)
     model = forestc.load(case.model)
@@ -134,7 +139,7 @@ def of_model(name: str, peers: Path) -> dict[str, Any]:
         return model, run_passes(step.run(quantised, fit, Judge(model, fit)).forest, [Simplify()], fit)[0]
 
     accuracy, _, lut, *_ = TREELUT[name][0]
-    line, best = within_budget(name, (X, y, case.X_test, case.y_test), made, CHOICES, ("TreeLUT", accuracy, lut))
+    line, best = within_budget(name, (X, y, case.X_test, case.y_test), made, CHOICES, ("TreeLUT", accuracy, lut, share))
     its_mhz = TREELUT[name][1][-1]
     with tempfile.TemporaryDirectory() as folder:
         written(*best, X, folder, latency=2)
@@ -142,7 +147,7 @@ def of_model(name: str, peers: Path) -> dict[str, Any]:
     return line | {"MHz_2_stages": mhz, "its_MHz": its_mhz, "MHz_ratio": mhz / its_mhz}
 
 
-def of_rows(name: str, data: Path) -> dict[str, Any]:
+def of_rows(name: str, data: Path, share: float) -> dict[str, Any]:
     """A line of a data set, trained here."""
     X, y, Xt, yt = split(name, data)
     names = tuple(f"x{index}" for index in range(X.shape[1]))
@@ -157,7 +162,7 @@ def of_rows(name: str, data: Path) -> dict[str, Any]:
         return model, run_passes(model, passes_from(FEW_BITS), ArrayRows(rows, labels))[0]
 
     lower_prices = {"price": (*CHOICES["price"], *LOWER)} if len(X) < FEW_ROWS else {}
-    return within_budget(name, (X, y, Xt, yt), made, CHOICES | lower_prices | GRID, ("KANELE", *KANELE[name]))[0]
+    return within_budget(name, (X, y, Xt, yt), made, CHOICES | lower_prices | GRID, ("KANELE", *KANELE[name], share))[0]
 
 
 def within_budget(
@@ -165,11 +170,11 @@ def within_budget(
     rows: tuple[NDArray[Any], Labels, NDArray[Any], Labels],
     made: Callable[[dict[str, Any], NDArray[Any], Labels], Made],
     choices: dict[str, tuple[Any, ...]],
-    peer: tuple[str, float, int],
+    peer: tuple[str, float, int, float],
 ) -> tuple[dict[str, Any], Made]:
     """A line: the ensemble that the rule of this file's description chooses, beside the peer's; and that ensemble."""
     X, y, Xt, yt = rows
-    who, its_accuracy, its_lut = peer
+    who, its_accuracy, its_lut, share = peer
     start = time.perf_counter()
     parts = list(StratifiedKFold(PARTS, shuffle=True, random_state=0).split(X, y))
 
@@ -186,9 +191,9 @@ def within_budget(
             if largest is not None and len(pair[1].trees) <= len(largest[0][1].trees):
                 break
             lut = estimated(pair[1])
-            if lut > SHARE * its_lut:  # estimates are too high more often than too low
+            if lut > share * its_lut:  # estimates are too high more often than too low
                 lut = luts(*pair, X, native=True)
-            if lut > SHARE * its_lut:
+            if lut > share * its_lut:
                 break
             largest = pair, lut, chosen | {"trees": trees}
         if largest is not None:
@@ -196,10 +201,10 @@ def within_budget(
     judged = []
     for _, _, place, pair, _, options in sorted(found, key=lambda one: one[:3])[-FINALISTS:]:
         lut = luts(*pair, X)
-        if lut <= SHARE * its_lut:
+        if lut <= share * its_lut:
             judged.append((validated(options, parts), -lut, place, pair, options))
     accuracy, smaller, _, (model, forest), options = max(judged, key=lambda one: one[:3])
-    line = {"data": name, "LUT": -smaller, "validation_%": accuracy, "test_%": right(forest, Xt, yt)}
+    line = {"data": name, "share": share, "LUT": -smaller, "validation_%": accuracy, "test_%": right(forest, Xt, yt)}
     line |= {"standard_error": error_of(its_accuracy, len(yt)), "of": who, "its_test_%": its_accuracy}
     line |= {"its_LUT": its_lut, "ratio": line["LUT"] / its_lut, **options}
     return line | {"judged": len(found), "s": time.perf_counter() - start}, (model, forest)
