@@ -9,9 +9,9 @@ for validation, a quarter for the test of the front. `grid`: every combination o
 drawn evenly from the same space as `explore`, without its first trials. Hypervolume: of log2(1 + cost) and accuracy,
 against the cost of -O0 and the share of the largest class; that of the grid counts as 100 %. Medians of some seeds.
 
---flash: bytes on a Cortex-M0+ instead, of a scikit-learn forest (15 trees of depth 6) beside the smallest C that
-emlearn makes of it, and of a LightGBM model (15 rounds of 8 leaves) beside its nodes at 14 bytes each. ToaD's own
-points are of Covertype and others that are not among the data.
+--flash: bytes on a Cortex-M0+ instead, at most 600 rows to train: of a scikit-learn forest (15 trees of depth 6) beside
+the smallest C that emlearn makes of it, and of a LightGBM model (15 rounds of 8 leaves) beside its nodes at 14 bytes
+each. ToaD's own points are of Covertype and others that are not among the data.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from forestc.toolchain.firmware import CPUS
 TITLE = "explore against random search and a grid, by estimate"
 BUNDLED = {"breast_cancer": load_breast_cancer, "digits": load_digits}
 FILES = ("magic04", "spambase", "dry_bean", "unsw_nb15_82k", "mnist")
-MOST, TRIALS, MARKS = 2400, 200, (50, 100, 200)
+TRIALS, MARKS = 200, (50, 100, 200)
 SAMPLED = {"mnist": 1200}  # rows of sets with many columns
 RECORDED = {"breast_cancer": "bc", "digits": "digits"}  # TreeLUT's designs of other models of the same data
 FLOAT_NODE = 14  # bytes: a float32 threshold or leaf, a feature of 16 bits, two pointers of 16 bits
@@ -76,17 +76,19 @@ OF_TREES = {"prune-trees.price": 0.3, "prune-trees.times": 1, "prune-trees.refit
 
 
 class Target(NamedTuple):
-    """figure: what is to be small. given: arguments that say what to build for. models: kinds of models."""
+    """figure: what is to be small. given: arguments that say what to build for. models: kinds of models. rows: at
+    most."""
 
     figure: str
     unit: str
     given: dict[str, Any]
     models: tuple[str, ...]
     data: tuple[str, ...]
+    rows: int
 
 
-LUTS = Target("lut", "LUTs", {"device": "ecp5-25k"}, ("xgboost",), (*BUNDLED, *FILES))
-FLASH = Target("flash", "bytes", {"cpu": "cortex-m0plus"}, ("forest", "lightgbm"), ("magic04", "dry_bean"))
+LUTS = Target("lut", "LUTs", {"device": "ecp5-25k"}, ("xgboost",), (*BUNDLED, *FILES), 2400)
+FLASH = Target("flash", "bytes", {"cpu": "cortex-m0plus"}, ("forest", "lightgbm"), ("magic04", "dry_bean"), 1200)
 
 
 class Parts(NamedTuple):
@@ -115,12 +117,12 @@ def main() -> None:
         rows = [row for row in json.loads(options.json.read_text())["rows"] if row["data"] not in wanted]
     for name, kind in itertools.product(wanted, target.models):
         cache = options.cache and options.cache / f"{name}-{kind}.json"
-        rows.append(of_data(name, kind, target, parts_of(name, options.data), options.seeds, cache))
+        rows.append(of_data(name, kind, target, parts_of(name, options.data, target.rows), options.seeds, cache))
         save(TITLE, rows, options.json)
     show(TITLE, rows, options.json)
 
 
-def parts_of(name: str, data: Path | None) -> Parts:
+def parts_of(name: str, data: Path | None, most: int) -> Parts:
     if name == "mnist":
         assert data is not None
         X, y = pixels(data)[:2]
@@ -128,7 +130,7 @@ def parts_of(name: str, data: Path | None) -> Parts:
         X, y = BUNDLED[name](return_X_y=True) if name in BUNDLED else read_csv(name, data)
     X, y = np.asarray(X, np.float32), np.unique(y, return_inverse=True)[1]
     some = train_test_split(
-        np.arange(len(X)), train_size=min(SAMPLED.get(name, MOST), len(X) - 10), random_state=0, stratify=y
+        np.arange(len(X)), train_size=min(SAMPLED.get(name, most), len(X) - 10), random_state=0, stratify=y
     )[0]
     fit, rest = train_test_split(some, test_size=0.5, random_state=0, stratify=y[some])
     judged, tested = train_test_split(rest, test_size=0.5, random_state=0, stratify=y[rest])

@@ -101,7 +101,7 @@ def _pass(name: str, options: Mapping[str, Any], asked: Asked) -> Pass:
     if name in ("prune-splits", "prune-trees", "regrow-trees"):
         own |= {"tolerance": ANY_LOSS, "cost": cost_of(options, asked)}
     if name == "extract-rules":
-        own |= {"tolerance": ANY_LOSS, "comparators": RULE_COMPARATORS, "seconds": 60.0}
+        own |= {"tolerance": ANY_LOSS, "comparators": RULE_COMPARATORS, "seconds": 20.0}
     return PASSES[name](**own)
 
 
