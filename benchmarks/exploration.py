@@ -143,7 +143,7 @@ def fitted(kind: str, parts: Parts) -> Any:
         return xgboost.XGBClassifier(n_estimators=rounds, max_depth=4, random_state=0, n_jobs=1).fit(*parts.fit)
     if kind == "forest":
         return RandomForestClassifier(15, max_depth=6, random_state=0).fit(*parts.fit)
-    return lightgbm.LGBMClassifier(15, num_leaves=8, random_state=0, n_jobs=1, verbose=-1).fit(*parts.fit)
+    return lightgbm.LGBMClassifier(n_estimators=15, num_leaves=8, random_state=0, n_jobs=1, verbose=-1).fit(*parts.fit)
 
 
 def of_data(name: str, kind: str, target: Target, parts: Parts, seeds: int, cache: Path | None) -> dict[str, Any]:
