@@ -77,8 +77,8 @@ class Slopes:
 @dataclass(frozen=True)
 class Offer:
     """What a tree may read, and for how much, in loss. columns: that have cuts. prices: (columns of the rows, cuts) of
-    each condition, free once the tree has it. splits: on top of that, of each level of a
-    symmetric tree, from the root; of a split anywhere in others, all the same."""
+    each condition, free once the tree has it. splits: on top of that, of each level of a symmetric tree, from the root;
+    of a split anywhere in others, all the same."""
 
     columns: NDArray[np.int64]
     prices: Floats

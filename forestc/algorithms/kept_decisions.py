@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
+from forestc.algorithms.split_state import merge
 
 VISITS = 30  # rows looked at in the search for leaves, per row and tree
 MOST_VISITS = 1 << 28
@@ -251,12 +252,7 @@ def collapse(shape: Any, state: Any, leaves: Any, rows: Any, decided: Any, order
                     for row in rows.order[tree, rows.begins[tree, slot] : rows.begins[tree, slot + 1]]:
                         decided.scores[row, output + k] += step
                 state.value[base + slot * width + k] = chosen[k]
-            state.group[shape.slots[tree] + slot] = shape.first[split]
-        for inner in range(split - shape.size[split] + 1, split + 1):
-            if state.alive[inner]:
-                state.alive[inner] = False
-                state.uses[state.condition[inner]] -= 1
-                removed += 1
+        removed += merge(shape, state, split)
     return removed
 
 

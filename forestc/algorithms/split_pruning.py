@@ -20,7 +20,7 @@ from forestc.algorithms.compiled import compiled, share_out
 from forestc.algorithms.leaf_fitting import Trees, fit_leaves, scores_of, sorted_by_leaf
 from forestc.algorithms.logistic import STEEPNESS, Odds, Slope, change_of, changes_of, move, odds_of
 from forestc.algorithms.split_rewiring import DOUBT, rewire, sample_for
-from forestc.algorithms.split_state import Outcomes, Shape, State
+from forestc.algorithms.split_state import Outcomes, Shape, State, merge
 
 MOST_CANDIDATES = 4  # leaves whose values are tried for a subtree, beside the mean of its leaves
 ROUNDS = 4  # rounds of pruning and fitting at each price
@@ -230,12 +230,7 @@ def _remove(
                     for at in range(rows.begins[tree, slot], rows.begins[tree, slot + 1]):
                         move(odds.power, odds.total, rows.order[tree, at], output + k, factor)
                 state.value[base + slot * width + k] = chosen[k]
-            state.group[shape.slots[tree] + slot] = shape.first[split]
-        for inner in range(split - shape.size[split] + 1, split + 1):
-            if state.alive[inner]:
-                state.alive[inner] = False
-                state.uses[state.condition[inner]] -= 1
-                removed += 1
+        removed += merge(shape, state, split)
     return removed
 
 

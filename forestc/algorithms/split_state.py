@@ -67,3 +67,18 @@ def left_of(shape: Any, split: int) -> Any:
 def right_of(shape: Any, split: int) -> Any:
     """The right child of a split, -1 if it is a leaf."""
     return split - 1 if shape.last[split] - shape.middle[split] > 1 else -1
+
+
+@compiled()
+def merge(shape: Any, state: Any, split: int) -> Any:
+    """Makes a subtree one leaf, in place: its leaves are one group, and its splits are gone. Returns how many went. The
+    values of the leaves, and the rows' scores, are the caller's."""
+    first, leaf = shape.slots[shape.tree[split]], shape.first[split]
+    state.group[first + leaf : first + shape.last[split]] = leaf
+    removed = 0
+    for inner in range(split - shape.size[split] + 1, split + 1):
+        if state.alive[inner]:
+            state.alive[inner] = False
+            state.uses[state.condition[inner]] -= 1
+            removed += 1
+    return removed

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from forestc.algorithms.compiled import compiled
 from forestc.algorithms.leaf_fitting import Trees, sorted_by_leaf
 from forestc.algorithms.split_pruning import Pruned, Splits, as_given, cost_of, grouped, saved_by, spread
+from forestc.algorithms.split_state import merge
 
 SWEEPS = 20
 CONVERGED = 1e-4  # relative to the squared error: a sweep that gains less is the last
@@ -168,10 +169,5 @@ def _remove(
                 for at in range(rows.begins[tree, slot], rows.begins[tree, slot + 1]):
                     residual[rows.order[tree, at], first + k] -= step
                 state.value[base + slot * width + k] = chosen[k]
-            state.group[shape.slots[tree] + slot] = shape.first[split]
-        for inner in range(split - shape.size[split] + 1, split + 1):
-            if state.alive[inner]:
-                state.alive[inner] = False
-                state.uses[state.condition[inner]] -= 1
-                removed += 1
+        removed += merge(shape, state, split)
     return removed

@@ -1,5 +1,4 @@
-"""What the trees of a forest cost, one by one and by the comparators that they share: for passes that drop
-or grow trees."""
+"""What trees cost, one by one and by the comparators that they share: for passes that drop or grow trees."""
 
 from __future__ import annotations
 
