@@ -8,9 +8,9 @@ held out for the pass, which goes by a tolerance of 0.01, and half are test rows
 
 budget: the most accurate ensemble on validation rows among those of at most a share (a quarter) of the LUTs of a
 published or recorded design: KANELE's (trained here) and TreeLUT's (grown from the shared model). Leaf bits, prices,
-columns that a tree may read, depths and kinds of thresholds are as listed below. Of each combination the largest number
-of trees within the budget is judged on a fifth of the training rows, the best six then by cross-validation in five
-parts, and of equally accurate ones the smallest is taken.
+noise on the rows, depths and kinds of thresholds are as listed below. Of each combination the largest number of trees
+within the budget is judged on a fifth of the training rows, the best six then by cross-validation in five parts, and of
+equally accurate ones the smallest is taken.
 
 Test rows choose nothing. LUTs: yosys, synth_xilinx -family xcup, the whole decision, without registers. MHz: two
 stages on ecp5-85k by nextpnr. TreeLUT's figures were recorded with the same tools; KANELE's RTL was synthesised by
@@ -61,9 +61,12 @@ FEW_BITS = "simplify,share-thresholds,quantize{leaf_bits=auto,change=1},simplify
 KANELE = {"wine": (98.15, 819), "moons": (97.35, 70), "dry_bean": (92.03, 665)}  # test accuracy in %, LUTs
 PARTS, FINALISTS = 5, 6
 TREES, SWEEPS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 18, 22, 27, 33, 40), 2
-CHOICES: dict[str, tuple[Any, ...]] = {"leaf_bits": (1, 2), "price": (4.0, 1.0, 0.3), "columns": (1.0, 0.5)}
-FEW_ROWS, LOWER = 1_000, (0.1, 0.03)  # with fewer training rows lower prices are tried, too
-GRID = {"depth": (5, 6), "input_bits": (0, 4)}  # of data trained here; thresholds between quantiles, or of so many bits
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "leaf_bits": (1, 2), "price": (3.0, 1.0), "depth": (4, 5, 6), "noise": (0.0, 0.02, 0.1)
+}  # fmt: skip
+FEW_ROWS, LOWER = 1_000, (0.1,)  # with fewer training rows a lower price is tried, too
+GRID = {"input_bits": (0, 5)}  # of data trained here; thresholds between quantiles, or multiples of 2**-5 of the range
+COPIES = 4
 Labels = NDArray[np.int64]
 Made = tuple[forestc.Forest, forestc.Forest]  # a model, and the integer forest made of it
 
@@ -135,7 +138,7 @@ def of_model(name: str, peers: Path, share: float) -> dict[str, Any]:
 
     def made(options: dict[str, Any], rows: NDArray[Any], labels: Labels) -> Made:
         fit = ArrayRows(rows, labels)
-        step = RegrowTrees(**options, sweeps=SWEEPS, copies=8)
+        step = RegrowTrees(**options, sweeps=SWEEPS, copies=2 * COPIES)
         return model, run_passes(step.run(quantised, fit, Judge(model, fit)).forest, [Simplify()], fit)[0]
 
     accuracy, _, lut, *_ = TREELUT[name][0]
@@ -154,7 +157,7 @@ def of_rows(name: str, data: Path, share: float) -> dict[str, Any]:
 
     def made(options: dict[str, Any], rows: NDArray[Any], labels: Labels) -> Made:
         trees, bits = options["trees"], options["leaf_bits"]
-        settings = {**options, "shape": "symmetric", "sweeps": SWEEPS, "cuts": 60, "l2": 1.0}
+        settings = {**options, "shape": "symmetric", "sweeps": SWEEPS, "cuts": 60, "l2": 1.0, "copies": COPIES}
         settings |= {"thresholds": "grid" if options["input_bits"] else "quantiles"}
         settings |= {"price": options["price"] / len(rows), "unit": 2 * min(1.0, 2 / trees**0.5) / (1 << bits)}
         task = Task(rows, labels, names, int(y.max()) + 1, prices("lut6"))
@@ -186,16 +189,17 @@ def within_budget(
     for values in product(*choices.values()):
         chosen = dict(zip(choices, values, strict=True))
         largest: tuple[Made, int, dict[str, Any]] | None = None
-        for trees in TREES:
-            pair = made(chosen | {"trees": trees}, X, y)
-            if largest is not None and len(pair[1].trees) <= len(largest[0][1].trees):
-                break
+        fitting, too_many = 0, len(TREES)  # places in TREES: those before `fitting` are within the budget
+        while fitting < too_many:
+            middle = (fitting + too_many) // 2
+            pair = made(chosen | {"trees": TREES[middle]}, X, y)
             lut = estimated(pair[1])
             if lut > share * its_lut:  # estimates are too high more often than too low
                 lut = luts(*pair, X, native=True)
-            if lut > share * its_lut:
-                break
-            largest = pair, lut, chosen | {"trees": trees}
+            if lut <= share * its_lut:
+                largest, fitting = (pair, lut, chosen | {"trees": TREES[middle]}), middle + 1
+            else:
+                too_many = middle
         if largest is not None:
             found.append((validated(largest[2], parts[:1]), -largest[1], len(found), *largest))
     judged = []

@@ -190,6 +190,20 @@ def boost(cuts: Cuts, y: Floats, loss: Loss, outputs: int, charges: Charges, gro
     return Boosted(tuple(state.trees), bias, tuple(losses), spent)
 
 
+def whole_bias(grown: Boosted, growth: Growth) -> NDArray[np.int64]:
+    """The bias of each output in units, (outputs,), when leaves of few bits count from 0 instead of about 0.
+
+    An odd number of trees leaves half a unit. It is cut off, which changes no decision between two classes; or added
+    where fewer outputs then differ, as an adder is saved for each that equals the smallest.
+    """
+    top = (1 << growth.leaf_bits) - 1
+    trees = np.bincount([tree.output for tree in grown.trees], minlength=len(grown.bias))
+    whole = grown.bias / growth.unit - top / 2 * trees
+    down, up = np.floor(whole + 1e-6), np.ceil(whole - 1e-6)
+    raised = [int((each > each.min()).sum()) for each in (down, up)]
+    return np.asarray(down if raised[0] <= raised[1] else up).astype(np.int64)
+
+
 def _start(y: Floats, loss: Loss, outputs: int, growth: Growth) -> Floats:
     """The best constant scores, on the levels of the leaves."""
     if loss == "squared":

@@ -1,6 +1,7 @@
-"""The rows that pruning is fitted to: each row with copies in which a share of the values come from other rows.
+"""The rows that passes are fitted to: each row with copies in which a share of the values come from other rows.
 
-Without the copies, pruning overfits a small number of rows.
+Without the copies, pruning overfits a small number of rows. Where a smaller ensemble is grown, values of the copies
+also move to near ones.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import OptionError
+from forestc.forest.evaluate import missing_words
 from forestc.forest.ir import Forest
+from forestc.forest.numbers import Category
 from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.rows.accuracy import answers_of, truth_of_batch
 from forestc.rows.batches import Rows
 from forestc.rows.encode import encode
+from forestc.rows.noise import with_noise
 
 
 @dataclass(frozen=True)
@@ -39,13 +43,15 @@ def rows_to_fit(
     copies: int = 0,
     most_copied: int | None = None,
     mix: float = 0.1,
+    noise: float = 0.0,
     seed: int = 0,
 ) -> RowsToFit:
     """At most `most` samples: every n-th row if there are more rows than that, and as many copies as fit into
     `most_copied` samples, by default `most`.
 
     own_labels: whether the forest's own answers are the labels; they also stand in for missing labels. mix: share of a
-    copy's words that come from other rows of its class. Raises OptionError without rows.
+    copy's words that come from other rows of its class. noise: how far the words of copies move, see
+    `rows.noise`; categories and missing values stay. Raises OptionError without rows.
     """
     words, labels = [], []
     for batch in rows.batches():
@@ -62,10 +68,20 @@ def rows_to_fit(
     given, most = len(here), max(1, most)
     if given > most:
         here, label = here[:: -(-given // most)], label[:: -(-given // most)]
-    copies = max(0, int(min(copies, min(most, most_copied or most) // len(here) - 1))) if mix else 0
+    copies = max(0, int(min(copies, min(most, most_copied or most) // len(here) - 1))) if mix or noise else 0
     random = np.random.default_rng(seed)
-    parts = [here, *(_mixed(here, label, mix, random) for _ in range(copies))]
+    parts = [here]
+    for _ in range(copies):
+        mixed = _mixed(here, label, mix, random) if mix else here
+        parts.append(with_noise(mixed, here, noise, random, _fixed(forest, mixed)) if noise else mixed)
     return RowsToFit(np.concatenate(parts), np.concatenate([label] * (copies + 1)), given, copies)
+
+
+def _fixed(forest: Forest, words: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which words have no order: categories, and those of missing values."""
+    taken, missing = missing_words(forest)
+    unordered = np.array([isinstance(feature.number, Category) for feature in forest.features], dtype=bool)
+    return np.asarray(unordered | (taken & (words == missing)))
 
 
 def _mixed(words: NDArray[Any], label: NDArray[Any], share: float, random: np.random.Generator) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Boosting in which trees pay for what they take of the hardware."""
+"""Boosting in which trees pay for what they take of the hardware, on rows with noise where these are few."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from forestc.algorithms.boosting_cuts import Cuts, cuts_of, grid_cuts, quantile_cuts
+from forestc.algorithms.boosting_cuts import Cuts, cuts_at, cuts_of, grid_cuts, quantile_cuts
 from forestc.algorithms.boosting_trees import GrownTree, Growth
-from forestc.algorithms.priced_boosting import Boosted, Loss, boost
+from forestc.algorithms.priced_boosting import Boosted, Loss, boost, whole_bias
 from forestc.errors import OptionError
 from forestc.forest.builder import make_forest, make_tree, read_features
 from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Label, Link, Provenance, Tree
 from forestc.forest.numbers import FLOAT64
 from forestc.parameters import Choice, Parameter, Real, Whole
 from forestc.passes.tree_costs import charges_of
+from forestc.rows.noise import with_noise
 from forestc.training.base import Task
 from forestc.version import __version__
 
 FEW_COLUMNS = 32  # up to which every tree may read all columns
+MOST_CELLS = 1 << 24  # rows, copies included, times columns
 
 
 class Priced:
@@ -30,7 +33,8 @@ class Priced:
     name = "priced"
 
     def space(self, task: Task) -> tuple[Parameter, ...]:
-        """Thresholds `cuts` a column (quantiles) or steps of `input_bits` (grid); leaves of 0 bits are floats."""
+        """Thresholds `cuts` a column (quantiles) or steps of `input_bits` (grid); leaves of 0 bits are floats; each row
+        with `copies` whose values moved by `noise`, a standard deviation in ranks, as a share of the rows."""
         wide = len(task.names) > FEW_COLUMNS
         return (
             Whole("trees", 2, 200, log=True),
@@ -46,6 +50,8 @@ class Priced:
             Whole("cuts", 3, 200, log=True, when={"thresholds": ("quantiles",)}),
             Whole("input_bits", 2, 7, when={"thresholds": ("grid",)}),
             Real("l2", 0.1, 10.0, log=True),
+            Choice("noise", (0.0, 0.05, 0.1)),
+            Choice("copies", (2, 4, 8), when={"noise": (0.05, 0.1)}),
             *((Real("columns", 0.05, 1.0, log=True),) if wide else ()),
         )
 
@@ -100,24 +106,34 @@ def boosted(task: Task, options: Mapping[str, Any], growth: Growth) -> tuple[Cut
         find = partial(grid_cuts, bits=int(options.get("input_bits") or 5))
     else:
         find = partial(quantile_cuts, count=int(options.get("cuts") or 63))
+    X, y = _rows(task, float(options.get("noise") or 0.0), int(options.get("copies") or 0))
     cuts = cuts_of(task.X, find)
+    if len(X) > len(task.X):
+        cuts = cuts_at(X, cuts.thresholds)
     loss: Loss = "squared" if not task.n_classes else "logistic" if task.n_classes == 2 else "softmax"
     outputs = task.n_classes if loss == "softmax" else 1
     compared = tuple(np.array([task.prices.comparison(int(each)) for each in bits]) for bits in cuts.bits)
     charges = charges_of(task.prices, growth, compared)
-    return cuts, boost(cuts, task.y.astype(np.float64), loss, outputs, charges, growth)
+    return cuts, boost(cuts, y.astype(np.float64), loss, outputs, charges, growth)
+
+
+def _rows(task: Task, noise: float, copies: int) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """The rows, and copies of them with noise; fewer of very many rows."""
+    copies = min(copies, MOST_CELLS // max(1, task.X.size) - 1) if noise else 0
+    if copies <= 0:
+        return task.X, task.y
+    random = np.random.default_rng(task.seed)
+    moved = [with_noise(task.X, task.X, noise, random).astype(np.float64) for _ in range(copies)]
+    return np.concatenate([task.X, *moved]), np.tile(task.y, copies + 1)
 
 
 def to_forest(task: Task, growth: Growth, cuts: Cuts, grown: Boosted) -> Forest:
     """A Forest of the grown trees, over float64 features.
 
-    Leaves of few bits count from 0 in whole units, and so do the biases, which half a unit is cut off where a class has
-    an odd number of trees: no decision between two classes changes by that.
+    Leaves of few bits count from 0 in whole units, and so do the biases.
     """
     lowest = ((1 << growth.leaf_bits) - 1) / 2 * growth.unit if growth.leaf_bits else 0.0
-    bias = grown.bias - lowest * np.bincount([each.output for each in grown.trees], minlength=len(grown.bias))
-    if growth.leaf_bits:
-        bias = np.floor(bias / growth.unit + 1e-9) * growth.unit
+    bias = whole_bias(grown, growth) * growth.unit if growth.leaf_bits else grown.bias
     trees = [_tree(each, cuts, lowest, index) for index, each in enumerate(grown.trees)]
 
     def feature(column: int) -> Feature:

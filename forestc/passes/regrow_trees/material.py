@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.boosting_cuts import MOST_CUTS, Cuts, cuts_at, quantile_cuts
 from forestc.algorithms.boosting_trees import GrownTree, Growth
-from forestc.algorithms.priced_boosting import Boosted, Charges, Loss, boost
+from forestc.algorithms.priced_boosting import Boosted, Charges, Loss, boost, whole_bias
 from forestc.costs.prices import Prices
 from forestc.forest.builder import make_forest, make_tree
 from forestc.forest.conditions import NO_SET, Below, Condition, members_of
@@ -87,14 +87,8 @@ class Material:
         return boost(self.cuts, self.label, loss, self.outputs, charges, growth)
 
     def rebuilt(self, grown: Boosted, growth: Growth) -> Forest:
-        """The integer forest of the grown trees, over the features of the old one; a score of 1 stands for `unit`.
-
-        Leaves count from 0, and so biases are lowered; by up to half a unit more in a class with an odd number of
-        trees, which changes no decision of two classes.
-        """
-        top = (1 << growth.leaf_bits) - 1
-        each = np.bincount([tree.output for tree in grown.trees], minlength=len(grown.bias))
-        bias = np.floor(grown.bias / growth.unit - top / 2 * each + 1e-6).astype(np.int64)
+        """The integer forest of the grown trees, over the features of the old one; a score of 1 stands for `unit`."""
+        bias = whole_bias(grown, growth)
         trees = [self._tree(tree, growth, index) for index, tree in enumerate(grown.trees)]
         outputs, decides = len(bias), self.forest.decides
         if not trees:

@@ -35,7 +35,6 @@ from forestc.passes.tree_costs import bill_of
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
-DEPTH = 6  # of trees, at most
 LEAVES = 16  # of trees for processors
 TREES = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 110, 150)  # numbers of trees a score that are tried
 PRICES = (3.0, 1.0, 0.3)  # and prices of a LUT, in units of the loss of one row
@@ -54,10 +53,12 @@ _RULES = {
         lambda value: value == "auto" or (is_number(value) and 0 <= value < 1e6), "use auto or a number, such as 0.5"
     ),
     "leaf_bits": whole(1, 8).or_("auto", do="use auto or 1 to 8"),
+    "depth": whole(1, 6),
     "columns": Rule(lambda value: is_number(value) and 0 < value <= 1, "use a share above 0, up to 1"),
     "sweeps": whole(0, 20),
     "copies": whole(0, 100),
     "mix": SHARE,
+    "noise": SHARE,
     "seed": whole(0, do="use a whole number from 0 on"),
 }
 
@@ -76,12 +77,14 @@ class RegrowTrees:
     tolerance.
     price: the loss that a LUT is worth, in units of the loss of one row; auto: 3, 1 and 0.3 are tried.
     leaf_bits: bits of the leaves; auto: 1 and 2 are tried, 4 for values.
+    depth: conditions of a tree from its root to a leaf, at most.
     columns: the share of the features that each tree may read, drawn anew for each, and at most 100 of them; fewer make
     trees more different, which helps where rows are few.
     sweeps: how often each tree is grown again, given the others.
     copies: number of copies of each row with mixed values.
     mix: share of a copy's values that come from other rows of its class.
-    seed: of the random mixing, and of the features that each tree may read.
+    noise: how far the values of copies move, as a standard deviation in ranks: 0.1 is a tenth of the rows.
+    seed: of mixing and noise, and of the features that each tree may read.
     cost: what is paid: the LUTs of a device family (lut6, xcup, ecp5, ice40), or of C bytes of flash or instructions;
     of a processor as in flash-avr or instructions-cortex-m0plus.
     """
@@ -91,10 +94,12 @@ class RegrowTrees:
     trees: int | str = "auto"
     price: float | str = "auto"
     leaf_bits: int | str = "auto"
+    depth: int = 6
     columns: float = 1.0
     sweeps: int = 2
     copies: int = 3
     mix: float = 0.1
+    noise: float = 0.0
     seed: int = 0
     cost: str = DEFAULT_COST
     name: ClassVar[str] = "regrow-trees"
@@ -102,9 +107,11 @@ class RegrowTrees:
         Whole("trees", 1, 100, log=True, approximate=True),
         Real("price", 0.03, 10.0, log=True, approximate=True),
         Choice("leaf_bits", (1, 2, 3), approximate=True),
+        Whole("depth", 3, 6, approximate=True),
         Choice("columns", (1.0, 0.5, 0.25), approximate=True),
         Choice("sweeps", (0, 2, 4), approximate=True),
         Choice("copies", (0, 3, 8), approximate=True),
+        Choice("noise", (0.0, 0.05, 0.1), when={"copies": (3, 8)}, approximate=True),
     )
 
     def __post_init__(self) -> None:
@@ -133,7 +140,7 @@ class RegrowTrees:
         assert rows is not None and judge is not None
         drawn = rows_to_fit(
             forest, rows, MOST_CODES // max(1, min(READ, len(forest.features))), own_labels=self.learn == "model",
-            copies=self.copies, mix=self.mix, seed=self.seed,
+            copies=self.copies, mix=self.mix, noise=self.noise, seed=self.seed,
         )  # fmt: skip
         label = np.asarray(drawn.label, dtype=np.float64).reshape(len(drawn.words), -1)[:, 0]
         material = Material.of(forest, drawn.words, label, prices(self.cost))
@@ -201,7 +208,7 @@ class RegrowTrees:
             unit = math.ldexp(1.0, round(math.log2(unit * (float(np.std(material.label)) or 1.0))))
         return Growth(
             rounds=trees,
-            depth=DEPTH if material.prices.firmware else min(DEPTH, material.prices.lut_inputs),
+            depth=self.depth if material.prices.firmware else min(self.depth, material.prices.lut_inputs),
             leaves=LEAVES,
             symmetric=not material.prices.firmware,
             leaf_bits=leaf_bits,
