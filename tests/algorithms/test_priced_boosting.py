@@ -10,7 +10,7 @@ import pytest
 from forestc.algorithms.boosting_cuts import MOST_CUTS, comparator_bits, cuts_of, grid_cuts, quantile_cuts, roundest
 from forestc.algorithms.boosting_kernels import answer, lowered
 from forestc.algorithms.boosting_trees import GrownTree, Growth
-from forestc.algorithms.priced_boosting import Charges, boost
+from forestc.algorithms.priced_boosting import Boosted, Charges, boost, whole_bias
 from forestc.errors import OptionError
 
 
@@ -217,3 +217,13 @@ def test_it_depends_on_the_seed_alone():
         boost(cuts, y, "logistic", 1, free(cuts), Growth(rounds=4, sampled=0.3, seed=seed)) for seed in (1, 1, 2)
     )
     assert one.losses == two.losses != other.losses
+
+
+@pytest.mark.parametrize(
+    ("trees", "bias"), [((3, 3, 2), (-1, -1, -1)), ((2, 2, 1), (-1, -1, -1)), ((4, 1, 2), (-2, -1, -1)), ((1,), (-1,))]
+)
+def test_half_votes_are_rounded_where_it_saves_adders(trees, bias):
+    """Leaves of one bit, counted from 0, are half a unit above those about 0."""
+    fed = [GrownTree(output, *[None] * 7) for output, count in enumerate(trees) for _ in range(count)]
+    grown = Boosted(tuple(fed), np.zeros(len(trees)), (), 0.0)
+    assert tuple(whole_bias(grown, Growth(leaf_bits=1, unit=0.5))) == bias

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 
 import forestc
 from forestc.costs.prices import prices
@@ -133,3 +133,23 @@ def test_what_a_library_rejects_is_told_in_its_words(name):
     X[3, 0] = np.inf
     with pytest.raises(ForestcError, match=rf"^{name} rejects the rows or options: .*inf.*; training rows"):
         TRAINERS[name].fit(replace(task, X=X), {})
+
+
+def test_noise_on_few_rows_helps_on_others():
+    X, y = load_digits(return_X_y=True)
+    options = {
+        "trees": 6,
+        "depth": 6,
+        "leaf_bits": 1,
+        "unit": 0.8,
+        "price": 1e-3,
+        "sweeps": 1,
+        "thresholds": "grid",
+        "input_bits": 2,
+    }
+    right = []
+    for noise in (0.0, 0.1):
+        task = Task(X[::2], y[::2], tuple(f"x{index}" for index in range(64)), 10, prices("lut6"))
+        forest = TRAINERS["priced"].fit(task, {**options, "noise": noise, "copies": 3})
+        right.append((forestc.evaluate(forest, X[1::2]).index == y[1::2]).mean())
+    assert right[1] > right[0] + 0.01
