@@ -151,7 +151,8 @@ def starts(space: Sequence[Parameter], training: Sequence[Mapping[str, Any]] = (
 
 
 PAYS = {"prune-splits.leaf_bits": 1, "prune-splits.copies": 8, "prune-splits.mix": 0.1, "quantize.leaf_bits": 4}
-PAYS |= {"regrow-trees.leaf_bits": 1, "regrow-trees.columns": 1.0, "regrow-trees.sweeps": 2, "regrow-trees.copies": 3}
+PAYS |= {"regrow-trees.leaf_bits": 1, "regrow-trees.depth": 6, "regrow-trees.columns": 1.0}
+PAYS |= {"regrow-trees.sweeps": 2, "regrow-trees.copies": 3}
 
 
 def _start(space: Sequence[Parameter], way: str, price: float) -> dict[str, Any]:

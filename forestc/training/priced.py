@@ -24,6 +24,7 @@ from forestc.training.base import Task
 from forestc.version import __version__
 
 FEW_COLUMNS = 32  # up to which every tree may read all columns
+FEW_ROWS = 5_000  # that small ensembles know by heart, so that noise helps
 MOST_CELLS = 1 << 24  # rows, copies included, times columns
 
 
@@ -67,6 +68,7 @@ class Priced:
             "thresholds": "quantiles",
             "cuts": 60,
             "l2": 1.0,
+            **({"noise": 0.05, "copies": 4} if len(task.X) <= FEW_ROWS else {"noise": 0.0}),
         }
         ladder = ((2, 1.0, 1e-3), (3, 1.0, 5e-4), (5, 1.0, 3e-4), (8, 0.7, 2e-4), (14, 0.5, 1e-4), (25, 0.35, 5e-5))
         wide = 0.35 if firmware else 1.0
