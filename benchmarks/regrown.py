@@ -61,11 +61,11 @@ FEW_BITS = "simplify,share-thresholds,quantize{leaf_bits=auto,change=1},simplify
 KANELE = {"wine": (98.15, 819), "moons": (97.35, 70), "dry_bean": (92.03, 665)}  # test accuracy in %, LUTs
 PARTS, FINALISTS = 5, 6
 TREES, SWEEPS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 18, 22, 27, 33, 40), 2
-CHOICES: dict[str, tuple[Any, ...]] = {
-    "leaf_bits": (1, 2), "price": (3.0, 1.0), "depth": (4, 5, 6), "noise": (0.0, 0.02, 0.1)
-}  # fmt: skip
+CHOICES: dict[str, tuple[Any, ...]] = {"leaf_bits": (1, 2), "price": (3.0, 1.0), "depth": (5, 6)}
 FEW_ROWS, LOWER = 1_000, (0.1,)  # with fewer training rows a lower price is tried, too
-GRID = {"input_bits": (0, 5)}  # of data trained here; thresholds between quantiles, or multiples of 2**-5 of the range
+NOISE, MOST_NOISY = (0.0, 0.02, 0.1), 5_000  # noise on the rows, where there are no more than that
+GRID = {"depth": (4, 5), "input_bits": (0, 5)}  # of data trained here; thresholds between quantiles, or of so many bits
+UNCERTAIN = 2  # estimates are at most that many times too high
 COPIES = 4
 Labels = NDArray[np.int64]
 Made = tuple[forestc.Forest, forestc.Forest]  # a model, and the integer forest made of it
@@ -164,8 +164,10 @@ def of_rows(name: str, data: Path, share: float) -> dict[str, Any]:
         model = TRAINERS["priced"].fit(task, settings)
         return model, run_passes(model, passes_from(FEW_BITS), ArrayRows(rows, labels))[0]
 
-    lower_prices = {"price": (*CHOICES["price"], *LOWER)} if len(X) < FEW_ROWS else {}
-    return within_budget(name, (X, y, Xt, yt), made, CHOICES | lower_prices | GRID, ("KANELE", *KANELE[name], share))[0]
+    choices = CHOICES | GRID
+    if len(X) < FEW_ROWS:
+        choices |= {"price": (*CHOICES["price"], *LOWER)}
+    return within_budget(name, (X, y, Xt, yt), made, choices, ("KANELE", *KANELE[name], share))[0]
 
 
 def within_budget(
@@ -185,6 +187,8 @@ def within_budget(
         correct = sum(right(made(options, X[fit], y[fit])[1], X[held], y[held]) * len(held) for fit, held in judged)
         return correct / sum(len(held) for _, held in judged)
 
+    if len(X) <= MOST_NOISY:
+        choices = choices | {"noise": NOISE}
     found = []
     for values in product(*choices.values()):
         chosen = dict(zip(choices, values, strict=True))
@@ -194,7 +198,7 @@ def within_budget(
             middle = (fitting + too_many) // 2
             pair = made(chosen | {"trees": TREES[middle]}, X, y)
             lut = estimated(pair[1])
-            if lut > share * its_lut:  # estimates are too high more often than too low
+            if share * its_lut < lut < UNCERTAIN * share * its_lut:  # estimates are too high more often than too low
                 lut = luts(*pair, X, native=True)
             if lut <= share * its_lut:
                 largest, fitting = (pair, lut, chosen | {"trees": TREES[middle]}), middle + 1
