@@ -73,15 +73,15 @@ def rows_to_fit(
     parts = [here]
     for _ in range(copies):
         mixed = _mixed(here, label, mix, random) if mix else here
-        parts.append(with_noise(mixed, here, noise, random, _fixed(forest, mixed)) if noise else mixed)
+        parts.append(with_noise(mixed, here, noise, random, unordered(forest, mixed)) if noise else mixed)
     return RowsToFit(np.concatenate(parts), np.concatenate([label] * (copies + 1)), given, copies)
 
 
-def _fixed(forest: Forest, words: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which words have no order: categories, and those of missing values."""
+def unordered(forest: Forest, words: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which words have no order, (samples, features): categories, and those of missing values."""
     taken, missing = missing_words(forest)
-    unordered = np.array([isinstance(feature.number, Category) for feature in forest.features], dtype=bool)
-    return np.asarray(unordered | (taken & (words == missing)))
+    categories = np.array([isinstance(feature.number, Category) for feature in forest.features], dtype=bool)
+    return np.asarray(categories | (taken & (words == missing)))
 
 
 def _mixed(words: NDArray[Any], label: NDArray[Any], share: float, random: np.random.Generator) -> NDArray[Any]:

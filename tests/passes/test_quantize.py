@@ -410,3 +410,22 @@ def test_scores_are_asked_of_compile_and_told_in_the_manifest(tmp_path):
     promised = next(iter(text for name, text in done.design.manifest["guarantees"].items() if "quantize" in name))
     assert promised == "exact-on-data (paths), scores within 0.01 on the rows"
     assert "quantize{scores=0.01}" in done.design.manifest["passes"]
+
+
+def test_noise_moves_the_rows_that_leaves_are_fitted_to():
+    """Noise of no rank changes nothing; leaves fitted to moved rows differ, and know fewer rows by heart."""
+    model, X, y = trained("xgboost-multi")
+    rows, other = ArrayRows(X[::2], y[::2]), ArrayRows(X[1::2], y[1::2])
+    right = []
+    for noise in (0.0, 1e-9, 0.2):
+        passes = [Quantize(fit=True, leaf_bits=1, tolerance=1.0, noise=noise)]
+        forest, _ = run_passes(load(model), passes, rows, other)
+        right.append((evaluate(forest, X[::2]).index == y[::2]).mean())
+    assert right[0] == right[1] > right[2] > 0.8
+
+
+def test_noise_is_for_fitted_leaves_alone():
+    with pytest.raises(OptionError, match=r"noise is for leaves that are fitted; add fit=true, or remove noise"):
+        Quantize(noise=0.1)
+    with pytest.raises(OptionError, match="noise"):
+        Quantize(fit=True, noise=2)

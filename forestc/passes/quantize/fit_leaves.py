@@ -12,9 +12,11 @@ from forestc.algorithms.split_pruning import LEAST_LOSS, steepest_for
 from forestc.errors import OptionError
 from forestc.forest.evaluate import leaf_nodes
 from forestc.forest.ir import Decision, Forest
+from forestc.passes.mixed_rows import unordered
 from forestc.rows.accuracy import answers_of, truth_of_batch
 from forestc.rows.batches import Rows, count_rows
 from forestc.rows.encode import encode, evaluate
+from forestc.rows.noise import with_noise
 
 MOST_LEAVES = 1 << 26  # rows times trees kept in memory; beyond it, leaves are fitted on fewer rows
 
@@ -37,28 +39,34 @@ def zero_of(decision: Decision) -> int:
     return int(decision.threshold) if decision.kind == "threshold" else 0
 
 
-def fitting_rows(source: Forest, shaped: Forest, rows: Rows) -> FittingRows:
+def fitting_rows(source: Forest, shaped: Forest, rows: Rows, noise: float = 0.0) -> FittingRows:
     """The rows that leaves are fitted on, with their labels, or the model's decisions where there are none. shaped: the
-    forest with integer thresholds. Raises OptionError for a forest that decides nothing, or on several classes."""
+    forest with integer thresholds. noise: above 0 each row is joined by a copy whose words move, see `rows.noise`, so
+    that leaves are not fitted to single rows. Raises OptionError for a forest that decides nothing, or on several
+    classes."""
     if source.parts or not source.decides:
         raise OptionError(
             "quantize: fit=true needs a model that decides on one class", do="remove it, and give more leaf_bits"
         )
     if not outputs_follow(shaped):
         raise OptionError("quantize: fit=true needs trees with consecutive outputs", do="remove it")
-    stride = max(1, -(-count_rows(rows) * len(shaped.trees) // MOST_LEAVES))
+    each = 2 if noise else 1
+    stride = max(1, -(-count_rows(rows) * len(shaped.trees) * each // MOST_LEAVES))
+    random = np.random.default_rng(0)
     leaves, labels, first = [], [], 0
     for batch in rows.batches():
         chosen = np.arange(-first % stride, len(batch.X), stride)
         first += len(batch.X)
         words = encode(shaped, batch.X[chosen])
-        nodes = [tree.leaf[leaf_nodes(shaped, tree, words)] for tree in shaped.trees]
-        leaves.append(np.stack(nodes).astype(np.int32))
+        samples = [words, with_noise(words, words, noise, random, unordered(shaped, words))] if noise else [words]
+        for sample in samples:
+            nodes = [tree.leaf[leaf_nodes(shaped, tree, sample)] for tree in shaped.trees]
+            leaves.append(np.stack(nodes).astype(np.int32))
         truth = truth_of_batch(batch, np.full(len(batch.X), -1))[chosen]
         unknown = truth < 0  # no label, or none of the model's classes
         if unknown.any():
             truth = np.where(unknown, answers_of(source, evaluate(source, batch.X[chosen])), truth)
-        labels.append(truth.astype(np.int64))
+        labels += [truth.astype(np.int64)] * each
     return FittingRows(np.concatenate(leaves, axis=1), np.concatenate(labels))
 
 

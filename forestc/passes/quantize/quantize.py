@@ -70,6 +70,7 @@ _RULES = {
     "input_bits": whole(1, 62).or_("auto", do="use auto or 1 to 62"),
     "leaf_bits": whole(1, MOST_LEAF_BITS).or_("auto", do=f"use auto or 1 to {MOST_LEAF_BITS}"),
     "fit": FLAG,
+    "noise": SHARE,
     "change": SHARE,
     "tolerance": SHARE.or_(None),
     "scores": Rule(
@@ -105,6 +106,8 @@ class Quantize:
     given rows. Without it nothing is judged, but with fit it is 0.01.
     fit: fit all leaves together to the classes of the rows, instead of rounding each alone: one or two bits are often
     enough. leaf_bits=auto is then the fewest, up to 4, within the tolerance.
+    noise: with fit, each row is joined by a copy whose values move, by this standard deviation in ranks (0.1 is a tenth
+    of the rows), so that leaves know fewer rows by heart.
     exact: choose words and leaves for every input, as without rows, even if rows are given.
     cost: lut6, ecp5, flash, instructions-cortex-m0plus and the like, as for prune-splits: words of features are made
     narrower than paths allow (for C down to a byte or two), as long as change, or the tolerance, permits.
@@ -120,6 +123,7 @@ class Quantize:
     change: float = 0.01
     tolerance: float | None = None
     fit: bool = False
+    noise: float = 0.0
     formats: Mapping[str, str] | None = None
     scores: float | None = None
     exact: bool = False
@@ -129,10 +133,13 @@ class Quantize:
         Choice("input_bits", ("auto", 2, 3, 4, 5, 6, 8, 10), approximate=True),
         Choice("leaf_bits", ("auto", 1, 2, 3, 4, 5, 6, 7, 8), approximate=True),
         Choice("fit", (False, True), approximate=True),
+        Choice("noise", (0.0, 0.1), when={"fit": (True,)}, approximate=True),
     )
 
     def __post_init__(self) -> None:
         check_options(self, _RULES)
+        if self.noise and not self.fit:
+            raise OptionError("quantize: noise is for leaves that are fitted", do="add fit=true, or remove noise")
         if self.exact and self.judged:
             raise OptionError("quantize: exact=true uses no rows, but fit and tolerance do", do="remove one of them")
         if self.cost is not None:
@@ -291,7 +298,7 @@ class Quantize:
         self, source: Forest, forest: Forest, shaped: Forest, rows: Rows, judge: Judge, formats: list[Format]
     ) -> PassResult:
         on, limit = (
-            fitting_rows(source, shaped, rows),
+            fitting_rows(source, shaped, rows, self.noise),
             DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance),
         )
         tried: dict[int, Loss] = {}
