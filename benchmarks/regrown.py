@@ -9,8 +9,8 @@ held out for the pass, which goes by a tolerance of 0.01, and half are test rows
 budget: the most accurate ensemble on validation rows among those of at most a share (a quarter) of the LUTs of a
 published or recorded design: KANELE's (trained here) and TreeLUT's (grown from the shared model). Leaf bits, prices,
 noise on the rows, depths and kinds of thresholds are as listed below. Of each combination the largest number of trees
-within the budget is judged on a fifth of the training rows, the best six then by cross-validation in five parts, and of
-equally accurate ones the smallest is taken.
+within the budget is judged on a fifth of the training rows, of fewer than 1,000 on all fifths, the best six then by
+cross-validation in five parts, and of equally accurate ones the smallest is taken.
 
 Test rows choose nothing. LUTs: yosys, synth_xilinx -family xcup, the whole decision, without registers. MHz: two
 stages on ecp5-85k by nextpnr. TreeLUT's figures were recorded with the same tools; KANELE's RTL was synthesised by
@@ -62,7 +62,7 @@ KANELE = {"wine": (98.15, 819), "moons": (97.35, 70), "dry_bean": (92.03, 665)} 
 PARTS, FINALISTS = 5, 6
 TREES, SWEEPS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 18, 22, 27, 33, 40), 2
 CHOICES: dict[str, tuple[Any, ...]] = {"leaf_bits": (1, 2), "price": (3.0, 1.0), "depth": (5, 6)}
-FEW_ROWS, LOWER = 1_000, (0.1,)  # with fewer training rows a lower price is tried, too
+FEW_ROWS, LOWER = 1_000, (0.1, 0.03)  # with fewer training rows lower prices are tried, too
 NOISE, MOST_NOISY = (0.0, 0.02, 0.1), 5_000  # noise on the rows, where there are no more than that
 GRID = {"depth": (4, 5), "input_bits": (0, 5)}  # of data trained here; thresholds between quantiles, or of so many bits
 UNCERTAIN = 2  # estimates are at most that many times too high
@@ -205,7 +205,8 @@ def within_budget(
             else:
                 too_many = middle
         if largest is not None:
-            found.append((validated(largest[2], parts[:1]), -largest[1], len(found), *largest))
+            first = parts[:1] if len(X) >= FEW_ROWS else parts  # a fifth of few rows says little
+            found.append((validated(largest[2], first), -largest[1], len(found), *largest))
     judged = []
     for _, _, place, pair, _, options in sorted(found, key=lambda one: one[:3])[-FINALISTS:]:
         lut = luts(*pair, X)
