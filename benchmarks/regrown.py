@@ -13,7 +13,8 @@ within the budget is judged on a fifth of the training rows, of fewer than 1,000
 cross-validation in five parts, and of equally accurate ones the smallest is taken.
 
 Test rows choose nothing. LUTs: yosys, synth_xilinx -family xcup, the whole decision, without registers. MHz: two
-stages on ecp5-85k by nextpnr. TreeLUT's figures were recorded with the same tools; KANELE's RTL was synthesised by
+stages on ecp5-85k by nextpnr; fastest: of those of the six whose validation accuracy is within a standard error of the
+best. TreeLUT's figures were recorded with the same tools; KANELE's RTL was synthesised by
 them, with an argmax.
 """
 
@@ -142,12 +143,23 @@ def of_model(name: str, peers: Path, share: float) -> dict[str, Any]:
         return model, run_passes(step.run(quantised, fit, Judge(model, fit)).forest, [Simplify()], fit)[0]
 
     accuracy, _, lut, *_ = TREELUT[name][0]
-    line, best = within_budget(name, (X, y, case.X_test, case.y_test), made, CHOICES, ("TreeLUT", accuracy, lut, share))
+    peer = ("TreeLUT", accuracy, lut, share)
+    line, finalists = within_budget(name, (X, y, case.X_test, case.y_test), made, CHOICES, peer)
     its_mhz = TREELUT[name][1][-1]
+    best = finalists[0][0]
+    least = best - error_of(best, len(y))
+    speeds = [(megahertz(pair, X), smaller, pair) for each, smaller, pair in finalists if each >= least]
+    mhz, smaller, (_, forest) = max(speeds, key=lambda one: one[:2])
+    line |= {"MHz_2_stages": speeds[0][0], "its_MHz": its_mhz, "MHz_ratio": speeds[0][0] / its_mhz}
+    line |= {"fastest_MHz": mhz, "fastest_ratio": mhz / its_mhz, "fastest_LUT": -smaller}
+    return line | {"fastest_test_%": right(forest, case.X_test, case.y_test)}
+
+
+def megahertz(pair: Made, X: NDArray[Any]) -> float:
+    """The clock rate of two stages on an ECP5."""
     with tempfile.TemporaryDirectory() as folder:
-        written(*best, X, folder, latency=2)
-        mhz = forestc.synth(folder + "/out", device="ecp5-85k")["fmax_mhz"]
-    return line | {"MHz_2_stages": mhz, "its_MHz": its_mhz, "MHz_ratio": mhz / its_mhz}
+        written(*pair, X, folder, latency=2)
+        return float(forestc.synth(folder + "/out", device="ecp5-85k")["fmax_mhz"])
 
 
 def of_rows(name: str, data: Path, share: float) -> dict[str, Any]:
@@ -176,8 +188,9 @@ def within_budget(
     made: Callable[[dict[str, Any], NDArray[Any], Labels], Made],
     choices: dict[str, tuple[Any, ...]],
     peer: tuple[str, float, int, float],
-) -> tuple[dict[str, Any], Made]:
-    """A line: the ensemble that the rule of this file's description chooses, beside the peer's; and that ensemble."""
+) -> tuple[dict[str, Any], list[tuple[float, int, Made]]]:
+    """A line: the ensemble that the rule of this file's description chooses, beside the peer's; and the finalists from
+    the best on, each with its validation accuracy and, below 0, its LUTs."""
     X, y, Xt, yt = rows
     who, its_accuracy, its_lut, share = peer
     start = time.perf_counter()
@@ -212,11 +225,14 @@ def within_budget(
         lut = luts(*pair, X)
         if lut <= share * its_lut:
             judged.append((validated(options, parts), -lut, place, pair, options))
-    accuracy, smaller, _, (model, forest), options = max(judged, key=lambda one: one[:3])
+    judged.sort(key=lambda one: one[:3], reverse=True)
+    accuracy, smaller, _, (_, forest), options = judged[0]
     line = {"data": name, "share": share, "LUT": -smaller, "validation_%": accuracy, "test_%": right(forest, Xt, yt)}
     line |= {"standard_error": error_of(its_accuracy, len(yt)), "of": who, "its_test_%": its_accuracy}
     line |= {"its_LUT": its_lut, "ratio": line["LUT"] / its_lut, **options}
-    return line | {"judged": len(found), "s": time.perf_counter() - start}, (model, forest)
+    return line | {"judged": len(found), "s": time.perf_counter() - start}, [
+        (each, lut, pair) for each, lut, _, pair, _ in judged
+    ]
 
 
 def estimated(forest: forestc.Forest) -> int:
