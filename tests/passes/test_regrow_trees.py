@@ -139,6 +139,24 @@ def test_refusals():
             RegrowTrees().refuse(forest, found, None)
     with pytest.raises(ModelError, match="put quantize before it"):
         run_passes(forest, passes_from("regrow-trees,quantize"), *FitAndHeldOut.every(rows, 3))
-    for bad in ("trees=0", "price=-1", "leaf_bits=9", "learn=both", "cost=xc7"):
+    for bad in (
+        "trees=0",
+        "price=-1",
+        "leaf_bits=9",
+        "learn=both",
+        "cost=xc7",
+        "depth=7",
+        "noise=2",
+        "noise=0.1,copies=0",
+    ):
         with pytest.raises(OptionError):
             passes_from(f"regrow-trees{{{bad}}}")
+
+
+def test_noise_and_depth_are_taken():
+    """Rows with noise grow other trees, none deeper than asked for."""
+    options = "trees=3,price=0.1,leaf_bits=1,tolerance=1,copies=2,depth=3"
+    still, moved = (regrown("xgboost-multi", f"{options},noise={noise}")[0] for noise in (0, 0.1))
+    assert all(tree.depth <= 3 for forest in (still, moved) for tree in forest.trees)
+    alike = [np.array_equal(a.threshold, b.threshold) for a, b in zip(still.trees, moved.trees, strict=False)]
+    assert not all(alike)

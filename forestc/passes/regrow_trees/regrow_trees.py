@@ -116,6 +116,8 @@ class RegrowTrees:
 
     def __post_init__(self) -> None:
         check_options(self, _RULES)
+        if self.noise and not self.copies:
+            raise OptionError("regrow-trees: noise is for the copies of rows", do="give copies=1 or more")
         prices(self.cost)  # raises for an unknown family
 
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
