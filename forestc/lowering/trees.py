@@ -2,7 +2,8 @@
 
 A tree becomes nested multiplexers, which took fewer LUTs than sums of products over its leaves. Leaves are counted from
 each tree's smallest, which makes the words of small trees narrow. The sum of the smallest leaves becomes a constant at
-the end, or part of the decision's threshold if only the class is needed.
+the end, or part of the decision's threshold if only the class is needed; where classes are compared, an operand of the
+sums.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
     refuse_extremes_of_parts(forest)
     lowering = _Lowering(forest, COUNTED.get(options.family, 0))
     extremes = [] if adds(forest) else [extreme_of(lowering, output) for output in range(forest.n_outputs)]
-    sums = [one.score for one in extremes] or [lowering.sum_of(output) for output in range(forest.n_outputs)]
+    sums = [one.score for one in extremes] or lowering.sums(wanted != "scores")
     offsets = lowering.offsets
     if forest.parts and forest.combine.kind != "each":
         sums, offsets = _COMBINED[forest.combine.kind](lowering, sums)
@@ -242,17 +243,31 @@ class _Lowering:
                 nets[node] = a if a == b else self.builder.mux(self.condition(table[conditions[node]], at), a, b, at)
         return nets[0]
 
-    def sum_of(self, output: int) -> tuple[Net, int, int]:
-        """The sum of the trees that feed an output, without its offset: net, smallest and largest value."""
-        fed = [index for index, tree in enumerate(self.forest.trees) if output in tree.outputs]
-        return self.added([self.tree_word(index, output) for index in fed])
+    def sums(self, compared: bool) -> list[Sum]:
+        """For each output the sum of the trees that feed it, without its offset. compared: if the sums of classes are
+        compared, they hold what their offsets are above the smallest: an operand among narrow words costs less than
+        an adder behind the sum."""
+        forest = self.forest
+        words = [
+            [self.tree_word(index, output) for index, tree in enumerate(forest.trees) if output in tree.outputs]
+            for output in range(forest.n_outputs)
+        ]
+        raised = [0] * forest.n_outputs
+        if compared and (not forest.parts or forest.combine.kind in ("each", "vote")):
+            for part in forest.parts or forest.targets:
+                own = slice(part.start, part.stop) if forest.parts else slice(None)
+                if part.decision.kind != "threshold":
+                    raised[own] = [offset - min(self.offsets[own]) for offset in self.offsets[own]]
+        self.offsets = [offset - more for offset, more in zip(self.offsets, raised, strict=True)]
+        return [self.added(some, more) for some, more in zip(words, raised, strict=True)]
 
-    def added(self, words: Sequence[tuple[Net, int]]) -> tuple[Net, int, int]:
-        """The sum of words, each with its largest value: net, smallest and largest value.
+    def added(self, words: Sequence[tuple[Net, int]], more: int = 0) -> Sum:
+        """The sum of words, each with its largest value, and of a constant: net, smallest and largest value.
 
         Of many bits each six are counted, which takes a LUT for each bit of the count; then words are added in pairs.
         """
-        words = [(net, largest) for net, largest in words if largest]
+        constant = self.builder.const(more, width_for(0, more)), more
+        words = [(net, largest) for net, largest in [*words, constant] if largest]
         bits = [net for net, _ in words if self.builder.type_of(net) == BIT]
         if self.counted and len(bits) >= MANY_BITS:
             words = [one for one in words if self.builder.type_of(one[0]) != BIT]
@@ -271,7 +286,7 @@ class _Lowering:
             heapq.heappush(heap, (x + y, order, self.builder.add((a, b), width_for(0, x + y))))
             order += 1
         largest, _, net = heap[0]
-        return net, 0, largest
+        return net, more, largest
 
     def plus(self, net: Net, low: int, high: int, offset: int) -> tuple[Net, int, int]:
         """The word plus a constant: net, smallest and largest value."""
