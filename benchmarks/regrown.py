@@ -14,8 +14,7 @@ cross-validation in five parts, and of equally accurate ones the smallest is tak
 
 Test rows choose nothing. LUTs: yosys, synth_xilinx -family xcup, the whole decision, without registers. MHz: two
 stages on ecp5-85k by nextpnr; fastest: of those of the six whose validation accuracy is within a standard error of the
-best. TreeLUT's figures were recorded with the same tools; KANELE's RTL was synthesised by
-them, with an argmax.
+best. TreeLUT's figures were recorded with the same tools; KANELE's RTL was synthesised by them, with an argmax.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {"leaf_bits": (1, 2), "price": (3.0, 1.0),
 FEW_ROWS, LOWER = 1_000, (0.1, 0.03)  # with fewer training rows lower prices are tried, too
 NOISE, MOST_NOISY = (0.0, 0.02, 0.1), 5_000  # noise on the rows, where there are no more than that
 GRID = {"depth": (4, 5), "input_bits": (0, 5)}  # of data trained here; thresholds between quantiles, or of so many bits
-UNCERTAIN = 2  # estimates are at most that many times too high
+UNCERTAIN = 2  # designs estimated at that many times the budget are not synthesised
 COPIES = 4
 Labels = NDArray[np.int64]
 Made = tuple[forestc.Forest, forestc.Forest]  # a model, and the integer forest made of it

@@ -27,7 +27,9 @@ def with_noise(
     moved = values.copy()
     for column in range(values.shape[1]):
         own, others = values[:, column], among[:, column]
-        fixed = own != own if stays is None else stays[:, column]
+        fixed = own != own
+        if stays is not None:
+            fixed = fixed | stays[:, column]
         if fixed.all():
             continue
         known = np.sort(others[~np.isin(others, own[fixed])] if fixed.any() else others)

@@ -67,7 +67,8 @@ def test_the_forest_says_what_was_grown(symmetric):
             scores[tree.output] += [_value(tree, material.cuts, row) for row in range(len(X))]
         told = evaluate(result, X)
         low = told.scores * growth.unit - scores.T
-        assert (np.abs(low) < growth.unit).all() and np.ptp(low, axis=0).max() < 1e-6
+        assert (np.abs(low) <= growth.unit / 2 + 1e-6).all() and np.ptp(low, axis=0).max() < 1e-6
+        assert low.shape[1] > 1 or (low <= 1e-6).all()
         if forest.decides and len(forest.classes) == 2:
             assert (told.index == (scores[0] >= -1e-9)).all()
         done += len(grown.trees) > 0
@@ -139,16 +140,8 @@ def test_refusals():
             RegrowTrees().refuse(forest, found, None)
     with pytest.raises(ModelError, match="put quantize before it"):
         run_passes(forest, passes_from("regrow-trees,quantize"), *FitAndHeldOut.every(rows, 3))
-    for bad in (
-        "trees=0",
-        "price=-1",
-        "leaf_bits=9",
-        "learn=both",
-        "cost=xc7",
-        "depth=7",
-        "noise=2",
-        "noise=0.1,copies=0",
-    ):
+    wrong = ("trees=0", "price=-1", "leaf_bits=9", "learn=both", "cost=xc7", "depth=7", "noise=2", "noise=0.1,copies=0")
+    for bad in wrong:
         with pytest.raises(OptionError):
             passes_from(f"regrow-trees{{{bad}}}")
 

@@ -28,6 +28,9 @@ def test_values_are_those_of_the_column_and_nan_stays():
     for before, after in zip(X.T, moved.T, strict=True):
         assert np.isin(after[~np.isnan(after)], before).all()
     assert (moved[:, 0] != X[:, 0]).mean() > 0.9
+    stays = rng().random(X.shape) < 0.5
+    some = with_noise(X, X, 0.1, rng(), stays)
+    assert (np.isnan(some) == np.isnan(X)).all() and np.array_equal(some[stays], X[stays], equal_nan=True)
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.1])

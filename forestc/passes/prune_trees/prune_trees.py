@@ -301,7 +301,7 @@ class _Chooser:
         for tree, least in zip(after.trees, low, strict=True):
             bias[list(tree.outputs)] += least
         bits = max(leaf_bits(tree.values) for tree in after.trees)
-        on = FittingRows(leaf, self.sample.label.astype(np.int64))
+        on = FittingRows(leaf, self.sample.label.astype(np.int64), self.sample.rows)
         return _with_values(
             after, *fitted(values, [tree.outputs for tree in after.trees], bias, after.decision, bits, on)
         )

@@ -23,10 +23,12 @@ MOST_LEAVES = 1 << 26  # rows times trees kept in memory; beyond it, leaves are 
 
 @dataclass(frozen=True)
 class FittingRows:
-    """leaf: (trees, rows) the leaf that each row reaches in each tree. label: (rows,) the class it should get."""
+    """leaf: (trees, samples) the leaf that each reaches in each tree. label: (samples,) the class it should get. rows:
+    how many of the samples are no copies."""
 
     leaf: NDArray[np.int32]
     label: NDArray[np.int64]
+    rows: int
 
 
 def outputs_follow(forest: Forest) -> bool:
@@ -67,7 +69,8 @@ def fitting_rows(source: Forest, shaped: Forest, rows: Rows, noise: float = 0.0)
         if unknown.any():
             truth = np.where(unknown, answers_of(source, evaluate(source, batch.X[chosen])), truth)
         labels += [truth.astype(np.int64)] * each
-    return FittingRows(np.concatenate(leaves, axis=1), np.concatenate(labels))
+    label = np.concatenate(labels)
+    return FittingRows(np.concatenate(leaves, axis=1), label, len(label) // each)
 
 
 def fitted(

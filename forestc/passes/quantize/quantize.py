@@ -314,7 +314,7 @@ class Quantize:
         report = {
             "leaf_bits": best,
             "input_bits": sum(word_bits(form.number) for form in formats),
-            "rows": len(on.label),
+            "rows": on.rows,
             "constant_trees": sum(int(len(np.unique(tree.values, axis=0)) == 1) for tree in found[best].trees),
             "chosen_on_held_out": len(tried) > 1,
         }
