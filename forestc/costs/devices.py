@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Delays:
-    """Delays of cells, in any unit. gate, mux: constant. less, add, compare: (constant, per bit) of a comparison with a
-    constant, a sum, and a comparison of two words."""
+    """Delays in any unit. table: of a LUT that muxes and gates become; of at most `inputs` nets. less, add, compare:
+    (constant, per bit) of a comparison with a constant, a sum, and a comparison of two words."""
 
-    gate: float
-    mux: float
+    inputs: int
+    table: float
     less: tuple[float, float]
     add: tuple[float, float]
     compare: tuple[float, float]
@@ -27,9 +27,9 @@ class Delays:
 # 6-input LUTs; the others: in ns, close to the fitted path costs. A new fit does not change them: other delays would
 # move the registers in every user's designs.
 DELAYS: Mapping[str, Delays] = {
-    "lut6": Delays(0.4, 0.5, (0.8, 0.05), (1.0, 0.12), (1.0, 0.12)),
-    "ecp5": Delays(0.3, 0.8, (0.4, 0.15), (0.2, 0.2), (0.1, 0.25)),
-    "ice40": Delays(0.3, 0.7, (0.4, 0.2), (0.6, 0.17), (0.1, 0.3)),
+    "lut6": Delays(6, 1.0, (0.8, 0.05), (1.0, 0.12), (1.0, 0.12)),
+    "ecp5": Delays(6, 1.2, (0.4, 0.15), (0.2, 0.2), (0.1, 0.25)),
+    "ice40": Delays(4, 1.2, (0.4, 0.2), (0.6, 0.17), (0.1, 0.3)),
 }
 DEFAULT_FAMILY = "lut6"
 

@@ -1,89 +1,43 @@
 """Pipelining: places registers for a wanted latency, the same number on every path.
 
-Each cell has a delay by the model of a device family. The logic is packed into stages from the inputs on, with the
+Nets are ready by the model of a device family's delays. The logic is packed into stages from the inputs on, with the
 shortest stage length that needs no more than the wanted number of stages. N registers on a path end N stages of logic:
 inputs are not registered, outputs are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import assert_never
+import math
 
 from forestc.costs.devices import Delays
+from forestc.lowering.timing import Ready, Timing
 from forestc.netlist.builder import NetlistBuilder, rename
-from forestc.netlist.ir import (
-    Add,
-    And,
-    Cell,
-    Compare,
-    Const,
-    Input,
-    InSet,
-    Less,
-    Mux,
-    Net,
-    Netlist,
-    Not,
-    Or,
-    Register,
-    reads,
-)
+from forestc.netlist.ir import Const, Input, Net, Netlist, Not, reads
 
 
-def delay_of(cell: Cell, netlist: Netlist, delays: Delays) -> float:
-    """The delay of a cell."""
-    match cell:
-        case Const() | Input() | Register() | Not():
-            return 0.0
-        case And() | Or():
-            return delays.gate
-        case Mux():
-            return delays.mux
-        case Less(a) | InSet(a):
-            return delays.less[0] + delays.less[1] * netlist.types[a].width
-        case Compare(a, _):
-            return delays.compare[0] + delays.compare[1] * netlist.types[a].width
-        case Add(operands, width):
-            if len(operands) == 2 and any(_is_zero(netlist.cells[a]) for a in operands):
-                return 0.0  # an extension: only wires
-            return delays.add[0] + delays.add[1] * width
-        case _:
-            assert_never(cell)
+def stages_within(netlist: Netlist, delays: Delays, length: float) -> list[Ready]:
+    """The nets with as few registers before each as logic needs that is packed from the inputs on into stages of this
+    length, in the unit of the delays."""
+    timing = Timing(netlist, delays)
+    for net in range(len(netlist.cells)):
+        ready = timing.earliest(net)
+        if ready.at > length and ready.at > ready.own > 0:
+            ready = timing.within(net, ready.stage + 1)
+        timing.ready.append(ready)
+    return timing.ready
 
 
-def _is_zero(cell: Cell) -> bool:
-    return isinstance(cell, Const) and cell.value == 0
-
-
-def stages_within(netlist: Netlist, delays: Sequence[float], length: float) -> list[int]:
-    """The number of registers before each net if logic is packed from the inputs on into stages of this length."""
-    stages: list[int] = []
-    ends: list[float] = []
-    for cell, delay in zip(netlist.cells, delays, strict=True):
-        below = [a for a in reads(cell) if not _constant(netlist, a)]
-        stage = max((stages[a] for a in below), default=0)
-        start = max((ends[a] for a in below if stages[a] == stage), default=0.0)
-        if start and start + delay > length:
-            stage, start = stage + 1, 0.0
-        stages.append(stage)
-        ends.append(start + delay)
-    return stages
-
-
-def shortest_stages(netlist: Netlist, delays: Sequence[float], wanted: int) -> list[int]:
-    """The stages of the shortest length that needs no more than `wanted`. Time O(cells * log(precision))."""
-    high = sum(sorted(delays)[-1:]) * max(1, len(netlist.cells))
-    low, best = max(delays, default=0.0), stages_within(netlist, delays, high)
-    for _ in range(40):
+def shortest_stages(netlist: Netlist, delays: Delays, wanted: int) -> list[Ready]:
+    """The nets in stages of the shortest length that needs no more than `wanted`. Time O(cells * log(precision))."""
+    best = stages_within(netlist, delays, math.inf)
+    low, high = 0.0, max((ready.at for ready in best), default=0.0)
+    while high - low > 1e-3 * high:
         middle = (low + high) / 2
-        stages = stages_within(netlist, delays, middle)
-        if max((stages[net] for _, net in netlist.outputs), default=0) < wanted:
-            high, best = middle, stages
+        found = stages_within(netlist, delays, middle)
+        if max((found[net].stage for _, net in netlist.outputs), default=0) < wanted:
+            high, best = middle, found
         else:
             low = middle
-        if high - low <= 1e-3 * high:
-            break
     return best
 
 
@@ -93,8 +47,7 @@ def pipelined(netlist: Netlist, latency: int, delays: Delays) -> tuple[Netlist, 
 
     delays: of the cells, in the device family.
     """
-    stages = shortest_stages(netlist, [delay_of(cell, netlist, delays) for cell in netlist.cells], latency)
-    stages = [min(stage, latency - 1) for stage in stages]
+    stages = [min(ready.stage, latency - 1) for ready in shortest_stages(netlist, delays, latency)]
 
     builder = NetlistBuilder(netlist.name, netlist.title)
     made: list[Net] = []
@@ -102,6 +55,9 @@ def pipelined(netlist: Netlist, latency: int, delays: Delays) -> tuple[Netlist, 
 
     def after(net: Net, registers: int) -> Net:
         """An old net, followed by so many registers."""
+        cell = netlist.cells[net]
+        if registers and isinstance(cell, Not):  # a word and its inverse take the same registers
+            return builder.not_(after(cell.a, registers))
         result = made[net]
         for count in range(1, registers + 1):
             key = (net, count)

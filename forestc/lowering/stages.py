@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forestc.costs.devices import Delays
-from forestc.lowering.schedule import delay_of
-from forestc.netlist.ir import Const, Net, Netlist, Register, reads
+from forestc.lowering.timing import Ready, Timing
+from forestc.netlist.ir import Net, Netlist, Register
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The logic between two rows of registers. delay: of its slowest path, in the unit of the delays. path: the cells
-    on it with their delays, from the inputs on. registers: bits that are stored behind it."""
+    """The logic between two rows of registers. delay: of its slowest path, in the unit of the delays. path: the LUTs,
+    chains and adders on it, by the nets they drive, with their delays, from the inputs on. registers: bits that are
+    stored behind it."""
 
     number: int
     delay: float
@@ -22,41 +24,25 @@ class Stage:
 
 def stages_of(netlist: Netlist, delays: Delays) -> list[Stage]:
     """The stages, from the inputs on; one of a combinational netlist. Time O(cells)."""
-    stage: list[int] = []
-    arrival: list[float] = []
-    before: list[Net] = []
-    own: list[float] = []
+    timing = Timing(netlist, delays)
     ends: dict[int, Net] = {}
     stored: dict[int, int] = {}
     for net, cell in enumerate(netlist.cells):
-        below = [a for a in reads(cell) if not isinstance(netlist.cells[a], Const)]
-        last = max(below, key=lambda a: (stage[a], arrival[a]), default=-1)
-        delay = delay_of(cell, netlist, delays)
-        own.append(delay)
+        ready = timing.earliest(net)
+        timing.ready.append(ready)
         if isinstance(cell, Register):
-            held = 0 if last < 0 else stage[last]
-            stored[held] = stored.get(held, 0) + netlist.types[net].width
-            stage.append(held + 1)
-            arrival.append(0.0)
-            before.append(-1)
-            continue
-        here = 0 if last < 0 else stage[last]
-        stage.append(here)
-        arrival.append(delay + (arrival[last] if last >= 0 else 0.0))
-        before.append(last)
-        if here not in ends or arrival[net] > arrival[ends[here]]:
-            ends[here] = net
+            stored[ready.stage - 1] = stored.get(ready.stage - 1, 0) + netlist.types[net].width
+        elif ready.stage not in ends or ready.at > timing.ready[ends[ready.stage]].at:
+            ends[ready.stage] = net
     count = max(1, netlist.latency)  # behind the last registers there is no logic
-    return [_stage(number, ends.get(number, -1), arrival, before, own, stored) for number in range(count)]
+    return [_stage(number, ends.get(number, -1), timing.ready, stored.get(number, 0)) for number in range(count)]
 
 
-def _stage(
-    number: int, end: Net, arrival: list[float], before: list[Net], own: list[float], stored: dict[int, int]
-) -> Stage:
+def _stage(number: int, end: Net, ready: Sequence[Ready], registers: int) -> Stage:
     path: list[tuple[Net, float]] = []
     net = end
-    while net >= 0:
-        if own[net]:
-            path.append((net, own[net]))
-        net = before[net]
-    return Stage(number, arrival[end] if end >= 0 else 0.0, tuple(reversed(path)), stored.get(number, 0))
+    while net >= 0 and ready[net].stage == number:
+        if ready[net].own:
+            path.append((net, ready[net].own))
+        net = ready[net].last
+    return Stage(number, ready[end].at if end >= 0 else 0.0, tuple(reversed(path)), registers)

@@ -9,12 +9,10 @@ from random_forests import random_forest, troublesome_rows, votes
 
 from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, random_words
-from forestc.costs.devices import DELAYS
 from forestc.errors import ModelError, OptionError
 from forestc.forest.boundary import boundary_inputs
-from forestc.lowering.schedule import delay_of, shortest_stages, stages_within
 from forestc.lowering.trees import LoweringOptions, lower
-from forestc.netlist.ir import Add, Const, Less, Mux, Register, counts_ones, reads
+from forestc.netlist.ir import Add, Less, Mux, Register, counts_ones
 from forestc.netlist.verify import latencies
 from forestc.rows.encode import encode
 from hw_sim import Simulator
@@ -92,21 +90,3 @@ def test_the_longest_pipeline():
     assert netlist.latency == 1000
     with pytest.raises(OptionError, match=r"latency 2\.5"):
         LoweringOptions(latency=2.5)
-
-
-@pytest.mark.parametrize("target", list(DELAYS))
-@pytest.mark.parametrize("latency", [1, 2, 3, 6])
-def test_stages_are_as_short_as_they_can_be(target, latency):
-    """No packing from the inputs on with a stage a hundredth shorter fits, and none of the stages made is longer."""
-    netlist = lower(random_forest(4, True, "vector"), LoweringOptions(outputs="both"))
-    delays = [delay_of(cell, netlist, DELAYS[target]) for cell in netlist.cells]
-    stages = shortest_stages(netlist, delays, latency)
-    longest, ends = 0.0, []
-    for cell, delay, stage in zip(netlist.cells, delays, stages, strict=True):
-        below = [a for a in reads(cell) if not isinstance(netlist.cells[a], Const)]
-        assert all(stages[a] <= stage for a in below)
-        ends.append(delay + max((ends[a] for a in below if stages[a] == stage), default=0.0))
-        longest = max(longest, ends[-1])
-    assert max(stages[net] for _, net in netlist.outputs) < latency
-    shorter = stages_within(netlist, delays, longest * 0.99)
-    assert longest == pytest.approx(max(delays)) or max(shorter[net] for _, net in netlist.outputs) >= latency

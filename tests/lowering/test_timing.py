@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+from random_forests import random_forest
+
+from forestc.costs.devices import DELAYS
+from forestc.lowering.schedule import pipelined, shortest_stages, stages_within
+from forestc.lowering.stages import stages_of
+from forestc.lowering.trees import LoweringOptions, lower
+from forestc.netlist.builder import NetlistBuilder
+from forestc.netlist.ir import BIT, FALSE, Const, WordType, reads
+from forestc.netlist.ports import Port
+
+
+@pytest.mark.parametrize("target", list(DELAYS))
+@pytest.mark.parametrize("latency", [1, 2, 3, 6])
+def test_stages_are_as_short_as_they_can_be(target, latency):
+    """No packing from the inputs on with a stage a hundredth shorter fits."""
+    netlist, delays = lower(random_forest(4, True, "vector"), LoweringOptions(outputs="both")), DELAYS[target]
+    stages = shortest_stages(netlist, delays, latency)
+    for net, cell in enumerate(netlist.cells):
+        below = [a for a in reads(cell) if not isinstance(netlist.cells[a], Const)]
+        assert all(stages[a].stage <= stages[net].stage for a in below)
+    assert max(stages[net].stage for _, net in netlist.outputs) < latency
+    longest = max(ready.at for ready in stages)
+    shorter = stages_within(netlist, delays, longest * 0.99)
+    slowest = max(ready.own for ready in stages)
+    assert longest == pytest.approx(slowest) or max(shorter[net].stage for _, net in netlist.outputs) >= latency
+
+
+def chain(conditions, name="chain"):
+    """A netlist: what so many one-bit ports decide, with a multiplexer for each but the first."""
+    builder = NetlistBuilder(name)
+    ports = [builder.input(Port(f"x{index}"), BIT) for index in range(conditions)]
+    net = ports[0]
+    for index, select in enumerate(ports[1:]):
+        net = builder.mux(select, builder.not_(net), net if index % 2 else FALSE)
+    builder.output(Port("label"), net)
+    return builder.build()
+
+
+@pytest.mark.parametrize(("conditions", "levels"), [(2, 1), (6, 1), (7, 2), (11, 2), (12, 3)])
+def test_multiplexers_of_six_conditions_are_one_level(conditions, levels):
+    netlist = chain(conditions)
+    (stage,) = stages_of(netlist, DELAYS["lut6"])
+    assert stage.delay == levels * DELAYS["lut6"].table
+    assert len(stage.path) == levels
+
+
+def test_a_register_is_a_level_of_its_own():
+    """Two levels of eleven conditions have room for a register between them; what a register holds is read by one."""
+    netlist, places = pipelined(chain(11), 2, DELAYS["lut6"])
+    assert [stage.delay for stage in stages_of(netlist, DELAYS["lut6"])] == [1.0, 1.0]
+    assert len(places) == len(chain(11).cells)
+    six, _ = pipelined(chain(6), 2, DELAYS["lut6"])
+    assert [stage.delay for stage in stages_of(six, DELAYS["lut6"])] == [1.0, 0.0]  # not within the table
+
+
+def test_low_bits_that_a_threshold_does_not_need_take_no_time():
+    def delay(threshold):
+        builder = NetlistBuilder("less")
+        builder.output(Port("label"), builder.less(builder.input(Port("x0"), WordType(8, False)), threshold))
+        return stages_of(builder.build(), DELAYS["ecp5"])[0].delay
+
+    assert delay(128) < delay(64) < delay(1) == delay(129)
