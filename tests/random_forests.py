@@ -76,21 +76,23 @@ def random_forest(seed: int, quantised: bool, kind: str = "any", types: list[Num
     )
 
 
-def votes(trees: int) -> Forest:
-    """Trees of three splits on four features of four bits, each of which votes for one of two classes."""
+def votes(trees: int, most: int = 1) -> Forest:
+    """Trees of three splits on four features of four bits, each of which has up to `most` votes for one of two
+    classes."""
     random = np.random.default_rng(trees)
+    leaves = [[0], [1], [1], [0]] if most == 1 else [[0], [most], [most // 2], [1]]
     features = [Feature(f"feature {index}", Fixed(4), index, False, FLOAT32) for index in range(4)]
     grown = [
         make_tree(
             where="a vote", feature=[*random.permutation(4)[:3], -1, -1, -1, -1],
             threshold=[*random.integers(3, 13, 3), 0, 0, 0, 0], left=[1, 3, 5, -1, -1, -1, -1],
-            right=[2, 4, 6, -1, -1, -1, -1], values=[[0], [1], [1], [0]], outputs=(0,), quantised=True,
+            right=[2, 4, 6, -1, -1, -1, -1], values=leaves, outputs=(0,), quantised=True,
         )
         for _ in range(trees)
     ]  # fmt: skip
     return make_forest(
         name="votes", features=features, columns=4, trees=grown, n_outputs=1, bias=[0], aggregate=Aggregate(),
-        link=Link("identity"), decision=Decision("threshold", trees // 2), classes=["no", "yes"], scale=1.0,
+        link=Link("identity"), decision=Decision("threshold", trees * most // 2), classes=["no", "yes"], scale=1.0,
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from forestc.backends.names import identifier, net_name
 from forestc.backends.ports import Field, input_fields, input_note, output_fields, output_note, width_of
@@ -22,9 +22,11 @@ from forestc.netlist.ir import (
     Or,
     Origin,
     Register,
+    SmallSum,
     WordType,
-    counts_ones,
+    compared_bitwise,
     reads,
+    small_sum,
 )
 from hdl_templates import render
 
@@ -56,14 +58,31 @@ def _literal(value: int, width: int) -> str:
     return f"{width}'d{value}" if value >= 0 else f"{width}'h{value & ((1 << width) - 1):x}"
 
 
-def _table(size: int, place: int) -> str:
-    return f"ONES{size}_BIT{place}"
+class _Shape(NamedTuple):
+    """Of a small sum: of each word its bits, and how often it is added; and a constant."""
 
+    words: tuple[tuple[int, int], ...]
+    constant: int
 
-def _ones(size: int, place: int) -> str:
-    """A bit of the number of ones of each word of `size` bits."""
-    value = sum((word.bit_count() >> place & 1) << word for word in range(1 << size))
-    return f"{1 << size}'h{value:x}"
+    def name(self, place: int) -> str:
+        """Of the table of a bit."""
+        words = "".join(f"_{bits}" if times == 1 else f"_{bits}x{times}" for bits, times in self.words)
+        constant = f"_PLUS{self.constant}" if self.constant else ""
+        return f"SUM{words}{constant}_BIT{place}"
+
+    @property
+    def bits(self) -> int:
+        return sum(width for width, _ in self.words)
+
+    def table(self, place: int) -> str:
+        """A bit of the sum of the words that each number spells, the first word in its lowest bits."""
+        value = 0
+        for number in range(1 << self.bits):
+            total, rest = self.constant, number
+            for width, times in self.words:
+                total, rest = total + times * (rest & ((1 << width) - 1)), rest >> width
+            value |= (total >> place & 1) << number
+        return f"{1 << self.bits}'h{value:x}"
 
 
 class _Writer:
@@ -95,7 +114,7 @@ class _Writer:
                     updates.append(f"{name} <= {self.names[a]};")
                 case _:
                     note = self._note(self.netlist.origins[net], cell)
-                    body.append(f"wire {_range(word)}{name} = {self.expression(cell, word)};{note}")
+                    body.append(f"wire {_range(word)}{name} = {self.expression(net)};{note}")
         results = []
         for port, net in self.netlist.outputs:
             place = next((field for field in outputs if field.port == port), None)
@@ -115,18 +134,24 @@ class _Writer:
             "results": results,
         }
 
+    def shape(self, small: SmallSum) -> _Shape:
+        return _Shape(tuple((self.netlist.types[a].width, times) for a, times in small.words), small.constant)
+
     def tables(self) -> list[str]:
-        """Constants that hold the bits of counts of ones, at the place that the operands spell."""
-        cells, types = self.netlist.cells, self.netlist.types
-        sizes = {len(reads(cell)): types[net].width for net, cell in enumerate(cells) if counts_ones(cell, types)}
+        """Constants that hold the bits of small sums, at the place that the operands spell."""
+        widths: dict[_Shape, int] = {}
+        for net, word in enumerate(self.netlist.types):
+            if small := small_sum(self.netlist, net):
+                shape = self.shape(small)
+                widths[shape] = max(word.width, widths.get(shape, 0))
         return [
-            f"localparam [{(1 << size) - 1}:0] {_table(size, place)} = {_ones(size, place)};"
-            for size, width in sorted(sizes.items())
+            f"localparam [{(1 << shape.bits) - 1}:0] {shape.name(place)} = {shape.table(place)};"
+            for shape, width in sorted(widths.items())
             for place in range(width)
         ]
 
     def _unused(self) -> list[str]:
-        """Features and registers, or their low bits, that no cell reads, which linters report otherwise."""
+        """Features, registers and tables, or their low bits, that no cell reads, which linters report otherwise."""
         cells, types = self.netlist.cells, self.netlist.types
         idle = [word.width for word in types]  # number of low bits of each net that no cell reads
         for _, net in self.netlist.outputs:
@@ -137,23 +162,17 @@ class _Writer:
                 less = 0
                 if isinstance(cell, Register):
                     less = idle[net]
-                elif isinstance(cell, Less) and self.bitwise(a):
+                elif isinstance(cell, Less) and compared_bitwise(self.netlist, a):
                     less = min((cell.threshold & -cell.threshold).bit_length() - 1, types[a].width - 1)
                     less = max(less, 0) if cell.threshold else types[a].width - 1
                 idle[a] = min(idle[a], less)
         found = []
         for net, cell in enumerate(cells):
-            if idle[net] and (isinstance(cell, Register) or (isinstance(cell, Input) and cell.port.kind == "word")):
+            feature = isinstance(cell, Input) and cell.port.kind == "word"
+            if idle[net] and (feature or isinstance(cell, Register) or small_sum(self.netlist, net)):
                 whole = idle[net] == types[net].width
                 found.append(self.names[net] if whole else f"{self.names[net]}[{idle[net] - 1}:0]")
         return found
-
-    def bitwise(self, net: Net) -> bool:
-        """Whether a comparator of this net is written bit by bit: of a feature; of a sum it joins the carries."""
-        cell = self.netlist.cells[net]
-        while isinstance(cell, Register):
-            cell = self.netlist.cells[cell.a]
-        return isinstance(cell, Input)
 
     def _note(self, origin: Origin, cell: Cell) -> str:
         if not isinstance(cell, Less):
@@ -161,12 +180,13 @@ class _Writer:
         where = f", tree {origin.tree}, node {origin.node}" if origin.tree >= 0 else ""
         return f"  // {self.names[cell.a]} < {cell.threshold}{where}"
 
-    def expression(self, cell: Cell, word: WordType) -> str:
+    def expression(self, net: Net) -> str:
         """The right-hand side of a combinational cell."""
         names, types = self.names, self.netlist.types
+        cell, word = self.netlist.cells[net], types[net]
         match cell:
             case Less(a, threshold):
-                if self.bitwise(a):
+                if compared_bitwise(self.netlist, a):
                     return below(names[a], types[a], threshold)
                 width = types[a].width
                 if types[a].signed:
@@ -183,10 +203,12 @@ class _Writer:
                 return f"{names[a]} | {names[b]}"
             case Mux(select, a, b):
                 return f"{names[select]} ? {names[a]} : {names[b]}"
-            case Add(operands) if counts_ones(cell, types):
-                index = ", ".join(names[a] for a in reversed(operands))
-                bits = [f"{_table(len(operands), place)}[{{{index}}}]" for place in range(word.width)]
+            case Add() if small := small_sum(self.netlist, net):
+                shape, index = self.shape(small), ", ".join(names[a] for a, _ in reversed(small.words))
+                bits = [f"{shape.name(place)}[{{{index}}}]" for place in range(word.width)]
                 return f"{{{', '.join(reversed(bits))}}}"
+            case Add((a, b)) if a == b and word == WordType(types[a].width + 1, False):
+                return f"{{{names[a]}, 1'd0}}"  # not a sum, which would become a carry chain
             case Add(operands):
                 return " + ".join(self.extended(a, word) for a in operands)
             case Compare(a, b):

@@ -7,8 +7,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 from forestc.costs.devices import Family
-from forestc.netlist.bit_network import BitNetwork, of_a_feature
-from forestc.netlist.ir import Add, And, Input, InSet, Less, Mux, Net, Netlist, Not, Or, Register
+from forestc.netlist.bit_network import BitNetwork
+from forestc.netlist.ir import (
+    Add,
+    And,
+    Input,
+    InSet,
+    Less,
+    Mux,
+    Net,
+    Netlist,
+    Not,
+    Or,
+    Register,
+    behind_registers,
+)
 
 PartName = Literal["inputs", "comparators", "trees", "sums", "decision"]
 PARTS: tuple[PartName, ...] = ("inputs", "comparators", "trees", "sums", "decision")
@@ -37,7 +50,7 @@ def part_of(netlist: Netlist, net: Net) -> PartName:
     match cell:
         case Input():
             return "inputs"
-        case Less(a) | InSet(a) if of_a_feature(netlist, a):
+        case Less(a) | InSet(a) if isinstance(behind_registers(netlist, a), Input):
             return "comparators"
         case Add():
             return "sums"

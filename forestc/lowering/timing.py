@@ -26,6 +26,7 @@ from forestc.netlist.ir import (
     Or,
     Register,
     reads,
+    small_sum,
 )
 
 
@@ -72,7 +73,7 @@ class Timing:
         start = self._at(last, stage) if last >= 0 else 0.0
         if isinstance(cell, Register):
             return Ready(stage + 1, 0.0, 0.0, -1, frozenset((net,)))
-        own = self._own(cell)
+        own = self._own(net)
         return Ready(stage, start + own, own, last, frozenset((net,)))
 
     def _at(self, net: Net, stage: int) -> float:
@@ -99,9 +100,9 @@ class Timing:
         start = self._at(last, stage) if last >= 0 else 0.0
         return Ready(stage, start + self.delays.table, self.delays.table, last, nets)
 
-    def _own(self, cell: Cell) -> float:
-        """The delay of a cell that is no LUT."""
-        types, delays = self.netlist.types, self.delays
+    def _own(self, net: Net) -> float:
+        """The delay of a cell that absorbs none."""
+        cell, types, delays = self.netlist.cells[net], self.netlist.types, self.delays
         match cell:
             case Const() | Input() | Register() | Not():
                 return 0.0
@@ -113,9 +114,12 @@ class Timing:
                 return delays.less[0] + delays.less[1] * types[a].width
             case Compare(a, _):
                 return delays.compare[0] + delays.compare[1] * types[a].width
+            case Add() if small_sum(self.netlist, net):
+                return delays.table
             case Add(operands, width):
-                if len(operands) == 2 and any(_is_zero(self.netlist.cells[a]) for a in operands):
-                    return 0.0  # an extension: only wires
+                a, b = operands[0], operands[-1]
+                if len(operands) == 2 and (a == b or any(_is_zero(self.netlist.cells[net]) for net in operands)):
+                    return 0.0  # twice a word, or a wider one: only wires
                 return delays.add[0] + delays.add[1] * width
             case And() | Or() | Mux():
                 raise TypeError(f"{type(cell).__name__} is a LUT")

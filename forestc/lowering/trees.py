@@ -8,7 +8,6 @@ sums.
 
 from __future__ import annotations
 
-import heapq
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,17 +22,15 @@ from forestc.forest.numbers import Category, Fixed, Float, Ordered, word_range
 from forestc.forest.words import word_note
 from forestc.lowering.extremes import adds, extreme_of, prioritised, refuse_extremes_of_parts
 from forestc.lowering.schedule import pipelined
+from forestc.lowering.sums import COUNTING, Sum, Word, added, columns, in_columns, in_one_table, table_of
 from forestc.lowering.term_nets import TermNets
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, FALSE, Const, Net, Netlist, Origin, WordType
 from forestc.netlist.ports import IN_VALID, OUT_VALID, Port, label_port, score_port
 
-COUNTED = {"lut6": 6}  # bits whose number a LUT or two can tell, by family
-MANY_BITS = 9  # fewer take fewer LUTs as adders of two
 Outputs: TypeAlias = Literal["auto", "label", "scores", "both"]
 Place: TypeAlias = Net | Const
 Step: TypeAlias = tuple[str, int, int, int]
-Sum: TypeAlias = tuple[Net, int, int]  # a net without its offset, its smallest and largest value
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,8 @@ class Witness:
     """The places of the forest's values in the netlist: a net; a constant for a value that never changes; or -1 if
     nothing reads the value, so that its net was removed. Proofs use these places, and verify them.
 
-    trees: (tree, output) -> what the tree adds to the output, counted from its smallest leaf.
+    trees: (tree, output) -> what the tree adds to the output, counted from its smallest leaf; of a tree whose bits are
+    added apart the place of each, from the lowest on.
     labels: for each voting part, the index of its class.
     ballots: (part, class) -> the part's weight if it decides for the class, else 0; in an average the value of the
     part's curve for the class, times the weight, or the share alone.
@@ -68,7 +66,7 @@ class Witness:
     where they do not apply.
     """
 
-    trees: Mapping[tuple[int, int], Place]
+    trees: Mapping[tuple[int, int], Place | tuple[Place, ...]]
     labels: tuple[Place, ...] = ()
     ballots: Mapping[tuple[int, int], Place] = field(default_factory=dict)
     steps: Mapping[Step, Place] = field(default_factory=dict)
@@ -79,7 +77,12 @@ class Witness:
         def new(place: Place) -> Place:
             return place if isinstance(place, Const) else nets[place]
 
-        trees, ballots = ({k: new(place) for k, place in places.items()} for places in (self.trees, self.ballots))
+        trees = {
+            # a constant is a tuple, too
+            k: new(place) if isinstance(place, int | Const) else tuple(map(new, place))
+            for k, place in self.trees.items()
+        }
+        ballots = {k: new(place) for k, place in self.ballots.items()}
         steps = {k: new(place) for k, place in self.steps.items()}
         return Witness(trees, tuple(map(new, self.labels)), ballots, steps)
 
@@ -115,9 +118,9 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
     if not forest.decides and wanted != "scores":
         raise OptionError(f"outputs={wanted} of a regression model", do="use outputs=scores")
     refuse_extremes_of_parts(forest)
-    lowering = _Lowering(forest, COUNTED.get(options.family, 0))
+    lowering = _Lowering(forest, options.family in COUNTING)
     extremes = [] if adds(forest) else [extreme_of(lowering, output) for output in range(forest.n_outputs)]
-    sums = [one.score for one in extremes] or lowering.sums(wanted != "scores")
+    sums = [one.score for one in extremes] or lowering.sums(wanted != "scores", wanted == "label")
     offsets = lowering.offsets
     if forest.parts and forest.combine.kind != "each":
         sums, offsets = _COMBINED[forest.combine.kind](lowering, sums)
@@ -157,8 +160,8 @@ def feature_word(forest: Forest, index: int) -> WordType:
 
 
 class _Lowering:
-    def __init__(self, forest: Forest, counted: int) -> None:
-        self.forest, self.counted = forest, counted
+    def __init__(self, forest: Forest, counting: bool) -> None:
+        self.forest, self.counting = forest, counting
         self.builder = NetlistBuilder(forest.name, f"{len(forest.trees)} trees, {forest.n_nodes} nodes")
         self.ports = [
             self.builder.input(feature_port(forest, index), feature_word(forest, index))
@@ -167,7 +170,7 @@ class _Lowering:
         self.offsets = [int(b) for b in forest.bias]  # bias plus the sum of the trees' smallest leaves
         self.missing = [word_range(f.number, f.missing).missing for f in forest.features]
         self.shared = TermNets(forest, self.builder, self.condition)
-        self.tree_nets: dict[tuple[int, int], Place] = {}
+        self.tree_nets: dict[tuple[int, int], Place | tuple[Place, ...]] = {}
         self.labels: list[Place] = []
         self.ballots: dict[tuple[int, int], Place] = {}
         self.steps: dict[Step, Place] = {}
@@ -211,16 +214,37 @@ class _Lowering:
             return self.builder.or_(inside, self.builder.not_(present, at), at)
         return self.builder.and_(inside, present, at)
 
-    def tree_word(self, index: int, output: int) -> tuple[Net, int]:
-        """The mux tree of one tree for one output, counted from its smallest leaf; and its largest value."""
+    def rows_of(self, index: int, output: int) -> tuple[list[int], int]:
+        """The rows of a tree's values for an output, counted from its smallest leaf, which goes to the offset; and the
+        largest of its leaves."""
         tree = self.forest.trees[index]
-        leaves = tree.values[:, tree.outputs.index(output)]
-        used = leaves[tree.leaf[tree.left == LEAF]]
+        rows = tree.values[:, tree.outputs.index(output)]
+        used = rows[tree.leaf[tree.left == LEAF]]
         smallest, largest = int(used.min()), int(used.max())
         self.offsets[output] += smallest
-        net = self.mux_tree(index, (leaves - smallest).tolist(), width_for(0, largest - smallest))
-        self.tree_nets[index, output] = self.place(net)
-        return net, largest - smallest
+        return (rows - smallest).tolist(), largest - smallest
+
+    def tree_words(self, output: int, trees: Sequence[tuple[int, list[int], int]]) -> list[Word]:
+        """The mux trees of some trees for one output. trees: index, rows and largest leaf."""
+        words = []
+        for index, rows, largest in trees:
+            net = self.mux_tree(index, rows, width_for(0, largest))
+            self.tree_nets[index, output] = self.place(net)
+            words.append((net, largest))
+        return words
+
+    def tree_bits(self, output: int, trees: Sequence[tuple[int, list[int], int]]) -> dict[int, list[Net]]:
+        """The mux trees of each bit of some trees for one output, by the bit's place."""
+        bits: dict[int, list[Net]] = {}
+        for index, rows, largest in trees:
+            own = [
+                self.mux_tree(index, [row >> place & 1 for row in rows], BIT) for place in range(largest.bit_length())
+            ]
+            self.tree_nets[index, output] = tuple(self.place(net) for net in own) or Const(0, 1, False)
+            for place, net in enumerate(own):
+                if net != FALSE:
+                    bits.setdefault(place, []).append(net)
+        return bits
 
     def mux_tree(self, index: int, values: Sequence[int], word: WordType) -> Net:
         """One tree as multiplexers, or by its shared term. values: of each row of its leaves, which fit the word where
@@ -243,50 +267,44 @@ class _Lowering:
                 nets[node] = a if a == b else self.builder.mux(self.condition(table[conditions[node]], at), a, b, at)
         return nets[0]
 
-    def sums(self, compared: bool) -> list[Sum]:
+    def sums(self, compared: bool, alone: bool) -> list[Sum]:
         """For each output the sum of the trees that feed it, without its offset. compared: if the sums of classes are
         compared, they hold what their offsets are above the smallest: an operand among narrow words costs less than
-        an adder behind the sum."""
+        an adder behind the sum. alone: nothing but the decisions reads the sums."""
         forest = self.forest
-        words = [
-            [self.tree_word(index, output) for index, tree in enumerate(forest.trees) if output in tree.outputs]
+        trees = [
+            [(index, *self.rows_of(index, output)) for index, tree in enumerate(forest.trees) if output in tree.outputs]
             for output in range(forest.n_outputs)
         ]
         raised = [0] * forest.n_outputs
+        judged: set[int] = set()  # compared with a threshold and nothing else
         if compared and (not forest.parts or forest.combine.kind in ("each", "vote")):
             for part in forest.parts or forest.targets:
                 own = slice(part.start, part.stop) if forest.parts else slice(None)
                 if part.decision.kind != "threshold":
                     raised[own] = [offset - min(self.offsets[own]) for offset in self.offsets[own]]
+                elif self.counting and alone:
+                    judged |= set(range(forest.n_outputs)[own])
         self.offsets = [offset - more for offset, more in zip(self.offsets, raised, strict=True)]
-        return [self.added(some, more) for some, more in zip(words, raised, strict=True)]
+        return [
+            self.judged_sum(output, some) if output in judged else self.added(self.tree_words(output, some), more)
+            for output, (some, more) in enumerate(zip(trees, raised, strict=True))
+        ]
 
-    def added(self, words: Sequence[tuple[Net, int]], more: int = 0) -> Sum:
-        """The sum of words, each with its largest value, and of a constant: net, smallest and largest value.
+    def judged_sum(self, output: int, trees: Sequence[tuple[int, list[int], int]]) -> Sum:
+        """The sum of trees that is compared with a threshold."""
+        largest = [most for *_, most in trees if most]
+        if len(largest) > 1 and in_columns(largest):
+            return columns(self.builder, self.tree_bits(output, trees))
+        words = [word for word in self.tree_words(output, trees) if word[1]]
+        if len(words) > 1 and in_one_table(largest):
+            net, most = table_of(self.builder, [(net, most, 1) for net, most in words])
+            return net, 0, most
+        return self.added(words)
 
-        Of many bits each six are counted, which takes a LUT for each bit of the count; then words are added in pairs.
-        """
-        constant = self.builder.const(more, width_for(0, more)), more
-        words = [(net, largest) for net, largest in [*words, constant] if largest]
-        bits = [net for net, _ in words if self.builder.type_of(net) == BIT]
-        if self.counted and len(bits) >= MANY_BITS:
-            words = [one for one in words if self.builder.type_of(one[0]) != BIT]
-            for first in range(0, len(bits), self.counted):
-                some = bits[first : first + self.counted]
-                count = self.builder.add(some, width_for(0, len(some))) if len(some) > 1 else some[0]
-                words.append((count, len(some)))
-        heap = [(largest, place, net) for place, (net, largest) in enumerate(words)]
-        if not heap:
-            return FALSE, 0, 0
-        # Narrowest first, as in a Huffman code, so that few operands pass wide adders.
-        heapq.heapify(heap)
-        order = len(words)
-        while len(heap) > 1:
-            (x, _, a), (y, _, b) = heapq.heappop(heap), heapq.heappop(heap)
-            heapq.heappush(heap, (x + y, order, self.builder.add((a, b), width_for(0, x + y))))
-            order += 1
-        largest, _, net = heap[0]
-        return net, more, largest
+    def added(self, words: Sequence[Word], more: int = 0) -> Sum:
+        """The sum of words, each with its largest value, and of a constant: net, smallest and largest value."""
+        return added(self.builder, words, more, self.counting)
 
     def plus(self, net: Net, low: int, high: int, offset: int) -> tuple[Net, int, int]:
         """The word plus a constant: net, smallest and largest value."""

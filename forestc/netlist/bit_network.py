@@ -21,8 +21,9 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
-    counts_ones,
+    compared_bitwise,
     reads,
+    small_sum,
 )
 
 CHAIN_COUNTS = ("pass", "add", "add_bits", "compare", "compare_bits", "less", "less_bits")
@@ -40,7 +41,7 @@ class BitNetwork:
     """A netlist as a network of one-bit functions.
 
     An edge is 2 * node, plus 1 if inverted; node 0 is the constant 0. A node is the tuple of its fan-in edges: two for
-    an AND or XOR, three for a MUX, all bits for a bit of their count, none for a leaf: a bit of a port, register, adder
+    an AND or XOR, three for a MUX, all bits for a bit of a small sum, none for a leaf: a bit of a port, register, adder
     or comparison. `feeds` holds the edges that a leaf depends on. chained: the kinds of cells that are built as carry
     chains.
     """
@@ -121,7 +122,7 @@ class BitNetwork:
             case Register(a):
                 return [self.register(edge) for edge in words[a]]
             case Less(a, threshold):
-                chained = "less" in self.chained and not of_a_feature(self.netlist, a)
+                chained = "less" in self.chained and not compared_bitwise(self.netlist, a)
                 return [self.less(words[a], threshold, self.netlist.types[a].signed, chained)]
             case InSet(a, members):
                 return [self.in_set(words[a], members)]
@@ -135,9 +136,12 @@ class BitNetwork:
                 return [self.mux(words[select][0], x, y) for x, y in zip(words[a], words[b], strict=True)]
             case Compare(a, b):
                 return [self.compare(words[a], words[b], self.netlist.types[a].signed)]
-            case Add(operands) if counts_ones(cell, self.netlist.types):
-                bits = tuple(sorted(words[a][0] for a in operands))
-                return [self.node((f"count{place}", *bits), bits) for place in range(width)]
+            case Add() if added := small_sum(self.netlist, net):
+                shape = tuple((self.netlist.types[a].width, times) for a, times in added.words)
+                bits = tuple(edge for a, _ in added.words for edge in words[a])
+                return [self.node((f"sum{place}", shape, added.constant, *bits), bits) for place in range(width)]
+            case Add((a, b)) if a == b and width == len(words[a]) + 1:
+                return [0, *words[a]]
             case Add(operands):
                 return self.add(net, operands, words)
             case _:
@@ -346,12 +350,3 @@ class BitNetwork:
     def gates(self, inputs: int) -> int:
         """The number of nodes with `inputs` fan-in edges."""
         return sum(len(edges) == inputs for node, edges in enumerate(self.nodes) if self.alive[node])
-
-
-def of_a_feature(netlist: Netlist, net: Net) -> bool:
-    """Whether a net is a feature's word, perhaps registered. Its comparators become logic, those of sums carry
-    chains."""
-    cell = netlist.cells[net]
-    while isinstance(cell, Register):
-        cell = netlist.cells[cell.a]
-    return isinstance(cell, Input)

@@ -22,7 +22,7 @@ the same number of registers (`verify` proves it), so the initiation interval is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, assert_never
 
@@ -31,6 +31,7 @@ from forestc.netlist.ports import Port
 Net: TypeAlias = int
 FALSE: Net = 0
 TRUE: Net = 1
+SMALL_SUM = 6  # bits that a sum reads which becomes a table: the inputs of the largest LUTs
 
 
 class Const(NamedTuple):
@@ -162,15 +163,54 @@ def reads(cell: Cell) -> tuple[Net, ...]:
             assert_never(cell)
 
 
-def counts_ones(cell: Cell, types: Sequence[WordType]) -> bool:
-    """Whether a cell counts three to six bits in just as many bits as the count needs: a table of its operands.
+class SmallSum(NamedTuple):
+    """A sum that is a table. words: the nets that it adds, each with how often. constant: added to them."""
 
-    Wider sums of bits are sums like any others, so that a table never holds a place that is always 0.
+    words: tuple[tuple[Net, int], ...]
+    constant: int
+
+
+def small_sum(netlist: Netlist, net: Net) -> SmallSum | None:
+    """A sum of three or more operands as a table, if its nets have at most six bits together: a LUT for each bit of the
+    sum. None for other cells.
+
+    Sums with more bits than their operands need are sums like any others, so that a table never holds a place that is
+    always 0.
     """
-    if not isinstance(cell, Add) or not 3 <= len(cell.operands) <= 6:
-        return False
-    narrow = not cell.signed and cell.width == len(cell.operands).bit_length()
-    return narrow and all(types[a] == BIT for a in cell.operands)
+    cell, types = netlist.cells[net], netlist.types
+    if (
+        not isinstance(cell, Add)
+        or cell.signed
+        or len(cell.operands) < 3
+        or any(types[a].signed for a in cell.operands)
+    ):
+        return None
+    times = Counter(cell.operands)
+    constant = 0
+    for a in cell.operands:
+        if isinstance(operand := netlist.cells[a], Const):
+            constant += operand.value
+            times.pop(a, None)
+    largest = constant + sum(often * types[a].high for a, often in times.items())
+    if sum(types[a].width for a in times) > SMALL_SUM or cell.width > largest.bit_length():
+        return None
+    return SmallSum(tuple(times.items()), constant)
+
+
+def behind_registers(netlist: Netlist, net: Net) -> Cell:
+    """The cell whose value a net holds, perhaps some clocks later."""
+    cell = netlist.cells[net]
+    while isinstance(cell, Register):
+        cell = netlist.cells[cell.a]
+    return cell
+
+
+def compared_bitwise(netlist: Netlist, net: Net) -> bool:
+    """Whether comparisons of a net with constants become logic: of a feature's word or a small sum. Those of other
+    sums join their carry chains."""
+    while isinstance(cell := netlist.cells[net], Register):
+        net = cell.a
+    return isinstance(cell, Input) or small_sum(netlist, net) is not None
 
 
 def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> WordType:

@@ -68,7 +68,7 @@ def test_hostile_names_are_read():
         assert read_core(core_of(forest, netlist).encode()).name == verilog.module_name(netlist)
 
 
-def test_tables_of_counts_are_read_as_sums_and_must_hold_counts():
+def test_small_sums_are_read_as_sums_and_must_hold_them():
     forest = votes(20)
     netlist = lowered(forest, 0)
     text = core_of(forest, netlist)
@@ -76,15 +76,17 @@ def test_tables_of_counts_are_read_as_sums_and_must_hold_counts():
     *_, (y, _) = run_core(read_core(text.encode()), netlist, [words], [np.ones(len(words), dtype=np.uint64)])
     wanted = pack(output_fields(netlist), expected(forest, netlist, words))
     assert [sum(int(lane) << 32 * place for place, lane in enumerate(row)) for row in y.tolist()] == wanted
-    table, count = (line_of(text, pattern, Random(0)) for pattern in ("ONES6_BIT1 =", r"\{ONES6_BIT2"))
+    table, count = (
+        line_of(text, pattern, Random(0)) for pattern in (r"SUM_1_1_1_1_1_1_BIT1 =", r"\{SUM_1_1_1_1_1_1_BIT2")
+    )
     for line, other, why in (
         (table, re.sub(r"'h\w", "'h0", table), "the table does not hold bit 1"),
-        (table, "", "no table for this count of ones"),
-        (table, table.replace("[63:0]", "[31:0]"), "no table of counts"),
+        (table, "", "no table for this small sum"),
+        (table, table.replace("[63:0]", "[31:0]"), "no table of a small sum"),
         (table, table.replace("BIT1", "BIT2"), "the table does not hold bit 2"),
-        (count, count.replace("BIT1", "BIT0"), "no count of ones"),
-        (count, re.sub(r"\{n\d+, ", "{", count, count=1), "no count of ones"),
-        (count, count.replace("ONES6", "ONES5"), "no count of ones"),
+        (count, count.replace("BIT1", "BIT0"), "no small sum"),
+        (count, re.sub(r"\{n\d+, ", "{", count, count=1), "no small sum"),
+        (count, count.replace("SUM_1_1_1_1_1_1_BIT2", "SUM_1_1_1_1_1_BIT2"), "no small sum"),
     ):
         assert why in outside(text.replace(f"{line}\n", f"{other}\n" if other else "", 1).encode()), other
 

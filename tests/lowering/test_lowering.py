@@ -12,7 +12,7 @@ from forestc.checks.vectors import expected, random_words
 from forestc.errors import ModelError, OptionError
 from forestc.forest.boundary import boundary_inputs
 from forestc.lowering.trees import LoweringOptions, lower
-from forestc.netlist.ir import Add, Less, Mux, Register, counts_ones
+from forestc.netlist.ir import Add, Less, Mux, Register, small_sum
 from forestc.netlist.verify import latencies
 from forestc.rows.encode import encode
 from hw_sim import Simulator
@@ -63,15 +63,39 @@ def test_narrow_sums_are_added_first():
 
 
 @pytest.mark.parametrize("latency", [0, 3])
-def test_many_bits_are_counted_by_tables_of_six_where_luts_have_six_inputs(latency):
-    forest = votes(20)
-    netlist = lower(forest, LoweringOptions(latency, "both"))
-    counts = [len(cell.operands) for cell in netlist.cells if counts_ones(cell, netlist.types)]
-    assert counts == [6, 6, 6]
+@pytest.mark.parametrize(
+    ("trees", "most", "tables"),
+    [
+        (2, 1, 1),  # the sum and its comparison are one LUT
+        (6, 1, 1),
+        (3, 3, 1),
+        (7, 1, 2),
+        (8, 1, 2),
+        (12, 1, 3),
+        (20, 1, 4),
+        (2, 7, 1),
+        (4, 3, 3),  # bits of each weight are counted, then the counts added
+        (6, 3, 3),
+        (9, 2, 4),
+    ],
+)
+def test_narrow_words_of_a_decision_are_added_by_tables_where_luts_have_six_inputs(trees, most, tables, latency):
+    forest = votes(trees, most)
+    netlist = lower(forest, LoweringOptions(latency))
+    small = [net for net in range(len(netlist.cells)) if small_sum(netlist, net)]
     words = all_words(forest, 1)
     assert np.array_equal(simulated(Simulator(netlist).run, netlist, words), expected(forest, netlist, words))
-    for other in (lower(forest, LoweringOptions(family="ecp5")), lower(votes(8))):  # narrower LUTs, fewer bits
-        assert not any(counts_ones(cell, other.types) for cell in other.cells)
+    assert len(small) == tables
+    other = lower(forest, LoweringOptions(family="ecp5"))  # narrower LUTs
+    assert not any(small_sum(other, net) for net in range(len(other.cells)))
+
+
+def test_many_bits_of_a_score_are_counted_by_tables():
+    netlist = lower(votes(20), LoweringOptions(outputs="both"))
+    small = [small_sum(netlist, net) for net in range(len(netlist.cells))]
+    assert [len(sum_.words) for sum_ in small if sum_] == [6, 6, 6]
+    few = lower(votes(8), LoweringOptions(outputs="both"))
+    assert not any(small_sum(few, net) for net in range(len(few.cells)))
 
 
 def test_what_can_not_be_lowered_is_refused():

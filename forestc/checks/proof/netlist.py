@@ -33,7 +33,7 @@ from forestc.checks.proof.whole import Meaning, equal_everywhere, wrong_result
 from forestc.errors import InternalError
 from forestc.forest.ir import LEAF, Decision, Forest, Part
 from forestc.lowering.trees import Place, Witness, feature_word
-from forestc.netlist.ir import Add, Const, Input, Net, Netlist, Not, Register, WordType, reads
+from forestc.netlist.ir import BIT, Add, Const, Input, Net, Netlist, Not, Register, WordType, reads
 from forestc.netlist.ports import IN_VALID, OUT_VALID, Port, label_port, score_port
 from forestc.netlist.verify import verify
 from hw_sim import evaluate_from
@@ -200,40 +200,51 @@ class _NetlistProof:
                     smallest, largest = int(used.min()), int(used.max())
                     offsets[output] += smallest
                     if largest > smallest:
-                        place = self.tree(solver, (index, column), smallest, largest - smallest)
-                        if isinstance(place, Const):
-                            offsets[output] += place.value
-                        else:
-                            terms[output][place] = terms[output].get(place, 0) + 1
-                            part.asked -= place < 0  # absent: not asked of the netlist
-                            part.proved -= place < 0
+                        places = self.tree(solver, (index, column), smallest, largest - smallest)
+                        for bit, place in enumerate(places):
+                            if isinstance(place, Const):
+                                offsets[output] += place.value << bit
+                            else:
+                                terms[output][place] = terms[output].get(place, 0) + (1 << bit)
+                        if places[0] in range(-len(self.absent), 0):  # not asked of the netlist
+                            part.asked -= 1
+                            part.proved -= 1
                     part.proved += 1
         return [_form(term, offset) for term, offset in zip(terms, offsets, strict=True)]
 
-    def tree(self, solver: Solver, place: tuple[int, int], smallest: int, largest: int) -> Place:
-        """Where tree and output column `place` lie, counted from the smallest leaf. Raises UnprovedError."""
+    def tree(self, solver: Solver, place: tuple[int, int], smallest: int, largest: int) -> tuple[Place, ...]:
+        """Where tree and output column `place` lie, counted from the smallest leaf: one word, or bits from the lowest
+        on, of one bit each. Raises UnprovedError."""
         index, column = place
         tree = self.forest.trees[index]
-        found = self.witness.trees.get((index, tree.outputs[column]), -1)
-        if found == -1:
+        held = self.witness.trees.get((index, tree.outputs[column]), -1)
+        found: tuple[Place, ...] = (held,) if isinstance(held, int | Const) else held
+        if -1 in found:
             # No net holds it, and perhaps none must: a class that can't win has no sum. A negative number stands for
             # it, which no sum of nets contains.
             absent = -1 - len(self.absent)
             self.absent.append((index, column))
             self.largest[absent] = largest
-            return absent
+            return (absent,)
         where = f"tree {index}, output {tree.outputs[column]}"
-        word = self.type_of(found)
+        word = self.type_of(found[0])
+        if len(found) > 1:
+            if any(self.type_of(one) != BIT for one in found):
+                raise UnprovedError(f"{where}: {_named(found)} are no bits")
+            word = WordType(len(found), False)
         if word.low > 0 or word.high < largest:
             raise UnprovedError(f"{where}: {_named(found)} does not hold {largest}")
         values = tree.values[tree.leaf, column].astype(np.int64) - smallest
-        wrong = solver.differ(solver.tree(tree, values, word), solver.place(found, {}))
+        nets = solver.joined([solver.place(one, {}) for one in found])
+        wrong = solver.differ(solver.tree(tree, values, word), nets)
         if wrong is not None:
             raise UnprovedError(
                 f"{where}: {_named(found)} differs at {solver.described(wrong)}", solver.feature_words(wrong)
             )
-        if not isinstance(found, Const):
-            self.largest[found] = min(largest, self.largest.get(found, largest))
+        for one in found:
+            if not isinstance(one, Const):
+                most = 1 if len(found) > 1 else largest
+                self.largest[one] = min(most, self.largest.get(one, most))
         return found
 
     # ---- votes ------------------------------------------------------------------------------------------
@@ -562,7 +573,9 @@ class _NetlistProof:
         return sorted(found, key=lambda one: one[1])
 
 
-def _named(place: Place) -> str:
+def _named(place: Place | tuple[Place, ...]) -> str:
+    if not isinstance(place, int | Const):
+        return " and ".join(map(_named, place))
     return f"the constant {place.value}" if isinstance(place, Const) else f"net {place}"
 
 

@@ -5,7 +5,7 @@ The terms follow the definitions in `forestc.netlist.ir` and `forestc.forest.ir`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, assert_never
 
 from forestc.errors import MissingToolError
@@ -125,6 +125,13 @@ class Solver:
 
     def low_bits(self, term: Term, width: int) -> Term:
         return self.make(self.kind.BV_EXTRACT, [term], [width - 1, 0])
+
+    def joined(self, terms: Sequence[Term]) -> Term:
+        """Words as one, the first in its lowest bits."""
+        whole = terms[0]
+        for term in terms[1:]:
+            whole = self.make(self.kind.BV_CONCAT, [term, whole])
+        return whole
 
     # ---- trees ------------------------------------------------------------------------------------------
 

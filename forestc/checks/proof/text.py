@@ -8,7 +8,7 @@ proof accepts only the lines below, each of which has the same meaning in every 
 | comments of the head                | the wordings that forestc writes                                             |
 | the two directives `default_nettype | first and last line of the code                                              |
 | module and ports                    | one module, its ports in one order                                           |
-| localparam of counts of ones        | the tables of three to six bits, which must hold what their names say         |
+| localparam of small sums            | the tables of words of at most six bits, which must hold what their names say |
 | reg, and wire with its expression   | every name once; an expression reads names above it, at equal widths         |
 | initial and always                  | one of each: every register starts at 0 and takes one name at each clock edge |
 | assign                              | every bit of y once, and out_valid                                           |
@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn, TypeAlias
 
 MOST_BITS = 64  # of a word
-MOST_COUNTED = 6  # bits that a table counts
+MOST_ADDED = 6  # bits that a table adds
 _NUMBER = r"(?:0|[1-9]\d{0,8})"
 _WIRE = r"(?:x\d+(?:_[A-Za-z0-9_]+)?|[cn]\d+|sum\d+)"
 _NAME = r"(?:x\d+(?:_[A-Za-z0-9_]+)?|[cnr]\d+|sum\d+)"
@@ -182,9 +182,26 @@ def _operand(operand: Operand) -> str:
     return f"{{{{{more}{{{word}[{sign}]}}}}, {word}}}" if sign >= 0 else f"{{{more}'d0, {word}}}"
 
 
-def _widened(bit: Word, width: int) -> Operand:
-    """A bit as an operand of a sum of this many bits."""
-    return Operand(bit._replace(width=width)) if isinstance(bit, Literal) else Operand(bit, width - 1)
+def _widened(word: Word, bits: int, width: int) -> Operand:
+    """A word of so many bits as an operand of a sum of `width` bits."""
+    return Operand(word._replace(width=width)) if isinstance(word, Literal) else Operand(word, width - bits)
+
+
+def _added(text: str) -> tuple[list[tuple[int, int]], int]:
+    """The words of a small sum from the name of its tables, of each its bits and how often it is added; and the
+    constant."""
+    words, _, constant = text[1:].partition("_PLUS")
+    parts = (word.partition("x") for word in words.split("_"))
+    return [(int(bits), int(times or 1)) for bits, _, times in parts], int(constant or 0)
+
+
+def _sum_of(words: list[tuple[int, int]], number: int) -> int:
+    """The sum of the words that a number spells, the first in its lowest bits."""
+    total = 0
+    for bits, times in words:
+        total += times * (number % (1 << bits))
+        number >>= bits
+    return total
 
 
 def read_core(data: bytes) -> Core:
@@ -201,7 +218,7 @@ def read_core(data: bytes) -> Core:
 class _Reader:
     def __init__(self, lines: list[str]) -> None:
         self.lines, self.at = lines, 0
-        self.tables: set[tuple[int, int]] = set()  # (size, place) of the counts of ones that are declared
+        self.tables: set[tuple[str, int]] = set()  # (words, place) of the small sums that are declared
 
     def fail(self, why: str) -> NoReturn:
         raise OutsideError(self.at + 1, why)
@@ -255,15 +272,17 @@ class _Reader:
 
     def declarations(self, core: Core) -> None:
         for match in self.matching(_TABLE):
-            size, place = int(match["size"]), int(match["place"])
-            if not 3 <= size <= MOST_COUNTED or int(match["high"]) + 1 != 1 << size or int(match["bits"]) != 1 << size:
-                self.fail("no table of counts of ones")
+            place, (words, constant) = int(match["place"]), _added(match["words"])
+            bits = sum(width for width, _ in words)
+            if not 0 < bits <= MOST_ADDED or int(match["high"]) + 1 != 1 << bits or int(match["bits"]) != 1 << bits:
+                self.fail("no table of a small sum")
             value = int(match["value"], 16)
-            if value >> (1 << size) or any(
-                word.bit_count() >> place & 1 != value >> word & 1 for word in range(1 << size)
-            ):
-                self.fail(f"the table does not hold bit {place} of the number of ones")
-            self.tables.add((size, place))
+            right = (
+                value >> number & 1 == constant + _sum_of(words, number) >> place & 1 for number in range(1 << bits)
+            )
+            if value >> (1 << bits) or not all(right):
+                self.fail(f"the table does not hold bit {place} of the sum")
+            self.tables.add((match["words"], place))
         for match in self.matching(_REGISTER):
             self.declare(core, match["name"], match["high"])
             core.registers[match["name"]] = ""
@@ -391,20 +410,31 @@ class _Reader:
             operands.append(Operand(word, more, sign))
         return Sum(tuple(operands))
 
-    def count(self, core: Core, match: re.Match[str], width: int) -> Expression:
-        """Bits from tables of counts of ones, all at the same place: the sum of the bits that spell the place."""
-        found = re.findall(r"ONES(\d+)_BIT(\d+)\[\{([^}]*)\}\]", match[0])
-        sizes, places = {int(size) for size, _, _ in found}, [int(place) for _, place, _ in found]
+    def small_sum(self, core: Core, match: re.Match[str], width: int) -> Expression:
+        """Bits from tables of one small sum, all at the same place: the sum of the words that spell the place."""
+        found = re.findall(r"SUM([_x\dPLUS]+)_BIT(\d+)\[\{([^}]*)\}\]", match[0])
+        shapes, places = {words for words, _, _ in found}, [int(place) for _, place, _ in found]
         indices = {index for _, _, index in found}
-        names = next(iter(indices)).split(", ")
-        if len(indices) > 1 or sizes != {len(names)} or places != list(range(width - 1, -1, -1)):
-            self.fail("no count of ones")
-        if len(names).bit_length() != width or not all((len(names), place) in self.tables for place in places):
-            self.fail("no table for this count of ones")
-        words = [self.word(name) for name in names]
-        for word in words:
-            self.need(core, word, 1)
-        return Sum(tuple(_widened(word, width) for word in words))
+        if len(indices) > 1 or len(shapes) > 1 or places != list(range(width - 1, -1, -1)):
+            self.fail("no small sum")
+        (shape,), (index,) = shapes, indices
+        names, (words, constant) = index.split(", "), _added(shape)
+        if len(names) != len(words) or not all((shape, place) in self.tables for place in places):
+            self.fail("no table for this small sum")
+        operands: list[Operand] = []
+        for name, (bits, times) in zip(reversed(names), words, strict=True):
+            word = self.word(name)
+            self.need(core, word, bits)
+            if bits > width:
+                self.fail("a sum narrower than a word")
+            operands += [_widened(word, bits, width)] * times
+        if constant.bit_length() > width:
+            self.fail("a sum narrower than its constant")
+        return Sum((*operands, *([Operand(Literal(constant, width))] if constant else [])))
+
+    def doubled(self, core: Core, match: re.Match[str], width: int) -> Expression:
+        self.need(core, match[1], width - 1)
+        return Sum((Operand(match[1], 1), Operand(match[1], 1)))
 
     # ---- registers and results --------------------------------------------------------------------------
 
@@ -443,11 +473,12 @@ class _Reader:
             self.at += 1
 
 
+_ADDED = r"(?:_[1-9](?:x[1-9]\d{0,2})?){1,6}(?:_PLUS[1-9]\d{0,8})?"
 _TABLE = re.compile(
-    rf"    localparam \[(?P<high>{_NUMBER}):0\] ONES(?P<size>{_NUMBER})_BIT(?P<place>{_NUMBER})"
+    rf"    localparam \[(?P<high>{_NUMBER}):0\] SUM(?P<words>{_ADDED})_BIT(?P<place>{_NUMBER})"
     rf" = (?P<bits>{_NUMBER})'h(?P<value>[0-9a-f]{{1,16}});"
 )
-_COUNTED_BIT = rf"ONES{_NUMBER}_BIT{_NUMBER}\[\{{{_WORD}(?:, {_WORD})+\}}\]"
+_ADDED_BIT = rf"SUM{_ADDED}_BIT{_NUMBER}\[\{{{_WORD}(?:, {_WORD})*\}}\]"
 _REGISTER = re.compile(rf"    reg (?:\[(?P<high>{_NUMBER}):0\] )?(?P<name>r\d+);")
 _DECLARED = re.compile(rf"    wire (?:\[(?P<high>{_NUMBER}):0\] )?(?P<name>{_WIRE}) = (?P<what>[^;/]+);(?:{_NOTE})?")
 _PART = rf"{_NAME}(?:\[{_NUMBER}:{_NUMBER}\])?"
@@ -467,6 +498,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[_Reader, Core, re.Match[str], int
     (re.compile(rf"(?P<a>{_WORD}) < (?P<b>{_WORD})"), _Reader.below),
     (re.compile(rf"\$signed\((?P<a>{_WORD})\) < \$signed\((?P<b>{_WORD})\)"), _Reader.below),
     (re.compile(rf"\({_NAME} == {_LITERAL}\)(?: \| \({_NAME} == {_LITERAL}\))*"), _Reader.one_of),
-    (re.compile(rf"\{{{_COUNTED_BIT}(?:, {_COUNTED_BIT})+\}}"), _Reader.count),
+    (re.compile(rf"\{{{_ADDED_BIT}(?:, {_ADDED_BIT})+\}}"), _Reader.small_sum),
+    (re.compile(rf"\{{({_NAME}), 1'd0\}}"), _Reader.doubled),
     (re.compile(rf"(?:{_PLAIN_OPERAND})(?: \+ (?:{_PLAIN_OPERAND}))+"), _Reader.sum),
 )

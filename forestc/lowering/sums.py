@@ -1,0 +1,115 @@
+"""Sums of words: pairs by adders, and narrow words by tables.
+
+A table of six bits is a LUT for each bit of their sum: where LUTs have six inputs, it takes fewer of them than adders
+of two do, and is one level deep. Where a sum is only compared with a threshold, narrow words are added bit by bit, the
+bits of one weight together (Wallace's tree with counters of up to six bits, Dadda, Alta Frequenza 34, 1965), until six
+bits are left, whose table and the comparison become one LUT.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from forestc.netlist.builder import NetlistBuilder, width_for
+from forestc.netlist.ir import BIT, FALSE, SMALL_SUM, Net
+
+COUNTING = frozenset({"lut6"})  # families whose LUTs have six inputs
+MANY_BITS = 9  # fewer take fewer LUTs as adders of two
+NARROW = 2  # bits of words whose bits are added apart
+Word: TypeAlias = tuple[Net, int]  # an unsigned net and its largest value
+Sum: TypeAlias = tuple[Net, int, int]  # a net without its offset, its smallest and largest value
+
+
+def added(builder: NetlistBuilder, words: Sequence[Word], more: int, counting: bool) -> Sum:
+    """The sum of words and of a constant. counting: of many bits each six are counted by a table; then words are added
+    in pairs."""
+    constant = builder.const(more, width_for(0, more)), more
+    words = [(net, largest) for net, largest in [*words, constant] if largest]
+    bits = [one for one in words if builder.type_of(one[0]) == BIT]
+    if counting and len(bits) >= MANY_BITS:
+        words = [one for one in words if builder.type_of(one[0]) != BIT]
+        words += _counts(builder, bits, 1)
+    if not words:
+        return FALSE, 0, 0
+    net, largest = _in_pairs(builder, words)
+    return net, more, largest
+
+
+def in_columns(largest: Sequence[int]) -> bool:
+    """Whether words, by their largest values, are better added bit by bit where their sum is compared with a
+    threshold: narrow ones, but too many for one table."""
+    return max(largest, default=0).bit_length() <= NARROW and not in_one_table(largest)
+
+
+def in_one_table(largest: Sequence[int]) -> bool:
+    return sum(most.bit_length() for most in largest) <= SMALL_SUM
+
+
+def table_of(builder: NetlistBuilder, words: Sequence[tuple[Net, int, int]]) -> Word:
+    """The sum of words of at most six bits together, each with its largest value and how often it is added."""
+    operands = [net for net, _, times in words for _ in range(times)]
+    if len(operands) == 1:
+        return words[0][0], words[0][1]
+    operands += [FALSE] * (3 - len(operands))  # sums of two are adders
+    largest = sum(most * times for _, most, times in words)
+    return builder.add(operands, width_for(0, largest)), largest
+
+
+def columns(builder: NetlistBuilder, bits: Mapping[int, Sequence[Net]]) -> Sum:
+    """The sum of bits, by their places: a bit at place p counts 2^p."""
+    left = {place: _counts(builder, [(net, 1) for net in nets], 3) for place, nets in sorted(bits.items())}
+    if not in_one_table([most for words in left.values() for _, most in words]):
+        left = {place: [_in_tables(builder, words)] for place, words in left.items()}
+    if in_one_table([most for words in left.values() for _, most in words]):
+        net, largest = table_of(builder, [(net, most, 1 << place) for place, ws in left.items() for net, most in ws])
+        return net, 0, largest
+    total = FALSE, 0
+    for place in range(max(left), -1, -1):
+        net, largest = total
+        doubled = [(builder.add((net, net), width_for(0, 2 * largest)), 2 * largest)] if largest else []
+        total = _in_pairs(builder, [*left.get(place, ()), *doubled])
+    return total[0], 0, total[1]
+
+
+def _counts(builder: NetlistBuilder, bits: Sequence[Word], least: int) -> list[Word]:
+    """The numbers of ones of groups of six bits. least: a smaller group stays as it is."""
+    found: list[Word] = []
+    for first in range(0, len(bits), SMALL_SUM):
+        some = bits[first : first + SMALL_SUM]
+        if len(some) < least or len(some) == 1:
+            found += some
+        else:
+            found.append((builder.add([net for net, _ in some], width_for(0, len(some))), len(some)))
+    return found
+
+
+def _in_tables(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
+    """The sum of words, the narrowest first: as many as a table holds if that are three, else two by an adder."""
+    heap = [(most, order, net) for order, (net, most) in enumerate(words)]
+    heapq.heapify(heap)
+    order = len(heap)
+    while len(heap) > 1:
+        some = [heapq.heappop(heap), heapq.heappop(heap)]
+        while heap and in_one_table([most for most, _, _ in [*some, heap[0]]]):
+            some.append(heapq.heappop(heap))
+        largest = sum(most for most, _, _ in some)
+        heapq.heappush(heap, (largest, order, builder.add([net for *_, net in some], width_for(0, largest))))
+        order += 1
+    largest, _, net = heap[0]
+    return net, largest
+
+
+def _in_pairs(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
+    """The sum of words by adders of two, narrowest first, as in a Huffman code, so that few operands pass wide
+    adders."""
+    heap = [(largest, place, net) for place, (net, largest) in enumerate(words)]
+    heapq.heapify(heap)
+    order = len(words)
+    while len(heap) > 1:
+        (x, _, a), (y, _, b) = heapq.heappop(heap), heapq.heappop(heap)
+        heapq.heappush(heap, (x + y, order, builder.add((a, b), width_for(0, x + y))))
+        order += 1
+    largest, _, net = heap[0]
+    return net, largest
