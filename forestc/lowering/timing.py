@@ -1,13 +1,13 @@
 """When nets are ready, by the model of a device family's delays.
 
-Muxes, gates and inverters become LUTs: those behind one another that read no more nets together than a LUT has inputs
-are one level, whatever their number. A LUT absorbs the LUTs before it greedily, the last to be ready first: a simple
-form of FlowMap (Cong and Ding, IEEE TCAD 13(1), 1994), which finds the least depth.
+Multiplexers, gates, comparisons of features and small sums become LUTs: those behind one another that read no more bits
+together than a LUT has inputs are one level, whatever their number. A LUT absorbs the LUTs before it greedily, the last
+to be ready first: a simple form of FlowMap (Cong and Ding, IEEE TCAD 13(1), 1994), which finds the least depth.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, assert_never
+from typing import NamedTuple, TypeAlias, assert_never
 
 from forestc.costs.devices import Delays
 from forestc.netlist.ir import (
@@ -25,23 +25,26 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
+    compared_bitwise,
     reads,
     small_sum,
 )
+
+Bit: TypeAlias = tuple[Net, int]  # a net and a place; place 0 of words whose bits a cell chooses alike
 
 
 class Ready(NamedTuple):
     """When a net is ready in its stage, which is the number of registers before it.
 
-    own: the delay of its LUT, chain or adder; 0 of wires. last: the net that this waits for, -1 if for none. absorbed:
-    the nets that a LUT reads which does the net's work too.
+    own: the delay of its LUTs, chain or adder; 0 of wires. last: the net that this waits for, -1 if for none. absorbed:
+    the bits that a LUT reads which does the net's work too.
     """
 
     stage: int
     at: float
     own: float
     last: Net
-    absorbed: frozenset[Net]
+    absorbed: frozenset[Bit]
 
 
 class Timing:
@@ -54,31 +57,47 @@ class Timing:
         self.netlist = netlist
         self.delays = delays
         self.ready: list[Ready] = []
-
-    def below(self, net: Net) -> list[Net]:
-        """What the next net's cell reads, without constants."""
-        cells = self.netlist.cells
-        return [a for a in reads(cells[net]) if not isinstance(cells[a], Const)]
+        self.tables = [self._bits(net) for net in range(len(netlist.cells))]
+        self.below = [[a for a in reads(cell) if not self._constant(a)] for cell in netlist.cells]
 
     def earliest(self, net: Net) -> Ready:
         """The next net in the first stage in which all that it reads is known."""
-        return self.within(net, max((self.ready[a].stage for a in self.below(net)), default=0))
+        return self.within(net, max((self.ready[a].stage for a in self.below[net]), default=0))
 
     def within(self, net: Net, stage: int) -> Ready:
         """The next net in a stage, with registers behind what it reads of earlier stages."""
-        cell, below = self.netlist.cells[net], self.below(net)
-        if isinstance(cell, And | Or | Mux):
-            return self._table({self._inverted(a) for a in below}, stage)
-        last = max(below, key=lambda a: self._at(a, stage), default=-1)
+        if bits := self.tables[net]:
+            return self._table(bits, stage)
+        last = max(self.below[net], key=lambda a: self._at(a, stage), default=-1)
         start = self._at(last, stage) if last >= 0 else 0.0
-        if isinstance(cell, Register):
-            return Ready(stage + 1, 0.0, 0.0, -1, frozenset((net,)))
+        alone = frozenset(((net, 0),))
+        if isinstance(self.netlist.cells[net], Register):
+            return Ready(stage + 1, 0.0, 0.0, -1, alone)
         own = self._own(net)
-        return Ready(stage, start + own, own, last, frozenset((net,)))
+        return Ready(stage, start + own, own, last, alone)
 
     def _at(self, net: Net, stage: int) -> float:
         ready = self.ready[net]
         return ready.at if ready.stage == stage else 0.0
+
+    def _constant(self, net: Net) -> bool:
+        return isinstance(self.netlist.cells[net], Const)
+
+    def _bits(self, net: Net) -> frozenset[Bit]:
+        """What a LUT reads that does the work of a cell alone; nothing for cells that become wires or chains, or that
+        read more bits than a LUT has inputs."""
+        cell, types = self.netlist.cells[net], self.netlist.types
+        match cell:
+            case And() | Or() | Mux():
+                found = {(self._inverted(a), 0) for a in reads(cell) if not self._constant(a)}
+            case Less(a) | InSet(a) if compared_bitwise(self.netlist, a):
+                idle = _idle(cell)
+                found = {(a, place) for place in range(idle, types[a].width)}
+            case Add() if small := small_sum(self.netlist, net):
+                found = {(a, place) for a, _ in small.words for place in range(types[a].width)}
+            case _:
+                return frozenset()
+        return frozenset(found if len(found) <= self.delays.inputs else ())
 
     def _inverted(self, net: Net) -> Net:
         """What inverters before a net read: a LUT reads that as well."""
@@ -86,45 +105,46 @@ class Timing:
             net = cell.a
         return net
 
-    def _table(self, below: set[Net], stage: int) -> Ready:
+    def _table(self, bits: frozenset[Bit], stage: int) -> Ready:
         """Of a LUT that absorbs what it can of the LUTs before it."""
-        nets = frozenset(below)
+        nets = {net for net, _ in bits}
         for net in sorted(nets, key=lambda a: (self._at(a, stage), a), reverse=True):
             if self.ready[net].stage < stage:
                 break
-            more = nets - {net} | self.ready[net].absorbed
+            more = frozenset(bit for bit in bits if bit[0] != net) | self.ready[net].absorbed
             if len(more) > self.delays.inputs:
                 break
-            nets = more
-        last = max(nets, key=lambda a: (self._at(a, stage), a), default=-1)
-        start = self._at(last, stage) if last >= 0 else 0.0
-        return Ready(stage, start + self.delays.table, self.delays.table, last, nets)
+            bits = more
+        last = max((net for net, _ in bits), key=lambda a: (self._at(a, stage), a))
+        return Ready(stage, self._at(last, stage) + self.delays.table, self.delays.table, last, bits)
 
     def _own(self, net: Net) -> float:
-        """The delay of a cell that absorbs none."""
+        """The delay of a cell that is no single LUT."""
         cell, types, delays = self.netlist.cells[net], self.netlist.types, self.delays
         match cell:
             case Const() | Input() | Register() | Not():
                 return 0.0
-            case Less(a, threshold):
-                # the bits below the lowest 1 of the threshold decide nothing
-                idle = (threshold & -threshold).bit_length() - 1
-                return delays.less[0] + delays.less[1] * max(1, types[a].width - max(0, idle))
-            case InSet(a):
-                return delays.less[0] + delays.less[1] * types[a].width
+            case Less(a) | InSet(a):
+                width = types[a].width - _idle(cell)
+                if compared_bitwise(self.netlist, a):  # each LUT takes the result of the one before
+                    return delays.table * -(-(width - 1) // (delays.inputs - 1))
+                return delays.less[0] + delays.less[1] * width
             case Compare(a, _):
                 return delays.compare[0] + delays.compare[1] * types[a].width
-            case Add() if small_sum(self.netlist, net):
-                return delays.table
             case Add(operands, width):
                 a, b = operands[0], operands[-1]
-                if len(operands) == 2 and (a == b or any(_is_zero(self.netlist.cells[net]) for net in operands)):
+                if len(operands) == 2 and (a == b or any(_is_zero(self.netlist.cells[one]) for one in operands)):
                     return 0.0  # twice a word, or a wider one: only wires
                 return delays.add[0] + delays.add[1] * width
             case And() | Or() | Mux():
-                raise TypeError(f"{type(cell).__name__} is a LUT")
+                return delays.table  # of constants alone
             case _:
                 assert_never(cell)
+
+
+def _idle(cell: Less | InSet) -> int:
+    """The number of low bits that decide nothing: those below the lowest 1 of a threshold."""
+    return (cell.threshold & -cell.threshold).bit_length() - 1 if isinstance(cell, Less) and cell.threshold else 0
 
 
 def _is_zero(cell: Cell) -> bool:
