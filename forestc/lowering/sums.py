@@ -17,7 +17,8 @@ from forestc.netlist.ir import BIT, FALSE, SMALL_SUM, Net
 
 COUNTING = frozenset({"lut6"})  # families whose LUTs have six inputs
 MANY_BITS = 9  # fewer take fewer LUTs as adders of two
-NARROW = 2  # bits of words whose bits are added apart
+NARROW, FEW = 2, 6  # bits of words that are added bit by bit however few they are; and so few wider ones are not
+WIDEST = 8  # bits of words that are added bit by bit
 Word: TypeAlias = tuple[Net, int]  # an unsigned net and its largest value
 Sum: TypeAlias = tuple[Net, int, int]  # a net without its offset, its smallest and largest value
 
@@ -39,8 +40,9 @@ def added(builder: NetlistBuilder, words: Sequence[Word], more: int, counting: b
 
 def in_columns(largest: Sequence[int]) -> bool:
     """Whether words, by their largest values, are better added bit by bit where their sum is compared with a
-    threshold: narrow ones, but too many for one table."""
-    return max(largest, default=0).bit_length() <= NARROW and not in_one_table(largest)
+    threshold: if they are narrow or many, but not one table."""
+    widest = max(largest, default=0).bit_length()
+    return widest <= (NARROW if len(largest) < FEW else WIDEST) and not in_one_table(largest)
 
 
 def in_one_table(largest: Sequence[int]) -> bool:
@@ -65,12 +67,21 @@ def columns(builder: NetlistBuilder, bits: Mapping[int, Sequence[Net]]) -> Sum:
     if in_one_table([most for words in left.values() for _, most in words]):
         net, largest = table_of(builder, [(net, most, 1 << place) for place, ws in left.items() for net, most in ws])
         return net, 0, largest
-    total = FALSE, 0
-    for place in range(max(left), -1, -1):
-        net, largest = total
-        doubled = [(builder.add((net, net), width_for(0, 2 * largest)), 2 * largest)] if largest else []
-        total = _in_pairs(builder, [*left.get(place, ()), *doubled])
-    return total[0], 0, total[1]
+    sums = [left.get(place, [(FALSE, 0)])[0] for place in range(max(left) + 1)]
+    shift = 1
+    while len(sums) > 1:  # neighbours first, so that the adders are few behind one another
+        sums = [_shifted_sum(builder, sums[place : place + 2], shift) for place in range(0, len(sums), 2)]
+        shift *= 2
+    return sums[0][0], 0, sums[0][1]
+
+
+def _shifted_sum(builder: NetlistBuilder, words: Sequence[Word], shift: int) -> Word:
+    """The first word plus the second, if there is one, times two to the `shift`."""
+    net, largest = words[-1]
+    for _ in range(shift if len(words) > 1 and largest else 0):
+        net, largest = builder.add((net, net), width_for(0, 2 * largest)), 2 * largest
+    some = [word for word in (*words[:-1], (net, largest)) if word[1]]
+    return _in_pairs(builder, some) if some else (FALSE, 0)
 
 
 def _counts(builder: NetlistBuilder, bits: Sequence[Word], least: int) -> list[Word]:

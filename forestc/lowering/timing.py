@@ -109,7 +109,7 @@ class Timing:
         """Of a LUT that absorbs what it can of the LUTs before it."""
         nets = {net for net, _ in bits}
         for net in sorted(nets, key=lambda a: (self._at(a, stage), a), reverse=True):
-            if self.ready[net].stage < stage:
+            if self.ready[net].stage < stage or not self.tables[net]:
                 break
             more = frozenset(bit for bit in bits if bit[0] != net) | self.ready[net].absorbed
             if len(more) > self.delays.inputs:

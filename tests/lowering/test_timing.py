@@ -63,3 +63,15 @@ def test_low_bits_that_a_threshold_does_not_need_take_no_time():
         return stages_of(builder.build(), DELAYS["ecp5"])[0].delay
 
     assert delay(128) == delay(4) < delay(2) == delay(129)  # six bits are a LUT, seven and eight are two
+
+
+def test_comparisons_are_absorbed_with_all_the_bits_that_they_read():
+    """Two comparisons of three bits and a gate are one LUT; two of four bits are not."""
+
+    def delay(threshold):
+        builder = NetlistBuilder("pair")
+        less = [builder.less(builder.input(Port(f"x{index}"), WordType(4, False)), threshold) for index in range(2)]
+        builder.output(Port("label"), builder.and_(*less))
+        return stages_of(builder.build(), DELAYS["lut6"])[0].delay
+
+    assert (delay(6), delay(5)) == (1.0, 2.0)
