@@ -13,23 +13,23 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Delays:
-    """Delays in any unit. table: of a LUT that muxes and gates become; of at most `inputs` nets. less, add, compare:
-    (constant, per bit) of a comparison with a constant, a sum, and a comparison of two words."""
+    """Delays in any unit: (constant, per bit) of a LUT, of at most `inputs` bits; of a comparison with a constant that
+    is no LUT; of a sum; and of a comparison of two words."""
 
     inputs: int
-    table: float
+    table: tuple[float, float]
     less: tuple[float, float]
     add: tuple[float, float]
     compare: tuple[float, float]
 
 
 # By the name that a manifest records as `target`: the delays by which its registers were placed. lut6: in levels of
-# 6-input LUTs; the others: in ns, close to the fitted path costs. A new fit does not change them: other delays would
-# move the registers in every user's designs.
+# 6-input LUTs; the others: in ns, as placed designs have them. A new fit does not change them: other delays would move
+# the registers in every user's designs.
 DELAYS: Mapping[str, Delays] = {
-    "lut6": Delays(6, 1.0, (0.8, 0.05), (1.0, 0.12), (1.0, 0.12)),
-    "ecp5": Delays(6, 1.2, (0.4, 0.15), (0.2, 0.2), (0.1, 0.25)),
-    "ice40": Delays(4, 1.2, (0.4, 0.2), (0.6, 0.17), (0.1, 0.3)),
+    "lut6": Delays(6, (0.7, 0.05), (0.8, 0.05), (1.0, 0.12), (1.0, 0.12)),
+    "ecp5": Delays(6, (0.8, 0.06), (0.9, 0.06), (1.2, 0.14), (1.2, 0.14)),
+    "ice40": Delays(4, (1.0, 0.05), (0.4, 0.2), (0.6, 0.17), (0.1, 0.3)),
 }
 DEFAULT_FAMILY = "lut6"
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, FALSE, SMALL_SUM, Net
 
-COUNTING = frozenset({"lut6"})  # families whose LUTs have six inputs
+COUNTING = frozenset({"lut6", "ecp5"})  # families whose LUTs have six inputs, or are joined to such
 MANY_BITS = 9  # fewer take fewer LUTs as adders of two
 NARROW, FEW = 2, 6  # bits of words that are added bit by bit however few they are; and so few wider ones are not
 WIDEST = 8  # bits of words that are added bit by bit

@@ -116,7 +116,11 @@ class Timing:
                 break
             bits = more
         last = max((net for net, _ in bits), key=lambda a: (self._at(a, stage), a))
-        return Ready(stage, self._at(last, stage) + self.delays.table, self.delays.table, last, bits)
+        own = self._lut(len(bits))
+        return Ready(stage, self._at(last, stage) + own, own, last, bits)
+
+    def _lut(self, bits: int) -> float:
+        return self.delays.table[0] + self.delays.table[1] * bits
 
     def _own(self, net: Net) -> float:
         """The delay of a cell that is no single LUT."""
@@ -127,7 +131,7 @@ class Timing:
             case Less(a) | InSet(a):
                 width = types[a].width - _idle(cell)
                 if compared_bitwise(self.netlist, a):  # each LUT takes the result of the one before
-                    return delays.table * -(-(width - 1) // (delays.inputs - 1))
+                    return self._lut(delays.inputs) * -(-(width - 1) // (delays.inputs - 1))
                 return delays.less[0] + delays.less[1] * width
             case Compare(a, _):
                 return delays.compare[0] + delays.compare[1] * types[a].width
@@ -137,7 +141,7 @@ class Timing:
                     return 0.0  # twice a word, or a wider one: only wires
                 return delays.add[0] + delays.add[1] * width
             case And() | Or() | Mux():
-                return delays.table  # of constants alone
+                return 0.0  # of constants alone
             case _:
                 assert_never(cell)
 

@@ -20,13 +20,12 @@ module small_model (
     reg r14;
     reg [2:0] r15;
     reg r22;
-    reg [1:0] r23;
-    reg [3:0] r26;
-    reg r32;
-    reg [4:0] r33;
+    reg [3:0] r25;
+    reg r30;
+    reg [4:0] r32;
+    reg r33;
     reg r34;
     reg r35;
-    reg r36;
     wire [7:0] x0_a_b = x[7:0];
     wire [5:0] x1_finish = x[13:8];
     wire [2:0] x2_1st = x[16:14];
@@ -37,42 +36,40 @@ module small_model (
     wire [2:0] n11 = n10 ? 3'd0 : 3'd7;
     wire c13 = ~x0_a_b[7] & (~x0_a_b[6] | (~x0_a_b[5] & (~x0_a_b[4] | (~x0_a_b[3] | (~x0_a_b[2] & ~x0_a_b[1])))));  // x0_a_b < 90, tree 0, node 0
     wire [2:0] n16 = r14 ? r15 : 3'd5;
-    wire [1:0] n19 = c13 ? 2'd1 : 2'd0;
+    wire [1:0] n19 = r14 ? 2'd1 : 2'd0;
     wire c21 = (x2_1st == 3'd1) | (x2_1st == 3'd4);
-    wire [1:0] n24 = r22 ? r23 : 2'd3;
-    wire [3:0] sum25 = {2'd0, n24} + {1'd0, n16};
-    wire c27 = r26 < 4'd6;  // r26 < 6
-    wire n28 = ~c27;
-    wire [4:0] sum30 = {1'd0, r26} + 5'h1c;
+    wire [1:0] n23 = r22 ? n19 : 2'd3;
+    wire [3:0] sum24 = {2'd0, n23} + {1'd0, n16};
+    wire c26 = r25 < 4'd6;  // r25 < 6
+    wire [4:0] sum28 = {1'd0, r25} + 5'h1c;
+    wire n31 = ~r30;
     wire unused = &{1'b0, x0_a_b[0:0]};
 
     initial begin
         r14 = 1'd0;
         r15 = 3'd0;
         r22 = 1'd0;
-        r23 = 2'd0;
-        r26 = 4'd0;
-        r32 = 1'd0;
-        r33 = 5'd0;
+        r25 = 4'd0;
+        r30 = 1'd0;
+        r32 = 5'd0;
+        r33 = 1'd0;
         r34 = 1'd0;
         r35 = 1'd0;
-        r36 = 1'd0;
     end
     always @(posedge clk) begin
         r14 <= c13;
         r15 <= n11;
         r22 <= c21;
-        r23 <= n19;
-        r26 <= sum25;
-        r32 <= n28;
-        r33 <= sum30;
-        r34 <= in_valid;
+        r25 <= sum24;
+        r30 <= c26;
+        r32 <= sum28;
+        r33 <= in_valid;
+        r34 <= r33;
         r35 <= r34;
-        r36 <= r35;
     end
 
-    assign y[0:0] = r32;
-    assign y[5:1] = r33;
-    assign out_valid = r36;
+    assign y[0:0] = n31;
+    assign y[5:1] = r32;
+    assign out_valid = r35;
 endmodule
 `default_nettype wire

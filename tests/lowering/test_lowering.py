@@ -86,7 +86,7 @@ def test_narrow_words_of_a_decision_are_added_by_tables_where_luts_have_six_inpu
     words = all_words(forest, 1)
     assert np.array_equal(simulated(Simulator(netlist).run, netlist, words), expected(forest, netlist, words))
     assert len(small) == tables
-    other = lower(forest, LoweringOptions(family="ecp5"))  # narrower LUTs
+    other = lower(forest, LoweringOptions(family="ice40"))  # narrower LUTs
     assert not any(small_sum(other, net) for net in range(len(other.cells)))
 
 
