@@ -15,11 +15,11 @@ from forestc.netlist.builder import NetlistBuilder, rename
 from forestc.netlist.ir import Const, Input, Net, Netlist, Not, reads
 
 
-def stages_within(netlist: Netlist, delays: Delays, length: float) -> list[Ready]:
+def stages_within(timing: Timing, length: float) -> list[Ready]:
     """The nets with as few registers before each as logic needs that is packed from the inputs on into stages of this
     length, in the unit of the delays."""
-    timing = Timing(netlist, delays)
-    for net in range(len(netlist.cells)):
+    timing.ready = []
+    for net in range(len(timing.netlist.cells)):
         ready = timing.earliest(net)
         if ready.at > length and ready.at > ready.own > 0:
             ready = timing.within(net, ready.stage + 1)
@@ -27,14 +27,15 @@ def stages_within(netlist: Netlist, delays: Delays, length: float) -> list[Ready
     return timing.ready
 
 
-def shortest_stages(netlist: Netlist, delays: Delays, wanted: int) -> list[Ready]:
+def shortest_stages(timing: Timing, wanted: int) -> list[Ready]:
     """The nets in stages of the shortest length that needs no more than `wanted`. Time O(cells * log(precision))."""
-    best = stages_within(netlist, delays, math.inf)
-    low, high = 0.0, max((ready.at for ready in best), default=0.0)
+    best = stages_within(timing, math.inf)
+    high = max((ready.at for ready in best), default=0.0)
+    low = max((ready.own for ready in best), default=0.0) * (1 - 1e-3)
     while high - low > 1e-3 * high:
         middle = (low + high) / 2
-        found = stages_within(netlist, delays, middle)
-        if max((found[net].stage for _, net in netlist.outputs), default=0) < wanted:
+        found = stages_within(timing, middle)
+        if max((found[net].stage for _, net in timing.netlist.outputs), default=0) < wanted:
             high, best = middle, found
         else:
             low = middle
@@ -47,7 +48,7 @@ def pipelined(netlist: Netlist, latency: int, delays: Delays) -> tuple[Netlist, 
 
     delays: of the cells, in the device family.
     """
-    stages = [min(ready.stage, latency - 1) for ready in shortest_stages(netlist, delays, latency)]
+    stages = [min(ready.stage, latency - 1) for ready in shortest_stages(Timing(netlist, delays), latency)]
 
     builder = NetlistBuilder(netlist.name, netlist.title)
     made: list[Net] = []

@@ -107,17 +107,18 @@ class Timing:
 
     def _table(self, bits: frozenset[Bit], stage: int) -> Ready:
         """Of a LUT that absorbs what it can of the LUTs before it."""
-        nets = {net for net, _ in bits}
-        for net in sorted(nets, key=lambda a: (self._at(a, stage), a), reverse=True):
-            if self.ready[net].stage < stage or not self.tables[net]:
+        ready = self.ready
+        waits = sorted({(ready[net].at if ready[net].stage == stage else -1.0, net) for net, _ in bits}, reverse=True)
+        for at, net in waits:
+            if at < 0 or not self.tables[net]:
                 break
-            more = frozenset(bit for bit in bits if bit[0] != net) | self.ready[net].absorbed
+            more = frozenset([bit for bit in bits if bit[0] != net]) | ready[net].absorbed
             if len(more) > self.delays.inputs:
                 break
             bits = more
-        last = max((net for net, _ in bits), key=lambda a: (self._at(a, stage), a))
+        start, last = max([(self._at(net, stage), net) for net, _ in bits])
         own = self._lut(len(bits))
-        return Ready(stage, self._at(last, stage) + own, own, last, bits)
+        return Ready(stage, start + own, own, last, bits)
 
     def _lut(self, bits: int) -> float:
         return self.delays.table[0] + self.delays.table[1] * bits

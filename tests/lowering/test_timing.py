@@ -6,6 +6,7 @@ from random_forests import random_forest
 from forestc.costs.devices import DELAYS
 from forestc.lowering.schedule import pipelined, shortest_stages, stages_within
 from forestc.lowering.stages import stages_of
+from forestc.lowering.timing import Timing
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.builder import NetlistBuilder
 from forestc.netlist.ir import BIT, FALSE, Const, WordType, reads
@@ -16,14 +17,15 @@ from forestc.netlist.ports import Port
 @pytest.mark.parametrize("latency", [1, 2, 3, 6])
 def test_stages_are_as_short_as_they_can_be(target, latency):
     """No packing from the inputs on with a stage a hundredth shorter fits."""
-    netlist, delays = lower(random_forest(4, True, "vector"), LoweringOptions(outputs="both")), DELAYS[target]
-    stages = shortest_stages(netlist, delays, latency)
+    netlist = lower(random_forest(4, True, "vector"), LoweringOptions(outputs="both"))
+    timing = Timing(netlist, DELAYS[target])
+    stages = shortest_stages(timing, latency)
     for net, cell in enumerate(netlist.cells):
         below = [a for a in reads(cell) if not isinstance(netlist.cells[a], Const)]
         assert all(stages[a].stage <= stages[net].stage for a in below)
     assert max(stages[net].stage for _, net in netlist.outputs) < latency
     longest = max(ready.at for ready in stages)
-    shorter = stages_within(netlist, delays, longest * 0.99)
+    shorter = stages_within(timing, longest * 0.99)
     slowest = max(ready.own for ready in stages)
     assert longest == pytest.approx(slowest) or max(shorter[net].stage for _, net in netlist.outputs) >= latency
 
