@@ -17,8 +17,8 @@ from forestc.netlist.ir import BIT, FALSE, SMALL_SUM, Net
 
 COUNTING = frozenset({"lut6", "ecp5"})  # families whose LUTs have six inputs, or are joined to such
 MANY_BITS = 9  # fewer take fewer LUTs as adders of two
-NARROW, FEW = 2, 6  # bits of words that are added bit by bit however few they are; and so few wider ones are not
-WIDEST = 8  # bits of words that are added bit by bit
+NARROW, FEW = 2, 6  # bits of words that are added bit by bit however few they are; so few wider ones are not
+WIDEST = 3  # bits of words that are added bit by bit
 Word: TypeAlias = tuple[Net, int]  # an unsigned net and its largest value
 Sum: TypeAlias = tuple[Net, int, int]  # a net without its offset, its smallest and largest value
 
