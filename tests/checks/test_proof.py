@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 from models import trained
-from random_forests import random_forest
+from random_forests import random_forest, votes
 from sklearn.base import clone
 
 import forestc
@@ -104,6 +104,28 @@ def test_a_forest_that_differs_in_one_leaf_is_refuted():
         words = np.random.default_rng(0).integers(0, 16, (10, len(forest.features)))
         assert evaluate_words(other, words).scores.shape == (10, 10)
         assert not prove_netlist(other, netlist, witness).proved
+
+
+@pytest.mark.parametrize(("trees", "most"), [(3, 3), (7, 1), (12, 1), (4, 3), (6, 3), (9, 2), (8, 7)])
+def test_decisions_on_words_that_are_added_bit_by_bit_are_proved_or_refuted(trees, most):
+    forest = votes(trees, most)
+    netlist, witness = lower_with_witness(forest, LoweringOptions(latency=2))
+    proof = both(forest, netlist, witness)
+    assert proof.proved, [part for part in proof.parts if part.why]
+    assert [part.name for part in proof.parts[:3]] == ["ports", "trees", "decision"]
+    tree = forest.trees[1]
+    values = tree.values.copy()
+    values[tree.leaf[3], 0] ^= 1
+    other = changed(forest, trees=(forest.trees[0], changed_tree(tree, values=values), *forest.trees[2:]))
+    assert not prove_netlist(other, netlist, witness).proved
+
+
+def test_random_forests_of_labels_alone_are_proved():
+    for seed in range(40):
+        forest = random_forest(seed, True)
+        if forest.decides:
+            proof = prove_netlist(forest, *lower_with_witness(forest, LoweringOptions(latency=seed % 3)))
+            assert proof.proved, (seed, [part for part in proof.parts if part.why])
 
 
 def other_netlists(netlist, random, count):

@@ -20,6 +20,9 @@ from forestc.checks.proof.core_simulation import run_core
 from forestc.checks.proof.text import OutsideError, read_core
 from forestc.checks.vectors import expected, random_words
 from forestc.lowering.trees import LoweringOptions, lower_with_witness
+from forestc.netlist.builder import NetlistBuilder
+from forestc.netlist.ir import WordType
+from forestc.netlist.ports import Port
 from forestc.toolchain import verilator
 from forestc.toolchain.run import find, run_tool
 from forestc.toolchain.yosys import run_yosys
@@ -89,6 +92,21 @@ def test_small_sums_are_read_as_sums_and_must_hold_them():
         (count, count.replace("SUM_1_1_1_1_1_1_BIT2", "SUM_1_1_1_1_1_BIT2"), "no small sum"),
     ):
         assert why in outside(text.replace(f"{line}\n", f"{other}\n" if other else "", 1).encode()), other
+
+
+def test_words_that_are_added_more_than_once_and_constants_are_in_the_tables():
+    builder = NetlistBuilder("pair", "2 trees, 6 nodes")
+    a, b = (builder.input(Port(f"x{index}", "word", index), WordType(2, False)) for index in range(2))
+    total = builder.add((a, b, b, builder.const(3, WordType(2, False))), WordType(4, False))
+    builder.output(Port("label", "label"), builder.less(total, 9))
+    netlist = builder.build()
+    text = verilog.emit(netlist)["pair.v"]
+    assert "SUM_2_2x2_PLUS3_BIT3[{x1, x0}]" in text
+    core = read_core(text.encode())
+    words = np.array(list(np.ndindex(4, 4)), dtype=np.int64)
+    *_, (y, _) = run_core(core, netlist, [words], [np.ones(16, dtype=np.uint64)])
+    assert [int(row[0]) for row in y] == [int(p + 2 * q + 3 < 9) for p, q in words.tolist()]
+    assert "the table does not hold bit 0" in outside(text.replace("PLUS3", "PLUS2").encode())
 
 
 def line_of(text: str, pattern: str, random: Random) -> str:
