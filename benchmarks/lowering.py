@@ -1,28 +1,47 @@
-"""The effect of each step of lowering on size: an ablation, one step at a time.
+"""The effect of each step of lowering on size and speed: an ablation, one step at a time.
 
-| step                    | what                                                                                       |
-|-------------------------|--------------------------------------------------------------------------------------------|
-| smallest leaf in offset | a tree's leaves start at 0; their minimum becomes part of one constant offset              |
-| offset in the threshold | with two classes the offset moves into the threshold; with more only differences are added |
-| narrow sums first       | words are added in the order in which a Huffman code is built                              |
-| comparators bit by bit  | `x < constant` as and/or of bits rather than `<`                                           |
+    python benchmarks/lowering.py --data DIR --json FILE
 
-All variants are simulated against the quantised forest. Models: XGBoost on bundled data, or those of --peers DIR.
+| without                    | what                                                                                    |
+|----------------------------|-----------------------------------------------------------------------------------------|
+| smallest leaf in offset    | a tree's leaves start at 0; their minimum becomes part of one constant offset           |
+| offset in the decision     | with two classes the offset moves into the threshold; with more only differences are    |
+|                            | added, as an operand of the sums                                                        |
+| tables for narrow sums     | bits are counted, and the words of a decision added, by LUTs of six inputs              |
+| narrow sums first          | words are added by adders of two in the order in which a Huffman code is built          |
+| comparators bit by bit     | `x < constant` as and/or of bits rather than `<`                                        |
+| cells that share a LUT     | registers are placed as if cells behind one another that fit into a LUT were one level  |
+
+Each set has a model of XGBoost (6 rounds of depth 4) after the passes of -O1, and eight trees a class that
+`regrow-trees` grew in its place, with leaves of one bit (of a score of two classes, of two bits). Sets: two that
+scikit-learn bundles, and six with classes that overlap where --data has them. All variants are simulated against the
+quantised forest. LUTs: yosys; a carry of iCE40 takes a cell of its own where no LUT is beside it. MHz: two stages on
+ecp5-85k, the median of three seeds of nextpnr, of the grown trees and of the steps that move registers; other latencies
+with --latency.
 """
 
 from __future__ import annotations
 
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import statistics
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import xgboost
+from firmware import read_csv
+from hardware import given
+from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_digits
-from tools import arguments, show
+from tools import arguments, save, show
 
 import forestc
 from forestc.backends import verilog
@@ -30,143 +49,173 @@ from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, random_words
 from forestc.costs.devices import FAMILIES
 from forestc.forest.ir import LEAF, Forest
-from forestc.lowering import trees
-from forestc.lowering.trees import lower
+from forestc.lowering import sums, timing, trees
+from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.builder import width_for
-from forestc.netlist.ir import FALSE, Net, Origin
+from forestc.passes import passes_from
+from forestc.passes.judge import Judge
+from forestc.passes.pipeline import run_passes
+from forestc.passes.regrow_trees.regrow_trees import RegrowTrees
+from forestc.passes.simplify import Simplify
+from forestc.rows.batches import ArrayRows
 from forestc.toolchain.yosys import synthesise
 from hw_sim import Simulator
 
-TARGETS = ("xcup", "lut6", "ecp5", "ice40")
+TITLE = "steps of lowering"
+BUNDLED: dict[str, Callable[..., Any]] = {"breast_cancer": load_breast_cancer, "digits": load_digits}
+OVERLAPPING = ("spambase", "pima", "magic04", "diabetic_retinopathy", "dry_bean", "winequality_red")
+PASSES = "simplify,share-thresholds,quantize,simplify"
+MOST_ROWS, TREES, SEEDS = 4000, 8, (1, 2, 3)
+TARGETS = {"xcup": "lut6", "ecp5": "ecp5", "ice40": "ice40"}  # the family of delays and tables of each
+MOVED = ("nothing", "tables for narrow sums", "cells that share a LUT")  # steps by which registers move
 Lowering = trees._Lowering
 
 
-def in_order(self: Any, words: Any) -> tuple[Net, int, int]:
-    """Adds words in sequence."""
-    net, largest = FALSE, 0
-    for word, most in words:
-        if most:
-            net = word if not largest else self.builder.add((net, word), width_for(0, largest + most))
-            largest += most
-    return net, 0, largest
+def main() -> None:
+    parser = arguments(str(__doc__))
+    parser.add_argument("--data", type=Path, metavar="DIR", help="NAME.csv.gz")
+    parser.add_argument("--latency", type=int, default=2, metavar="N")
+    options = parser.parse_args()
+    sets = [*BUNDLED, *(OVERLAPPING if options.data else ())]
+    jobs = [(name, kind) for name in sets for kind in ("-O1", "grown")]
+    rows: list[dict[str, Any]] = []
+    with ProcessPoolExecutor(2) as pool:
+        for found in pool.map(lines, jobs, repeat(options.data), repeat(options.latency)):
+            rows += found
+            for row in found:
+                print(row, flush=True)
+            save(TITLE, rows, options.json)
+    show(TITLE, rows, options.json, over_all_sets=totals(rows))
 
 
-def with_offsets(label: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds its offset to every sum before the decision."""
-
-    def call(self: Any, decision: Any, sums: Any, offsets: Any) -> Net:
-        whole = [self.plus(*score, offset) for score, offset in zip(sums, offsets, strict=True)]
-        if decision.kind == "threshold":
-            return self.builder.not_(self.builder.less(whole[0][0], int(decision.threshold)))
-        return label(self, decision, sums, offsets)
-
-    return call
-
-
-def from_zero(self: Any, index: int, output: int) -> tuple[Net, int]:
-    """A tree's leaves minus the smallest leaf of all trees."""
-    tree = self.forest.trees[index]
-    column = tree.outputs.index(output)
-    used = tree.values[tree.leaf[tree.left == LEAF], column]
-    least = min(int(other.values[other.leaf[other.left == LEAF]].min()) for other in self.forest.trees)
-    self.offsets[output] += least
-    return self.muxes(tree, index, column, least, width_for(0, int(used.max()) - least)), int(used.max()) - least
-
-
-def muxes(self: Any, tree: Any, index: int, column: int, least: int, word: Any) -> Net:
-    nets: dict[int, Net] = {}
-    asked = self.forest.conditions.places[index].tolist()
-    for level in reversed(tree.levels):
-        for node in level.tolist():
-            if tree.left[node] == LEAF:
-                nets[node] = self.builder.const(int(tree.values[tree.leaf[node], column]) - least, word)
-            else:
-                at = Origin(index, node)
-                a, b = nets.pop(int(tree.left[node])), nets.pop(int(tree.right[node]))
-                nets[node] = a if a == b else self.builder.mux(self.condition(asked[node], at), a, b, at)
-    return nets[0]
-
-
-@contextmanager
-def as_it_is() -> Iterator[None]:
-    yield
-
-
-def variants() -> dict[str, Any]:
-    def several(*patches: Any) -> Any:
-        @contextmanager
-        def call() -> Iterator[None]:
-            for item in patches:
-                item.start()
-            yield
-            for item in patches:
-                item.stop()
-
-        return call
-
-    change = lambda name, new: patch.object(Lowering, name, new, create=True)  # noqa: E731
-    return {
-        "as it is": as_it_is,
-        "without: smallest leaf in offset": several(change("tree_word", from_zero), change("muxes", muxes)),
-        "without: offset in the threshold": several(change("label", with_offsets(Lowering.label))),
-        "without: narrow sums first": several(change("added", in_order)),
-        "comparators by <": several(patch.object(verilog._Writer, "bitwise", lambda self, net: False)),
-    }
-
-
-def models(peers: Path | None) -> Iterator[tuple[str, Forest]]:
-    passes = "simplify,share-thresholds,quantize,simplify"
-    few = "simplify,share-thresholds,quantize,prune-splits{keep=decisions,leaf_bits=1,copies=2},simplify"
-    if peers is not None:
-        for name in ("bc", "digits"):
-            with np.load(peers / f"{name}.npz") as data:
-                X, y = data["X_train"], data["y_train"]
-            yield name, forestc.quantize(peers / f"{name}.json", X, y, passes)
-            yield f"{name}, 1-bit leaves", forestc.quantize(peers / f"{name}.json", X, y, few)
-        return
-    for name, (X, y) in (
-        ("breast cancer", load_breast_cancer(return_X_y=True)),
-        ("digits", load_digits(return_X_y=True)),
-    ):
-        model = xgboost.XGBClassifier(n_estimators=13, max_depth=4, random_state=0).fit(X, y)
-        yield name, forestc.quantize(model, X, y, passes)
-        yield f"{name}, 1-bit leaves", forestc.quantize(model, X, y, few)
-
-
-def sizes(forest: Forest) -> dict[str, Any]:
-    netlist = lower(forest)
-    random = np.random.default_rng(0)
-    words = random_words(forest, np.zeros((1, len(forest.features)), dtype=np.int64), 2000, random)
-    assert np.array_equal(simulated(Simulator(netlist).run, netlist, words), expected(forest, netlist, words))
-    top = verilog.module_name(netlist)
-    found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as name:
-        file = Path(name) / "core.v"
-        file.write_text(verilog.emit(netlist)[f"{top}.v"])
-        for target in TARGETS:
-            cells = synthesise([file], top, FAMILIES[target].synthesis)
-            found[f"{target}_LUT"] = cells.lut
-            if cells.carry or target in ("ecp5", "ice40"):
-                found[f"{target}_carry"] = cells.carry
-            if target == "lut6":
-                found["lut6_depth"] = cells.depth
+def totals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of each step the geometric mean, over all models, of its figures to those of the design as it is."""
+    whole = {(row["data"], row["trees"]): row for row in rows if row["without"] == "nothing"}
+    found = []
+    for step in steps():
+        some = [row for row in rows if row["without"] == step]
+        line: dict[str, Any] = {"without": step}
+        for key in ("xcup", "ecp5", "ice40", "MHz"):
+            ratios = [row[key] / whole[row["data"], row["trees"]][key] for row in some if row[key]]
+            line[f"{key}_ratio"] = statistics.geometric_mean(ratios) if ratios else ""
+        found.append(line)
     return found
 
 
-def main() -> None:
-    parser = arguments(__doc__ or "")
-    parser.add_argument("--peers", type=Path, metavar="DIR", help="bc and digits from there instead of bundled data")
-    options = parser.parse_args()
-    columns = ("model", "step", *(f"{t}_{what}" for t in TARGETS for what in ("LUT", "carry", "depth")))
-    rows = []
-    for name, forest in models(options.peers):
-        for step, changes in variants().items():
-            with changes():
-                made = {"model": name, "step": step, **sizes(forest)}
-            rows.append(made)
-            print(f"{name}, {step}: {made}", flush=True)
-    kept = [column for column in columns if any(column in row for row in rows)]
-    show("Steps of lowering", [{column: row.get(column, 0) for column in kept} for row in rows], options.json)
+def steps() -> dict[str, Callable[[], AbstractContextManager[Any]]]:
+    return {
+        "nothing": nullcontext,
+        "smallest leaf in offset": lambda: patch.object(Lowering, "rows_of", rows_from_zero),
+        "offset in the decision": offsets_behind,
+        "tables for narrow sums": lambda: patch.object(trees, "COUNTING", frozenset()),
+        "narrow sums first": lambda: patch.object(sums, "_in_pairs", in_order),
+        "comparators bit by bit": lambda: patch.object(verilog, "compared_bitwise", lambda netlist, net: False),
+        "cells that share a LUT": lambda: patch.object(timing.Timing, "_table", a_level_each),
+    }
+
+
+def rows_from_zero(self: Any, index: int, output: int) -> tuple[list[int], int]:
+    """A tree's values minus the smallest leaf of all trees."""
+    tree = self.forest.trees[index]
+    values = tree.values[:, tree.outputs.index(output)]
+    least = min(int(other.values[other.leaf[other.left == LEAF]].min()) for other in self.forest.trees)
+    self.offsets[output] += least
+    return (values - least).tolist(), int(values[tree.leaf[tree.left == LEAF]].max()) - least
+
+
+@contextmanager
+def offsets_behind() -> Iterator[None]:
+    """An adder behind every sum."""
+    before_sums, before_label = Lowering.sums, Lowering.label
+
+    def in_words(self: Any, compared: bool, alone: bool) -> Any:
+        several = any(part.decision.kind != "threshold" for part in self.forest.targets)
+        return before_sums(self, compared and not several, alone)
+
+    def label(self: Any, decision: Any, scores: Any, offsets: Any) -> Any:
+        if decision.kind != "threshold":
+            return before_label(self, decision, scores, offsets)
+        whole = [self.plus(*score, offset) for score, offset in zip(scores, offsets, strict=True)]
+        return self.builder.not_(self.builder.less(whole[-1][0], int(decision.threshold)))
+
+    with patch.object(Lowering, "sums", in_words), patch.object(Lowering, "label", label):
+        yield
+
+
+def in_order(builder: Any, words: Any) -> Any:
+    """Adds words in sequence."""
+    net, largest = words[0]
+    for word, most in words[1:]:
+        largest += most
+        net = builder.add((net, word), width_for(0, largest))
+    return net, largest
+
+
+def a_level_each(self: Any, bits: Any, stage: int) -> Any:
+    """Of a LUT that absorbs no other."""
+    start, last = max((self._at(net, stage), net) for net, _ in bits)
+    own = self._lut(len(bits))
+    return timing.Ready(stage, start + own, own, last, bits)
+
+
+def lines(job: tuple[str, str], data: Path | None, latency: int) -> list[dict[str, Any]]:
+    """A line for each step of a set's model or grown trees."""
+    name, kind = job
+    model, forest, X = forests(name, kind, data)
+    found = []
+    for step, change in steps().items():
+        with change():
+            line = {"data": name, "trees": kind, "without": step, **sizes(forest)}
+            placed = kind == "grown" and step in MOVED
+            line["MHz"] = megahertz(model, forest, X, latency) if placed else ""
+        found.append(line)
+    return found
+
+
+def forests(name: str, kind: str, data: Path | None) -> tuple[Forest, Forest, NDArray[Any]]:
+    """The model, its integer forest or the one grown in its place, and rows."""
+    from xgboost import XGBClassifier
+
+    if name in BUNDLED:
+        X, y = BUNDLED[name](return_X_y=True)
+    else:
+        assert data is not None
+        X, y = read_csv(name, data)
+    order = np.random.default_rng(0).permutation(len(X))[:MOST_ROWS]
+    X, y = X[order], y[order]
+    model = forestc.load(XGBClassifier(n_estimators=6, max_depth=4, n_jobs=1, random_state=0).fit(X, y))
+    rows = ArrayRows(X, y)
+    forest, _ = run_passes(model, passes_from(PASSES), rows)
+    if kind == "grown":
+        bits = 1 if len(model.classes) > 2 else 2
+        step = RegrowTrees(trees=TREES, leaf_bits=bits, price=1.0, depth=5)
+        forest = run_passes(step.run(forest, rows, Judge(model, rows)).forest, [Simplify()], rows)[0]
+    return model, forest, X
+
+
+def sizes(forest: Forest) -> dict[str, Any]:
+    """LUTs of each target, of designs that simulation showed equal to the forest."""
+    found: dict[str, Any] = {}
+    for target, family in TARGETS.items():
+        netlist = lower(forest, LoweringOptions(family=family))
+        words = random_words(forest, np.zeros((1, len(forest.features)), np.int64), 2000, np.random.default_rng(0))
+        assert np.array_equal(simulated(Simulator(netlist).run, netlist, words), expected(forest, netlist, words))
+        top = verilog.module_name(netlist)
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "core.v"
+            file.write_text(verilog.emit(netlist)[f"{top}.v"])
+            cells = synthesise([file], top, FAMILIES[target].synthesis)
+            found[target] = cells.lut
+            if target == "ice40":  # ECP5's chains count as LUTs
+                found["ice40_carry"] = cells.carry
+    return found
+
+
+def megahertz(model: Forest, forest: Forest, X: NDArray[Any], latency: int) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        passes, out = [given(forest), Simplify()], f"{folder}/out"
+        forestc.compile(model, X, out, targets=["verilog"], passes=passes, latency=latency, device="ecp5-85k")
+        return statistics.median(float(forestc.synth(out, device="ecp5-85k", seed=seed)["fmax_mhz"]) for seed in SEEDS)
 
 
 if __name__ == "__main__":
