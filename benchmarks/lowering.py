@@ -15,9 +15,9 @@
 Each set has a model of XGBoost (6 rounds of depth 4) after the passes of -O1, and eight trees a class that
 `regrow-trees` grew in its place, with leaves of one bit (of a score of two classes, of two bits). Sets: two that
 scikit-learn bundles, and six with classes that overlap where --data has them. All variants are simulated against the
-quantised forest. LUTs: yosys; a carry of iCE40 takes a cell of its own where no LUT is beside it. MHz: two stages on
-ecp5-85k, the median of three seeds of nextpnr, of the grown trees and of the steps that move registers; other latencies
-with --latency.
+quantised forest. Logic cells: LUTs by yosys, on ECP5 and iCE40 with the cells of carry chains. MHz: two stages on ecp5-85k, the
+median of three seeds of nextpnr, of the grown trees and of the steps that move registers; other latencies with
+--latency.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ OVERLAPPING = ("spambase", "pima", "magic04", "diabetic_retinopathy", "dry_bean"
 PASSES = "simplify,share-thresholds,quantize,simplify"
 MOST_ROWS, TREES, SEEDS = 4000, 8, (1, 2, 3)
 TARGETS = {"xcup": "lut6", "ecp5": "ecp5", "ice40": "ice40"}  # the family of delays and tables of each
+CHAIN_CELLS = {"xcup": 0, "ecp5": 2, "ice40": 1}  # logic cells that a part of a carry chain takes beside LUTs
 MOVED = ("nothing", "tables for narrow sums", "cells that share a LUT")  # steps by which registers move
 Lowering = trees._Lowering
 
@@ -194,7 +195,7 @@ def forests(name: str, kind: str, data: Path | None) -> tuple[Forest, Forest, ND
 
 
 def sizes(forest: Forest) -> dict[str, Any]:
-    """LUTs of each target, of designs that simulation showed equal to the forest."""
+    """Logic cells of each target, of designs that simulation showed equal to the forest."""
     found: dict[str, Any] = {}
     for target, family in TARGETS.items():
         netlist = lower(forest, LoweringOptions(family=family))
@@ -205,9 +206,7 @@ def sizes(forest: Forest) -> dict[str, Any]:
             file = Path(folder) / "core.v"
             file.write_text(verilog.emit(netlist)[f"{top}.v"])
             cells = synthesise([file], top, FAMILIES[target].synthesis)
-            found[target] = cells.lut
-            if target == "ice40":  # ECP5's chains count as LUTs
-                found["ice40_carry"] = cells.carry
+            found[target] = cells.lut + CHAIN_CELLS[target] * cells.carry
     return found
 
 
