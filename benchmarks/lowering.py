@@ -15,9 +15,9 @@
 Each set has a model of XGBoost (6 rounds of depth 4) after the passes of -O1, and eight trees a class that
 `regrow-trees` grew in its place, with leaves of one bit (of a score of two classes, of two bits). Sets: two that
 scikit-learn bundles, and six with classes that overlap where --data has them. All variants are simulated against the
-quantised forest. Logic cells: LUTs by yosys, on ECP5 and iCE40 with the cells of carry chains. MHz: two stages on ecp5-85k, the
-median of three seeds of nextpnr, of the grown trees and of the steps that move registers; other latencies with
---latency.
+quantised forest. Logic cells: LUTs by yosys, on ECP5 and iCE40 with the cells of carry chains. MHz: two stages on
+ecp5-85k, the median of three seeds of nextpnr, of the grown trees and of the steps that move registers; other latencies
+with --latency.
 """
 
 from __future__ import annotations
