@@ -1,4 +1,4 @@
-"""Sums of words: pairs by adders, and narrow words by tables.
+"""Sums of words: by adders of two, and of narrow words by tables.
 
 A table of six bits is a LUT for each bit of their sum: where LUTs have six inputs, it takes fewer of them than adders
 of two do, and is one level deep. Where a sum is only compared with a threshold, narrow words are added bit by bit, the
@@ -24,8 +24,8 @@ Sum: TypeAlias = tuple[Net, int, int]  # a net without its offset, its smallest 
 
 
 def added(builder: NetlistBuilder, words: Sequence[Word], more: int, counting: bool) -> Sum:
-    """The sum of words and of a constant. counting: of many bits each six are counted by a table; then words are added
-    in pairs."""
+    """The sum of words and of a constant. counting: of many bits each six are counted by a table, and the
+    counts added."""
     constant = builder.const(more, width_for(0, more)), more
     words = [(net, largest) for net, largest in [*words, constant] if largest]
     bits = [one for one in words if builder.type_of(one[0]) == BIT]
@@ -34,7 +34,7 @@ def added(builder: NetlistBuilder, words: Sequence[Word], more: int, counting: b
         words += _counts(builder, bits, 1)
     if not words:
         return FALSE, 0, 0
-    net, largest = _in_pairs(builder, words)
+    net, largest = _in_threes(builder, words)
     return net, more, largest
 
 
@@ -63,7 +63,7 @@ def columns(builder: NetlistBuilder, bits: Mapping[int, Sequence[Net]]) -> Sum:
     """The sum of bits, by their places: a bit at place p counts 2^p."""
     left = {place: _counts(builder, [(net, 1) for net in nets], 3) for place, nets in sorted(bits.items())}
     if not in_one_table([most for words in left.values() for _, most in words]):
-        left = {place: [_in_tables(builder, words)] for place, words in left.items()}
+        left = {place: [_narrowest_first(builder, words, tables=True)] for place, words in left.items()}
     if in_one_table([most for words in left.values() for _, most in words]):
         net, largest = table_of(builder, [(net, most, 1 << place) for place, ws in left.items() for net, most in ws])
         return net, 0, largest
@@ -81,7 +81,7 @@ def _shifted_sum(builder: NetlistBuilder, words: Sequence[Word], shift: int) -> 
     for _ in range(shift if len(words) > 1 and largest else 0):
         net, largest = builder.add((net, net), width_for(0, 2 * largest)), 2 * largest
     some = [word for word in (*words[:-1], (net, largest)) if word[1]]
-    return _in_pairs(builder, some) if some else (FALSE, 0)
+    return _in_threes(builder, some) if some else (FALSE, 0)
 
 
 def _counts(builder: NetlistBuilder, bits: Sequence[Word], least: int) -> list[Word]:
@@ -96,31 +96,37 @@ def _counts(builder: NetlistBuilder, bits: Sequence[Word], least: int) -> list[W
     return found
 
 
-def _in_tables(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
-    """The sum of words, the narrowest first: as many as a table holds if that are three, else two by an adder."""
+def _in_threes(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
+    """The sum of words by adders of two, the narrowest first: three words at a time one after the other, then the sums
+    of such.
+
+    A LUT of an adder does the last multiplexers of one of its operands as well, which is a tree more often than where
+    all words are added in pairs.
+    """
+    found, narrowest = [], sorted(words, key=lambda word: word[1])
+    for first in range(0, len(words), 3):
+        net, largest = narrowest[first]
+        for other, most in narrowest[first + 1 : first + 3]:
+            largest += most
+            net = builder.add((net, other), width_for(0, largest))
+        found.append((net, largest))
+    return _narrowest_first(builder, found, tables=False)
+
+
+def _narrowest_first(builder: NetlistBuilder, words: Sequence[Word], *, tables: bool) -> Word:
+    """The sum of words in the order in which a Huffman code is built, so that few operands pass wide adders.
+
+    tables: as many as a table holds at once, if that are three; else two by an adder.
+    """
     heap = [(most, order, net) for order, (net, most) in enumerate(words)]
     heapq.heapify(heap)
     order = len(heap)
     while len(heap) > 1:
         some = [heapq.heappop(heap), heapq.heappop(heap)]
-        while heap and in_one_table([most for most, _, _ in [*some, heap[0]]]):
+        while tables and heap and in_one_table([most for most, _, _ in [*some, heap[0]]]):
             some.append(heapq.heappop(heap))
         largest = sum(most for most, _, _ in some)
         heapq.heappush(heap, (largest, order, builder.add([net for *_, net in some], width_for(0, largest))))
-        order += 1
-    largest, _, net = heap[0]
-    return net, largest
-
-
-def _in_pairs(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
-    """The sum of words by adders of two, narrowest first, as in a Huffman code, so that few operands pass wide
-    adders."""
-    heap = [(largest, place, net) for place, (net, largest) in enumerate(words)]
-    heapq.heapify(heap)
-    order = len(words)
-    while len(heap) > 1:
-        (x, _, a), (y, _, b) = heapq.heappop(heap), heapq.heappop(heap)
-        heapq.heappush(heap, (x + y, order, builder.add((a, b), width_for(0, x + y))))
         order += 1
     largest, _, net = heap[0]
     return net, largest
