@@ -8,16 +8,17 @@
 | offset in the decision     | with two classes the offset moves into the threshold; with more only differences are    |
 |                            | added, as an operand of the sums                                                        |
 | tables for narrow sums     | bits are counted, and the words of a decision added, by LUTs of six inputs              |
-| narrow sums first          | words are added by adders of two in the order in which a Huffman code is built          |
+| narrow sums first          | adders of two take narrow words first; without it all words are added in sequence       |
+| three at a time            | three words are added one after the other; without it all are added in pairs            |
 | comparators bit by bit     | `x < constant` as and/or of bits rather than `<`                                        |
 | cells that share a LUT     | registers are placed as if cells behind one another that fit into a LUT were one level  |
 
 Each set has a model of XGBoost (6 rounds of depth 4) after the passes of -O1, and eight trees a class that
 `regrow-trees` grew in its place, with leaves of one bit (of a score of two classes, of two bits). Sets: two that
 scikit-learn bundles, and six with classes that overlap where --data has them. All variants are simulated against the
-quantised forest. Logic cells: LUTs by yosys, on ECP5 and iCE40 with the cells of carry chains. MHz: two stages on
-ecp5-85k, the median of three seeds of nextpnr, of the grown trees and of the steps that move registers; other latencies
-with --latency.
+quantised forest. Logic cells: LUTs by yosys, on ECP5 and iCE40 with the cells of carry chains. MHz: on ecp5-85k, the
+median of three seeds of nextpnr, of the steps that move registers in designs of at most 1,000 cells: models in three
+stages, grown trees in two.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -44,10 +46,12 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from tools import arguments, save, show
 
 import forestc
+from forestc import synthesis
 from forestc.backends import verilog
 from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, random_words
-from forestc.costs.devices import FAMILIES
+from forestc.costs.devices import DEVICES, FAMILIES
+from forestc.design import open_design
 from forestc.forest.ir import LEAF, Forest
 from forestc.lowering import sums, timing, trees
 from forestc.lowering.trees import LoweringOptions, lower
@@ -58,6 +62,7 @@ from forestc.passes.pipeline import run_passes
 from forestc.passes.regrow_trees.regrow_trees import RegrowTrees
 from forestc.passes.simplify import Simplify
 from forestc.rows.batches import ArrayRows
+from forestc.toolchain.nextpnr import place
 from forestc.toolchain.yosys import synthesise
 from hw_sim import Simulator
 
@@ -68,20 +73,21 @@ PASSES = "simplify,share-thresholds,quantize,simplify"
 MOST_ROWS, TREES, SEEDS = 4000, 8, (1, 2, 3)
 TARGETS = {"xcup": "lut6", "ecp5": "ecp5", "ice40": "ice40"}  # the family of delays and tables of each
 CHAIN_CELLS = {"xcup": 0, "ecp5": 2, "ice40": 1}  # logic cells that a part of a carry chain takes beside LUTs
-MOVED = ("nothing", "tables for narrow sums", "cells that share a LUT")  # steps by which registers move
+MOVED = ("nothing", "tables for narrow sums", "three at a time", "cells that share a LUT")  # steps that move registers
+STAGES = {"-O1": 3, "grown": 2}
+MOST_PLACED = 1000
 Lowering = trees._Lowering
 
 
 def main() -> None:
     parser = arguments(str(__doc__))
     parser.add_argument("--data", type=Path, metavar="DIR", help="NAME.csv.gz")
-    parser.add_argument("--latency", type=int, default=2, metavar="N")
     options = parser.parse_args()
     sets = [*BUNDLED, *(OVERLAPPING if options.data else ())]
     jobs = [(name, kind) for name in sets for kind in ("-O1", "grown")]
     rows: list[dict[str, Any]] = []
     with ProcessPoolExecutor(2) as pool:
-        for found in pool.map(lines, jobs, repeat(options.data), repeat(options.latency)):
+        for found in pool.map(lines, jobs, repeat(options.data)):
             rows += found
             for row in found:
                 print(row, flush=True)
@@ -109,7 +115,8 @@ def steps() -> dict[str, Callable[[], AbstractContextManager[Any]]]:
         "smallest leaf in offset": lambda: patch.object(Lowering, "rows_of", rows_from_zero),
         "offset in the decision": offsets_behind,
         "tables for narrow sums": lambda: patch.object(trees, "COUNTING", frozenset()),
-        "narrow sums first": lambda: patch.object(sums, "_in_pairs", in_order),
+        "narrow sums first": lambda: patch.object(sums, "_in_threes", in_order),
+        "three at a time": lambda: patch.object(sums, "_in_threes", partial(sums._narrowest_first, tables=False)),
         "comparators bit by bit": lambda: patch.object(verilog, "compared_bitwise", lambda netlist, net: False),
         "cells that share a LUT": lambda: patch.object(timing.Timing, "_table", a_level_each),
     }
@@ -159,7 +166,7 @@ def a_level_each(self: Any, bits: Any, stage: int) -> Any:
     return timing.Ready(stage, start + own, own, last, bits)
 
 
-def lines(job: tuple[str, str], data: Path | None, latency: int) -> list[dict[str, Any]]:
+def lines(job: tuple[str, str], data: Path | None) -> list[dict[str, Any]]:
     """A line for each step of a set's model or grown trees."""
     name, kind = job
     model, forest, X = forests(name, kind, data)
@@ -167,8 +174,8 @@ def lines(job: tuple[str, str], data: Path | None, latency: int) -> list[dict[st
     for step, change in steps().items():
         with change():
             line = {"data": name, "trees": kind, "without": step, **sizes(forest)}
-            placed = kind == "grown" and step in MOVED
-            line["MHz"] = megahertz(model, forest, X, latency) if placed else ""
+            placed = step in MOVED and line["ecp5"] <= MOST_PLACED
+            line["MHz"] = megahertz(model, forest, X, STAGES[kind]) if placed else ""
         found.append(line)
     return found
 
@@ -211,10 +218,15 @@ def sizes(forest: Forest) -> dict[str, Any]:
 
 
 def megahertz(model: Forest, forest: Forest, X: NDArray[Any], latency: int) -> float:
+    passes, device = [given(forest), Simplify()], DEVICES["ecp5-85k"]
     with tempfile.TemporaryDirectory() as folder:
-        passes, out = [given(forest), Simplify()], f"{folder}/out"
+        out = Path(folder) / "out"
         forestc.compile(model, X, out, targets=["verilog"], passes=passes, latency=latency, device="ecp5-85k")
-        return statistics.median(float(forestc.synth(out, device="ecp5-85k", seed=seed)["fmax_mhz"]) for seed in SEEDS)
+        design = open_design(out)
+        (Path(folder) / "core.v").write_text(design.path("verilog").read_text())
+        top = synthesis._registered(design, Path(folder), device, False)
+        options = device.family.nextpnr, device.nextpnr, device.family.logic_cell
+        return statistics.median(place(top, *options, seed=seed).fmax_mhz or 0.0 for seed in SEEDS)
 
 
 if __name__ == "__main__":
