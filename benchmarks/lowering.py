@@ -114,7 +114,7 @@ def steps() -> dict[str, Callable[[], AbstractContextManager[Any]]]:
         "nothing": nullcontext,
         "smallest leaf in offset": lambda: patch.object(Lowering, "rows_of", rows_from_zero),
         "offset in the decision": offsets_behind,
-        "tables for narrow sums": lambda: patch.object(trees, "COUNTING", frozenset()),
+        "tables for narrow sums": lambda: patch.object(trees, "SMALL_SUM", 7),
         "narrow sums first": lambda: patch.object(sums, "_in_threes", in_order),
         "three at a time": lambda: patch.object(sums, "_in_threes", partial(sums._narrowest_first, tables=False)),
         "comparators bit by bit": lambda: patch.object(verilog, "compared_bitwise", lambda netlist, net: False),
@@ -170,13 +170,12 @@ def lines(job: tuple[str, str], data: Path | None) -> list[dict[str, Any]]:
     """A line for each step of a set's model or grown trees."""
     name, kind = job
     model, forest, X = forests(name, kind, data)
-    found = []
+    found: list[dict[str, Any]] = []
     for step, change in steps().items():
         with change():
-            line = {"data": name, "trees": kind, "without": step, **sizes(forest)}
-            placed = step in MOVED and line["ecp5"] <= MOST_PLACED
-            line["MHz"] = megahertz(model, forest, X, STAGES[kind]) if placed else ""
-        found.append(line)
+            found.append({"data": name, "trees": kind, "without": step, **sizes(forest)})
+            placed = step in MOVED and found[0]["ecp5"] <= MOST_PLACED
+            found[-1]["MHz"] = megahertz(model, forest, X, STAGES[kind]) if placed else ""
     return found
 
 

@@ -76,9 +76,9 @@ def random_forest(seed: int, quantised: bool, kind: str = "any", types: list[Num
     )
 
 
-def votes(trees: int, most: int = 1) -> Forest:
+def votes(trees: int, most: int = 1, parts: int = 1) -> Forest:
     """Trees of three splits on four features of four bits, each of which has up to `most` votes for one of two
-    classes."""
+    classes. Several parts decide by votes of their own."""
     random = np.random.default_rng(trees)
     leaves = [[0], [1], [1], [0]] if most == 1 else [[0], [most], [most // 2], [1]]
     features = [Feature(f"feature {index}", Fixed(4), index, False, FLOAT32) for index in range(4)]
@@ -86,13 +86,16 @@ def votes(trees: int, most: int = 1) -> Forest:
         make_tree(
             where="a vote", feature=[*random.permutation(4)[:3], -1, -1, -1, -1],
             threshold=[*random.integers(3, 13, 3), 0, 0, 0, 0], left=[1, 3, 5, -1, -1, -1, -1],
-            right=[2, 4, 6, -1, -1, -1, -1], values=leaves, outputs=(0,), quantised=True,
+            right=[2, 4, 6, -1, -1, -1, -1], values=leaves, outputs=(index % parts,), quantised=True,
         )
-        for _ in range(trees)
+        for index in range(trees)
     ]  # fmt: skip
+    decision = Decision("threshold", trees * most // (2 * parts))
+    deciding = [Part(k, k + 1, Aggregate(), Link(), decision, ("no", "yes"), 1.0) for k in range(parts)]
     return make_forest(
-        name="votes", features=features, columns=4, trees=grown, n_outputs=1, bias=[0], aggregate=Aggregate(),
-        link=Link("identity"), decision=Decision("threshold", trees * most // 2), classes=["no", "yes"], scale=1.0,
+        name="votes", features=features, columns=4, trees=grown, n_outputs=parts, bias=[0] * parts,
+        aggregate=Aggregate(), link=Link("identity"), decision=decision if parts == 1 else Decision("argmax"),
+        classes=["no", "yes"], scale=1.0, **({"parts": deciding, "combine": Combine("vote")} if parts > 1 else {}),
     )  # fmt: skip
 
 

@@ -48,7 +48,7 @@ def pipelined(netlist: Netlist, latency: int, delays: Delays) -> tuple[Netlist, 
 
     delays: of the cells, in the device family.
     """
-    stages = [min(ready.stage, latency - 1) for ready in shortest_stages(Timing(netlist, delays), latency)]
+    stages = [ready.stage for ready in shortest_stages(Timing(netlist, delays), latency)]
 
     builder = NetlistBuilder(netlist.name, netlist.title)
     made: list[Net] = []
@@ -67,22 +67,18 @@ def pipelined(netlist: Netlist, latency: int, delays: Delays) -> tuple[Netlist, 
             result = delayed[key]
         return result
 
-    stage_of = list(stages)
     for net, cell in enumerate(netlist.cells):
         origin = netlist.origins[net]
         if isinstance(cell, Const):
             made.append(builder.const(cell.value, netlist.types[net]))
             continue
         if isinstance(cell, Input):
-            stage_of[net] = 0
             made.append(builder.input(cell.port, netlist.types[net]))
             continue
-        stage = max([stages[net], *(stage_of[a] for a in reads(cell) if not _constant(netlist, a))])
-        stage_of[net] = stage
-        renamed = {a: after(a, 0 if _constant(netlist, a) else stage - stage_of[a]) for a in reads(cell)}
+        renamed = {a: after(a, 0 if _constant(netlist, a) else stages[net] - stages[a]) for a in reads(cell)}
         made.append(builder.raw(rename(cell, renamed), origin))
     for port, net in netlist.outputs:
-        builder.output(port, made[net] if _constant(netlist, net) else after(net, latency - stage_of[net]))
+        builder.output(port, made[net] if _constant(netlist, net) else after(net, latency - stages[net]))
     finished, numbers = builder.build_renamed()
     return finished, [numbers[net] for net in made]
 

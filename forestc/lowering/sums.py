@@ -15,34 +15,34 @@ from typing import TypeAlias
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, FALSE, SMALL_SUM, Net
 
-COUNTING = frozenset({"lut6", "ecp5"})  # families whose LUTs have six inputs, or are joined to such
 MANY_BITS = 9  # fewer take fewer LUTs as adders of two
-NARROW, FEW = 2, 6  # bits of words that are added bit by bit however few they are; so few wider ones are not
-WIDEST = 3  # bits of words that are added bit by bit
-Word: TypeAlias = tuple[Net, int]  # an unsigned net and its largest value
+FEW_WORDS = 6
+WIDEST, WIDEST_OF_FEW = 3, 2  # bits of the widest words that are added bit by bit, and of fewer than FEW_WORDS
+Word: TypeAlias = tuple[Net, int]  # an unsigned net, as wide as its largest value; and that value
 Sum: TypeAlias = tuple[Net, int, int]  # a net without its offset, its smallest and largest value
 
 
 def added(builder: NetlistBuilder, words: Sequence[Word], more: int, counting: bool) -> Sum:
     """The sum of words and of a constant. counting: of many bits each six are counted by a table, and the
     counts added."""
-    constant = builder.const(more, width_for(0, more)), more
-    words = [(net, largest) for net, largest in [*words, constant] if largest]
+    words = [(net, largest) for net, largest in words if largest]
     bits = [one for one in words if builder.type_of(one[0]) == BIT]
     if counting and len(bits) >= MANY_BITS:
         words = [one for one in words if builder.type_of(one[0]) != BIT]
-        words += _counts(builder, bits, 1)
+        words += _counts(builder, bits, 2)
+    if more:
+        words.append((builder.const(more, width_for(0, more)), more))
     if not words:
         return FALSE, 0, 0
     net, largest = _in_threes(builder, words)
     return net, more, largest
 
 
-def in_columns(largest: Sequence[int]) -> bool:
+def better_bit_by_bit(largest: Sequence[int]) -> bool:
     """Whether words, by their largest values, are better added bit by bit where their sum is compared with a
     threshold: if they are narrow or many, but not one table."""
     widest = max(largest, default=0).bit_length()
-    return widest <= (NARROW if len(largest) < FEW else WIDEST) and not in_one_table(largest)
+    return widest <= (WIDEST_OF_FEW if len(largest) < FEW_WORDS else WIDEST) and not in_one_table(largest)
 
 
 def in_one_table(largest: Sequence[int]) -> bool:
@@ -59,7 +59,7 @@ def table_of(builder: NetlistBuilder, words: Sequence[tuple[Net, int, int]]) -> 
     return builder.add(operands, width_for(0, largest)), largest
 
 
-def columns(builder: NetlistBuilder, bits: Mapping[int, Sequence[Net]]) -> Sum:
+def sum_of_bits(builder: NetlistBuilder, bits: Mapping[int, Sequence[Net]]) -> Sum:
     """The sum of bits, by their places: a bit at place p counts 2^p."""
     left = {place: _counts(builder, [(net, 1) for net in nets], 3) for place, nets in sorted(bits.items())}
     if not in_one_table([most for words in left.values() for _, most in words]):
@@ -89,7 +89,7 @@ def _counts(builder: NetlistBuilder, bits: Sequence[Word], least: int) -> list[W
     found: list[Word] = []
     for first in range(0, len(bits), SMALL_SUM):
         some = bits[first : first + SMALL_SUM]
-        if len(some) < least or len(some) == 1:
+        if len(some) < least:
             found += some
         else:
             found.append((builder.add([net for net, _ in some], width_for(0, len(some))), len(some)))

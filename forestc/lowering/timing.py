@@ -2,7 +2,7 @@
 
 Multiplexers, gates, comparisons of features and small sums become LUTs: those behind one another that read no more bits
 together than a LUT has inputs are one level, whatever their number. A LUT absorbs the LUTs before it greedily, the last
-to be ready first: a simple form of FlowMap (Cong and Ding, IEEE TCAD 13(1), 1994), which finds the least depth.
+to be ready first: a simple form of FlowMap (Cong and Ding, IEEE TCAD 13(1), 1994), which itself finds the least depth.
 """
 
 from __future__ import annotations
@@ -90,9 +90,10 @@ class Timing:
         match cell:
             case And() | Or() | Mux():
                 found = {(self._inverted(a), 0) for a in reads(cell) if not self._constant(a)}
-            case Less(a) | InSet(a) if compared_bitwise(self.netlist, a):
-                idle = _idle(cell)
-                found = {(a, place) for place in range(idle, types[a].width)}
+            case Less(a, threshold) if compared_bitwise(self.netlist, a):
+                found = {(a, place) for place in range(_idle(threshold, types[a].width), types[a].width)}
+            case InSet(a):
+                found = {(a, place) for place in range(types[a].width)}
             case Add() if small := small_sum(self.netlist, net):
                 found = {(a, place) for a, _ in small.words for place in range(types[a].width)}
             case _:
@@ -129,11 +130,12 @@ class Timing:
         match cell:
             case Const() | Input() | Register() | Not():
                 return 0.0
-            case Less(a) | InSet(a):
-                width = types[a].width - _idle(cell)
-                if compared_bitwise(self.netlist, a):  # each LUT takes the result of the one before
-                    return self._lut(delays.inputs) * -(-(width - 1) // (delays.inputs - 1))
-                return delays.less[0] + delays.less[1] * width
+            case Less(a, threshold) if not compared_bitwise(self.netlist, a):
+                width = types[a].width - _idle(threshold, types[a].width)
+                return delays.less[0] + delays.less[1] * width if width > 1 else 0.0
+            case Less(a) | InSet(a):  # each LUT takes the result of the one before
+                idle = _idle(cell.threshold, types[a].width) if isinstance(cell, Less) else 0
+                return self._lut(delays.inputs) * -(-(types[a].width - idle - 1) // (delays.inputs - 1))
             case Compare(a, _):
                 return delays.compare[0] + delays.compare[1] * types[a].width
             case Add(operands, width):
@@ -147,9 +149,10 @@ class Timing:
                 assert_never(cell)
 
 
-def _idle(cell: Less | InSet) -> int:
-    """The number of low bits that decide nothing: those below the lowest 1 of a threshold."""
-    return (cell.threshold & -cell.threshold).bit_length() - 1 if isinstance(cell, Less) and cell.threshold else 0
+def _idle(threshold: int, width: int) -> int:
+    """The number of low bits of a word that decide nothing: those below the lowest 1 of the threshold. Below 0 is what
+    the sign tells alone."""
+    return (threshold & -threshold).bit_length() - 1 if threshold else width - 1
 
 
 def _is_zero(cell: Cell) -> bool:

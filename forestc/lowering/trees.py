@@ -2,8 +2,7 @@
 
 A tree becomes nested multiplexers, which took fewer LUTs than sums of products over its leaves. Leaves are counted from
 each tree's smallest, which makes the words of small trees narrow. The sum of the smallest leaves becomes a constant at
-the end, or part of the decision's threshold if only the class is needed; where classes are compared, an operand of the
-sums.
+the end, or part of the decision's threshold; where classes are compared, an operand of the sums.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from forestc.forest.numbers import Category, Fixed, Float, Ordered, word_range
 from forestc.forest.words import word_note
 from forestc.lowering.extremes import adds, extreme_of, prioritised, refuse_extremes_of_parts
 from forestc.lowering.schedule import pipelined
-from forestc.lowering.sums import COUNTING, Sum, Word, added, columns, in_columns, in_one_table, table_of
+from forestc.lowering.sums import Sum, Word, added, better_bit_by_bit, in_one_table, sum_of_bits, table_of
 from forestc.lowering.term_nets import TermNets
 from forestc.netlist.builder import NetlistBuilder, width_for
-from forestc.netlist.ir import BIT, FALSE, Const, Net, Netlist, Origin, WordType
+from forestc.netlist.ir import BIT, FALSE, SMALL_SUM, Const, Net, Netlist, Origin, WordType
 from forestc.netlist.ports import IN_VALID, OUT_VALID, Port, label_port, score_port
 
 Outputs: TypeAlias = Literal["auto", "label", "scores", "both"]
@@ -118,9 +117,10 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
     if not forest.decides and wanted != "scores":
         raise OptionError(f"outputs={wanted} of a regression model", do="use outputs=scores")
     refuse_extremes_of_parts(forest)
-    lowering = _Lowering(forest, options.family in COUNTING)
+    lowering = _Lowering(forest, DELAYS[options.family].inputs >= SMALL_SUM)
     extremes = [] if adds(forest) else [extreme_of(lowering, output) for output in range(forest.n_outputs)]
-    sums = [one.score for one in extremes] or lowering.sums(wanted != "scores", wanted == "label")
+    voting = bool(forest.parts) and forest.combine.kind == "vote"  # scores are votes then, not these sums
+    sums = [one.score for one in extremes] or lowering.sums(voting or wanted != "scores", voting or wanted == "label")
     offsets = lowering.offsets
     if forest.parts and forest.combine.kind != "each":
         sums, offsets = _COMBINED[forest.combine.kind](lowering, sums)
@@ -282,7 +282,8 @@ class _Lowering:
             for part in forest.parts or forest.targets:
                 own = slice(part.start, part.stop) if forest.parts else slice(None)
                 if part.decision.kind != "threshold":
-                    raised[own] = [offset - min(self.offsets[own]) for offset in self.offsets[own]]
+                    least = min(self.offsets[own])
+                    raised[own] = [offset - least for offset in self.offsets[own]]
                 elif self.counting and alone:
                     judged |= set(range(forest.n_outputs)[own])
         self.offsets = [offset - more for offset, more in zip(self.offsets, raised, strict=True)]
@@ -294,8 +295,8 @@ class _Lowering:
     def judged_sum(self, output: int, trees: Sequence[tuple[int, list[int], int]]) -> Sum:
         """The sum of trees that is compared with a threshold."""
         largest = [most for *_, most in trees if most]
-        if len(largest) > 1 and in_columns(largest):
-            return columns(self.builder, self.tree_bits(output, trees))
+        if len(largest) > 1 and better_bit_by_bit(largest):
+            return sum_of_bits(self.builder, self.tree_bits(output, trees))
         words = [word for word in self.tree_words(output, trees) if word[1]]
         if len(words) > 1 and in_one_table(largest):
             net, most = table_of(self.builder, [(net, most, 1) for net, most in words])

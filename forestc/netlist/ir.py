@@ -174,8 +174,8 @@ def small_sum(netlist: Netlist, net: Net) -> SmallSum | None:
     """A sum of three or more operands as a table, if its nets have at most six bits together: a LUT for each bit of the
     sum. None for other cells.
 
-    Sums with more bits than their operands need are sums like any others, so that a table never holds a place that is
-    always 0.
+    Sums with more bits than their operands need are sums like any others, so that no table holds a highest place that
+    is always 0.
     """
     cell, types = netlist.cells[net], netlist.types
     if (

@@ -120,6 +120,13 @@ def test_decisions_on_words_that_are_added_bit_by_bit_are_proved_or_refuted(tree
     assert not prove_netlist(other, netlist, witness).proved
 
 
+@pytest.mark.parametrize("outputs", ["label", "both", "scores"])
+def test_parts_that_vote_on_bits_are_proved(outputs):
+    forest = votes(21, parts=3)
+    proof = prove_netlist(forest, *lower_with_witness(forest, LoweringOptions(outputs=outputs)))
+    assert proof.proved, [part for part in proof.parts if part.why]
+
+
 def test_random_forests_of_labels_alone_are_proved():
     for seed in range(40):
         forest = random_forest(seed, True)

@@ -9,10 +9,14 @@ from random_forests import random_forest, troublesome_rows, votes
 
 from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, random_words
+from forestc.costs.devices import DELAYS
 from forestc.errors import ModelError, OptionError
 from forestc.forest.boundary import boundary_inputs
+from forestc.lowering.sums import added
 from forestc.lowering.trees import LoweringOptions, lower
-from forestc.netlist.ir import Add, Less, Mux, Register, small_sum
+from forestc.netlist.builder import NetlistBuilder
+from forestc.netlist.ir import Less, Mux, Register, WordType, small_sum
+from forestc.netlist.ports import Port
 from forestc.netlist.verify import latencies
 from forestc.rows.encode import encode
 from hw_sim import Simulator
@@ -25,12 +29,17 @@ def all_words(forest, seed):
 
 
 @settings(deadline=None, max_examples=examples(75))
-@given(st.integers(0, 10**6), st.integers(0, 4), st.sampled_from(["auto", "scores", "both"]))
-def test_netlists_equal_the_evaluator_on_any_words(seed, latency, outputs):
+@given(
+    st.integers(0, 10**6),
+    st.integers(0, 4),
+    st.sampled_from(["auto", "scores", "both"]),
+    st.sampled_from(sorted(DELAYS)),
+)
+def test_netlists_equal_the_evaluator_on_any_words(seed, latency, outputs, family):
     forest = random_forest(seed, True)
     if not forest.classes and outputs == "both":
         outputs = "scores"
-    netlist = lower(forest, LoweringOptions(latency=latency, outputs=outputs))
+    netlist = lower(forest, LoweringOptions(latency=latency, outputs=outputs, family=family))
     assert netlist.latency == latency
     words = all_words(forest, seed)
     assert np.array_equal(simulated(Simulator(netlist).run, netlist, words), expected(forest, netlist, words))
@@ -55,11 +64,17 @@ def test_every_path_passes_the_same_registers(latency):
     assert {port.name for port, _ in netlist.outputs} >= {"label", "score0", "out_valid"}
 
 
-def test_narrow_sums_are_added_first():
-    forest = random_forest(29, True, "regression")
-    netlist = lower(forest)
-    widths = [netlist.types[net].width for net, cell in enumerate(netlist.cells) if isinstance(cell, Add)]
-    assert widths == sorted(widths)
+def test_words_are_added_by_threes_the_narrowest_first():
+    builder = NetlistBuilder("sums", "")
+    largest = {width: (1 << width) - 1 for width in (8, 3, 5, 2, 7, 4)}
+    words = {width: builder.input(Port(f"x{width}", "word"), WordType(width, False)) for width in largest}
+    net, low, high = added(builder, [(words[width], most) for width, most in largest.items()], 0, True)
+    assert (low, high) == (0, sum(largest.values()))
+    two_three = builder.add((words[2], words[3]), WordType(4, False))
+    narrow = builder.add((two_three, words[4]), WordType(5, False))
+    five_seven = builder.add((words[5], words[7]), WordType(8, False))
+    wide = builder.add((five_seven, words[8]), WordType(9, False))
+    assert net == builder.add((narrow, wide), WordType(9, False))  # cells that are there already are found again
 
 
 @pytest.mark.parametrize("latency", [0, 3])
@@ -86,6 +101,15 @@ def test_narrow_words_of_a_decision_are_added_by_tables_where_luts_have_six_inpu
     words = all_words(forest, 1)
     assert np.array_equal(simulated(Simulator(netlist).run, netlist, words), expected(forest, netlist, words))
     assert len(small) == tables
+
+
+@pytest.mark.parametrize("outputs", ["label", "both", "scores"])
+def test_nothing_but_decisions_reads_the_sums_of_parts_that_vote(outputs):
+    forest = votes(21, parts=3)
+    netlist = lower(forest, LoweringOptions(outputs=outputs))
+    words = all_words(forest, 1)
+    assert np.array_equal(simulated(Simulator(netlist).run, netlist, words), expected(forest, netlist, words))
+    assert sum(small_sum(netlist, net) is not None for net in range(len(netlist.cells))) >= 3
     other = lower(forest, LoweringOptions(family="ice40"))  # narrower LUTs
     assert not any(small_sum(other, net) for net in range(len(other.cells)))
 

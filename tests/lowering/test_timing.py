@@ -59,12 +59,13 @@ def test_a_register_is_a_level_of_its_own():
 
 
 def test_low_bits_that_a_threshold_does_not_need_take_no_time():
-    def delay(threshold):
+    def delay(threshold, signed=False):
         builder = NetlistBuilder("less")
-        builder.output(Port("label"), builder.less(builder.input(Port("x0"), WordType(8, False)), threshold))
+        builder.output(Port("label"), builder.less(builder.input(Port("x0"), WordType(8, signed)), threshold))
         return stages_of(builder.build(), DELAYS["ecp5"])[0].delay
 
     assert delay(128) < delay(4) < delay(2) == delay(129)  # six bits are a LUT, seven and eight are two
+    assert delay(128) == delay(0, signed=True)  # one bit
 
 
 def test_comparisons_are_absorbed_with_all_the_bits_that_they_read():
