@@ -18,7 +18,7 @@ Each set has a model of XGBoost (6 rounds of depth 4) after the passes of -O1, a
 scikit-learn bundles, and six with classes that overlap where --data has them. All variants are simulated against the
 quantised forest. Logic cells: LUTs by yosys, on ECP5 and iCE40 with the cells of carry chains. MHz: on ecp5-85k, the
 median of three seeds of nextpnr, of the steps that move registers in designs of at most 1,000 cells: models in three
-stages, grown trees in two.
+stages, grown trees in two. Estimates: forestc's own, of xcup and of ECP5, before synthesis.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ from forestc.backends import verilog
 from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, random_words
 from forestc.costs.devices import DEVICES, FAMILIES
+from forestc.costs.estimate import estimate
 from forestc.design import open_design
 from forestc.forest.ir import LEAF, Forest
 from forestc.lowering import sums, timing, trees
@@ -72,6 +73,7 @@ OVERLAPPING = ("spambase", "pima", "magic04", "diabetic_retinopathy", "dry_bean"
 PASSES = "simplify,share-thresholds,quantize,simplify"
 MOST_ROWS, TREES, SEEDS = 4000, 8, (1, 2, 3)
 TARGETS = {"xcup": "lut6", "ecp5": "ecp5", "ice40": "ice40"}  # the family of delays and tables of each
+ESTIMATED = {"xcup": "xcup", "ecp5": "ecp5-85k"}
 CHAIN_CELLS = {"xcup": 0, "ecp5": 2, "ice40": 1}  # logic cells that a part of a carry chain takes beside LUTs
 MOVED = ("nothing", "tables for narrow sums", "three at a time", "cells that share a LUT")  # steps that move registers
 STAGES = {"-O1": 3, "grown": 2}
@@ -174,6 +176,9 @@ def lines(job: tuple[str, str], data: Path | None) -> list[dict[str, Any]]:
     for step, change in steps().items():
         with change():
             found.append({"data": name, "trees": kind, "without": step, **sizes(forest)})
+            for target, device in ESTIMATED.items():
+                guess = estimate(lower(forest, LoweringOptions(family=TARGETS[target])), device)["lut"]
+                found[-1][f"{target}_estimate"] = guess if step == "nothing" else ""
             placed = step in MOVED and found[0]["ecp5"] <= MOST_PLACED
             found[-1]["MHz"] = megahertz(model, forest, X, STAGES[kind]) if placed else ""
     return found

@@ -73,6 +73,12 @@ class Family:
     few_pins: bool = False
     timed_on: str = ""
 
+    @property
+    def table_inputs(self) -> int:
+        """The most conditions of a function that estimates count as one table; 0 where LUTs are not joined to such."""
+        most = max(self.lut_inputs, self.merge_inputs)
+        return most if most >= 6 else 0
+
 
 @dataclass(frozen=True)
 class Device:

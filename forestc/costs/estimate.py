@@ -52,7 +52,7 @@ def estimate(netlist: Netlist, device: str) -> dict[str, Any]:
     known = fitted()
     costs = known.luts[family.name]
     cells = lut_features(netlist, family, [name for name in LUT_FEATURES if costs[name]])
-    lut = sum(costs[name] * cells[name] for name in LUT_FEATURES if costs[name])
+    lut = cells["tables"] + sum(costs[name] * cells[name] for name in LUT_FEATURES if costs[name])
     fmax = fmax_range = None
     if family.timed_on in known.paths_ns:
         path_costs = known.paths_ns[family.timed_on]
@@ -86,9 +86,9 @@ def estimates(netlist: Netlist, device: str | None = None) -> list[dict[str, Any
 
 
 def lut_features(netlist: Netlist, family: Family, wanted: Collection[str] = LUT_FEATURES) -> dict[str, float]:
-    """The features that LUTs are estimated from: those of `LUT_FEATURES` in `wanted`; also ff, the flip-flops, and
-    levels, the depth in LUTs between registers."""
-    bits = BitNetwork(netlist, family.chained)
+    """The features that LUTs are estimated from: those of `LUT_FEATURES` in `wanted`; also tables, the LUTs of large
+    functions of few conditions; ff, the flip-flops; and levels, the depth in LUTs between registers."""
+    bits = BitNetwork(netlist, family.chained, family.table_inputs)
     inputs, depth = family.lut_inputs, family.merge_depth
     counters: dict[str, Callable[[], float]] = {
         "logic": lambda: bits.covered(inputs),
@@ -99,7 +99,10 @@ def lut_features(netlist: Netlist, family: Family, wanted: Collection[str] = LUT
         "gate": lambda: bits.gates(2),
     }
     counted = {name: count() for name, count in counters.items() if name in wanted}  # each is a pass over all bits
-    return {**bits.chained_counts(), **counted, "ff": bits.flip_flops(), "levels": bits.levels(inputs)}
+    tables = sum(bits.in_tables(inputs).values())
+    return {
+        **bits.chained_counts(), **counted, "tables": tables, "ff": bits.flip_flops(), "levels": bits.levels(inputs)
+    }  # fmt: skip
 
 
 def path_features(netlist: Netlist, costs: Mapping[str, float], luts: float, levels: float) -> dict[str, float]:

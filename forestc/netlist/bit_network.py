@@ -27,6 +27,7 @@ from forestc.netlist.ir import (
 )
 
 CHAIN_COUNTS = ("pass", "add", "add_bits", "compare", "compare_bits", "less", "less_bits")
+TABLE_NODES = 8  # functions of fewer nodes are covered as they are: that is what costs were fitted on
 _LEAF: tuple[int, ...] = ()
 Cover: TypeAlias = tuple[list[frozenset[int]], list[int], list[int]]
 
@@ -43,17 +44,20 @@ class BitNetwork:
     An edge is 2 * node, plus 1 if inverted; node 0 is the constant 0. A node is the tuple of its fan-in edges: two for
     an AND or XOR, three for a MUX, all bits for a bit of a small sum, none for a leaf: a bit of a port, register, adder
     or comparison. `feeds` holds the edges that a leaf depends on. chained: the kinds of cells that are built as carry
-    chains.
+    chains. table_inputs: large functions of at most so many conditions, as trees are that were grown as tables, are
+    leaves too, listed in `tables`; 0 for none.
     """
 
     netlist: Netlist
     chained: tuple[str, ...]
+    table_inputs: int = 0
     nodes: list[tuple[int, ...]] = field(default_factory=lambda: [_LEAF])
     known: dict[tuple[Any, ...], int] = field(default_factory=dict)
     feeds: dict[int, tuple[int, ...]] = field(default_factory=dict)  # leaf to the edges it depends on
     registers: list[int] = field(default_factory=list)
     chains: list[tuple[str, list[int]]] = field(default_factory=list)  # kind and result edges
     terms: dict[Net, list[tuple[list[int], bool]]] = field(default_factory=dict)  # of sums read by one other sum only
+    tables: list[int] = field(default_factory=list)  # the nodes that stand for them
     covers: dict[tuple[int, bool], Cover] = field(default_factory=dict)
     starts: list[int] = field(default_factory=list)  # for each cell, the number of nodes before its own
 
@@ -70,6 +74,10 @@ class BitNetwork:
             words.append(self.word(net, words))
         self.outputs = [edge for _, net in self.netlist.outputs for edge in words[net]]
         self.alive = self._alive()
+        if self.table_inputs:
+            self._join_tables()
+            self.alive = self._alive()
+            self.tables = [node for node in self.tables if self.alive[node]]
 
     def leaf(self, *feeds: int) -> int:
         self.nodes.append(_LEAF)
@@ -266,6 +274,36 @@ class BitNetwork:
                 alive[node] = True
                 todo += [edge >> 1 for edge in self.nodes[node] or self.feeds.get(node, ())]
         return alive
+
+    def _join_tables(self) -> None:
+        """Turns functions of few conditions into leaves. Conditions are what multiplexers and gates of the netlist
+        read that is none of these itself."""
+        support: dict[int, frozenset[int]] = {}  # of each multiplexer and gate the conditions; none if too many
+        below: dict[int, int] = {}  # multiplexers and gates up to each, those on two paths twice
+        read = {edge >> 1 for edge in self.outputs}  # by others than multiplexers and gates of few conditions
+        for node, edges in enumerate(self.nodes):
+            if not self.alive[node]:
+                continue
+            fed = [edge >> 1 for edge in edges]
+            read.update(edge >> 1 for edge in self.feeds.get(node, ()))
+            if not edges or not isinstance(self.netlist.cells[self.cell_of(node)], Mux | And | Or):
+                read.update(fed)
+                continue
+            conditions = frozenset[int]().union(*(support.get(a, (a,)) for a in fed))
+            few = len(conditions) <= self.table_inputs and all(support.get(a, True) for a in fed)
+            support[node] = conditions if few else frozenset()
+            below[node] = 1 + sum(below.get(a, 0) for a in fed)
+            if not few:
+                read.update(fed)
+        for node in sorted(read):
+            if support.get(node) and below[node] >= TABLE_NODES:
+                self.nodes[node] = _LEAF
+                self.feeds[node] = tuple(2 * a for a in sorted(support[node]))
+                self.tables.append(node)
+
+    def in_tables(self, inputs: int) -> dict[int, int]:
+        """The LUTs of `inputs` inputs that each table takes: twice as many for each further condition."""
+        return {node: 1 << max(0, len(self.feeds[node]) - inputs) for node in self.tables}
 
     def flip_flops(self) -> int:
         return sum(self.alive[edge >> 1] for edge in self.registers)

@@ -6,6 +6,7 @@ import os
 import time
 from collections import Counter
 
+import numpy as np
 import pytest
 from models import trained
 from random_forests import random_forest
@@ -78,6 +79,25 @@ def test_one_bit_functions_are_counted_once_and_covered():
     builder.output(Port("y"), builder.add((a, b), width_for(0, 510)))
     chained = lut_features(builder.build(), ECP5)
     assert (chained["add"], chained["add_bits"], chained["logic"]) == (1, 9, 0)
+
+
+def table(conditions):
+    """A netlist of a multiplexer for each of the values that so many bits can have, over random constants."""
+    builder, random = NetlistBuilder("table"), np.random.default_rng(0)
+    nets = [int(bit) for bit in random.integers(0, 2, 1 << conditions)]
+    for place in range(conditions):
+        bit = builder.input(Port(f"x{place}"), WordType(1, False))
+        nets = [a if a == b else builder.mux(bit, a, b) for a, b in zip(nets[::2], nets[1::2], strict=True)]
+    builder.output(Port("y"), nets[0])
+    return builder.build()
+
+
+def test_a_large_function_of_six_conditions_is_a_table():
+    counts = {name: lut_features(table(6), FAMILIES[name]) for name in ("lut6", "xcup", "ecp5", "ice40")}
+    assert {name: found["tables"] for name, found in counts.items()} == {"lut6": 1, "xcup": 1, "ecp5": 4, "ice40": 0}
+    assert counts["xcup"]["mux"] == counts["ecp5"]["gate"] == 0 < counts["ice40"]["mux"]
+    assert estimate(table(6), "xcup")["lut"] == 1
+    assert lut_features(table(7), FAMILIES["lut6"])["tables"] == 2  # and a multiplexer
 
 
 def test_a_constant_result():
