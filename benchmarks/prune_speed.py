@@ -28,7 +28,7 @@ from forestc.algorithms import split_pruning
 from forestc.passes import passes_from
 from forestc.passes.judge import Judge
 from forestc.passes.pipeline import run_passes
-from forestc.passes.prune_splits import PruneSplits
+from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.simplify import Simplify
 from forestc.rows.batches import ArrayRows, FitAndHeldOut
 

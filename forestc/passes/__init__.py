@@ -9,7 +9,7 @@ from forestc.errors import OptionError
 from forestc.passes.base import Pass, parse_passes
 from forestc.passes.extract_rules.extract_rules import ExtractRules
 from forestc.passes.prune_exact.prune_exact import PruneExact
-from forestc.passes.prune_splits import PruneSplits
+from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.prune_trees.prune_trees import PruneTrees
 from forestc.passes.quantize.quantize import Quantize
 from forestc.passes.regrow_trees.regrow_trees import RegrowTrees

@@ -12,7 +12,7 @@ from forestc.errors import OptionError
 from forestc.passes import PASSES, passes_from
 from forestc.passes.base import print_pass
 from forestc.passes.guide import pass_guide
-from forestc.passes.prune_splits import PruneSplits
+from forestc.passes.prune_splits.prune_splits import PruneSplits
 
 
 def test_prices_by_name():

@@ -30,7 +30,7 @@ from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
 from forestc.passes.extract_rules.rules_text import is_rules, rules_text
 from forestc.passes.judge import Judge
 from forestc.passes.pipeline import run_passes
-from forestc.passes.prune_splits import PruneSplits
+from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.simplify import Simplify
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import encode

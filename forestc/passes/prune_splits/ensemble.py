@@ -1,14 +1,5 @@
-"""prune-splits: turns splits that the rows hardly need into leaves, rewires the other splits and fits the leaves.
-
-Each split has a cost in LUTs of a device family: its comparator, shared among the splits that read it, and its
-multiplexer; for a whole tree also its adder. A split is removed if the loss on the rows rises by less than the price of
-its cost (`forestc.algorithms.split_pruning`). In between, each split gets the condition of the forest with the least
-loss, where sharing an existing comparator costs nothing (`forestc.algorithms.split_rewiring`), and the leaves are
-fitted again, so that a few bits are enough.
-
-Each row is used together with copies in which a tenth of the values come from other rows of its class. Without them
-pruning overfits a small number of rows.
-"""
+"""The ensemble that prune-splits works on, a forest as arrays: leaves from left to right, the rows' leaves, splits with
+their costs."""
 
 from __future__ import annotations
 
@@ -16,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,245 +18,31 @@ from forestc.algorithms.mending_trees import MendingTree
 from forestc.algorithms.split_pruning import Pruned, Splits, as_given, cost_of, prune
 from forestc.algorithms.split_state import Outcomes
 from forestc.algorithms.squared_pruning import prune_squared
-from forestc.costs.prices import DEFAULT_COST, prices
-from forestc.errors import ModelError, OptionError
+from forestc.costs.prices import prices
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.conditions import Below, Condition, Member
 from forestc.forest.evaluate import leaf_nodes, missing_words
-from forestc.forest.ir import LEAF, Forest, Link, Tree
+from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import word_range
-from forestc.parameters import Choice, Parameter, Real
 from forestc.passes.added_trees import added_tree
-from forestc.passes.base import PassResult
-from forestc.passes.judge import Judge
 from forestc.passes.mixed_rows import rows_to_fit
-from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
-from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
-from forestc.passes.quantize.fit_leaves import MOST_LEAVES, outputs_follow, zero_of
-from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.passes.quantize.fit_leaves import MOST_LEAVES, zero_of
 from forestc.passes.tree_costs import comparator_cost
 from forestc.rows.batches import Rows
-from forestc.rows.encode import encode
-from forestc.rows.ranges import have_rows
 
-FULL_SEARCH = 1 << 21  # samples times trees; with n times as many, every n-th price is tried
+if TYPE_CHECKING:
+    from forestc.passes.prune_splits.prune_splits import PruneSplits
+
 MOST_COPIED = 1 << 23  # most samples times trees, copies included; many rows need no copies
 MOST_OUTCOMES = 1 << 28  # most rows times feature columns; beyond it, fewer copies, then fewer rows are used
-PRICES = np.geomspace(0.02, 34, 18)  # prices of a LUT that are tried, in units of the loss of one row
-EITHER = "accuracy-or-decisions"
-MOST_STEP = 4
-GIVE_UP = 4  # the search ends after so many successive prices that lose too much
-SEARCHED_BITS: tuple[int | str, ...] = (1, 2, 3, "same")  # leaf_bits=auto
-BITS_OF_VALUES: tuple[int | str, ...] = (3, 4, 6, 8, "same")  # of a regression
-WORSE = 1.25  # with more bits than those of a result this much cheaper, the search ends
 ADDED_SPLIT = 2.5  # cost of a split of an added tree, in that of another: no two of its leaves are alike
 
 
-_RULES = {
-    "keep": one_of("accuracy", "decisions", EITHER),
-    "tolerance": SHARE,
-    "price": Rule(
-        lambda value: value == "auto" or (is_number(value) and 0 < value < 1e6),
-        "use auto or a number above 0, such as 0.1",
-    ),
-    "leaf_bits": whole(1, 16).or_("same", "auto", do="use same, auto or 1 to 16"),
-    "rewire": FLAG,
-    "copies": whole(0, 100),
-    "mix": SHARE,
-    "mended": SHARE,
-    "seed": whole(0, do="use a whole number from 0 on"),
-}
-
-
 @dataclass(frozen=True)
-class PruneSplits:
-    """Turns splits that the rows hardly need into leaves and fits the rest to the rows: fewer LUTs. After quantize.
-
-    Promises: approximate: judged on held-out rows, and refused beyond the tolerance; exact if no smaller forest is
-    within it, as all splits then stay. With keep=decisions exact-on-data.
-
-    keep: accuracy (on held-out rows, within the tolerance), decisions (of all rows, exact-on-data), or
-    accuracy-or-decisions: decisions if no smaller forest keeps the accuracy.
-    tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
-    one standard error.
-    price: auto (the cheapest that keep allows), or the loss that a LUT is worth, in units of the loss of one row; of a
-    regression in units of the variance of one row.
-    leaf_bits: same (as many as the leaves have), a number of bits, or auto: the cheapest of 1, 2, 3 and same.
-    mended: with keep=decisions the share of rows that small added trees may put right. More makes smaller forests,
-    which agree with the model less often on other rows.
-    rewire: whether splits may take the conditions of other splits of the forest.
-    copies: number of copies of each row with mixed values.
-    mix: share of a copy's values that come from other rows of its class.
-    seed: of the random mixing.
-    cost: what is minimised: the LUTs of a device family (lut6, xcup, ecp5, ice40), or of C bytes of flash or
-    instructions; of a processor as in flash-avr or instructions-cortex-m0plus.
-    """
-
-    keep: str = "accuracy"
-    tolerance: float = 0.01
-    price: float | str = "auto"
-    leaf_bits: int | str = "auto"
-    mended: float = 0.02
-    rewire: bool = True
-    copies: int = 8
-    mix: float = 0.1
-    seed: int = 0
-    cost: str = DEFAULT_COST
-    name: ClassVar[str] = "prune-splits"
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Real("price", 0.02, 30.0, log=True, approximate=True),
-        Choice("leaf_bits", (1, 2, 3, "same"), approximate=True),
-        Choice("rewire", (True, False), approximate=True),
-        Choice("copies", (0, 2, 8), approximate=True),
-        Choice("mix", (0.05, 0.1, 0.2), when={"copies": (2, 8)}, approximate=True),
-    )
-
-    def __post_init__(self) -> None:
-        check_options(self, _RULES)
-        prices(self.cost)  # raises for an unknown family
-        if self.keep == EITHER and self.price != "auto":
-            raise OptionError(
-                f"prune-splits: keep={EITHER} searches the price", do="remove price, or use keep=accuracy"
-            )
-
-    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
-        if source.parts:
-            raise OptionError("prune-splits needs a model that decides on one class", do="remove it from the passes")
-        if not source.decides and self.keep == "decisions":
-            raise OptionError(
-                "prune-splits: a regression has no decisions to keep",
-                do="use keep=accuracy, whose tolerance is of R squared, and give --held-out",
-            )
-        if not source.decides and source.link != Link():
-            raise OptionError(
-                f"prune-splits takes no regression with the link {source.link.kind}", do="remove it from the passes"
-            )
-        if source.aggregate.kind != "sum":
-            raise OptionError("prune-splits needs a sum of trees", do="remove it from the passes")
-        if not outputs_follow(source):
-            raise OptionError("prune-splits: the outputs of a tree are not consecutive", do="remove it from the passes")
-        if not have_rows(rows):
-            raise OptionError(
-                "prune-splits needs rows: they say which splits are needed",
-                do="give --rows, or remove it from the passes",
-            )
-        if self.keep != "decisions" and judge is None:
-            raise OptionError("prune-splits needs held-out rows", do="give --held-out FILE or 0.2, or keep=decisions")
-
-    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
-        """Promises `Within`, with keep=decisions `KeepsDecisions`; `Exact` if nothing was pruned. Raises OptionError,
-        or ModelError for a forest that is not quantised."""
-        if not forest.quantised:
-            raise ModelError("prune-splits works on integer forests", do="put quantize before it")
-        self.refuse(forest, rows, judge)
-        assert rows is not None
-        either = ("accuracy", "decisions") if forest.decides else ("accuracy",)
-        for keep in either if self.keep == EITHER else (self.keep,):
-            result = replace(self, keep=keep)._pruned(forest, rows, judge)
-            if result.report["price"] is not None:
-                break
-        return result
-
-    def _pruned(self, forest: Forest, rows: Rows, judge: Judge | None) -> PassResult:
-        """`run` for one keep; the forest unchanged if nothing smaller keeps what it must."""
-        own = _Ensemble(forest, replace(self, leaf_bits="same"), rows)
-        if self.keep == "decisions":
-            best, tried = self._keeping_decisions(own, rows)
-            promise: Promise = KeepsDecisions()
-        else:
-            assert judge is not None
-            best, tried = self._keeping_accuracy(own, rows, judge)
-            promise = Exact() if best is None else Within(float(self.tolerance))
-        splits = len(own.splits.tree)
-        report = {
-            "splits": [splits, splits if best is None else best.splits],
-            "cost": [round(own.cost), round(own.cost if best is None else best.cost)],
-            "price": None if best is None else round(best.pruned.price, 4),
-            "leaf_bits": None if best is None else best.ensemble.bits,
-            "rows": own.rows,
-            "copies": own.copies,
-            "tried": tried,
-            "rewired": 0 if best is None else int((best.pruned.condition != own.splits.condition).sum()),
-            "added_trees": 0 if best is None else len(best.added),
-            "mended": 0 if best is None else best.mended,
-            "scores": _scores_are(forest, best is not None),
-            "chosen_on_held_out": self.keep == "accuracy" and tried > 1,
-        }
-        return PassResult(forest if best is None else best.forest(), (promise,), report)
-
-    def _ensembles(self, own: _Ensemble, rows: Rows) -> Iterator[_Ensemble]:
-        """The forest with leaves of each number of bits to be tried, fewest first. own: with as many as it has."""
-        searched = SEARCHED_BITS if own.forest.decides else BITS_OF_VALUES
-        for bits in searched if self.leaf_bits == "auto" else (self.leaf_bits,):
-            if bits == "same":
-                yield own
-            elif self.leaf_bits != "auto" or int(bits) < own.bits:
-                yield own.of_bits(int(bits))
-
-    def _prices(self, own: _Ensemble) -> NDArray[np.float64]:
-        """Those to try, ascending: fewer of them where each takes long."""
-        often = -(-own.trees.leaf.size // FULL_SEARCH)
-        step, first = min(MOST_STEP, often), 0
-        if self.keep == "decisions":  # low prices change few decisions, and what higher ones change is mended
-            step, first = min(MOST_STEP, 2 * often), 3
-        prices = PRICES[max(first, step - 1) :: step]
-        if self.price == "auto":
-            return prices
-        return np.array([*prices[prices < float(self.price)], float(self.price)])
-
-    def _keeping_decisions(self, own: _Ensemble, rows: Rows) -> tuple[_Found | None, int]:
-        """The cheapest ensemble found that decides every row as the forest does, or None; and the number tried."""
-        best: _Found | None = None
-        tried, prices = 0, self._prices(own)
-        for ensemble in self._ensembles(own, rows):
-            missed, cheapest = 0, np.inf
-            for found in chain(ensemble.as_given(), ensemble.path(prices)):
-                tried += 1
-                kept = ensemble.keeping_decisions(found, self.mended)
-                if kept is not None:
-                    missed, cheapest = 0, min(cheapest, kept.cost)
-                    cheaper = kept.cost < (own.cost if best is None else best.cost)
-                    if cheaper and _changes_no_decision(own.forest, kept.forest(), rows):
-                        best = kept
-                elif (missed := missed + 1) * len(PRICES) >= GIVE_UP * len(prices) and best is not None:
-                    break
-            if best is not None and cheapest > WORSE * best.cost:
-                break
-        return best, tried
-
-    def _keeping_accuracy(self, own: _Ensemble, rows: Rows, judge: Judge) -> tuple[_Found | None, int]:
-        """The cheapest ensemble within the tolerance, or None; and the number tried. With a price given, those at that
-        price alone, and if none is within the tolerance, the one that loses least."""
-        best: _Found | None = None
-        rank, tried, prices = (True, np.inf), 0, self._prices(own)
-        for ensemble in self._ensembles(own, rows):
-            missed, cheapest = 0, np.inf
-            for number, found in enumerate(ensemble.path(prices)):
-                if self.price != "auto" and number < len(prices) - 1:
-                    continue
-                tried += 1
-                here = _Found(ensemble, found)
-                loss = judge.of(here.forest())
-                good = loss.within(self.tolerance)
-                now = (not good, here.cost if good else loss.lost)
-                if (good or self.price != "auto") and now < rank:
-                    best, rank = here, now
-                if good:
-                    missed, cheapest = 0, min(cheapest, here.cost)
-                    continue
-                missed += 1
-                if missed * len(PRICES) >= GIVE_UP * len(prices) and (cheapest < np.inf or 2 * number > len(prices)):
-                    break
-            if best is not None and not rank[0] and cheapest > WORSE * best.cost:
-                break
-        return best, tried
-
-
-@dataclass(frozen=True)
-class _Found:
+class Found:
     """A smaller ensemble. added: trees beside the pruned ones. mended: rows that these put right."""
 
-    ensemble: _Ensemble
+    ensemble: Ensemble
     pruned: Pruned
     added: tuple[MendingTree, ...] = ()
     mended: int = 0
@@ -283,28 +59,7 @@ class _Found:
         return self.ensemble.rebuilt(self.pruned, self.added)
 
 
-def _scores_are(forest: Forest, pruned: bool) -> str:
-    """What scores mean: unchanged, also if pruning changed their values; log_odds; or ranking, where only their order
-    among the classes has a meaning."""
-    if not pruned or not forest.decides:
-        return "unchanged"
-    return "log_odds" if _odds(forest) else "ranking"
-
-
-def _odds(forest: Forest) -> bool:
-    """Whether its link turns log odds into probabilities: fitted leaves add up to log odds."""
-    return forest.link.kind in ("sigmoid", "logistic", "softmax") and forest.link.slope == 1.0
-
-
-def _changes_no_decision(before: Forest, after: Forest, rows: Rows) -> bool:
-    for batch in rows.batches():
-        old, new = (evaluate_quickly(forest, encode(forest, batch.X)).index for forest in (before, after))
-        if (old != new).any():
-            return False
-    return True
-
-
-class _Ensemble:
+class Ensemble:
     """A forest as arrays for the pruning: leaves from left to right, the rows' leaves, splits with their costs."""
 
     def __init__(self, forest: Forest, options: PruneSplits, rows: Rows) -> None:
@@ -370,7 +125,7 @@ class _Ensemble:
         if self.forest.n_outputs == 1:  # half of the trees vote for each class, until fitting finds better biases
             self.bias -= int(self.largest * len(self.forest.trees)) // 2
 
-    def of_bits(self, bits: int) -> _Ensemble:
+    def of_bits(self, bits: int) -> Ensemble:
         """The same ensemble with leaves of another number of bits; both share the rows."""
         other = copy(self)
         other._round(bits)
@@ -389,7 +144,7 @@ class _Ensemble:
             )
         ]  # fmt: skip
 
-    def keeping_decisions(self, found: Pruned, mended: float) -> _Found | None:
+    def keeping_decisions(self, found: Pruned, mended: float) -> Found | None:
         """What was found, changed until it decides all rows as the forest does, with at most this share of the rows put
         right by added trees; None if that can't be done."""
         if self.outcomes is None:
@@ -400,7 +155,7 @@ class _Ensemble:
         wanted = Wanted(self.label[:rows], last, self.largest, most, split, self.unit.tree, self.unit.per_bit)
         shape, _ = as_given(self.trees, self.splits)
         kept = keep_decisions(self.trees, shape, self.splits, self.outcomes, found, wanted)
-        return None if kept is None else _Found(self, kept.pruned, kept.added, kept.mended)
+        return None if kept is None else Found(self, kept.pruned, kept.added, kept.mended)
 
     def path(self, prices: NDArray[np.float64]) -> Iterator[Pruned]:
         """Yields the pruned ensemble at one price after the other."""
@@ -444,7 +199,7 @@ class _Ensemble:
             )  # fmt: skip
         trees += [added_tree(tree, self.conditions, place) for place, tree in enumerate(added, len(trees))]
         scale = self.forest.scale
-        if _odds(self.forest):
+        if has_odds(self.forest):
             scale = found.unit
         elif not self.forest.decides:
             scale = (scale or 1.0) / self.factor
@@ -510,3 +265,10 @@ def _outcomes(
             column[place], cut[place] = number, rank + 1
     begins = np.concatenate([[0], np.cumsum([len(places) + 1 for places in columns])]).astype(np.int64)
     return Outcomes(code, column, cut, begins, sum(_plain(forest, condition) for condition in conditions))
+
+
+def has_odds(forest: Forest) -> bool:
+    """Whether its link turns log odds into probabilities: fitted leaves add up to log odds."""
+    return forest.link.kind in ("sigmoid", "logistic", "softmax") and forest.link.slope == 1.0
+
+

@@ -1,0 +1,290 @@
+"""prune-splits: turns splits that the rows hardly need into leaves, rewires the other splits and fits the leaves.
+
+Each split has a cost in LUTs of a device family: its comparator, shared among the splits that read it, and its
+multiplexer; for a whole tree also its adder. A split is removed if the loss on the rows rises by less than the price of
+its cost (`forestc.algorithms.split_pruning`). In between, each split gets the condition of the forest with the least
+loss, where sharing an existing comparator costs nothing (`forestc.algorithms.split_rewiring`), and the leaves are
+fitted again, so that a few bits are enough.
+
+Each row is used together with copies in which a tenth of the values come from other rows of its class. Without them
+pruning overfits a small number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, ClassVar, cast
+
+import numpy as np
+
+from forestc.costs.prices import DEFAULT_COST, prices
+from forestc.errors import ModelError, OptionError
+from forestc.forest.ir import Forest, Link
+from forestc.parameters import Choice, Parameter, Real
+from forestc.passes.base import Pass, PassResult
+from forestc.passes.judge import Judge
+from forestc.passes.ladder import Branch, Rung, climb
+from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.promises import Exact, KeepsDecisions, Promise, Within
+from forestc.passes.prune_splits.ensemble import Ensemble, Found, has_odds
+from forestc.passes.quantize.fit_leaves import outputs_follow
+from forestc.passes.quick_evaluation import evaluate_quickly
+from forestc.rows.batches import Rows
+from forestc.rows.encode import encode
+from forestc.rows.ranges import have_rows
+
+FULL_SEARCH = 1 << 21  # samples times trees; with n times as many, every n-th price is tried
+# prices of a LUT that are tried, in units of the loss of one row
+PRICES = tuple(float(f"{price:.3g}") for price in np.geomspace(0.02, 34, 18))
+EITHER = "accuracy-or-decisions"
+MOST_STEP = 4
+FURTHER = 5.7  # times the last price that kept all decisions: higher ones are not tried
+GIVE_UP = 4  # the search ends after so many successive prices that lose too much
+SEARCHED_BITS: tuple[int | str, ...] = (1, 2, 3, "same")  # leaf_bits=auto
+BITS_OF_VALUES: tuple[int | str, ...] = (3, 4, 6, 8, "same")  # of a regression
+
+_RULES = {
+    "keep": one_of("accuracy", "decisions", EITHER),
+    "tolerance": SHARE,
+    "price": Rule(
+        lambda value: value == "auto" or (is_number(value) and 0 < value < 1e6),
+        "use auto or a number above 0, such as 0.1",
+    ),
+    "leaf_bits": whole(1, 16).or_("same", "auto", do="use same, auto or 1 to 16"),
+    "rewire": FLAG,
+    "copies": whole(0, 100),
+    "mix": SHARE,
+    "mended": SHARE,
+    "seed": whole(0, do="use a whole number from 0 on"),
+}
+
+
+@dataclass(frozen=True)
+class PruneSplits:
+    """Turns splits that the rows hardly need into leaves and fits the rest to the rows: fewer LUTs. After quantize.
+
+    Promises: approximate: judged on held-out rows, and refused beyond the tolerance; exact if no smaller forest is
+    within it, as all splits then stay. With keep=decisions exact-on-data.
+
+    keep: accuracy (on held-out rows, within the tolerance), decisions (of all rows, exact-on-data), or
+    accuracy-or-decisions: decisions if no smaller forest keeps the accuracy.
+    tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
+    one standard error.
+    price: auto (the cheapest that keep allows), or the loss that a LUT is worth, in units of the loss of one row; of a
+    regression in units of the variance of one row.
+    leaf_bits: same (as many as the leaves have), a number of bits, or auto: the cheapest of 1, 2, 3 and same.
+    mended: with keep=decisions the share of rows that small added trees may put right. More makes smaller forests,
+    which agree with the model less often on other rows.
+    rewire: whether splits may take the conditions of other splits of the forest.
+    copies: number of copies of each row with mixed values.
+    mix: share of a copy's values that come from other rows of its class.
+    seed: of the random mixing.
+    cost: what is minimised: the LUTs of a device family (lut6, xcup, ecp5, ice40), or of C bytes of flash or
+    instructions; of a processor as in flash-avr or instructions-cortex-m0plus.
+    """
+
+    keep: str = "accuracy"
+    tolerance: float = 0.01
+    price: float | str = "auto"
+    leaf_bits: int | str = "auto"
+    mended: float = 0.02
+    rewire: bool = True
+    copies: int = 8
+    mix: float = 0.1
+    seed: int = 0
+    cost: str = DEFAULT_COST
+    name: ClassVar[str] = "prune-splits"
+    space: ClassVar[tuple[Parameter, ...]] = (
+        Real("price", 0.02, 30.0, log=True, approximate=True),
+        Choice("leaf_bits", (1, 2, 3, "same"), approximate=True),
+        Choice("rewire", (True, False), approximate=True),
+        Choice("copies", (0, 2, 8), approximate=True),
+        Choice("mix", (0.05, 0.1, 0.2), when={"copies": (2, 8)}, approximate=True),
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self, _RULES)
+        prices(self.cost)  # raises for an unknown family
+        if self.keep == EITHER and self.price != "auto":
+            raise OptionError(
+                f"prune-splits: keep={EITHER} searches the price", do="remove price, or use keep=accuracy"
+            )
+
+    def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
+        if source.parts:
+            raise OptionError("prune-splits needs a model that decides on one class", do="remove it from the passes")
+        if not source.decides and self.keep == "decisions":
+            raise OptionError(
+                "prune-splits: a regression has no decisions to keep",
+                do="use keep=accuracy, whose tolerance is of R squared, and give --held-out",
+            )
+        if not source.decides and source.link != Link():
+            raise OptionError(
+                f"prune-splits takes no regression with the link {source.link.kind}", do="remove it from the passes"
+            )
+        if source.aggregate.kind != "sum":
+            raise OptionError("prune-splits needs a sum of trees", do="remove it from the passes")
+        if not outputs_follow(source):
+            raise OptionError("prune-splits: the outputs of a tree are not consecutive", do="remove it from the passes")
+        if not have_rows(rows):
+            raise OptionError(
+                "prune-splits needs rows: they say which splits are needed",
+                do="give --rows, or remove it from the passes",
+            )
+        if self.keep != "decisions" and judge is None:
+            raise OptionError("prune-splits needs held-out rows", do="give --held-out FILE or 0.2, or keep=decisions")
+
+    def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
+        """Promises `Within`, with keep=decisions `KeepsDecisions`; `Exact` if nothing was pruned. Raises OptionError,
+        or ModelError for a forest that is not quantised."""
+        if not forest.quantised:
+            raise ModelError("prune-splits works on integer forests", do="put quantize before it")
+        self.refuse(forest, rows, judge)
+        assert rows is not None
+        either = ("accuracy", "decisions") if forest.decides else ("accuracy",)
+        for keep in either if self.keep == EITHER else (self.keep,):
+            result = replace(self, keep=keep)._pruned(forest, rows, judge)
+            if result.report["price"] is not None:
+                break
+        return result
+
+    def _pruned(self, forest: Forest, rows: Rows, judge: Judge | None) -> PassResult:
+        """`run` for one keep; the forest unchanged if nothing smaller keeps what it must."""
+        ladder = self.ladder(forest, rows)
+        if self.keep == "decisions":
+            best, tried = climb(ladder, lambda rung: rung.report["price"] is not None)
+            promise: Promise = KeepsDecisions()
+        elif self.price == "auto":
+            assert judge is not None
+            best, tried = climb(ladder, lambda rung: judge.of(rung.forest).within(self.tolerance))
+            promise = Exact() if best is None else Within(float(self.tolerance))
+        else:
+            best, tried = ladder.at_price(judge)
+            promise = Within(float(self.tolerance))
+        report = ladder.unchanged if best is None else best.report
+        report |= {"tried": tried, "chosen_on_held_out": self.keep == "accuracy" and tried > 1}
+        return PassResult(forest if best is None else best.forest, (promise,), report)
+
+    def ladder(self, forest: Forest, rows: Rows) -> PruningLadder:
+        return PruningLadder(forest, rows, self)
+
+
+class PruningLadder:
+    """The settings of prune-splits on one forest: for each number of leaf bits, prices from low to high. With
+    keep=decisions a rung is the cheapest ensemble up to its price that decides every row as the forest does."""
+
+    def __init__(self, forest: Forest, rows: Rows, options: PruneSplits) -> None:
+        self.forest, self.rows, self.options = forest, rows, options
+        self.own = Ensemble(forest, replace(options, leaf_bits="same"), rows)
+
+    def branches(self) -> list[Branch]:
+        options, own = self.options, self.own
+        searched = SEARCHED_BITS if own.forest.decides else BITS_OF_VALUES
+        bits = [options.leaf_bits]
+        if options.leaf_bits == "auto":
+            bits = [bits for bits in searched if bits == "same" or int(bits) < own.bits]
+        prices = self._prices()
+        give_up = -(-GIVE_UP * len(prices) // len(PRICES))
+        return [
+            Branch(
+                tuple(replace(options, leaf_bits=of, price=price) for price in prices),
+                give_up=give_up,
+                at_least=0 if options.keep == "decisions" else len(prices) // 2,
+            )
+            for of in bits
+        ]
+
+    def _prices(self) -> list[float]:
+        """Those to try, ascending: fewer of them where each takes long."""
+        often = -(-self.own.trees.leaf.size // FULL_SEARCH)
+        step, first = min(MOST_STEP, often), 0
+        if self.options.keep == "decisions":  # low prices change few decisions, and what higher ones change is mended
+            step, first = min(MOST_STEP, 2 * often), 3
+        prices = list(PRICES[max(first, step - 1) :: step])
+        if self.options.price == "auto":
+            return prices
+        wanted = float(self.options.price)
+        return [*(price for price in prices if price < wanted), wanted]
+
+    def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
+        wanted = cast(Sequence[PruneSplits], steps)
+        bits = wanted[0].leaf_bits
+        ensemble = self.own if bits == "same" else self.own.of_bits(int(bits))
+        path = ensemble.path(np.array([float(step.price) for step in wanted]))
+        if self.options.keep == "accuracy":
+            for step, pruned in zip(wanted, path, strict=True):
+                yield self._rung(step, Found(ensemble, pruned))
+            return
+        best: Found | None = None
+        last = float(wanted[0].price)  # at which all decisions were kept
+        for step, pruned in zip(wanted, path, strict=True):
+            for start in (*(ensemble.as_given() if step is wanted[0] else ()), pruned):
+                kept = ensemble.keeping_decisions(start, self.options.mended)
+                if kept is None:
+                    continue
+                last = float(step.price)
+                if kept.cost < (self.own.cost if best is None else best.cost) and _changes_no_decision(
+                    self.forest, kept.forest(), self.rows
+                ):
+                    best = kept
+            if best is not None and float(step.price) > FURTHER * last:
+                return
+            yield self._rung(step, best)
+
+    def _rung(self, step: PruneSplits, found: Found | None) -> Rung:
+        if found is None:
+            return Rung(step, self.own.cost, lambda: self.forest, self.unchanged)
+        report = self.unchanged | {
+            "splits": [self.unchanged["splits"][0], found.splits],
+            "cost": [round(self.own.cost), round(found.cost)],
+            "price": round(found.pruned.price, 4),
+            "leaf_bits": found.ensemble.bits,
+            "rewired": int((found.pruned.condition != self.own.splits.condition).sum()),
+            "added_trees": len(found.added),
+            "mended": found.mended,
+            "scores": _scores_are(self.forest, True),
+        }
+        return Rung(step, found.cost, found.forest, report)
+
+    @property
+    def unchanged(self) -> dict[str, Any]:
+        """The figures where all splits stay."""
+        splits, cost = len(self.own.splits.tree), round(self.own.cost)
+        return {
+            "splits": [splits, splits], "cost": [cost, cost], "price": None, "leaf_bits": None, "rows": self.own.rows,
+            "copies": self.own.copies, "rewired": 0, "added_trees": 0, "mended": 0,
+            "scores": _scores_are(self.forest, False),
+        }  # fmt: skip
+
+    def at_price(self, judge: Judge | None) -> tuple[Rung | None, int]:
+        """The rung at the given price; of several numbers of leaf bits the cheapest within the tolerance, else the one
+        that loses least."""
+        last = [list(self.rungs(branch.steps))[-1] for branch in self.branches()]
+        if len(last) == 1 or judge is None:
+            return last[0], 1
+        losses = [judge.of(rung.forest) for rung in last]
+        ranks = [
+            (not loss.within(self.options.tolerance), rung.cost if loss.within(self.options.tolerance) else loss.lost)
+            for rung, loss in zip(last, losses, strict=True)
+        ]
+        return last[ranks.index(min(ranks))], len(last)
+
+
+def _scores_are(forest: Forest, pruned: bool) -> str:
+    """What scores mean: unchanged, also if pruning changed their values; log_odds; or ranking, where only their order
+    among the classes has a meaning."""
+    if not pruned or not forest.decides:
+        return "unchanged"
+    return "log_odds" if has_odds(forest) else "ranking"
+
+
+def _changes_no_decision(before: Forest, after: Forest, rows: Rows) -> bool:
+    for batch in rows.batches():
+        old, new = (evaluate_quickly(forest, encode(forest, batch.X)).index for forest in (before, after))
+        if (old != new).any():
+            return False
+    return True
+
+
