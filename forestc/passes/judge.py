@@ -1,11 +1,11 @@
-"""Measures the accuracy that a forest loses against the model on held-out rows, with its standard error.
+"""Measures the accuracy that forests lose against the model on rows that chose nothing, with its standard error.
 
-Passes that search, the pipeline and exploration all use it, so that `tolerance` means the same everywhere.
+Passes that search, levels, the pipeline and exploration all use it, so that `tolerance` means the same everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,10 +23,10 @@ from forestc.rows.encode import encode
 
 @dataclass(frozen=True)
 class Loss:
-    """The accuracy that a forest loses on held-out rows.
+    """The accuracy that a forest loses on judged rows.
 
     accuracy: the forest's share of right decisions, or R squared of a regression; without labels its agreement with the
-    model. lost: the model's accuracy minus the forest's. error: the standard error of lost. rows: number of held-out
+    model. lost: the model's accuracy minus the forest's. error: the standard error of lost. rows: number of judged
     rows. measure: the name of the accuracy.
     """
 
@@ -36,21 +36,50 @@ class Loss:
     rows: int
     measure: str
 
-    def within(self, tolerance: float) -> bool:
-        """Whether lost plus one standard error is within the tolerance. The standard error is added because the best
-        of many forests looks better on these rows than it is, and on few rows any forest may."""
-        return self.lost + self.error <= tolerance
+    def within(self, tolerance: float, errors: float = 1.0) -> bool:
+        """Whether lost plus one standard error, or `errors` of them, is within the tolerance. The standard error is
+        added because the best of many forests looks better on these rows than it is, and on few rows any forest may."""
+        return self.lost + errors * self.error <= tolerance
 
 
 @dataclass(frozen=True)
-class _Baseline:
-    """The model on the held-out rows. truth: the labels of each batch. errors: (rows,) of the model. whole: what a sum
-    of errors is divided by. measure: as in Loss."""
+class Judged:
+    """The model on judged rows. errors: (rows,) 0 or 1, or squared errors. truth: (rows,) or (rows, targets). decides:
+    whether truth are classes. labelled: whether they are labels, not the model's own answers."""
 
-    truth: list[NDArray[Any]]
     errors: NDArray[np.float64]
-    whole: float
-    measure: str
+    truth: NDArray[Any]
+    decides: bool
+    labelled: bool = True
+
+    @property
+    def measure(self) -> str:
+        """As in Loss."""
+        return ("accuracy" if self.decides else "R squared") if self.labelled else "agreement with the model"
+
+    @cached_property
+    def whole(self) -> float:
+        """What a sum of errors is divided by."""
+        if self.decides:
+            return float(len(self.errors))
+        labels = self.truth.reshape(len(self.truth), -1).astype(np.float64)
+        return float(((labels - labels.mean()) ** 2).sum())
+
+    @property
+    def accuracy(self) -> float:
+        return (self.whole - float(self.errors.sum())) / self.whole
+
+    def loss(self, errors: NDArray[np.float64]) -> Loss:
+        """The loss of a forest with these errors on the same rows.
+
+        The standard error is that of the mean difference per row between the forest's and the model's error. For R
+        squared the variance of the labels counts as known.
+        """
+        rows = len(errors)
+        more = errors - self.errors
+        spread = float(((more - more.mean()) ** 2).sum()) * rows / max(1, rows - 1)
+        accuracy = (self.whole - float(errors.sum())) / self.whole
+        return Loss(accuracy, self.accuracy - accuracy, float(np.sqrt(spread)) / self.whole, rows, self.measure)
 
 
 @dataclass(frozen=True)
@@ -71,33 +100,32 @@ class Judge:
 
     def of_all(self, forests: Sequence[Forest]) -> list[Loss]:
         """The losses of several forests, in one pass over the rows."""
-        answers: list[list[NDArray[Any]]] = [[] for _ in forests]
+        return [self.judged.loss(errors) for errors in self.errors(forests)]
+
+    def of_answers(self, answers: Sequence[NDArray[Any]]) -> Loss:
+        """The loss of a forest with these answers: class indices, or values, for each batch of the held-out rows."""
+        said = np.concatenate([batch.reshape(len(batch), -1) for batch in answers])
+        return self.judged.loss(_errors(self.model, said, self.judged.truth))
+
+    def errors(self, forests: Sequence[Forest]) -> list[NDArray[np.float64]]:
+        """(rows,) of each forest: 1 for a wrong decision, else 0; of a regression the squared error."""
+        judged, first = self.judged, 0
+        parts: list[list[NDArray[np.float64]]] = [[] for _ in forests]
         for batch in self.held_out.batches():
-            for batches, forest in zip(answers, forests, strict=True):
-                batches.append(answers_of(forest, evaluate_quickly(forest, encode(forest, batch.X))))
-        return [self.of_answers(batches) for batches in answers]
+            truth = judged.truth[first : (first := first + len(batch.X))]
+            for errors, forest in zip(parts, forests, strict=True):
+                answers = answers_of(forest, evaluate_quickly(forest, encode(forest, batch.X)))
+                errors.append(_errors(self.model, answers, truth))
+        return [np.concatenate(errors) for errors in parts]
 
-    def of_answers(self, answers: Iterable[NDArray[Any]]) -> Loss:
-        """The loss of a forest with these answers: class indices, or values, for each batch of the held-out rows.
-
-        The standard error is that of the mean difference per row between the forest's and the model's error (0 or 1,
-        or the squared error). For R squared the variance of the labels counts as known.
-        """
-        baseline = self._baseline
-        errors = np.concatenate([_errors(self.model, *pair) for pair in zip(answers, baseline.truth, strict=True)])
-        rows = len(errors)
-        more = errors - baseline.errors
-        spread = float(((more - more.mean()) ** 2).sum()) * rows / max(1, rows - 1)
-        accuracy = (baseline.whole - float(errors.sum())) / baseline.whole
-        return Loss(accuracy, self.accuracy - accuracy, float(np.sqrt(spread)) / baseline.whole, rows, baseline.measure)
-
-    @cached_property
+    @property
     def accuracy(self) -> float:
         """The model's accuracy."""
-        return (self._baseline.whole - float(self._baseline.errors.sum())) / self._baseline.whole
+        return self.judged.accuracy
 
     @cached_property
-    def _baseline(self) -> _Baseline:
+    def judged(self) -> Judged:
+        """The model on the held-out rows."""
         truths, errors, labelled = [], [], False
         for batch in self.held_out.batches():
             labelled |= batch.truth is not None
@@ -105,16 +133,12 @@ class Judge:
             truth = truth_of_batch(batch, answers)
             truths.append(truth)
             errors.append(_errors(self.model, answers, truth))
-        rows = sum(map(len, truths))
-        if not rows:
+        if not sum(map(len, truths)):
             raise OptionError("no rows are held out", do="give more rows, or --held-out FILE")
-        whole, measure = float(rows), "accuracy"
-        if not self.model.decides:
-            labels = np.concatenate([truth.reshape(len(truth), -1) for truth in truths]).astype(np.float64)
-            whole, measure = float(((labels - labels.mean()) ** 2).sum()), "R squared"
-            if not whole > 0:
-                raise OptionError("the held-out rows all have the same label", do="hold out other rows")
-        return _Baseline(truths, np.concatenate(errors), whole, measure if labelled else "agreement with the model")
+        judged = Judged(np.concatenate(errors), np.concatenate(truths), self.model.decides, labelled)
+        if not judged.whole > 0:
+            raise OptionError("the held-out rows all have the same label", do="hold out other rows")
+        return judged
 
 
 def _errors(forest: Forest, answers: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:

@@ -270,5 +270,3 @@ def _outcomes(
 def has_odds(forest: Forest) -> bool:
     """Whether its link turns log odds into probabilities: fitted leaves add up to log odds."""
     return forest.link.kind in ("sigmoid", "logistic", "softmax") and forest.link.slope == 1.0
-
-

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -286,5 +285,3 @@ def _changes_no_decision(before: Forest, after: Forest, rows: Rows) -> bool:
         if (old != new).any():
             return False
     return True
-
-

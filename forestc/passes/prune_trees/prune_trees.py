@@ -11,9 +11,10 @@ probabilities, sums of boosting, several classes, regression and hardware go bey
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,9 @@ from forestc.errors import ForestcError, ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest, Link
 from forestc.parameters import Choice, Parameter, Real
-from forestc.passes.base import PassResult
+from forestc.passes.base import Pass, PassResult
 from forestc.passes.judge import Judge
+from forestc.passes.ladder import Branch, Rung, climb
 from forestc.passes.mixed_rows import RowsToFit, rows_to_fit
 from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, whole
 from forestc.passes.promises import Exact, Promise, Within
@@ -40,7 +42,9 @@ from forestc.passes.tree_costs import UNITS, bill_of, leaf_bits
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
-SHARES = np.geomspace(0.85, 0.02, 15)  # of the forest's hardware that are tried, one after the other
+SHARES = tuple(
+    float(f"{share:.3g}") for share in np.geomspace(0.85, 0.02, 15)
+)  # of the forest's hardware that are tried, one after the other
 GIVE_UP = 8  # the search ends after so many successive choices that lose too much
 MOST_VALUES = 1 << 25  # samples times trees times scores; beyond it, fewer copies, then fewer rows are used
 SCANS = 8  # of all moves, for each tree, at most
@@ -59,6 +63,9 @@ _RULES = {
     "price": Rule(
         lambda value: value == "auto" or (is_number(value) and 0 < value < 1e6),
         "use auto or a number above 0, such as 0.1",
+    ),
+    "share": Rule(
+        lambda value: value == "auto" or (is_number(value) and 0 < value <= 1), "use auto or a share up to 1"
     ),
     **{f"most_{unit}": _POSITIVE for unit in UNITS},
     "tau": SHARE,
@@ -93,6 +100,8 @@ class PruneTrees:
     most_luts: the most LUTs, by the prices of `cost`.
     tau: the least diversity of each tree from the other trees kept (of two classes; pairwise failure crediting).
     gamma: the least mean diversity.
+    share: of the forest's hardware that is kept at most, found by keeping less and less; auto: the least that the
+    tolerance allows.
     times: how often a tree may count at most; above 1, leaves are multiplied and need more bits.
     refit: whether the leaves of the trees kept are fitted to the rows again.
     seconds: for HiGHS to better and bound the choice, of votes of two classes without a price of its own; results then
@@ -105,6 +114,7 @@ class PruneTrees:
     tolerance: float = 0.01
     weights: str | tuple[float, ...] = "accuracy"
     price: float | str = "auto"
+    share: float | str = "auto"
     cost: str = DEFAULT_COST
     most_trees: int | None = None
     most_nodes: int | None = None
@@ -161,34 +171,36 @@ class PruneTrees:
             raise ModelError("prune-trees works on integer forests", do="put quantize before it")
         self.refuse(forest, rows, judge)
         assert rows is not None and judge is not None
-        chooser = _Chooser(_without_constants(forest), rows, self)
-        best: tuple[Forest, Found] | None = None
-        tried = missed = 0
+        ladder = self.ladder(forest, rows)
         lost = ""
-        for found in chooser.path():
-            tried += 1
-            after = chooser.rebuilt(found)
-            loss = judge.of(after)
-            if loss.within(self.tolerance):
-                if best is None or chooser.cost(found) < chooser.cost(best[1]):
-                    best, missed = (after, found), 0
-            elif (missed := missed + 1) == GIVE_UP:
-                break
+
+        def good(rung: Rung) -> bool:
+            nonlocal lost
+            assert judge is not None
+            loss = judge.of(rung.forest)
             lost = (
                 f"of {loss.measure} {loss.lost:.4f} with a standard error of {loss.error:.4f} is lost on held-out rows"
             )
-        if best is None and lost and (chooser.limited or self.price != "auto"):
+            return loss.within(self.tolerance)
+
+        if judge is None or self.share != "auto":
+            rungs = list(ladder.rungs(ladder.branches()[0].steps))
+            best, tried = rungs[-1] if rungs else None, 1
+        else:
+            best, tried = climb(ladder, good)
+        if best is None and lost and (ladder.limited or self.price != "auto"):
             raise OptionError(
                 f"prune-trees: {lost}; tolerance={self.tolerance:g}",
                 do="raise the tolerance, loosen the limits, or remove the price",
             )
         promise: Promise = Exact() if best is None else Within(float(self.tolerance))
-        result = forest if best is None else best[0]
+        result = forest if best is None else best.forest
         report: dict[str, Any] = {unit: [_total(each, unit) for each in (forest, result)] for unit in UNITS}
-        report |= {"chosen_on": "rows not trained on" if chooser.trained else "rows", "chosen_on_held_out": tried > 1}
-        if chooser.bound is not None and best is not None:
-            report |= {"value": best[1].gained, "bound": chooser.bound}
-        return PassResult(result, (promise,), report)
+        report |= {"chosen_on": "rows not trained on" if ladder.trained else "rows", "chosen_on_held_out": tried > 1}
+        return PassResult(result, (promise,), report | ({} if best is None else best.report))
+
+    def ladder(self, forest: Forest, rows: Rows) -> SelectingLadder:
+        return SelectingLadder(_without_constants(forest), rows, self)
 
 
 def _without_constants(forest: Forest) -> Forest:
@@ -206,7 +218,7 @@ def _total(forest: Forest, unit: str) -> int:
     return round(bill_of(forest, unit).of(np.ones(len(forest.trees), dtype=bool)))
 
 
-class _Chooser:
+class SelectingLadder:
     """Choices of a forest's trees, of less and less hardware."""
 
     def __init__(self, forest: Forest, rows: Rows, options: PruneTrees) -> None:
@@ -252,12 +264,25 @@ class _Chooser:
     def cost(self, found: Found) -> float:
         return self.priced.of(found.times > 0)
 
-    def path(self) -> Iterator[Found]:
-        """Choices of less and less hardware, each from the one before; or the one at the given price."""
+    def branches(self) -> list[Branch]:
+        """Less and less of the forest's hardware; or the given share or price."""
+        options = self.options
+        if options.price != "auto":
+            return [Branch((options,))]
+        shares = (
+            SHARES
+            if options.share == "auto"
+            else [*(each for each in SHARES if each > float(options.share)), options.share]
+        )
+        return [Branch(tuple(replace(options, share=share) for share in shares), give_up=GIVE_UP)]
+
+    def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
+        """Each from the one before."""
         options, whole_cost = self.options, self.priced.of(np.ones(len(self.forest.trees), dtype=bool))
         times = np.ones(len(self.forest.trees), dtype=np.int64)
         priced = options.price != "auto"
-        for share in (1.0,) if priced else SHARES.tolist():
+        for step in cast(Sequence[PruneTrees], steps):
+            share = 1.0 if priced else float(step.share)
             at_most = replace(self.priced, most=min(self.priced.most, share * whole_cost))
             price = float(options.price) if priced else 0.0
             limits = Limits(self.most, self.diversity, (at_most, *self.bills[1:]), price)
@@ -272,7 +297,8 @@ class _Chooser:
             if self.options.seconds and isinstance(self.trees.task, Patterns):
                 found = self._solved(self.trees.task, limits, found)
             times = found.times
-            yield found
+            report = {} if self.bound is None else {"value": found.gained, "bound": self.bound}
+            yield Rung(step, self.cost(found), partial(self.rebuilt, found), report)
 
     def _solved(self, task: Patterns, limits: Limits, found: Found) -> Found:
         """The choice after HiGHS tried to better it without a price, at no more hardware."""

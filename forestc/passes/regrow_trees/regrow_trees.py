@@ -13,10 +13,11 @@ each of its splits decides some rows; a new ensemble of a tenth of its size is o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -25,8 +26,9 @@ from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import ModelError, OptionError
 from forestc.forest.ir import Forest
 from forestc.parameters import Choice, Parameter, Real, Whole
-from forestc.passes.base import PassResult
+from forestc.passes.base import Pass, PassResult
 from forestc.passes.judge import Judge
+from forestc.passes.ladder import Branch, Rung, climb
 from forestc.passes.mixed_rows import rows_to_fit
 from forestc.passes.option_rules import SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, Within
@@ -39,7 +41,6 @@ LEAVES = 16  # of trees for processors
 TREES = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 110, 150)  # numbers of trees a score that are tried
 PRICES = (3.0, 1.0, 0.3)  # and prices of a LUT, in units of the loss of one row
 BITS = {True: (1, 2), False: (4,)}  # and bits of leaves, where the forest decides, and where it returns a value
-SURE = 2  # standard errors that count as lost, if that leaves an ensemble
 READ = 100  # columns that each tree may read, drawn anew for each
 MOST_CODES = 1 << 23  # rows times the columns that a tree may read; beyond it, fewer copies, then fewer rows are used
 ENDED = 0.7  # a price at which fewer of the trees than this are worth growing allows no larger ensemble
@@ -72,7 +73,7 @@ class RegrowTrees:
 
     learn: labels (of the rows; the model's decisions where there are none), or model (its decisions or values).
     tolerance: the accuracy (R squared) that may be lost against the model on held-out rows, including one standard
-    error, or two where that leaves an ensemble.
+    error.
     trees: of each score (each class, if there are more than two), at most; auto: the smallest ensemble within the
     tolerance.
     price: the loss that a LUT is worth, in units of the loss of one row; auto: 3, 1 and 0.3 are tried.
@@ -139,96 +140,96 @@ class RegrowTrees:
         if not forest.quantised:
             raise ModelError("regrow-trees works on integer forests", do="put quantize before it")
         self.refuse(forest, rows, judge)
-        assert rows is not None and judge is not None
+        assert rows is not None
+        ladder = self.ladder(forest, rows)
+        if self.fixed:
+            best, tried = next(ladder.rungs([self])), 1
+        else:
+            assert judge is not None
+            best, tried = climb(ladder, lambda rung: judge.of(rung.forest).within(self.tolerance), ladder.before)
+        report = (ladder.unchanged if best is None else best.report) | {"tried": tried, "chosen_on_held_out": tried > 1}
+        if best is None:
+            return PassResult(forest, (Exact(),), report)
+        return PassResult(best.forest, (Within(float(self.tolerance)),), report)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the options leave nothing to choose."""
+        return "auto" not in (self.trees, self.price, self.leaf_bits)
+
+    def ladder(self, forest: Forest, rows: Rows) -> GrowingLadder:
+        return GrowingLadder(forest, rows, self)
+
+
+class GrowingLadder:
+    """The settings of regrow-trees for one forest: for each number of leaf bits and price, ensembles of more and more
+    trees. before: the cost of the forest."""
+
+    def __init__(self, forest: Forest, rows: Rows, options: RegrowTrees) -> None:
+        self.options, self.work = options, 0.0
         drawn = rows_to_fit(
-            forest, rows, MOST_CODES // max(1, min(READ, len(forest.features))), own_labels=self.learn == "model",
-            copies=self.copies, mix=self.mix, noise=self.noise, seed=self.seed,
+            forest, rows, MOST_CODES // max(1, min(READ, len(forest.features))), own_labels=options.learn == "model",
+            copies=options.copies, mix=options.mix, noise=options.noise, seed=options.seed,
         )  # fmt: skip
         label = np.asarray(drawn.label, dtype=np.float64).reshape(len(drawn.words), -1)[:, 0]
-        material = Material.of(forest, drawn.words, label, prices(self.cost))
-        bill = bill_of(forest, "luts", family=self.cost)
-        before = bill.of(np.ones(len(forest.trees), dtype=bool))
-        found, tried = self._smallest(material, judge, before, drawn.rows)
-        trees = len((found.forest if found else forest).trees)
-        report: dict[str, Any] = {
-            "trees": [len(forest.trees), trees],
-            "cost": [round(before), round(found.cost if found else before)],
-            "price": round(found.growth.price * drawn.rows, 4) if found else None,
-            "leaf_bits": found.growth.leaf_bits if found else None,
-            "rows": drawn.rows,
-            "copies": drawn.copies,
-            "tried": tried,
-            "scores": "unchanged" if found is None else "log_odds" if forest.decides else "values",
-            "chosen_on_held_out": tried > 1,
-        }
-        if found is None:
-            return PassResult(forest, (Exact(),), report)
-        return PassResult(found.forest, (Within(float(self.tolerance)),), report)
+        self.material = Material.of(forest, drawn.words, label, prices(options.cost))
+        self.rows = drawn.rows
+        self.before = bill_of(forest, "luts", family=options.cost).of(np.ones(len(forest.trees), dtype=bool))
+        self.unchanged: dict[str, Any] = {
+            "trees": [len(forest.trees)] * 2, "cost": [round(self.before)] * 2, "price": None, "leaf_bits": None,
+            "rows": drawn.rows, "copies": drawn.copies, "scores": "unchanged",
+        }  # fmt: skip
 
-    def _smallest(self, material: Material, judge: Judge, before: float, rows: int) -> tuple[_Found | None, int]:
-        """The cheapest ensemble within the tolerance, or that of the given size; and the number of those tried.
+    def branches(self) -> list[Branch]:
+        options, decides = self.options, self.material.forest.decides
+        return [
+            Branch(
+                tuple(
+                    replace(options, leaf_bits=int(bits), price=price, trees=int(trees))
+                    for trees in _values(options.trees, TREES)
+                ),
+                grows=True,
+            )
+            for bits, price in product(_values(options.leaf_bits, BITS[decides]), _values(options.price, PRICES))
+        ]
 
-        At each price and number of leaf bits ensembles grow until one is within the tolerance, or costs more than the
-        best so far. Of many that are tried, the first to pass is one that the held-out rows flatter, so two standard
-        errors count as lost; one, if no ensemble is cheaper than the forest then. before: the cost of the forest.
-        """
-        fixed = "auto" not in (self.trees, self.price, self.leaf_bits)
-        found: dict[int, _Found] = {}  # by the standard errors that count
-        tried, work = 0, 0.0
-        for bits, price in product(_values(self.leaf_bits, BITS[material.forest.decides]), _values(self.price, PRICES)):
-            for trees in _values(self.trees, TREES):
-                growth = self._growth(material, int(trees), int(bits), price / rows)
-                work += material.work(growth)
-                if tried and work > WORK:
-                    return found.get(SURE, found.get(1)), tried
-                grown = material.grown(growth)
-                tried += 1
-                if not fixed and grown.spent >= (found[SURE].cost if SURE in found else before):
-                    break
-                one = _Found(material.rebuilt(grown, growth), growth, grown.spent)
-                if fixed:
-                    return one, tried
-                loss = judge.of(one.forest)
-                for errors in (1, SURE):
-                    cheaper = errors not in found or one.cost < found[errors].cost
-                    if cheaper and loss.lost + errors * loss.error <= self.tolerance:
-                        found[errors] = one
-                if found.get(SURE) is one:
-                    break
-                if len(grown.trees) < ENDED * trees * material.outputs:
-                    break
-        return found.get(SURE, found.get(1)), tried
+    def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
+        for step in cast(Sequence[RegrowTrees], steps):
+            growth = self._growth(step)
+            if self.work and self.work + self.material.work(growth) > WORK:
+                return
+            self.work += self.material.work(growth)
+            grown = self.material.grown(growth)
+            report = self.unchanged | {
+                "trees": [self.unchanged["trees"][0], len(grown.trees)],
+                "cost": [round(self.before), round(grown.spent)],
+                "price": round(growth.price * self.rows, 4),
+                "leaf_bits": growth.leaf_bits,
+                "scores": "log_odds" if self.material.forest.decides else "values",
+            }
+            last = len(grown.trees) < ENDED * growth.rounds * self.material.outputs
+            yield Rung(step, grown.spent, partial(self.material.rebuilt, grown, growth), report, last)
 
-    def _growth(self, material: Material, trees: int, leaf_bits: int, price: float) -> Growth:
-        """price: loss per row that a LUT must save.
-
-        The more trees, the less each says: its two votes are 1 apart in log odds, or 2 / sqrt(trees) where there are
+    def _growth(self, step: RegrowTrees) -> Growth:
+        """The more trees, the less each says: its two votes are 1 apart in log odds, or 2 / sqrt(trees) where there are
         many, and wider leaves span less than twice that. Values are counted in units of their deviation.
         """
-        unit = 2 * min(1.0, 2 / math.sqrt(trees)) / (1 << leaf_bits)
-        if not material.forest.decides:
-            unit = math.ldexp(1.0, round(math.log2(unit * (float(np.std(material.label)) or 1.0))))
+        trees, bits, prices = int(step.trees), int(step.leaf_bits), self.material.prices
+        unit = 2 * min(1.0, 2 / math.sqrt(trees)) / (1 << bits)
+        if not self.material.forest.decides:
+            unit = math.ldexp(1.0, round(math.log2(unit * (float(np.std(self.material.label)) or 1.0))))
         return Growth(
             rounds=trees,
-            depth=self.depth if material.prices.firmware else min(self.depth, material.prices.lut_inputs),
+            depth=step.depth if prices.firmware else min(step.depth, prices.lut_inputs),
             leaves=LEAVES,
-            symmetric=not material.prices.firmware,
-            leaf_bits=leaf_bits,
+            symmetric=not prices.firmware,
+            leaf_bits=bits,
             unit=unit,
-            price=price,
-            sampled=min(self.columns, READ / max(1, len(material.conditions))),
-            sweeps=self.sweeps,
-            seed=self.seed,
+            price=float(step.price) / self.rows,
+            sampled=min(step.columns, READ / max(1, len(self.material.conditions))),
+            sweeps=step.sweeps,
+            seed=step.seed,
         )
-
-
-@dataclass(frozen=True)
-class _Found:
-    """An ensemble as a forest, how it grew, and what it costs."""
-
-    forest: Forest
-    growth: Growth
-    cost: float
 
 
 def _values(option: float | str, tried: Sequence[float]) -> tuple[float, ...]:
