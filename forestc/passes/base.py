@@ -37,6 +37,15 @@ class Pass(Protocol):
         the pass does not see."""
 
 
+def required(judge: Judge | None, step: Pass) -> Judge:
+    """The judge of a pass that can't do without one. Raises OptionError if there is none."""
+    if judge is None:
+        raise OptionError(
+            f"{step.name} needs held-out rows", do="give --held-out FILE or 0.2, or remove it from the passes"
+        )
+    return judge
+
+
 @runtime_checkable
 class Refusing(Protocol):
     """A pass that can reject a model or its rows before any pass has run."""

@@ -19,7 +19,7 @@ from forestc.forest.boundary import boundary_inputs, random_words
 from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
 from forestc.forest.verify import verify
-from forestc.passes.base import Pass, PassResult, Refusing, print_pass
+from forestc.passes.base import Pass, PassResult, Refusing, print_pass, required
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.promises import Change, Exact, Guarantee, Promise, promise_text
 from forestc.passes.quick_evaluation import evaluate_quickly
@@ -81,6 +81,8 @@ def run_passes(
     which a `Judge` measures the loss against the forest. Raises CheckError for a broken promise."""
     judge = None if held_out is None else Judge(forest, held_out)
     for step in passes:
+        if getattr(step, "needs_judge", False):
+            required(judge, step)
         if isinstance(step, Refusing):
             step.refuse(forest, rows, judge)
     if judge is not None:

@@ -205,7 +205,7 @@ def test_refusals():
     with pytest.raises(OptionError, match="extract-rules learns from rows"):
         ExtractRules().refuse(forest, None, judge)
     with pytest.raises(OptionError, match="extract-rules needs held-out rows"):
-        ExtractRules().refuse(forest, rows, None)
+        ExtractRules().run(forest, rows, None)
     with pytest.raises(ModelError, match="extract-rules works on integer forests"):
         ExtractRules().run(judge.model, rows, judge)
     some = next(rows.batches()).X[:50]

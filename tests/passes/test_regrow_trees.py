@@ -135,9 +135,10 @@ def test_same_seed_same_forest():
 def test_refusals():
     model, X, y = trained("xgboost-binary")
     forest, rows = load(model), ArrayRows(X, y)
-    for found, named in ((None, "needs rows"), (rows, "needs held-out rows")):
-        with pytest.raises(OptionError, match=named):
-            RegrowTrees().refuse(forest, found, None)
+    with pytest.raises(OptionError, match="needs rows"):
+        RegrowTrees().refuse(forest, None, None)
+    with pytest.raises(OptionError, match="needs held-out rows"):
+        run_passes(forest, passes_from("quantize,regrow-trees"), rows)
     with pytest.raises(ModelError, match="put quantize before it"):
         run_passes(forest, passes_from("regrow-trees,quantize"), *FitAndHeldOut.every(rows, 3))
     wrong = ("trees=0", "price=-1", "leaf_bits=9", "learn=both", "cost=xc7", "depth=7", "noise=2", "noise=0.1,copies=0")

@@ -14,7 +14,9 @@ within the tolerance.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -25,10 +27,11 @@ from forestc.algorithms.rule_sets import class_weights, learn_rule_sets
 from forestc.errors import ModelError, OptionError
 from forestc.forest.ir import Forest
 from forestc.parameters import Choice, Parameter, Whole
-from forestc.passes.base import PassResult
+from forestc.passes.base import Pass, PassResult, required
 from forestc.passes.extract_rules.literals import Literals, literals_for
 from forestc.passes.extract_rules.rule_forest import Rules, rule_forest
 from forestc.passes.judge import Judge, Loss
+from forestc.passes.ladder import Branch, Rung
 from forestc.passes.mixed_rows import rows_to_fit
 from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Within
@@ -89,6 +92,7 @@ class ExtractRules:
     mix: float = 0.1
     seed: int = 0
     name: ClassVar[str] = "extract-rules"
+    needs_judge: ClassVar[bool] = True
     space: ClassVar[tuple[Parameter, ...]] = (
         Whole("complexity", 2, 60, log=True, approximate=True),
         Choice("learn", ("labels", "forest"), approximate=True),
@@ -104,8 +108,6 @@ class ExtractRules:
             raise OptionError("extract-rules needs a model that decides on one class", do="remove it from the passes")
         if not have_rows(rows):
             raise OptionError("extract-rules learns from rows", do="give --rows, or remove it from the passes")
-        if judge is None:
-            raise OptionError("extract-rules needs held-out rows", do="give --held-out FILE or 0.2")
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Promises `Within`. Raises OptionError, also if no rules tried are within the tolerance or all rows are of one
@@ -113,8 +115,13 @@ class ExtractRules:
         if not forest.quantised:
             raise ModelError("extract-rules works on integer forests", do="put quantize before it")
         self.refuse(forest, rows, judge)
-        assert rows is not None and judge is not None
+        assert rows is not None
         learner = _Learner(forest, rows, self)
+        if judge is None and self.complexity != "auto":
+            learnt = learner.learn(int(self.complexity), 1)
+            after = rule_forest(forest, learnt.rules, learner.literals)
+            return PassResult(after, (Within(float(self.tolerance)),), self._report(learner, learnt))
+        judge = required(judge, self)
         values = COMPLEXITIES if self.complexity == "auto" else (int(self.complexity),)
         best: tuple[Loss, Forest, _Learnt] | None = None
         for at, complexity in enumerate(values):
@@ -136,12 +143,21 @@ class ExtractRules:
                 f"on held-out rows by {_sizes(learnt.rules)}; tolerance={self.tolerance:g}",
                 do="raise the tolerance or the complexity, or allow more comparators",
             )
-        report: dict[str, Any] = {
-            "clauses": sum(map(len, learnt.rules.clauses.values())),
-            "rule_conditions": learnt.rules.complexity - sum(map(len, learnt.rules.clauses.values())),
-            "complexity": learnt.rules.complexity,
+        report = self._report(learner, learnt) | {
             "accuracy": loss.accuracy,
             "fidelity": _fidelity(forest, after, judge.held_out),
+            "chosen_on_held_out": len(values) > 1,
+        }
+        if learnt.interrupted:
+            report["note"] = "extract-rules was interrupted; the rules are the best that it had found"
+        return PassResult(after, (Within(float(self.tolerance)),), report)
+
+    def _report(self, learner: _Learner, learnt: _Learnt) -> dict[str, Any]:
+        clauses = sum(map(len, learnt.rules.clauses.values()))
+        return {
+            "clauses": clauses,
+            "rule_conditions": learnt.rules.complexity - clauses,
+            "complexity": learnt.rules.complexity,
             "loss": learnt.loss,
             "bound": learnt.bound,
             "optimal": learnt.optimal,
@@ -149,11 +165,34 @@ class ExtractRules:
             "samples": learner.samples,
             "time_limit_reached": learner.late,
             "interrupted": learnt.interrupted,
-            "chosen_on_held_out": len(values) > 1,
         }
-        if learnt.interrupted:
-            report["note"] = "extract-rules was interrupted; the rules are the best that it had found"
-        return PassResult(after, (Within(float(self.tolerance)),), report)
+
+    def ladder(self, forest: Forest, rows: Rows) -> RuleLadder:
+        return RuleLadder(forest, rows, self)
+
+
+@dataclass(frozen=True)
+class RuleLadder:
+    """Rules of growing complexity, each learnt on its own; up to the first that takes all of the time, as later ones
+    would depend on the speed of the machine."""
+
+    forest: Forest
+    rows: Rows
+    options: ExtractRules
+
+    def branches(self) -> list[Branch]:
+        return [Branch(tuple(replace(self.options, complexity=each) for each in COMPLEXITIES), grows=True)]
+
+    def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
+        for step in cast(Sequence[ExtractRules], steps):
+            result = step.run(self.forest, self.rows)
+            if result.report["time_limit_reached"] or result.report["interrupted"]:
+                return
+            yield Rung(step, result.report["complexity"], partial(_same, result.forest), result.report)
+
+
+def _same(forest: Forest) -> Forest:
+    return forest
 
 
 def _sizes(rules: Rules) -> str:

@@ -22,7 +22,7 @@ from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import ModelError, OptionError
 from forestc.forest.ir import Forest, Link
 from forestc.parameters import Choice, Parameter, Real
-from forestc.passes.base import Pass, PassResult
+from forestc.passes.base import Pass, PassResult, required
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung, climb
 from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
@@ -111,6 +111,10 @@ class PruneSplits:
                 f"prune-splits: keep={EITHER} searches the price", do="remove price, or use keep=accuracy"
             )
 
+    @property
+    def needs_judge(self) -> bool:
+        return self.keep != "decisions"
+
     def refuse(self, source: Forest, rows: Rows | None, judge: Judge | None) -> None:
         if source.parts:
             raise OptionError("prune-splits needs a model that decides on one class", do="remove it from the passes")
@@ -132,8 +136,6 @@ class PruneSplits:
                 "prune-splits needs rows: they say which splits are needed",
                 do="give --rows, or remove it from the passes",
             )
-        if self.keep != "decisions" and judge is None:
-            raise OptionError("prune-splits needs held-out rows", do="give --held-out FILE or 0.2, or keep=decisions")
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Promises `Within`, with keep=decisions `KeepsDecisions`; `Exact` if nothing was pruned. Raises OptionError,
@@ -156,8 +158,8 @@ class PruneSplits:
             best, tried = climb(ladder, lambda rung: rung.report["price"] is not None)
             promise: Promise = KeepsDecisions()
         elif self.price == "auto":
-            assert judge is not None
-            best, tried = climb(ladder, lambda rung: judge.of(rung.forest).within(self.tolerance))
+            own = required(judge, self)
+            best, tried = climb(ladder, lambda rung: own.of(rung.forest).within(self.tolerance))
             promise = Exact() if best is None else Within(float(self.tolerance))
         else:
             best, tried = ladder.at_price(judge)

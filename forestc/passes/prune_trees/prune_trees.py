@@ -29,7 +29,7 @@ from forestc.errors import ForestcError, ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest, Link
 from forestc.parameters import Choice, Parameter, Real
-from forestc.passes.base import Pass, PassResult
+from forestc.passes.base import Pass, PassResult, required
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung, climb
 from forestc.passes.mixed_rows import RowsToFit, rows_to_fit
@@ -129,6 +129,7 @@ class PruneTrees:
     mix: float = 0.1
     seed: int = 0
     name: ClassVar[str] = "prune-trees"
+    needs_judge: ClassVar[bool] = True
     space: ClassVar[tuple[Parameter, ...]] = (
         Real("price", 0.003, 30.0, log=True, approximate=True),
         Choice("times", (1, 3), approximate=True),
@@ -161,8 +162,6 @@ class PruneTrees:
             raise OptionError("prune-trees: four weights are for two classes", do="use accuracy or balanced")
         if not have_rows(rows):
             raise OptionError("prune-trees needs rows", do="give --rows, or remove it from the passes")
-        if judge is None:
-            raise OptionError("prune-trees needs held-out rows", do="give --held-out FILE or 0.2")
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Promises `Within`; `Exact` if all trees stay. Raises OptionError, also for limits that contradict one another
@@ -170,20 +169,19 @@ class PruneTrees:
         if not forest.quantised:
             raise ModelError("prune-trees works on integer forests", do="put quantize before it")
         self.refuse(forest, rows, judge)
-        assert rows is not None and judge is not None
+        assert rows is not None
         ladder = self.ladder(forest, rows)
         lost = ""
 
         def good(rung: Rung) -> bool:
             nonlocal lost
-            assert judge is not None
-            loss = judge.of(rung.forest)
+            loss = required(judge, self).of(rung.forest)
             lost = (
                 f"of {loss.measure} {loss.lost:.4f} with a standard error of {loss.error:.4f} is lost on held-out rows"
             )
             return loss.within(self.tolerance)
 
-        if judge is None or self.share != "auto":
+        if self.share != "auto":
             rungs = list(ladder.rungs(ladder.branches()[0].steps))
             best, tried = rungs[-1] if rungs else None, 1
         else:

@@ -26,7 +26,7 @@ from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import ModelError, OptionError
 from forestc.forest.ir import Forest
 from forestc.parameters import Choice, Parameter, Real, Whole
-from forestc.passes.base import Pass, PassResult
+from forestc.passes.base import Pass, PassResult, required
 from forestc.passes.judge import Judge
 from forestc.passes.ladder import Branch, Rung, climb
 from forestc.passes.mixed_rows import rows_to_fit
@@ -104,6 +104,7 @@ class RegrowTrees:
     seed: int = 0
     cost: str = DEFAULT_COST
     name: ClassVar[str] = "regrow-trees"
+    needs_judge: ClassVar[bool] = True
     space: ClassVar[tuple[Parameter, ...]] = (
         Whole("trees", 1, 100, log=True, approximate=True),
         Real("price", 0.03, 10.0, log=True, approximate=True),
@@ -131,8 +132,6 @@ class RegrowTrees:
             raise OptionError("regrow-trees needs a model of two classes or more", do=remove)
         if not have_rows(rows):
             raise OptionError("regrow-trees needs rows: it learns from them", do=f"give --rows, or {remove}")
-        if judge is None:
-            raise OptionError("regrow-trees needs held-out rows", do=f"give --held-out FILE or 0.2, or {remove}")
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """Promises `Within`, or `Exact` if the forest stays. Raises OptionError, or ModelError for a forest that is not
@@ -145,8 +144,8 @@ class RegrowTrees:
         if self.fixed:
             best, tried = next(ladder.rungs([self])), 1
         else:
-            assert judge is not None
-            best, tried = climb(ladder, lambda rung: judge.of(rung.forest).within(self.tolerance), ladder.before)
+            own = required(judge, self)
+            best, tried = climb(ladder, lambda rung: own.of(rung.forest).within(self.tolerance), ladder.before)
         report = (ladder.unchanged if best is None else best.report) | {"tried": tried, "chosen_on_held_out": tried > 1}
         if best is None:
             return PassResult(forest, (Exact(),), report)
