@@ -153,7 +153,13 @@ def compile_(
     tolerance: Annotated[
         float | None,
         typer.Option(
-            "--tolerance", metavar="T", help="with -O3: accuracy that may be lost on held-out rows; default: 0.01"
+            "--tolerance", metavar="T", help="with -O2 and -O3: accuracy that may be lost on other rows; default: 0.01"
+        ),
+    ] = None,
+    effort: Annotated[
+        str | None,
+        typer.Option(
+            "--effort", metavar="N", help="with -O2 and -O3: how long is searched, 1 to 3 or seconds (60s); default: 2"
         ),
     ] = None,
     passes: Annotated[
@@ -283,6 +289,7 @@ def compile_(
             targets=target,
             level=level,
             tolerance=tolerance,
+            effort=effort,
             passes=passes,
             scores=scores,
             latency=latency,

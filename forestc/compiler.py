@@ -32,12 +32,12 @@ from forestc.frontends import load
 from forestc.inputs.coverage import with_visits
 from forestc.inputs.model import InputModel
 from forestc.inputs.text import read_inputs, text_hash
+from forestc.level_search import Ground, ground_of
 from forestc.lowering.clock import latency_for
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.ir import Netlist
 from forestc.options import CompileKeywords, CompileOptions
 from forestc.passes.base import Pass
-from forestc.passes.levels import SET_ASIDE, Plan, plan
 from forestc.passes.pipeline import Step, run_passes
 from forestc.record import (
     accuracy_record,
@@ -102,7 +102,7 @@ class _Passed:
 
     forest: Forest
     steps: tuple[Step, ...]
-    plan: Plan
+    ground: Ground
     rows: Rows
     notes: tuple[str, ...]
 
@@ -127,8 +127,8 @@ def quantize(
         rows, ranges=ranges, label=truth, held_out=held_out, level=level, tolerance=tolerance, passes=passes
     )
     opened, source, _ = rows_for_model(rows, load(model), truth, ranges)
-    fit, judged_on = split_rows(opened, wanted.held_out, source, truth)
-    return run_passes(source, _plan(wanted, source, fit, judged_on).passes, fit, judged_on)[0]
+    ground = ground_of(model, source, opened, wanted)
+    return run_passes(source, ground.plan.passes, ground.fit, ground.held_out, evidence=ground.evidence)[0]
 
 
 def compile(
@@ -162,7 +162,7 @@ def compile(
     with clock.measure("load"):
         read = _read(model, wanted, progress)
     with clock.measure("passes"):
-        passed = _run_passes(read, wanted, progress)
+        passed = _run_passes(model, read, wanted, progress)
         passed, inputs = _visited(read, passed, wanted)
     c, firmware = _layout(passed.forest, read.c) if "c" in wanted.hardware.targets else (read.c, None)
     with clock.measure("lower"):
@@ -175,9 +175,9 @@ def compile(
         held_out, held_agreed = _on_held_out(read, passed, wanted)
         if set(wanted.hardware.targets) != {"c"}:  # C is not written from the netlist
             simulate_some(passed.forest, netlist, passed.rows)
-    shared = share_of(wanted.held_out) is not None
+    shared = share_of(passed.ground.given) is not None
     measured = accuracy_record(passed.forest, agreed, held_agreed, shared, read.unseen)
-    level, notes = passed.plan.as_dict(), list(passed.notes)
+    level, notes = passed.ground.plan.as_dict(), list(passed.notes)
     figures = Figures.of(
         folder, wanted, read.source, passed.forest, netlist, passed.steps, agreed,
         notes=notes, level=level, measured=measured, firmware=firmware,
@@ -228,7 +228,7 @@ def _read(model: Any, wanted: CompileOptions, progress: Callable[[str], None]) -
         record = ranges_told(rows.ranges, opened, source)
     else:
         record = fingerprint(rows.rows, opened)
-    notes = (*source.provenance.notes, *row_notes, *[SET_ASIDE] * wanted.sets_aside)
+    notes = (*source.provenance.notes, *row_notes)
     for note in notes:
         progress(note)
     c = wanted.c
@@ -262,17 +262,18 @@ def _refuse_unfit(source: Forest, rows: Rows, c: COptions) -> None:
         start += len(batch.X)
 
 
-def _run_passes(read: _Read, wanted: CompileOptions, progress: Callable[[str], None]) -> _Passed:
+def _run_passes(model: Any, read: _Read, wanted: CompileOptions, progress: Callable[[str], None]) -> _Passed:
     source = read.source
     with on_cluster(read.rows, wanted.rows.scheduler) as placed:
-        fit, judged_on = split_rows(placed, wanted.held_out, source, wanted.rows.label)
-        planned = _plan(wanted, source, fit, judged_on)
-        forest, steps = run_passes(source, planned.passes, fit, judged_on, progress)
+        ground = ground_of(model, source, placed, wanted, progress)
+        forest, steps = run_passes(
+            source, ground.plan.passes, ground.fit, ground.held_out, progress, evidence=ground.evidence
+        )
     leaves = [leaves_note(step) for step in steps if "score_bound" in step.report]
     told = [step.report["note"] for step in steps if "note" in step.report]
-    notes = (*read.notes, *planned.notes, *leaves, *told, *planned.shortfall(steps))
+    notes = (*read.notes, *ground.plan.notes, *leaves, *told)
     rows = made_rows(source, read.rows, (forest,)) if isinstance(read.rows, Ranges) else read.rows
-    return _Passed(forest, tuple(steps), planned, rows, notes)
+    return _Passed(forest, tuple(steps), ground, rows, notes)
 
 
 def _visited(read: _Read, passed: _Passed, wanted: CompileOptions) -> tuple[_Passed, dict[str, Any] | None]:
@@ -284,11 +285,6 @@ def _visited(read: _Read, passed: _Passed, wanted: CompileOptions) -> tuple[_Pas
     forest = with_visits(passed.forest, read.source, inputs)
     file = {"file": Path(given).name} if isinstance(given, str | Path) else {}
     return replace(passed, forest=forest), file | {"sha256": text_hash(inputs)}
-
-
-def _plan(wanted: CompileOptions, source: Forest, fit: Rows, held_out: Rows | None) -> Plan:
-    options = wanted.passes
-    return plan(options.named, options.level, source, fit, held_out, tolerance=options.tolerance, scores=options.scores)
 
 
 def _layout(forest: Forest, c: COptions) -> tuple[COptions, dict[str, Any] | None]:
@@ -339,7 +335,7 @@ def _on_held_out(
     read: _Read, passed: _Passed, wanted: CompileOptions
 ) -> tuple[dict[str, Any] | None, Agreement | None]:
     """A record of the held-out rows, and how far the forest agrees with the model on them; None without such rows."""
-    held_out = wanted.held_out
+    held_out = passed.ground.given
     _, rows = split_rows(passed.rows, held_out, read.source, wanted.rows.label)
     if rows is None:
         return None, None

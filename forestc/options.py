@@ -22,7 +22,8 @@ from forestc.errors import OptionError
 from forestc.lowering.trees import LoweringOptions
 from forestc.passes import passes_from
 from forestc.passes.base import Pass, print_pass
-from forestc.passes.levels import HELD_OUT, check_tolerance, level_number, own_held_out
+from forestc.passes.levels import check_effort, check_tolerance, level_number
+from forestc.passes.portfolio import Stop
 from forestc.rows.given import share_of
 from forestc.rows.labels import label_columns
 from forestc.synthesis import known_device, need_tools
@@ -43,6 +44,7 @@ class CompileKeywords(TypedDict, total=False):
     scheduler: str | None
     level: int | str | None
     tolerance: float | None
+    effort: int | str | None
     passes: str | Sequence[Pass] | None
     scores: float | None
     targets: str | Sequence[str]
@@ -125,28 +127,40 @@ class RowOptions:
 class PassOptions:
     """Which passes run.
 
-    level: 0 (exact for every input) to 3 (smallest); each level is a list of passes. tolerance: at level 3, the
-    accuracy (R squared) that may be lost on held-out rows. named: the passes that replace those of the level; text: as
-    the user wrote them. scores: the largest error of a probability on the rows, or of other values as a share of their
-    range.
+    level: 0 (exact for every input) to 3 (smallest). tolerance: at levels 2 and 3, the accuracy (R squared) that may be
+    lost on rows that the model was not trained on. effort: of their search, 1 to 3, or seconds such as 60s. named: the
+    passes that replace those of the level; text: as the user wrote them. scores: the largest error of a
+    probability on the rows, or of other values as a share of their range.
     """
 
     level: int | None = field(default=None, metadata=_flag("-O"))
     tolerance: float | None = field(default=None, metadata=_flag("--tolerance"))
+    effort: int | str | None = field(default=None, metadata=_flag("--effort"))
     named: tuple[Pass, ...] | None = None
     text: str | None = field(default=None, metadata=_flag("--passes", key="passes"))
     scores: float | None = field(default=None, metadata=_flag("--scores"))
 
     @staticmethod
     def of(
-        level: int | str | None, tolerance: float | None, passes: str | Sequence[Pass] | None, scores: float | None
+        level: int | str | None,
+        tolerance: float | None,
+        effort: int | str | None,
+        passes: str | Sequence[Pass] | None,
+        scores: float | None,
     ) -> PassOptions:
-        """Raises OptionError for an unknown level or pass, and for a tolerance without level 3."""
+        """Raises OptionError for an unknown level or pass, and for a tolerance or effort without a level that
+        searches."""
         number = level_number(level)
         check_tolerance(number, tolerance, passes)
+        check_effort(number, effort, passes)
         named = None if passes is None else tuple(passes_from(passes, scores))
         text = passes if passes is None or isinstance(passes, str) else ",".join(map(print_pass, passes))
-        return PassOptions(number, tolerance, named, text, scores)
+        return PassOptions(number, tolerance, effort, named, text, scores)
+
+    @property
+    def stop(self) -> Stop | None:
+        """How long a level searches; None for the default."""
+        return check_effort(self.level, self.effort, self.named)
 
 
 @dataclass(frozen=True)
@@ -228,7 +242,9 @@ class CompileOptions:
         known = CompileKeywords.__annotations__
         if unknown := [key for key in given if key not in known]:
             raise TypeError(f"compile() got an unexpected keyword argument {unknown[0]!r}")
-        passes = PassOptions.of(given.get("level"), given.get("tolerance"), given.get("passes"), given.get("scores"))
+        passes = PassOptions.of(
+            given.get("level"), given.get("tolerance"), given.get("effort"), given.get("passes"), given.get("scores")
+        )
         targets = given.get("targets", DEFAULT_TARGETS)
         if isinstance(targets, str):
             targets = [name.strip() for name in targets.split(",") if name.strip()]
@@ -258,16 +274,6 @@ class CompileOptions:
             ),
             **some("name", "trust_pickle"),
         )
-
-    @property
-    def sets_aside(self) -> bool:
-        """Whether the level holds out a share of the rows, as no held-out rows were given."""
-        return own_held_out(self.passes.level, self.passes.named, self.rows.rows, self.rows.held_out)
-
-    @property
-    def held_out(self) -> Any:
-        """The held-out rows as given, or the share that the level sets aside."""
-        return HELD_OUT if self.sets_aside else self.rows.held_out
 
     def of_folder(self, lowering: LoweringOptions) -> dict[str, Any]:
         """The options on which the files of the folder depend: `options` in the manifest."""

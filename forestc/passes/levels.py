@@ -1,102 +1,138 @@
 """Optimisation levels, from 0 (exact for every input) to 3 (smallest): the passes that run if the user names none.
 
-Each level is a list of passes. If one of them rejects the model, the level's next list runs, and a note says so.
+Levels 0 and 1 are lists of passes. Levels 2 and 3 search: what passes make at many settings is judged on rows that
+chose nothing, and the smallest that keeps the level's promise is taken (`forestc.passes.portfolio`). For models that
+the searching passes reject there are lists, of which the first that fits is run, and a note says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from forestc.costs.prices import DEFAULT_COST
 from forestc.errors import ForestcError, OptionError
 from forestc.forest.ir import Forest
 from forestc.passes import PASSES
 from forestc.passes.base import Pass, Refusing, parse_passes, print_pass
+from forestc.passes.extract_rules.extract_rules import ExtractRules
 from forestc.passes.judge import Judge
-from forestc.passes.pipeline import Step
+from forestc.passes.portfolio import SIMPLIFY, Family, Fold, Search, Stop, Trial
+from forestc.passes.prune_splits.prune_splits import PruneSplits
+from forestc.passes.prune_trees.prune_trees import PruneTrees
 from forestc.passes.quantize.quantize import Quantize
+from forestc.passes.regrow_trees.regrow_trees import RegrowTrees
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
 DEFAULT_TOLERANCE = 0.01
-HELD_OUT = 0.2  # share of the rows that level 3 holds out if none are given
+DEFAULT_EFFORT = 2
+HELD_OUT = 0.2  # share of the rows that level 3 holds out where it does not search and no held-out rows are given
 
 
 @dataclass(frozen=True)
 class Level:
-    """keeps: what the level promises. passes: its list, with TOLERANCE for the user's tolerance. otherwise: lists for
-    models that one of these passes rejects, and for --scores, which pruning can't keep; the first that fits is run."""
+    """keeps: what the level promises. passes: its list, with TOLERANCE for the user's tolerance; of a level that
+    searches, its first candidate. otherwise: lists for models that the searching passes reject, and for --scores, which
+    they can't keep; the first that fits is run. searches: what is tried, in words."""
 
     keeps: str
     passes: str
     otherwise: tuple[str, ...] = ()
+    searches: str = ""
 
 
 EXACT = "simplify,quantize{exact=true},simplify"
-PATHS = "simplify,share-thresholds,quantize,simplify"
-PRUNED = "prune-splits{keep=accuracy-or-decisions,tolerance=TOLERANCE,leaf_bits=auto}"
+PATHS = "simplify,share-thresholds,quantize{change=0},simplify"
 WITHIN = "share-thresholds,share-thresholds{tolerance=TOLERANCE},quantize{tolerance=TOLERANCE}"
 LEVELS: tuple[Level, ...] = (
-    Level("the model's own path for every input", EXACT),
-    Level("every path of the given rows", PATHS),
+    Level("the model's own decision for every input", EXACT),
+    Level("every path and every decision of the given rows", PATHS),
     Level(
-        "every decision of the given rows",
-        "simplify,share-thresholds,quantize,prune-splits{keep=decisions,leaf_bits=auto},simplify",
+        "every decision of the given rows, and accuracy on other rows, within the tolerance",
+        PATHS,
         (PATHS,),
+        "prune-splits{keep=decisions}",
     ),
     Level(
-        "accuracy on held-out rows, within the tolerance",
-        f"simplify,share-thresholds,quantize,{PRUNED},prune-trees{{tolerance=TOLERANCE}},simplify",
-        (
-            f"simplify,share-thresholds,quantize,{PRUNED},simplify",
-            f"simplify,{WITHIN},prune-trees{{tolerance=TOLERANCE}},simplify",
-            f"simplify,{WITHIN},simplify",
-        ),
+        "accuracy on other rows, within the tolerance",
+        PATHS,
+        (f"simplify,{WITHIN},prune-trees{{tolerance=TOLERANCE}},simplify", f"simplify,{WITHIN},simplify"),
+        "what -O2 tries, prune-splits, regrow-trees, prune-trees and extract-rules",
     ),
 )
-LEVEL_WITHOUT_ROWS, DEFAULT_LEVEL, JUDGED_LEVEL = 0, 1, 3
-SET_ASIDE = (
-    f"-O{JUDGED_LEVEL} holds out {HELD_OUT:g} of the rows to judge on; rows that the model was not trained on are "
-    "better (--held-out FILE)"
-)
+LEVEL_WITHOUT_ROWS, DEFAULT_LEVEL, SEARCHING = 0, 1, (2, 3)
+SMALLER = 0.9  # of the size of what -O2 would take, so that an error of the estimates makes -O3 no larger
+KEPT = "decisions kept"  # the family that -O2 tries
+STRIDES = {1: 4, 2: 3, 3: 1}  # of prune-splits' prices, by effort
+FEW_ROWS = 5_000  # small ensembles of so few rows are also grown with noise
+RULES = ExtractRules(comparators=32, seconds=10.0)  # whose trials take seconds
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The passes of a level for one model and its rows, with notes for the user. level: None if the user named the
-    passes."""
+    """The passes of a level for one model and its rows, with notes for the user.
+
+    level: None if the user named the passes. trials: what a search tried; chosen: the one that it took. how: what the
+    trials were judged on, in words.
+    """
 
     level: int | None
     passes: tuple[Pass, ...]
     notes: tuple[str, ...] = ()
     tolerance: float = DEFAULT_TOLERANCE
+    trials: tuple[Trial, ...] = ()
+    chosen: Trial | None = None
+    how: str = ""
 
     def as_dict(self) -> dict[str, Any] | None:
         """For the manifest and `--json`; None if the user named the passes."""
         if self.level is None:
             return None
         spelt = ",".join(map(print_pass, self.passes))
-        return {"level": f"O{self.level}", "keeps": LEVELS[self.level].keeps, "passes": spelt}
+        known: dict[str, Any] = {"level": f"O{self.level}", "keeps": LEVELS[self.level].keeps, "passes": spelt}
+        if self.chosen is not None:
+            known |= {"judged_on": self.how, "tolerance": self.tolerance, "tried": len(self.trials)}
+            known["table"] = [_row(trial, trial is self.chosen) for trial in _best_of_each(self.trials, self.chosen)]
+        return known
 
-    def shortfall(self, steps: Sequence[Step]) -> tuple[str, ...]:
-        """A note for the user if the result loses more on held-out rows than the tolerance."""
-        judged = [step.held_out for step in steps if step.held_out is not None]
-        if self.level != JUDGED_LEVEL or not judged:
-            return ()
-        last = judged[-1]  # whatever follows is exact
-        if last["lost_in_all"] + last["standard_error"] <= self.tolerance:
-            return ()
-        lost = f"{last['lost_in_all']:.4f} of the {last['measure']} is lost on {last['rows']} held-out rows"
-        error = f"with a standard error of {last['standard_error']:.4f}; the tolerance is {self.tolerance:g}"
-        found = "no forest smaller than the one that keeps the given rows was within it"
-        return (f"-O{JUDGED_LEVEL}: {lost}, {error}: {found}",)
+
+def _row(trial: Trial, chosen: bool) -> dict[str, Any]:
+    loss = trial.loss
+    return {
+        "family": trial.family,
+        "passes": ",".join(map(print_pass, trial.passes)),
+        "size": trial.size,
+        "accuracy": loss.accuracy,
+        "lost": loss.lost,
+        "standard_error": loss.error,
+        "rows": loss.rows,
+        "measure": loss.measure,
+        "chosen": chosen,
+    }
+
+
+def _best_of_each(trials: Sequence[Trial], chosen: Trial) -> list[Trial]:
+    """The chosen trial, and of each other family the smallest that is good, or else the most accurate."""
+    best = {chosen.family: chosen}
+    for family in dict.fromkeys(trial.family for trial in trials):
+        own = [trial for trial in trials if trial.family == family]
+        good = [trial for trial in own if trial.good]
+        picked = (
+            min(good, key=lambda trial: (not trial.measured, trial.cost))
+            if good
+            else min(own, key=lambda trial: trial.loss.lost)
+        )
+        best.setdefault(family, picked)
+    return sorted(best.values(), key=lambda trial: trial.size)
 
 
 def levels_guide() -> list[dict[str, str]]:
     """For `forestc passes`: each level, what it keeps, its passes, and those for models that one of them rejects."""
     return [
-        {"level": f"-O{n}{' (default)' * (n == DEFAULT_LEVEL)}", "keeps": level.keeps, "passes": level.passes}
+        {"level": f"-O{n}{' (default)' * (n == DEFAULT_LEVEL)}", "keeps": level.keeps}
+        | {"passes": f"the smallest of: {PATHS}; {level.searches}" if level.searches else level.passes}
         | {"otherwise": "; ".join(level.otherwise)}
         for n, level in enumerate(LEVELS)
     ]
@@ -111,18 +147,31 @@ def level_number(level: int | str | None) -> int | None:
 
 
 def check_tolerance(level: int | None, tolerance: float | None, named: object) -> None:
-    """Raises OptionError for a tolerance outside 0 to 1, or without level 3."""
+    """Raises OptionError for a tolerance outside 0 to 1, or without a level that searches."""
     if tolerance is None:
         return
-    if level != JUDGED_LEVEL or named is not None:
-        raise OptionError("a tolerance needs -O3", do="add -O3, or write it as an option of a pass")
+    if level not in SEARCHING or named is not None:
+        raise OptionError("a tolerance needs -O2 or -O3", do="add -O3, or write it as an option of a pass")
     if isinstance(tolerance, bool) or not 0 <= tolerance <= 1:
         raise OptionError(f"tolerance={tolerance}", do="use a share from 0 to 1")
 
 
-def own_held_out(level: int | None, named: object, rows: object, held_out: object) -> bool:
-    """Whether the level holds out a share of the rows, `HELD_OUT`: it needs held-out rows, and none are given."""
-    return level == JUDGED_LEVEL and named is None and rows is not None and held_out is None
+def check_effort(level: int | None, effort: int | str | None, named: object) -> Stop | None:
+    """How long a level searches: an effort of 1, 2 or 3, or seconds such as "60s". Raises OptionError."""
+    if effort is None:
+        return None
+    if level not in SEARCHING or named is not None:
+        raise OptionError("an effort needs -O2 or -O3", do="add -O3, or remove it")
+    text = str(effort)
+    if text in ("1", "2", "3"):
+        return Stop(int(text))
+    try:
+        seconds = float(text.removesuffix("s")) if text.endswith("s") else -1.0
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < 1e6:
+        raise OptionError(f"effort={effort}", do="use 1, 2 or 3, or a number of seconds such as 60s")
+    return Stop(3, seconds)
 
 
 def plan(
@@ -135,7 +184,8 @@ def plan(
     tolerance: float | None = None,
     scores: float | None = None,
 ) -> Plan:
-    """The passes to run. named: those that the user named, which override any level. level: None for the default.
+    """The passes of a level that does not search on this model. named: those that the user named, which override any
+    level. level: None for the default.
 
     Without rows only level 0 is possible. Raises OptionError for an invalid tolerance or scores.
     """
@@ -149,17 +199,89 @@ def plan(
         wanted = LEVEL_WITHOUT_ROWS
     judge = None if held_out is None else Judge(source, held_out)
     chosen = LEVELS[wanted]
-    why = None
-    for text in (chosen.passes, *chosen.otherwise):
+    why = refused(wanted, source, rows, scores)
+    for text in chosen.otherwise if wanted in SEARCHING else (chosen.passes,):
         passes = _parsed(text, tolerance, scores)
-        refused = _refused(passes, source, rows, judge, scores)
-        if refused is None:
+        if _refused(passes, source, rows, judge, scores) is None:
             break
-        why = why or refused
-    if why is not None and chosen.otherwise:
-        spelt = ",".join(map(print_pass, passes))
-        notes.append(f"-O{wanted} is {spelt} here: {why}")
+    if why is not None and wanted in SEARCHING:
+        notes.append(f"-O{wanted} is {','.join(map(print_pass, passes))} here: {why}")
     return Plan(wanted, tuple(passes), tuple(notes), DEFAULT_TOLERANCE if tolerance is None else tolerance)
+
+
+def refused(level: int | None, source: Forest, rows: Rows | None, scores: float | None) -> str | None:
+    """Why a level that searches can't do so on this model and these rows; None if it can, or does not search."""
+    if level not in SEARCHING:
+        return None
+    if not have_rows(rows):
+        return "it needs rows"
+    if scores is not None:
+        return "pruning keeps no scores"
+    reasons = [_refused([family.step], source, rows, None, None) for family in families(level, source, 1.0)]
+    return None if None in reasons else reasons[0]
+
+
+def families(
+    level: int, source: Forest, tolerance: float, cost: str = DEFAULT_COST, effort: int = DEFAULT_EFFORT, rows: int = 0
+) -> list[Family]:
+    """What a level tries on a model, the most promising first. rows: how many are given. cost: what is minimised."""
+    before = tuple(parse_passes(PATHS, PASSES))[:-1]
+    stride = STRIDES[effort]
+    keep = Family(
+        KEPT, before, PruneSplits(keep="decisions", leaf_bits="auto", stride=stride, cost=cost),
+        otherwise=PruneSplits(keep="decisions", leaf_bits="auto", stride=stride, cost=cost, mended=0.0),
+    )  # fmt: skip
+    if level == SEARCHING[0]:
+        return [keep]
+    grown = RegrowTrees(tolerance=tolerance, cost=cost)
+    splits = PruneSplits(leaf_bits="auto", tolerance=tolerance, stride=stride, cost=cost)
+    found = [Family("regrow-trees", before, grown)]
+    if rows <= FEW_ROWS:
+        found.append(Family("regrow-trees, noise", before, replace(grown, noise=0.1, depth=5)))
+    found += [Family("prune-splits", before, splits), *([keep] if source.decides else [])]
+    if effort > 1:
+        found.append(Family("prune-trees", (*before, SIMPLIFY), PruneTrees(tolerance=tolerance, cost=cost)))
+    if effort > 2:
+        if len(source.classes) == 2:
+            found.append(Family("extract-rules", before, replace(RULES, tolerance=tolerance)))
+        found.append(Family("regrow-trees, half of the columns", before, replace(grown, columns=0.5)))
+    return found
+
+
+def searched(
+    level: int,
+    source: Forest,
+    rows: Rows,
+    folds: tuple[Fold, ...],
+    size: Callable[[Forest], float],
+    *,
+    how: str,
+    tolerance: float | None = None,
+    cost: str = DEFAULT_COST,
+    stop: Stop | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Plan:
+    """The passes that a search of level 2 or 3 takes. folds: what it is judged on, and how in words. size: of a forest;
+    the smallest is taken. Raises ForestcError."""
+    limit, stop = DEFAULT_TOLERANCE if tolerance is None else float(tolerance), stop or Stop(DEFAULT_EFFORT)
+    search = Search(source, rows, folds, size, limit, stop, progress)
+    plain = search.plain("paths kept", parse_passes(PATHS, PASSES))
+    for family in families(level, source, limit, cost, stop.effort, search.count):
+        search.climb(family)
+    best = search.smallest()
+    if level == SEARCHING[-1] and stop.effort > 1 and best.family == "prune-splits":
+        search.climb(Family("prune-splits, prune-trees", best.passes, PruneTrees(tolerance=limit, cost=cost)))
+        best = search.smallest()
+    kept = search.smallest(lambda trial: trial.family == KEPT, plain)
+    if level == SEARCHING[-1] and kept.size * SMALLER <= best.size:
+        best = kept
+    notes = [f"{name}: {why}" for name, why in search.refused.items()]
+    if best is plain and not plain.good:
+        notes.append(
+            f"-O{level}: nothing smaller than -O1 keeps the accuracy: on {plain.loss.rows} other rows -O1 itself loses "
+            f"{plain.loss.lost:.4f} of the {plain.loss.measure}, with a standard error of {plain.loss.error:.4f}"
+        )
+    return Plan(level, best.passes, tuple(notes), limit, tuple(search.trials), best, how)
 
 
 def _parsed(text: str, tolerance: float | None, scores: float | None) -> list[Pass]:

@@ -21,7 +21,7 @@ from forestc.forest.ir import Forest
 from forestc.forest.verify import verify
 from forestc.passes.base import Pass, PassResult, Refusing, print_pass, required
 from forestc.passes.judge import Judge, Loss
-from forestc.passes.promises import Change, Exact, Guarantee, Promise, promise_text
+from forestc.passes.promises import Change, Exact, Guarantee, Promise, Within, promise_text
 from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.rows.batches import Rows
 from forestc.rows.encode import encode
@@ -76,12 +76,14 @@ def run_passes(
     rows: Rows | None,
     held_out: Rows | None = None,
     progress: Callable[[str], None] = lambda _: None,
+    evidence: tuple[Loss, Loss] | None = None,
 ) -> tuple[Forest, list[Step]]:
     """The forest after all passes, and a Step for each. rows: what passes may use, or ranges. held_out: rows on
-    which a `Judge` measures the loss against the forest. Raises CheckError for a broken promise."""
+    which a `Judge` measures the loss against the forest. evidence: without such rows, the losses of the forest and of
+    what the passes make of it, as cross-validation found them. Raises CheckError for a broken promise."""
     judge = None if held_out is None else Judge(forest, held_out)
     for step in passes:
-        if getattr(step, "needs_judge", False):
+        if evidence is None and getattr(step, "needs_judge", False):
             required(judge, step)
         if isinstance(step, Refusing):
             step.refuse(forest, rows, judge)
@@ -116,6 +118,10 @@ def run_passes(
         losses = judge.of_all(forests)
         for one, losses_here in zip(ran, pairwise(losses), strict=True):
             one.on_held_out(*losses_here)
+    elif evidence is not None:
+        changing = [one for one in ran if not one.exact]
+        for one in [one for one in changing if one.judged] or changing[-1:]:
+            one.on_held_out(*evidence)
     return forests[-1], [one.step() for one in ran]
 
 
@@ -126,6 +132,7 @@ class _Ran:
         self.name, self.before, self.after, self.result = name, before, after, result
         self.checks = [promise.check(name, before, after) for promise in result.promises]
         self.exact = any(isinstance(promise, Exact) for promise in result.promises)
+        self.judged = any(isinstance(promise, Within) for promise in result.promises)
         self.change = Change(before, after)
         self.inputs = 0
         self.held_out: dict[str, Any] | None = None

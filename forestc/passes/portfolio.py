@@ -9,21 +9,26 @@ is taken whose loss, with `Loss.within`, is within the tolerance.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.passes.base import Pass, print_pass
 from forestc.passes.judge import Judge, Judged, Loss
-from forestc.passes.ladder import WORSE, Branch, Ladder, Laddered, Rung
+from forestc.passes.ladder import WORSE, Branch, Laddered, Rung
 from forestc.passes.simplify import Simplify
-from forestc.rows.batches import Rows
+from forestc.rows.batches import Rows, count_rows
 
 SIMPLIFY = Simplify()
+MARGIN = 1.1  # a branch that grows ends at forests that cost this much more than the best of the family
+STALE = 3  # or behind so many that are no more accurate than one before
+MEASURED = 4  # trials of a family whose sizes are estimated from their netlists: those that cost least
 
 
 @dataclass(frozen=True)
@@ -55,28 +60,50 @@ class CrossJudge:
 
 @dataclass(frozen=True)
 class Family:
-    """Settings that are tried: those of `step` on what the passes `before` leave."""
+    """Settings that are tried: those of `step` on what the passes `before` leave. otherwise: a step whose settings are
+    tried if none of the first is good."""
 
     name: str
     before: tuple[Pass, ...]
     step: Pass
+    otherwise: Pass | None = None
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A list of passes that was made. forest: of the model, without needless splits. cost: in the prices of the last
-    searching pass."""
+    """A list of passes that was tried. make: its forest, made of the model. cost: in the prices of the last searching
+    pass. loss: on the judged rows, or on those of the first folds, where they showed that too much is lost. good:
+    whether the loss is within the tolerance. size_of: the size of a forest."""
 
     family: str
     passes: tuple[Pass, ...]
-    forest: Forest
+    make: Callable[[], Forest] = field(repr=False)
     cost: float
     loss: Loss
-    size_of: Callable[[Forest], float] = field(repr=False, default=lambda forest: math.nan)
+    good: bool
+    size_of: Callable[[Forest], float] = field(repr=False)
+
+    @cached_property
+    def forest(self) -> Forest:
+        return self.make()
 
     @cached_property
     def size(self) -> float:
         return self.size_of(self.forest)
+
+    @property
+    def measured(self) -> bool:
+        """Whether its size is known already."""
+        return "size" in vars(self)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """How long is searched. effort: 1 (little) to 3. seconds: after which no further setting is tried; results then
+    depend on the speed of the machine."""
+
+    effort: int
+    seconds: float = math.inf
 
 
 class _Place:
@@ -96,17 +123,21 @@ class _Place:
 
 @dataclass
 class Search:
-    """Tries families of settings on a model, its rows and folds. size: of a forest, in LUTs or bytes."""
+    """Tries families of settings on a model, its rows and folds. size: of a forest, in LUTs or bytes. tolerance: what
+    may be lost on the judged rows. refused: why a family could not be tried."""
 
     model: Forest
     rows: Rows
     folds: tuple[Fold, ...]
     size: Callable[[Forest], float]
+    tolerance: float
+    stop: Stop = Stop(2)
     progress: Callable[[str], None] = lambda _: None
     trials: list[Trial] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.begin = time.monotonic()
         self.base = _Place(self.model, self.rows)
         self.places = [
             self.base if fold.model is self.model and fold.fit is self.rows else _Place(fold.model, fold.fit)
@@ -114,68 +145,135 @@ class Search:
         ]
         self.judge = CrossJudge(self.folds)
 
+    @cached_property
+    def count(self) -> int:
+        """The number of given rows."""
+        return count_rows(self.rows)
+
+    def smallest(self, among: Callable[[Trial], bool] = lambda trial: True, least: Trial | None = None) -> Trial:
+        """The smallest trial that is good, or the first one, which is good by its own promise. least: instead of it."""
+        first = least or self.trials[0]
+        good = [trial for trial in self._candidates() if among(trial)]
+        return min([first, *good], key=lambda trial: trial.size)
+
+    def _candidates(self) -> list[Trial]:
+        """Of each family the good trials that cost least, as sizes take longer to find than costs."""
+        found: list[Trial] = []
+        for family in dict.fromkeys(trial.family for trial in self.trials):
+            good = [trial for trial in self.trials if trial.family == family and trial.good]
+            found += sorted(good, key=lambda trial: trial.cost)[:MEASURED]
+        return found
+
     def plain(self, name: str, passes: Sequence[Pass]) -> Trial:
         """Tries one list of passes."""
-        forest = self.base.after(passes)
         loss = self.judge.of([place.after(passes) for place in self.places])
-        return self._add(name, tuple(passes), forest, math.inf, loss)
+        return self.add(name, tuple(passes), lambda: self.base.after(passes), math.inf, loss)
 
-    def _add(self, name: str, passes: tuple[Pass, ...], forest: Forest, cost: float, loss: Loss) -> Trial:
-        trial = Trial(name, passes, forest, cost, loss, self.size)
+    def add(self, name: str, passes: tuple[Pass, ...], make: Callable[[], Forest], cost: float, loss: Loss) -> Trial:
+        whole = loss.rows == len(self.judge.judged.errors)
+        trial = Trial(name, passes, make, cost, loss, whole and loss.within(self.tolerance), self.size)
         self.trials.append(trial)
         return trial
 
-    def climb(self, family: Family, good: Callable[[Trial], bool]) -> None:
+    def climb(self, family: Family) -> None:
         """Tries the settings of a family, branch by branch, from each until it gets too large or loses too much."""
         try:
-            self._climb(family, good)
+            good = _Climb(self, family, family.step).run()
+            if not good and family.otherwise is not None:
+                _Climb(self, family, family.otherwise).run()
         except ForestcError as error:
             self.refused[family.name] = error.what
 
-    def _climb(self, family: Family, good: Callable[[Trial], bool]) -> None:
-        step = family.step
+
+class _Climb:
+    """The settings of one family, made of the model and of the models of all folds."""
+
+    def __init__(self, search: Search, family: Family, step: Pass) -> None:
+        self.search, self.family = search, family
         assert isinstance(step, Laddered)
-        places = list(dict.fromkeys([self.base, *self.places]))
-        ladders = [step.ladder(place.after(family.before), place.rows) for place in places]
-        best = math.inf
-        for branch in ladders[0].branches():
-            missed, cheapest = 0, math.inf
-            for number, rungs in enumerate(_together(ladders, branch)):
-                rung = next(rungs)
-                if branch.grows and rung.cost >= best:
-                    break
-                made = dict(zip(places, [rung, *rungs], strict=True))
-                loss = self.judge.of([made[place].forest for place in self.places])
-                forest = SIMPLIFY.run(rung.forest, self.rows).forest
-                trial = self._add(family.name, (*family.before, rung.step, SIMPLIFY), forest, rung.cost, loss)
-                if good(trial):
-                    missed, cheapest = 0, min(cheapest, rung.cost)
-                    best = min(best, rung.cost)
-                    if branch.grows:
-                        break
-                elif not branch.grows:
-                    missed += 1
-                    if missed >= branch.give_up and (cheapest < math.inf or number >= branch.at_least):
-                        break
-                if rung.last:
-                    break
-            if best < math.inf and not branch.grows and cheapest > WORSE * best:
+        self.places = list(dict.fromkeys([*search.places, search.base]))
+        self.ladders = {place: step.ladder(place.after(family.before), place.rows) for place in self.places}
+        self.best, self.tried = math.inf, 0
+
+    def run(self) -> bool:
+        """Whether any setting is good."""
+        for branch in self.ladders[self.search.base].branches():
+            cheapest = self._grow(branch) if branch.grows else self._shrink(branch)
+            self.best = min(self.best, cheapest)
+            if self._late() or (not branch.grows and self.best < math.inf and cheapest > WORSE * self.best):
                 break
+        return self.best < math.inf
+
+    def _late(self) -> bool:
+        return time.monotonic() - self.search.begin > self.search.stop.seconds
+
+    def _add(self, step: Pass, make: Callable[[], Forest], cost: float, loss: Loss) -> bool:
+        """Whether the trial is good."""
+        self.tried += 1
+        name = self.family.name
+        self.search.progress(f"{name}: {self.tried} settings tried")
+        passes = (*self.family.before, step, SIMPLIFY)
+        return self.search.add(name, passes, partial(_simplified, make, self.search.rows), cost, loss).good
+
+    def _grow(self, branch: Branch) -> float:
+        """From the smallest up, to the first that is good, whose cost is returned; each on its own, and only on as many
+        folds as it takes to see that too much is lost."""
+        base, least, stale = self.search.base, math.inf, 0
+        for step in branch.steps:
+            last: tuple[Rung, Loss] | None = None
+            for last in self._raced(step):
+                if last[0].cost >= MARGIN * self.best or last[1].lost - last[1].error > self.search.tolerance:
+                    break
+            if last is None or last[0].cost >= MARGIN * self.best or self._late():
+                break
+            rung, loss = last
+            own = partial(_forest_of, rung) if base in self.search.places else partial(self._made, step)
+            if self._add(step, own, rung.cost, loss):
+                return rung.cost
+            stale = 0 if loss.lost < least else stale + 1
+            least = min(least, loss.lost)
+            if rung.last or stale == STALE:
+                break
+        return math.inf
+
+    def _made(self, step: Pass) -> Forest:
+        return next(self.ladders[self.search.base].rungs([step])).forest
+
+    def _raced(self, step: Pass) -> Iterator[tuple[Rung, Loss]]:
+        """A rung of each fold, and the loss on the folds so far."""
+        errors: list[NDArray[np.float64]] = []
+        for number, (place, fold) in enumerate(zip(self.search.places, self.search.folds, strict=True), 1):
+            rung = next(self.ladders[place].rungs([step]), None)
+            if rung is None:
+                return
+            errors += fold.judge.errors([rung.forest])
+            yield rung, CrossJudge(self.search.folds[:number]).judged.loss(np.concatenate(errors))
+
+    def _shrink(self, branch: Branch) -> float:
+        """From the largest down, each from the one before, until several lose too much. Returns the least cost of those
+        that are good."""
+        search, missed, cheapest = self.search, 0, math.inf
+        others = {place: self.ladders[place].rungs(branch.steps) for place in self.places if place is not search.base}
+        rungs: dict[_Place, Rung] = {}
+        for number, own in enumerate(self.ladders[search.base].rungs(branch.steps)):
+            # a ladder that ends before that of the model stays where it ended
+            rungs |= {search.base: own, **{place: next(each, rungs.get(place, own)) for place, each in others.items()}}
+            loss = search.judge.of([rungs[place].forest for place in search.places])
+            if self._add(own.step, partial(_forest_of, own), own.cost, loss):
+                missed, cheapest = 0, min(cheapest, own.cost)
+            else:
+                missed += 1
+                if missed >= branch.give_up and (cheapest < math.inf or number >= branch.at_least):
+                    break
+            if own.last or self._late():
+                break
+        return cheapest
 
 
-def _together(ladders: Sequence[Ladder], branch: Branch) -> Iterator[Iterator[Rung]]:
-    """For each step of a branch the rungs of all ladders, each made when it is asked for. A ladder that ends before the
-    first one stays where it ended."""
-    iterators = [ladder.rungs(branch.steps) for ladder in ladders]
-    last: list[Rung | None] = [None] * len(ladders)
+def _forest_of(rung: Rung) -> Forest:
+    return rung.forest
 
-    def rungs(first: Rung) -> Iterator[Rung]:
-        yield first
-        for place, iterator in enumerate(iterators[1:], 1):
-            last[place] = next(iterator, last[place])
-            rung = last[place]
-            assert rung is not None
-            yield rung
 
-    for first in iterators[0]:
-        yield rungs(first)
+def _simplified(make: Callable[[], Forest], rows: Rows) -> Forest:
+    """The forest without needless splits."""
+    return SIMPLIFY.run(make(), rows).forest

@@ -92,7 +92,12 @@ TRUSTED = frozenset(
 
 
 def read_skops(path: Path) -> Forest:
-    """A Forest from a skops file whose types are all trusted, by skops or here. Raises ModelError."""
+    """A Forest from a skops file, see `open_skops`. Raises ModelError."""
+    return read_live(open_skops(path), where=str(path))
+
+
+def open_skops(path: Path) -> Any:
+    """The estimator in a skops file whose types are all trusted, by skops or here. Raises ModelError."""
     try:
         import skops.io
     except ImportError:
@@ -107,12 +112,11 @@ def read_skops(path: Path) -> Forest:
                 where=str(path),
                 do="save only the scikit-learn estimator",
             )
-        model = skops.io.load(path, trusted=[str(name) for name in held])
+        return skops.io.load(path, trusted=[str(name) for name in held])
     except ForestcError:
         raise
     except Exception as error:  # noqa: BLE001  a damaged file can fail anywhere in skops and zipfile
         raise ModelError(f"not a readable skops file ({_short(error)})", where=str(path)) from None
-    return read_live(model, where=str(path))
 
 
 def _refuse_bomb(path: Path) -> None:

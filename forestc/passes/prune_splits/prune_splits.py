@@ -51,6 +51,7 @@ _RULES = {
         lambda value: value == "auto" or (is_number(value) and 0 < value < 1e6),
         "use auto or a number above 0, such as 0.1",
     ),
+    "stride": whole(1, 6),
     "leaf_bits": whole(1, 16).or_("same", "auto", do="use same, auto or 1 to 16"),
     "rewire": FLAG,
     "copies": whole(0, 100),
@@ -73,6 +74,7 @@ class PruneSplits:
     one standard error.
     price: auto (the cheapest that keep allows), or the loss that a LUT is worth, in units of the loss of one row; of a
     regression in units of the variance of one row.
+    stride: every n-th of the prices that are tried on the way to the last one; more is faster.
     leaf_bits: same (as many as the leaves have), a number of bits, or auto: the cheapest of 1, 2, 3 and same.
     mended: with keep=decisions the share of rows that small added trees may put right. More makes smaller forests,
     which agree with the model less often on other rows.
@@ -87,6 +89,7 @@ class PruneSplits:
     keep: str = "accuracy"
     tolerance: float = 0.01
     price: float | str = "auto"
+    stride: int = 1
     leaf_bits: int | str = "auto"
     mended: float = 0.02
     rewire: bool = True
@@ -200,9 +203,9 @@ class PruningLadder:
     def _prices(self) -> list[float]:
         """Those to try, ascending: fewer of them where each takes long."""
         often = -(-self.own.trees.leaf.size // FULL_SEARCH)
-        step, first = min(MOST_STEP, often), 0
+        step, first = max(self.options.stride, min(MOST_STEP, often)), 0
         if self.options.keep == "decisions":  # low prices change few decisions, and what higher ones change is mended
-            step, first = min(MOST_STEP, 2 * often), 3
+            step, first = max(self.options.stride, min(MOST_STEP, 2 * often)), 3
         prices = list(PRICES[max(first, step - 1) :: step])
         if self.options.price == "auto":
             return prices

@@ -141,6 +141,7 @@ class RegrowTrees:
         self.refuse(forest, rows, judge)
         assert rows is not None
         ladder = self.ladder(forest, rows)
+        best: Rung | None
         if self.fixed:
             best, tried = next(ladder.rungs([self])), 1
         else:

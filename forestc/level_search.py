@@ -1,0 +1,175 @@
+"""Levels that search, for `compile` and for exploration: on which rows they judge, what a forest's size is, and which
+of the smallest designs synthesis finds the smallest."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forestc.backends import verilog
+from forestc.backends.c_choice import estimates as firmware_estimates
+from forestc.costs.devices import DEVICES
+from forestc.costs.estimate import estimate, estimated
+from forestc.costs.firmware import DEFAULT_CPU
+from forestc.costs.prices import DEFAULT_COST
+from forestc.errors import ForestcError
+from forestc.forest.ir import Forest
+from forestc.lowering.trees import LoweringOptions, lower
+from forestc.options import CompileOptions
+from forestc.passes.judge import Judge, Loss
+from forestc.passes.levels import DEFAULT_LEVEL, HELD_OUT, SEARCHING, Plan, plan, refused, searched
+from forestc.passes.portfolio import Fold, Trial
+from forestc.rows.batches import Rows
+from forestc.rows.given import share_of, split_rows
+from forestc.toolchain.yosys import synthesise
+from forestc.training.again import folds_of
+
+DEVICE = "xcup"  # whose LUTs are counted where none is named
+NEARLY = 1.3  # times the size of the smallest: designs up to it are synthesised where a device is given
+SYNTHESISED = 3  # designs, at most
+MOST_COMPARED = 20_000  # rows that are looked for among the held-out ones
+
+SHARE_KNOWN = (
+    f"-O{SEARCHING[-1]} holds out {HELD_OUT:g} of the rows to judge on; rows that the model was not trained on are "
+    "better (--held-out FILE)"
+)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What the passes of a plan run on. fit: the rows that they see. held_out: rows that they are judged on; None where
+    there are none, or folds are judged. given: held-out rows as the user gave them, or the share set aside. evidence:
+    the losses of the model itself and of what the plan makes, where folds were judged."""
+
+    plan: Plan
+    fit: Rows
+    held_out: Rows | None
+    given: Any
+    evidence: tuple[Loss, Loss] | None = None
+
+
+def ground_of(
+    model: Any, source: Forest, rows: Rows, wanted: CompileOptions, progress: Callable[[str], None] = lambda _: None
+) -> Ground:
+    """The plan of the wanted level, or of the passes that the user named. model: as `load` takes it; source: its
+    forest. Raises ForestcError."""
+    options, given = wanted.passes, wanted.rows.held_out
+    named, level, label = options.named, options.level, wanted.rows.label
+    why = refused(level, source, rows, options.scores) if named is None else None
+    if named is not None or level not in SEARCHING or why is not None:
+        share = named is None and level == SEARCHING[-1] and given is None and wanted.rows.rows is not None
+        if share:
+            given = HELD_OUT
+        fit, held_out = split_rows(rows, given, source, label)
+        planned = plan(named, level, source, fit, held_out, tolerance=options.tolerance, scores=options.scores)
+        return Ground(replace(planned, notes=(*planned.notes, *[SHARE_KNOWN] * share)), fit, held_out, given)
+    fit, held_out = split_rows(rows, given, source, label)
+    notes: list[str] = []
+    if held_out is not None:
+        progress("looking for held-out rows among the given ones")
+        notes = _known(fit, held_out) if share_of(given) is None else [_SET_ASIDE]
+        folds: tuple[Fold, ...] = (Fold(source, fit, Judge(source, held_out)),)
+        how = "held-out rows"
+    else:
+        progress("training the model again on parts of the rows, to judge on the others")
+        try:
+            trained = folds_of(model, source, rows, trust_pickle=wanted.trust_pickle)
+        except ForestcError as error:
+            planned = plan(None, DEFAULT_LEVEL, source, fit, None, scores=options.scores)
+            note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to judge on: --held-out FILE"
+            return Ground(replace(planned, level=level, notes=(note,)), fit, None, None)
+        folds, how = trained.folds, f"cross-validation: {trained.how}"
+    size, cost = size_of(wanted)
+    found = searched(
+        level, source, fit, folds, size,
+        how=how, tolerance=options.tolerance, cost=cost, stop=options.stop, progress=progress,
+    )  # fmt: skip
+    found = _synthesised(found, wanted, progress)
+    assert found.chosen is not None
+    loss = found.chosen.loss
+    evidence = (
+        None if held_out is not None else (Loss(loss.accuracy + loss.lost, 0.0, 0.0, loss.rows, loss.measure), loss)
+    )
+    return Ground(replace(found, notes=(*notes, *found.notes)), fit, held_out, given, evidence)
+
+
+_SET_ASIDE = (
+    "passes are judged on a share of the given rows; if the model was trained on them, it looks better there than on "
+    "others, and designs are larger than they need to be: without --held-out it is trained again on parts of the rows"
+)
+
+
+def _known(fit: Rows, held_out: Rows) -> list[str]:
+    """A note if some held-out rows are among the given ones."""
+    seen = {row.tobytes() for row in _some(fit)}
+    others = _some(held_out)
+    shared = sum(row.tobytes() in seen for row in others)
+    if not shared:
+        return []
+    return [
+        f"{shared} of {len(others)} held-out rows are among the given ones; if the model was trained on these, it "
+        "looks better than it is, and what is judged on them may lose more on other rows"
+    ]
+
+
+def _some(rows: Rows) -> np.ndarray[Any, Any]:
+    parts, room = [], MOST_COMPARED
+    for batch in rows.batches():
+        parts.append(batch.X[: max(0, room)])
+        room -= len(batch.X)
+    return np.ascontiguousarray(np.concatenate(parts))
+
+
+def size_of(wanted: CompileOptions) -> tuple[Callable[[Forest], float], str]:
+    """The size of a forest, in LUTs of the device or bytes on the processor, as estimated; and the name of that cost
+    for passes."""
+    hardware = wanted.hardware
+    if set(hardware.targets) == {"c"}:
+        cpu = wanted.c.cpu or DEFAULT_CPU
+
+        def flash(forest: Forest) -> float:
+            layouts = firmware_estimates(forest, "words", "", cpu)
+            return min(each.flash for each in layouts.values())
+
+        return flash, f"flash-{cpu}"
+    device = hardware.device if hardware.device is not None and estimated(hardware.device) else DEVICE
+    lowering = hardware.lowering
+
+    def luts(forest: Forest) -> float:
+        return float(estimate(lower(forest, lowering), device)["lut"])
+
+    known = hardware.device is not None and device == hardware.device
+    return luts, DEVICES[device].family.name if known else DEFAULT_COST
+
+
+def _synthesised(found: Plan, wanted: CompileOptions, progress: Callable[[str], None]) -> Plan:
+    """The plan with the trial that synthesis for the device finds the smallest, of those that are nearly as small as
+    the chosen one by estimates."""
+    hardware, chosen = wanted.hardware, found.chosen
+    assert chosen is not None
+    if hardware.device is None or hardware.no_synth or hardware.device not in DEVICES:
+        return found
+    near = [trial for trial in found.trials if trial.good and trial.measured and trial.size <= NEARLY * chosen.size]
+    near = sorted(near, key=lambda trial: (trial is not chosen, trial.size))[:SYNTHESISED]
+    if len(near) < 2:
+        return found
+    luts = []
+    for number, trial in enumerate(near, 1):
+        progress(f"synthesising {number} of {len(near)} designs: {trial.family}")
+        luts.append(_luts(trial, hardware.device, hardware.lowering))
+    best = near[luts.index(min(luts))]
+    return replace(found, passes=best.passes, chosen=best)
+
+
+def _luts(trial: Trial, device: str, lowering: LoweringOptions) -> int:
+    files = verilog.emit(lower(trial.forest, lowering))
+    core = next(iter(files))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / core
+        path.write_text(files[core], encoding="utf-8")
+        return synthesise([path], path.stem, DEVICES[device].family.synthesis).lut
