@@ -23,7 +23,7 @@ from forestc.lowering.trees import LoweringOptions, lower
 from forestc.options import CompileOptions
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.levels import DEFAULT_LEVEL, HELD_OUT, SEARCHING, Plan, plan, refused, searched
-from forestc.passes.portfolio import Fold, Trial
+from forestc.passes.portfolio import Fold, Size, Trial
 from forestc.rows.batches import Rows
 from forestc.rows.given import share_of, split_rows
 from forestc.toolchain.yosys import synthesise
@@ -84,10 +84,10 @@ def ground_of(
             note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to judge on: --held-out FILE"
             return Ground(replace(planned, level=level, notes=(note,)), fit, None, None)
         folds, how = trained.folds, f"cross-validation: {trained.how}"
-    size, cost = size_of(wanted)
+    size = size_of(wanted)
     found = searched(
         level, source, fit, folds, size,
-        how=how, tolerance=options.tolerance, cost=cost, stop=options.stop, progress=progress,
+        how=how, tolerance=options.tolerance, stop=options.stop, progress=progress,
     )  # fmt: skip
     found = _synthesised(found, wanted, progress)
     assert found.chosen is not None
@@ -125,9 +125,8 @@ def _some(rows: Rows) -> np.ndarray[Any, Any]:
     return np.ascontiguousarray(np.concatenate(parts))
 
 
-def size_of(wanted: CompileOptions) -> tuple[Callable[[Forest], float], str]:
-    """The size of a forest, in LUTs of the device or bytes on the processor, as estimated; and the name of that cost
-    for passes."""
+def size_of(wanted: CompileOptions) -> Size:
+    """What is minimised: LUTs of the device, or bytes on the processor where only C is written."""
     hardware = wanted.hardware
     if set(hardware.targets) == {"c"}:
         cpu = wanted.c.cpu or DEFAULT_CPU
@@ -136,7 +135,7 @@ def size_of(wanted: CompileOptions) -> tuple[Callable[[Forest], float], str]:
             layouts = firmware_estimates(forest, "words", "", cpu)
             return min(each.flash for each in layouts.values())
 
-        return flash, f"flash-{cpu}"
+        return Size(flash, f"bytes of flash ({cpu})", f"flash-{cpu}")
     device = hardware.device if hardware.device is not None and estimated(hardware.device) else DEVICE
     lowering = hardware.lowering
 
@@ -144,7 +143,7 @@ def size_of(wanted: CompileOptions) -> tuple[Callable[[Forest], float], str]:
         return float(estimate(lower(forest, lowering), device)["lut"])
 
     known = hardware.device is not None and device == hardware.device
-    return luts, DEVICES[device].family.name if known else DEFAULT_COST
+    return Size(luts, f"LUTs ({device})", DEVICES[device].family.name if known else DEFAULT_COST)
 
 
 def _synthesised(found: Plan, wanted: CompileOptions, progress: Callable[[str], None]) -> Plan:

@@ -28,15 +28,17 @@ from forestc.firmware.run import measure
 from forestc.forest.ir import Forest
 from forestc.forest.text import print_forest
 from forestc.frontends import load
+from forestc.level_search import size_of
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.options import CompileOptions
 from forestc.passes.base import Pass, print_pass
 from forestc.passes.judge import Judge
-from forestc.passes.levels import plan
+from forestc.passes.levels import SEARCHING, plan, refused, searched
+from forestc.passes.portfolio import Fold, Stop
 from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.record import command_line
 from forestc.rows.accuracy import answers_of
-from forestc.rows.batches import ArrayRows, FitAndHeldOut
+from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import encode
 from forestc.rows.files import rows_from
 from forestc.studies import DESIGN, TRIALS, Score, Trial
@@ -139,9 +141,7 @@ class Bench:
         rows, held_out = material.rows(place.fit), material.rows(place.judged)
         judge = Judge(model, held_out)
         passes: Sequence[Pass] = (
-            plan(None, int(options[LEVEL]), model, rows, FitAndHeldOut(rows, held_out).held_out).passes
-            if LEVEL in options
-            else passes_of(options, material.asked)
+            self._of_level(int(options[LEVEL]), model, fold) if LEVEL in options else passes_of(options, material.asked)
         )
         training = () if material.forest is not None else tuple(sorted(material.training(options).items(), key=repr))
         key: tuple[Any, ...] = ("passed", fold, number if callable(material.asked.train) else training)
@@ -151,6 +151,22 @@ class Bench:
             before = forest
             forest = self._once(key, lambda step=step, before=before: step.run(before, rows, judge).forest)  # type: ignore[misc]
         return forest
+
+    def _of_level(self, level: int, model: Forest, fold: int) -> Sequence[Pass]:
+        """The passes of a level, judged on the fold's rows where the level searches."""
+        material = self.material
+        place = material.folds[max(fold, 0)]
+        rows, held_out = material.rows(place.fit), material.rows(place.judged)
+        if level not in SEARCHING or refused(level, model, rows, None) is not None:
+            return plan(None, level, model, rows, held_out).passes
+        asked = material.asked
+        wanted = CompileOptions.of(asked.rows, targets=asked.targets, cpu=asked.cpu or "")
+        size = size_of(wanted)
+        folds = (Fold(model, rows, Judge(model, held_out)),)
+        return self._once(
+            ("level", level, fold, id(model)),
+            lambda: searched(level, model, rows, folds, size, how="validation rows", stop=Stop(1)).passes,
+        )
 
     def figures(self, options: Mapping[str, Any], forest: Forest) -> tuple[dict[str, float], dict[str, Any]]:
         """The estimates, and what was chosen for limits and goals once the forest was known: latency and layout."""

@@ -18,7 +18,7 @@ from forestc.passes import PASSES
 from forestc.passes.base import Pass, Refusing, parse_passes, print_pass
 from forestc.passes.extract_rules.extract_rules import ExtractRules
 from forestc.passes.judge import Judge
-from forestc.passes.portfolio import SIMPLIFY, Family, Fold, Search, Stop, Trial
+from forestc.passes.portfolio import SIMPLIFY, Family, Fold, Search, Size, Stop, Trial
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.prune_trees.prune_trees import PruneTrees
 from forestc.passes.quantize.quantize import Quantize
@@ -66,6 +66,7 @@ LEVEL_WITHOUT_ROWS, DEFAULT_LEVEL, SEARCHING = 0, 1, (2, 3)
 SMALLER = 0.9  # of the size of what -O2 would take, so that an error of the estimates makes -O3 no larger
 KEPT = "decisions kept"  # the family that -O2 tries
 STRIDES = {1: 4, 2: 3, 3: 1}  # of prune-splits' prices, by effort
+MUCH = 0.5  # of the size with a promise: how small the design without it must be to be mentioned
 FEW_ROWS = 5_000  # small ensembles of so few rows are also grown with noise
 RULES = ExtractRules(comparators=32, seconds=10.0)  # whose trials take seconds
 
@@ -75,7 +76,7 @@ class Plan:
     """The passes of a level for one model and its rows, with notes for the user.
 
     level: None if the user named the passes. trials: what a search tried; chosen: the one that it took. how: what the
-    trials were judged on, in words.
+    trials were judged on, in words; unit: of their sizes.
     """
 
     level: int | None
@@ -85,6 +86,7 @@ class Plan:
     trials: tuple[Trial, ...] = ()
     chosen: Trial | None = None
     how: str = ""
+    unit: str = ""
 
     def as_dict(self) -> dict[str, Any] | None:
         """For the manifest and `--json`; None if the user named the passes."""
@@ -93,7 +95,7 @@ class Plan:
         spelt = ",".join(map(print_pass, self.passes))
         known: dict[str, Any] = {"level": f"O{self.level}", "keeps": LEVELS[self.level].keeps, "passes": spelt}
         if self.chosen is not None:
-            known |= {"judged_on": self.how, "tolerance": self.tolerance, "tried": len(self.trials)}
+            known |= {"judged_on": self.how, "tolerance": self.tolerance, "tried": len(self.trials), "unit": self.unit}
             known["table"] = [_row(trial, trial is self.chosen) for trial in _best_of_each(self.trials, self.chosen)]
         return known
 
@@ -109,6 +111,7 @@ def _row(trial: Trial, chosen: bool) -> dict[str, Any]:
         "standard_error": loss.error,
         "rows": loss.rows,
         "measure": loss.measure,
+        "good": trial.good,
         "chosen": chosen,
     }
 
@@ -253,35 +256,47 @@ def searched(
     source: Forest,
     rows: Rows,
     folds: tuple[Fold, ...],
-    size: Callable[[Forest], float],
+    size: Size,
     *,
     how: str,
     tolerance: float | None = None,
-    cost: str = DEFAULT_COST,
     stop: Stop | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Plan:
-    """The passes that a search of level 2 or 3 takes. folds: what it is judged on, and how in words. size: of a forest;
-    the smallest is taken. Raises ForestcError."""
+    """The passes that a search of level 2 or 3 takes. folds: what it is judged on, and how in words. size: what
+    is minimised. Raises ForestcError."""
     limit, stop = DEFAULT_TOLERANCE if tolerance is None else float(tolerance), stop or Stop(DEFAULT_EFFORT)
     search = Search(source, rows, folds, size, limit, stop, progress)
     plain = search.plain("paths kept", parse_passes(PATHS, PASSES))
-    for family in families(level, source, limit, cost, stop.effort, search.count):
+    for family in families(level, source, limit, size.cost, stop.effort, search.count):
         search.climb(family)
     best = search.smallest()
     if level == SEARCHING[-1] and stop.effort > 1 and best.family == "prune-splits":
-        search.climb(Family("prune-splits, prune-trees", best.passes, PruneTrees(tolerance=limit, cost=cost)))
+        search.climb(Family("prune-splits, prune-trees", best.passes, PruneTrees(tolerance=limit, cost=size.cost)))
         best = search.smallest()
     kept = search.smallest(lambda trial: trial.family == KEPT, plain)
     if level == SEARCHING[-1] and kept.size * SMALLER <= best.size:
         best = kept
     notes = [f"{name}: {why}" for name, why in search.refused.items()]
+    if level == SEARCHING[0] and stop.effort > 1:
+        notes += _without_promise(search, best)
     if best is plain and not plain.good:
         notes.append(
             f"-O{level}: nothing smaller than -O1 keeps the accuracy: on {plain.loss.rows} other rows -O1 itself loses "
             f"{plain.loss.lost:.4f} of the {plain.loss.measure}, with a standard error of {plain.loss.error:.4f}"
         )
-    return Plan(level, best.passes, tuple(notes), limit, tuple(search.trials), best, how)
+    return Plan(level, best.passes, tuple(notes), limit, tuple(search.trials), best, how, size.unit)
+
+
+def _without_promise(search: Search, best: Trial) -> list[str]:
+    """A note where keeping the decisions of the given rows makes the design much larger."""
+    for family in families(SEARCHING[-1], search.model, search.tolerance, search.size.cost, 1, search.count)[:1]:
+        search.climb(family)
+    free = search.smallest()
+    if free.size > MUCH * best.size:
+        return []
+    sizes = f"{free.size:,.0f} instead of {best.size:,.0f} {search.size.unit}"
+    return [f"without the promise on given rows {sizes}, as estimated: -O{SEARCHING[-1]}"]
 
 
 def _parsed(text: str, tolerance: float | None, scores: float | None) -> list[Pass]:

@@ -98,6 +98,16 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class Size:
+    """What is minimised. of: the size of a forest, as estimated. unit: of sizes, such as LUTs. cost: its name as an
+    option of passes."""
+
+    of: Callable[[Forest], float]
+    unit: str
+    cost: str
+
+
+@dataclass(frozen=True)
 class Stop:
     """How long is searched. effort: 1 (little) to 3. seconds: after which no further setting is tried; results then
     depend on the speed of the machine."""
@@ -123,13 +133,13 @@ class _Place:
 
 @dataclass
 class Search:
-    """Tries families of settings on a model, its rows and folds. size: of a forest, in LUTs or bytes. tolerance: what
+    """Tries families of settings on a model, its rows and folds. tolerance: what
     may be lost on the judged rows. refused: why a family could not be tried."""
 
     model: Forest
     rows: Rows
     folds: tuple[Fold, ...]
-    size: Callable[[Forest], float]
+    size: Size
     tolerance: float
     stop: Stop = Stop(2)
     progress: Callable[[str], None] = lambda _: None
@@ -171,7 +181,7 @@ class Search:
 
     def add(self, name: str, passes: tuple[Pass, ...], make: Callable[[], Forest], cost: float, loss: Loss) -> Trial:
         whole = loss.rows == len(self.judge.judged.errors)
-        trial = Trial(name, passes, make, cost, loss, whole and loss.within(self.tolerance), self.size)
+        trial = Trial(name, passes, make, cost, loss, whole and loss.within(self.tolerance), self.size.of)
         self.trials.append(trial)
         return trial
 

@@ -11,7 +11,15 @@ from forestc.netlist.ir import Netlist
 from forestc.passes.extract_rules.rules_text import is_rules, rules_text
 from forestc.passes.pipeline import Step
 from forestc.record import GENERATED, MEASURED_ON, leaves_note
-from forestc.report.tables import estimate_tables, filled, firmware_tables, pass_tables, synth_tables, visible
+from forestc.report.tables import (
+    estimate_tables,
+    filled,
+    firmware_tables,
+    level_tables,
+    pass_tables,
+    synth_tables,
+    visible,
+)
 
 LONGEST = 80
 _SPECIAL = re.compile(r"[\\`*_\[\]<>&|~$@:#]")  # characters of markup, and of links in plain text
@@ -44,6 +52,7 @@ def compile_report(
         return [f"## {_escaped(title)}", "", *_table(head, cells), ""]
 
     later = [
+        *level_tables(figures["level"], section),
         *pass_tables(figures["passes"], section),
         *estimate_tables(figures.get("estimate", []), section),
         *firmware_tables(figures.get("firmware"), section),

@@ -108,12 +108,33 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table]:
     return [
         table(f"{figures['name']}: {', '.join(figures['targets'])} in {figures['out']}", ("what", "figure"), rows),
         table(title, heads, quality_rows),
+        *level_tables(figures["level"], table),
         *pass_tables(figures["passes"], table),
         *estimate_tables(figures.get("estimate", []), table),
         *firmware_tables(figures.get("firmware"), table),
         *device,
         table("time of each stage", ("stage", "seconds"), seconds),
     ]
+
+
+def level_tables(level: Mapping[str, Any] | None, made: Callable[..., T]) -> list[T]:
+    """What a level tried: the design that was taken, and the smallest of each other way. made: a table from title,
+    heads, rows."""
+    if not level or "table" not in level:
+        return []
+    rows = [
+        (
+            trial["family"] + " (taken)" * trial["chosen"],
+            f"{trial['size']:,.0f}",
+            f"{100 * trial['accuracy']:.2f} %",
+            f"{100 * trial['lost']:+.2f} ± {100 * trial['standard_error']:.2f}",
+            "" if trial["good"] else "no",
+        )
+        for trial in level["table"]
+    ]
+    first = level["table"][0]
+    title = f"what -{level['level']} tried: {level['tried']} settings, judged on {level['judged_on']}"
+    return [made(title, ("way", level["unit"], first["measure"], "lost, in points", "within tolerance"), rows)]
 
 
 def estimate_tables(estimates: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> list[T]:

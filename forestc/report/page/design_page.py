@@ -25,7 +25,15 @@ from forestc.report.page.features import feature_table
 from forestc.report.page.hardware import hardware_blocks, placed_blocks
 from forestc.report.page.measured import Measured
 from forestc.report.page.svg import shortened, tree
-from forestc.report.tables import estimate_tables, firmware_tables, pass_tables, share, synth_tables, visible
+from forestc.report.tables import (
+    estimate_tables,
+    firmware_tables,
+    level_tables,
+    pass_tables,
+    share,
+    synth_tables,
+    visible,
+)
 from forestc.synthesis import Placement
 
 LEVELS = 4
@@ -148,7 +156,13 @@ def _passes(made: Mapping[str, Any]) -> list[Block]:
     guarantees = table(
         "What each pass promises, as it was checked", ("pass", "guarantee", "meaning", "inputs checked"), promises
     )
-    return [Text(lead), design_charts.passes_chart(steps), guarantees, *pass_tables(steps, texts)]
+    return [
+        Text(lead),
+        design_charts.passes_chart(steps),
+        guarantees,
+        *level_tables(made.get("level"), texts),
+        *pass_tables(steps, texts),
+    ]
 
 
 def _accuracy(design: Design, made: Mapping[str, Any], on: Measured | None) -> list[Block]:
