@@ -1,13 +1,15 @@
-"""What each level makes of random forests and boosting: LUTs, bytes of C, agreement and accuracy on test rows.
+"""What each level makes of forests and boosting, and whether it keeps its word on rows that nobody has seen.
 
-    python benchmarks/levels.py --data DIR --json FILE
+    python benchmarks/levels.py --data DIR --seeds 3 --json FILE
+    python benchmarks/levels.py --data DIR --seeds 3 --levels 3 --cases FILE   # in another checkout: what it is compared with
+    python benchmarks/levels.py --data DIR --seeds 3 --against FILE
 
-Ten data sets, of scikit-learn and of DIR (NAME.csv.gz, the last column `target`). Half of the rows, at most 1,500,
-train the model and are given to `compile`; a quarter, at most 1,500, is held out for -O3 alone; the test rows, at most
-5,000, choose nothing. LUTs are forestc's estimate for an UltraScale+ before synthesis (latency 0, the decision
-included); bytes are text and constants of `arm-none-eabi-gcc -Os -mcpu=cortex-m0plus` for raw float rows in, class or
-scores out. Accuracy of a regression is R squared, and its agreement the share of rows off by at most 1 % of the
-range.
+Twelve data sets of scikit-learn and of DIR (NAME.csv.gz, the last column `target`); of six the classes overlap. Three
+fifths of the rows, at most 1,000, train the model and are given to `compile`; a fifth, at most 1,000, is held out in one
+half of the runs; the test rows, the last fifth, at most 5,000, choose nothing. LUTs are those of yosys for an UltraScale+
+(latency 0, the decision included), of designs of more than 1,500 estimated LUTs the estimate. A level breaks its word
+where it loses more on the test rows than the tolerance, 0.01, and one standard error of the difference there.
+Accuracy of a regression is R squared.
 """
 
 from __future__ import annotations
@@ -17,12 +19,9 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two processes
 
 import gzip
-import re
-import shutil
-import subprocess
+import json
 import tempfile
 import time
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -35,35 +34,47 @@ from tools import arguments, show
 from xgboost import XGBClassifier, XGBRegressor
 
 import forestc
-from forestc.passes.levels import LEVELS
+from forestc.costs.devices import XCUP
+from forestc.passes.judge import Judge
+from forestc.rows.batches import ArrayRows
+from forestc.toolchain.yosys import synthesise
 
-BUNDLED = {
-    "breast_cancer": datasets.load_breast_cancer,
-    "digits": datasets.load_digits,
-    "diabetes": datasets.load_diabetes,
-}
-REGRESSION = ("diabetes", "airfoil", "winequality_white")
-SETS = (
-    "breast_cancer", "digits", "pima", "diabetic_retinopathy", "spambase", "magic04", "dry_bean", *REGRESSION
-)  # fmt: skip
-MOST_FIT, MOST_HELD, MOST_TEST = 1500, 1500, 5000
-COMPILER = "arm-none-eabi-gcc"
+BUNDLED = {"breast_cancer": datasets.load_breast_cancer, "digits": datasets.load_digits}
+REGRESSION = ("airfoil", "winequality_white")
+OVERLAPPING = ("pima", "diabetic_retinopathy", "magic04", "transfusion", "heart_statlog", "winequality_white")
+SETS = ("breast_cancer", "digits", "spambase", "dry_bean", "musk1", "airfoil", *OVERLAPPING)
+MOST_FIT, MOST_HELD, MOST_TEST, MOST_SYNTHESISED = 1000, 1000, 5000, 1500
+TOLERANCE = 0.01
+WAYS = ("held-out rows", "training rows alone")
 
 
 def main() -> None:
     parser = arguments(str(__doc__))
     parser.add_argument("--data", type=Path, required=True, metavar="DIR")
     parser.add_argument("--only", default=",".join(SETS), metavar="NAMES")
+    parser.add_argument("--seeds", type=int, default=1, metavar="N")
+    parser.add_argument("--first", type=int, default=0, metavar="SEED")
+    parser.add_argument("--levels", default="0,1,2,3", metavar="LIST")
+    parser.add_argument("--cases", type=Path, metavar="FILE", help="write every design's figures there, as JSON")
+    parser.add_argument("--against", type=Path, metavar="FILE", help="such a file of another version")
     options = parser.parse_args()
-    start = time.perf_counter()
-    cases = [(name, kind, options.data) for name in options.only.split(",") for kind in ("forest", "boosting")]
-    rows = []
+    levels = tuple(map(int, options.levels.split(",")))
+    cases = [
+        (name, kind, seed, levels, options.data)
+        for seed in range(options.first, options.first + options.seeds)
+        for name in options.only.split(",")
+        for kind in ("forest", "boosting")
+    ]
+    designs: list[dict[str, Any]] = []
     with ProcessPoolExecutor(2) as pool:
         for made in pool.map(measured, cases):
-            rows += made
-            told = "; ".join(f"{row['level']} {row['LUT']:,} LUT, {row['test_%']:.1f} %" for row in made)
-            print(f"{made[0]['set']}, {made[0]['model']}: {told}", flush=True)
-    show("levels", rows, options.json, means=means(rows), s=time.perf_counter() - start)
+            designs += made
+            for row in made:
+                print(" ".join(f"{key}={value}" for key, value in row.items()), flush=True)
+            if options.cases:
+                options.cases.write_text(json.dumps(designs))
+    others = json.loads(options.against.read_text()) if options.against else []
+    show("levels", shown(designs), options.json, **summary(designs, others))
 
 
 def read(name: str, data: Path) -> tuple[NDArray[np.float64], NDArray[Any]]:
@@ -75,91 +86,116 @@ def read(name: str, data: Path) -> tuple[NDArray[np.float64], NDArray[Any]]:
             table = np.array([line.rstrip("\n").split(",") for line in file][1:])
         X, y = table[:, :-1].astype(np.float64), table[:, -1]
         y = y.astype(np.float64) if name in REGRESSION else np.unique(y, return_inverse=True)[1]
-    order = np.random.default_rng(0).permutation(len(X))
-    return X[order], y[order]
+    return X, y
 
 
-def learner(name: str, kind: str, classes: int) -> Any:
+def learner(name: str, kind: str, classes: int, seed: int) -> Any:
     if kind == "forest":
         made = RandomForestRegressor if name in REGRESSION else RandomForestClassifier
-        return made(20, max_depth=6, random_state=0)
+        return made(20, max_depth=6, random_state=seed)
     made = XGBRegressor if name in REGRESSION else XGBClassifier
-    return made(n_estimators=8 if classes > 2 else 20, max_depth=4, random_state=0, n_jobs=1)
+    return made(n_estimators=8 if classes > 2 else 20, max_depth=4, random_state=seed, n_jobs=1)
 
 
-def measured(case: tuple[str, str, Path]) -> list[dict[str, Any]]:
-    """One model at all levels."""
-    name, kind, data = case
+def measured(case: tuple[str, str, int, tuple[int, ...], Path]) -> list[dict[str, Any]]:
+    """One model at all levels, with held-out rows and without."""
+    name, kind, seed, levels, data = case
     X, y = read(name, data)
-    half, quarter = len(X) // 2, len(X) // 4
-    fit, held = slice(0, min(half, MOST_FIT)), slice(half, half + min(quarter, MOST_HELD))
-    test = slice(half + quarter, half + quarter + MOST_TEST)
-    model = learner(name, kind, 0 if name in REGRESSION else len(np.unique(y))).fit(X[fit], y[fit])
-    own = 100 * float(model.score(X[test], y[test]))
+    order = np.random.default_rng(seed).permutation(len(X))
+    X, y = X[order], y[order]
+    first, second = int(0.6 * len(X)), int(0.8 * len(X))
+    fit, held = slice(0, min(first, MOST_FIT)), slice(first, min(second, first + MOST_HELD))
+    test = slice(second, second + MOST_TEST)
+    model = learner(name, kind, 0 if name in REGRESSION else len(np.unique(y)), seed).fit(X[fit], y[fit])
+    judge = Judge(forestc.load(model), ArrayRows(X[test], y[test]))
     rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        for level in range(len(LEVELS)):
+    for level in levels:
+        for way in WAYS if level > 1 else ("",):
+            held_out = (X[held], y[held]) if way == WAYS[0] else None
             start = time.perf_counter()
-            done = forestc.compile(
-                model, X[fit], Path(folder) / "out", label=y[fit], level=level, name="m",
-                held_out=(X[held], y[held]) if level == 3 else None,
-            )  # fmt: skip
-            seconds = time.perf_counter() - start
-            tested = forestc.check(done.design, X[test], label=y[test], engines=["netlist"], random_rows=0)
-            assert tested.ok and tested.agreement.compiled is not None
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    done = forestc.compile(
+                        model, X[fit], Path(folder) / "out", label=y[fit], level=level, name="m", held_out=held_out,
+                        targets="verilog",
+                    )  # fmt: skip
+                except forestc.ForestcError as error:
+                    print(f"{name} {kind} {seed} -O{level} {way}: {error}", flush=True)
+                    continue
+                seconds = time.perf_counter() - start
+                estimate = next(e["lut"] for e in done.figures["estimate"] if e["device"] == "xcup")
+                luts = estimate if estimate > MOST_SYNTHESISED else luts_of(done.design)
+                loss = judge.of(done.design.forest)
             rows.append(
                 {
-                    "set": name, "model": kind, "rows": fit.stop, "level": f"O{level}",
-                    "comparators": done.figures["distinct_conditions"],
-                    "LUT": next(e["lut"] for e in done.figures["estimate"] if e["device"] == "xcup"),
-                    "C_bytes": c_bytes(done.design.path("c"), Path(folder), name in REGRESSION),
-                    "agreement_%": 100 * tested.agreement.agreement,
-                    "test_%": 100 * tested.agreement.compiled, "model_%": own, "s": round(seconds, 1),
+                    "set": name, "model": kind, "seed": seed, "level": level, "way": way, "luts": luts,
+                    "estimate": estimate, "lost": round(loss.lost, 5), "error": round(loss.error, 5),
+                    "accuracy": round(loss.accuracy, 5), "s": round(seconds, 1),
                 }
             )  # fmt: skip
     return rows
 
 
-def c_bytes(header: Path, folder: Path, values: bool) -> int:
-    """Text and constants of raw rows to the class, or the scores; the source's length where the compiler is missing."""
-    text = header.read_text()
-    if shutil.which(COMPILER) is None:
-        return len(text)
-    kind, of = ("scores", r"void") if values else ("predict", r"\w+")
-    found = re.search(rf"static inline ({of}) m_{kind}\(const (\w+) x\[\w+\](?:, (\w+) scores\[\w+\])?\)", text)
-    assert found is not None
-    result, word, score = found.groups()
-    extra = f", {score} scores[]" if values else ""
-    give = f"m_{kind}(x{', scores' * values})"
-    (folder / "m.c").write_text(
-        f'#include "{header}"\n{result} run(const float *row{extra})\n'
-        f"{{ {word} x[M_INPUTS]; m_quantise(row, x); {'' if values else 'return '}{give}; }}\n"
-    )
-    flags = ["-std=c99", "-Os", "-mcpu=cortex-m0plus", "-mthumb", "-c", "m.c", "-o", "m.o"]
-    subprocess.run([COMPILER, *flags], cwd=folder, check=True)
-    told = subprocess.run(["arm-none-eabi-size", "m.o"], cwd=folder, check=True, capture_output=True, text=True)
-    return int(told.stdout.splitlines()[1].split()[0])
+def luts_of(design: forestc.Design) -> int:
+    return synthesise([design.path("verilog")], str(design.manifest["core"]), XCUP.synthesis).lut
 
 
-def means(rows: list[dict[str, Any]]) -> str:
-    """For each kind and level the geometric means of sizes over those of O0, and the mean change of accuracy."""
-    told = []
-    for kind, level, chosen, first in _levels(rows):
-        luts, size = (
-            float(np.exp(np.mean([np.log(row[key] / base[key]) for row, base in zip(chosen, first, strict=True)])))
-            for key in ("LUT", "C_bytes")
-        )
-        change = float(np.mean([row["test_%"] - row["model_%"] for row in chosen]))
-        told.append(f"{kind} {level}: LUTs {luts:.2f}, bytes {size:.2f}, accuracy {change:+.2f}")
-    return "; ".join(told)
+def broken(row: dict[str, Any]) -> bool:
+    """Whether more is lost on the test rows than the tolerance and a standard error."""
+    return bool(row["lost"] > TOLERANCE + row["error"])
 
 
-def _levels(rows: list[dict[str, Any]]) -> Iterator[tuple[str, str, list[dict[str, Any]], list[dict[str, Any]]]]:
-    for kind in ("forest", "boosting"):
-        of_kind = {level: [row for row in rows if (row["model"], row["level"]) == (kind, level)]
-                   for level in (f"O{n}" for n in range(len(LEVELS)))}  # fmt: skip
-        for level, chosen in of_kind.items():
-            yield kind, level, chosen, of_kind["O0"]
+def shown(designs: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """A row for each set, model and way: means over the seeds."""
+    lines = []
+    for name, kind in dict.fromkeys((row["set"], row["model"]) for row in designs):
+        for way in WAYS:
+            own = [row for row in designs if (row["set"], row["model"]) == (name, kind) and row["way"] in ("", way)]
+            of = {level: [row for row in own if row["level"] == level] for level in range(4)}
+            if not all(of.values()):
+                continue
+
+            def means(key: str, form: str, of: dict[int, list[dict[str, Any]]] = of) -> str:
+                return " / ".join(format(float(np.mean([row[key] for row in rows])), form) for rows in of.values())
+
+            lost = {level: [{"points": -100 * row["lost"]} for row in rows] for level, rows in of.items()}
+            lines.append(
+                {
+                    "data set": name.replace("_", " "), "model": kind, "judged on": way,
+                    "LUTs": means("luts", ",.0f"), "change on test rows, points": means("points", "+.1f", lost),
+                    "seconds": means("s", ".0f"),
+                }
+            )  # fmt: skip
+    return lines
+
+
+def summary(designs: list[dict[str, Any]], others: list[dict[str, Any]]) -> dict[str, Any]:
+    """How often the word is broken, whether sizes fall from level to level, and sizes and times beside another
+    version's."""
+    known = {(row["set"], row["model"], row["seed"], row["level"], row["way"]): row for row in designs}
+    told: dict[str, Any] = {}
+    for level in (2, 3):
+        for way in WAYS:
+            rows = [row for row in designs if (row["level"], row["way"]) == (level, way)]
+            if rows:
+                told[f"O{level}_{way}_word_broken".replace(" ", "_")] = f"{sum(map(broken, rows))} of {len(rows)}"
+    larger = []
+    for (name, kind, seed, level, way), row in known.items():
+        before = known.get((name, kind, seed, level - 1, way if level > 2 else ""))
+        if before is not None and row["luts"] > 1.02 * before["luts"]:
+            larger.append(f"{name} {kind} {seed} -O{level} {way}: {row['luts']} behind {before['luts']}")
+    told["larger_than_the_level_before"] = "; ".join(larger) or "none"
+    pairs = [(known[key], row) for row in others if (key := _key(row)) in known and row["level"] == 3]
+    if pairs:
+        for what, values in (("luts", 1.0), ("s", 0.1)):
+            ratios = [np.log(max(own[what], values) / max(other[what], values)) for own, other in pairs]
+            told[f"O3_{what}_against_the_other_version"] = float(np.exp(np.mean(ratios)))
+        told["word_broken_by_the_other_version"] = f"{sum(broken(other) for _, other in pairs)} of {len(pairs)}"
+    return told
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["set"], row["model"], row["seed"], row["level"], row["way"]
 
 
 if __name__ == "__main__":
