@@ -395,6 +395,7 @@ class EveryPath:
     rounded: bool
     bound: float
     ranges: Ranges = field(default_factory=Ranges)
+    decisions: bool = False
     guarantee: ClassVar[Guarantee] = "exact"
 
     def text(self) -> str:

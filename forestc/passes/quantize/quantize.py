@@ -7,7 +7,7 @@ given rows changes; else approximate, measured, and refused beyond what is allow
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -48,17 +48,24 @@ from forestc.passes.quantize.rounding import (
     with_leaves,
     with_words,
 )
+from forestc.passes.quantize.ties import (
+    MOST_COMBINATIONS,
+    TIE_BITS,
+    near_margin,
+    near_ties,
+    settled,
+    tied_combinations,
+)
 from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.passes.share_thresholds.observation import observe
 from forestc.rows.accuracy import LargestError
 from forestc.rows.batches import Rows
 from forestc.rows.encode import encode, evaluate
-from forestc.rows.made_rows import made_rows
+from forestc.rows.made_rows import every_cell, made_rows
 from forestc.rows.ranges import Ranges, have_rows
 
 MOST_LEAF_BITS = 32
 SEARCHED_LEAF_BITS = 16
-UNSEEN_LEAF_BITS = range(16, 25)
 SEARCHED_SCORE_BITS = 24
 MOST_FITTED_BITS = 4
 DEFAULT_TOLERANCE = 0.01
@@ -195,7 +202,7 @@ class Quantize:
         self.refuse(forest, rows, judge)
         source, forest = forest, one_sum(forest)
         if self.exact or isinstance(rows, Ranges):
-            return self._unseen(source, forest, rows if isinstance(rows, Ranges) else Ranges())
+            return self._unseen(source, forest, rows if isinstance(rows, Ranges) else Ranges(), rows)
         freedoms = observe(forest, rows)
         requested = parse_formats(self.formats, forest)
         most = None if self.input_bits == "auto" else int(self.input_bits)
@@ -256,8 +263,10 @@ class Quantize:
             promises.append(ScoresWithin(self.scores))
         return PassResult(result, tuple(promises), report)
 
-    def _unseen(self, source: Forest, forest: Forest, ranges: Ranges) -> PassResult:
-        """Words that keep every value on its side of every threshold, and unrounded leaves where possible."""
+    def _unseen(self, source: Forest, forest: Forest, ranges: Ranges, rows: Rows | None) -> PassResult:
+        """Words that keep every value on its side of every threshold, and unrounded leaves where possible; else leaves
+        that decide ties as the model does, on all combinations of paths if there are few. rows: whose ties come
+        first."""
         requested = parse_formats(self.formats, forest)
         most = None if self.input_bits == "auto" else int(self.input_bits)
         missing, formats = [], []
@@ -271,12 +280,14 @@ class Quantize:
             else:
                 formats.append(choose_exact(feature, missing[-1], t, values, self.input, most))
         shaped = with_words(forest, formats, missing)
-        bits = UNSEEN_LEAF_BITS[0] if self.leaf_bits == "auto" else int(self.leaf_bits)
-        leaves = unseen(forest, bits, MOST_LEAF_BITS if self.leaf_bits == "auto" else bits)
-        if self.leaf_bits == "auto" and forest.decides and not leaves.exact:  # more bits, if near ties need them
-            tried = [unseen(forest, width, width) for width in UNSEEN_LEAF_BITS]
-            made = made_rows(source, ranges, (shaped,))
-            changed = _measure(source, shaped, tried, made, values=False).changed
+        auto = self.leaf_bits == "auto"
+        widths = TIE_BITS if auto else [int(self.leaf_bits)]
+        leaves, every = unseen(forest, widths[0], MOST_LEAF_BITS if auto else widths[0]), False
+        if forest.decides and not leaves.exact and not forest.parts:
+            leaves, every = _deciding(source, forest, shaped, ranges, rows, widths, MOST_LEAF_BITS if auto else widths[0])
+        elif forest.decides and not leaves.exact and auto:  # more bits, if near ties need them
+            tried = [unseen(forest, width, width) for width in widths]
+            changed = _measure(source, shaped, tried, made_rows(source, ranges, (shaped,)), values=False).changed
             leaves = tried[changed.index(min(changed))]
         result = with_leaves(shaped, leaves)
         exact, error = leaves.exact, leaves.error
@@ -292,7 +303,7 @@ class Quantize:
             "decides": forest.decides,
             **_inputs_report(forest, formats, missing),
         }
-        return PassResult(result, (EveryPath(not exact, error, ranges),), report)
+        return PassResult(result, (EveryPath(not exact, error, ranges, every),), report)
 
     def _fitted(
         self, source: Forest, forest: Forest, shaped: Forest, rows: Rows, judge: Judge, formats: list[Format]
@@ -334,6 +345,36 @@ def _inputs_report(forest: Forest, formats: list[Format], missing: list[bool]) -
             for f, form, absent in zip(forest.features, formats, missing, strict=True)
         },
     }
+
+
+def _deciding(
+    source: Forest,
+    forest: Forest,
+    shaped: Forest,
+    ranges: Ranges,
+    rows: Rows | None,
+    bits: Sequence[int],
+    most: int,
+) -> tuple[Leaves, bool]:
+    """Rounded leaves that decide near ties as the model does, as far as any can, and whether they do so for every
+    input in the ranges: where all combinations of paths, or of leaves, can be tried."""
+    margin = near_margin(forest, bits[0])
+    cells = every_cell(source, ranges, MOST_COMBINATIONS)
+    ties = None
+    if cells is not None:
+        ties = near_ties(source, forest, [cells.X], margin)
+    elif source is forest:
+        ties = tied_combinations(forest, margin)
+    every = ties is not None
+    if ties is None:
+        made = made_rows(source, ranges, (shaped,))
+        ties = near_ties(source, forest, [made.X], margin)
+        if have_rows(rows):
+            assert rows is not None
+            own = near_ties(source, forest, (batch.X for batch in rows.batches()), margin)
+            ties = own.before(ties)
+    leaves, changed = settled(forest, ties, bits, most)
+    return leaves, every and not changed
 
 
 def _near_enough(

@@ -19,7 +19,7 @@ from forestc.forest.builder import changed, changed_tree
 from forestc.forest.conditions import NO_SET, Member, OneOf, Within, toggled, tree_arrays
 from forestc.forest.evaluate import link_values
 from forestc.forest.ir import Aggregate, Combine, Decision, Forest, Link, Part, Tree
-from forestc.passes.quantize.exact_leaves import leaf_grid, score_error
+from forestc.passes.quantize.exact_leaves import common_steps, leaf_grid, score_error
 from forestc.passes.quantize.formats import Format
 
 MOST_SCORE_BITS = 60
@@ -209,13 +209,56 @@ def _round_unseen(model: Forest, bits: int, most: int) -> Leaves:
     """`unseen` for a forest without parts."""
     forest = one_output(model)
     grid = leaf_grid(model, forest)
-    exact = grid is not None and grid.bits <= most
-    if grid is not None and exact:
-        leaves = replace(round_leaves(forest, grid.bits, grid.step), decision=grid.decision)
-    else:
-        leaves = round_leaves(forest, bits)
+    if grid is None or grid.bits > most:
+        return on_steps(model, bits)[0] if model.classes else with_error(model, round_leaves(forest, bits))
+    leaves = replace(round_leaves(forest, grid.bits, grid.step), decision=grid.decision)
+    return with_error(model, leaves, exact=True)
+
+
+def with_error(model: Forest, leaves: Leaves, exact: bool = False) -> Leaves:
+    """The leaves with the largest error of a score. model: without parts."""
+    forest = one_output(model)
     error = score_error(model, forest, leaves.values, leaves.bias, leaves.scale * forest.aggregate.divisor, exact)
     return replace(leaves, exact=exact, error=error)
+
+
+def on_steps(model: Forest, bits: int) -> tuple[Leaves, bool]:
+    """Each leaf as the nearest whole number of steps, whatever its tree's lowest is: sums of equal values stay equal,
+    and the probabilities p and 1 - p of two classes still add up to 1. model: without parts.
+
+    Also whether all leaves lie on these steps, which are then as few as possible; otherwise there are as many as `bits`
+    bits hold. Raises ModelError for biases too large for integers.
+    """
+    forest = one_output(model)
+    count = forest.aggregate.divisor
+    lows = [_low(tree) for tree in forest.trees]
+    start = forest.bias * (1.0 if forest.aggregate.bias_first else count)
+    reach, spread = float(np.abs(start).max()), 0.0
+    for tree, low in zip(forest.trees, lows, strict=True):
+        reach += float(np.abs(tree.values).max())
+        spread = max(spread, float((tree.values - low).max()))
+    most = ((1 << bits) - 2) / spread if spread else 0.0
+    if not spread > reach * NEGLIGIBLE or not reach * most < 1 << MOST_SCORE_BITS:
+        return with_error(model, round_leaves(forest, bits)), False
+    steps, lie = common_steps(forest, most)
+    lowest = [np.rint(low * steps).astype(np.int64) for low in lows]
+    values = [
+        np.rint(tree.values * steps).astype(np.int64) - low for tree, low in zip(forest.trees, lowest, strict=True)
+    ]
+    bias = np.rint(start * steps).astype(np.int64)
+    decision = forest.decision
+    if forest.n_outputs < model.n_outputs:  # class 1 if its sum is more than half of the number of trees
+        decision = Decision("threshold", math.floor(Fraction(steps) * len(forest.trees) / 2) + 1)
+    elif decision.kind == "threshold":  # the rounding of the bias cancels out of the decision
+        needed = Fraction(steps) * (Fraction(float(decision.threshold)) * Fraction(count) - Fraction(float(start[-1])))
+        whole = lie and abs(needed - round(needed)) < NEGLIGIBLE
+        decision = Decision("threshold", (round(needed) if whole else math.ceil(needed)) + int(bias[-1]))
+    elif decision.kind == "argmax":
+        decision = Decision("argmax", 0, "scores", decision.ties)
+    for tree, low in zip(forest.trees, lowest, strict=True):
+        bias[list(tree.outputs)] += low
+    outputs = [tree.outputs for tree in forest.trees]
+    return with_error(model, Leaves(values, outputs, bias, 1.0 / (steps * count), decision)), lie
 
 
 def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Leaves:
