@@ -88,6 +88,9 @@ def _solved(sums: Sums, chosen: NDArray[np.int64], places: int, most: int) -> ND
     solver.run()
     solution = np.array(solver.getSolution().col_value)
     result = np.zeros(places, dtype=np.int64)
-    if len(solution) == 2 * n + rows and solver.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
+    if (
+        len(solution) == 2 * n + rows
+        and solver.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    ):
         result[used] = np.rint(solution[:n] - solution[n : 2 * n]).astype(np.int64)
     return result

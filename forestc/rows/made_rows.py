@@ -52,7 +52,7 @@ def every_cell(model: Forest, ranges: Ranges, most: int) -> ArrayRows | None:
     """Rows (rows, columns) that take every path that an input in the ranges can take through all trees together: of
     each feature a value between each two thresholds, missing, and each category, in all combinations. None if there
     are more than `most`, or if not all values of a range with steps can be tried."""
-    values = []
+    values: list[FloatArray] = []
     for index, feature in enumerate(model.features):
         own = _of_every_cell(model, index, ranges, most)
         if own is None or len(own) * math.prod(map(len, values)) > most:

@@ -20,12 +20,14 @@ from forestc.forest.ir import Forest
 from forestc.forest.numbers import parse_number_type
 from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult
+from forestc.passes.combinations import MOST_COMBINATIONS
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import (
     Change,
     EveryPath,
     FewChanges,
+    KeepsAllButTies,
     KeepsDecisions,
     KeepsPaths,
     Promise,
@@ -45,11 +47,11 @@ from forestc.passes.quantize.rounding import (
     refuse_sums,
     round_leaves,
     unseen,
+    with_error,
     with_leaves,
     with_words,
 )
 from forestc.passes.quantize.ties import (
-    MOST_COMBINATIONS,
     TIE_BITS,
     near_margin,
     near_ties,
@@ -235,8 +237,19 @@ class Quantize:
             allowed = max(self.scores, min(measured.values))  # if scores can't be kept, the pipeline raises
             fine = [c for c in fine if measured.values[c] <= allowed]
         best = min(fine, key=lambda c: (max(measured.change[c], self._goal(forest)), bits[c]))
+        ties_left = forest.decides and self.leaf_bits == "auto" and not measured.paths_changed
+        if ties_left and measured.changed[best] and not forest.parts:
+            assert rows is not None
+            found.append(_settled(source, forest, rows))
+            bits.append(max(1, max(int(values.max(initial=0)) for values in found[-1].values).bit_length()))
+            measured = _measure(source, shaped, found, rows, values=self.scores is not None)
+            if not measured.changed[-1] or measured.change[best] > self.change:
+                best = len(found) - 1
         change, kept = measured.change[best], measured.rows > 0
         promises: list[Promise] = [FewChanges(float(self.change))]
+        if ties_left and change > self.change:  # more bits can't help
+            margin = math.inf if forest.parts else 2 * with_error(forest, found[best]).error
+            promises = [KeepsAllButTies(measured.changed[best], margin)]
         if measured.rows and not measured.paths_changed:
             promises.append(KeepsPaths(decisions=False))
         if forest.decides and kept and change == 0:
@@ -284,7 +297,9 @@ class Quantize:
         widths = TIE_BITS if auto else [int(self.leaf_bits)]
         leaves, every = unseen(forest, widths[0], MOST_LEAF_BITS if auto else widths[0]), False
         if forest.decides and not leaves.exact and not forest.parts:
-            leaves, every = _deciding(source, forest, shaped, ranges, rows, widths, MOST_LEAF_BITS if auto else widths[0])
+            leaves, every = _deciding(
+                source, forest, shaped, ranges, rows, widths, MOST_LEAF_BITS if auto else widths[0]
+            )
         elif forest.decides and not leaves.exact and auto:  # more bits, if near ties need them
             tried = [unseen(forest, width, width) for width in widths]
             changed = _measure(source, shaped, tried, made_rows(source, ranges, (shaped,)), values=False).changed
@@ -301,6 +316,7 @@ class Quantize:
             "leaves": "exact" if exact else "rounded",
             "score_bound": error if math.isfinite(error) else None,
             "decides": forest.decides,
+            "decisions": "all" if exact or every else "all but near ties" if forest.decides else None,
             **_inputs_report(forest, formats, missing),
         }
         return PassResult(result, (EveryPath(not exact, error, ranges, every),), report)
@@ -375,6 +391,13 @@ def _deciding(
             ties = own.before(ties)
     leaves, changed = settled(forest, ties, bits, most)
     return leaves, every and not changed
+
+
+def _settled(source: Forest, forest: Forest, rows: Rows) -> Leaves:
+    """Leaves that decide near ties of the rows as the model does, as far as any can."""
+    margin = near_margin(forest, TIE_BITS[0])
+    ties = near_ties(source, forest, (batch.X for batch in rows.batches()), margin)
+    return settled(forest, ties, TIE_BITS, MOST_LEAF_BITS)[0]
 
 
 def _near_enough(

@@ -255,8 +255,8 @@ def on_steps(model: Forest, bits: int) -> tuple[Leaves, bool]:
         decision = Decision("threshold", (round(needed) if whole else math.ceil(needed)) + int(bias[-1]))
     elif decision.kind == "argmax":
         decision = Decision("argmax", 0, "scores", decision.ties)
-    for tree, low in zip(forest.trees, lowest, strict=True):
-        bias[list(tree.outputs)] += low
+    for tree, least in zip(forest.trees, lowest, strict=True):
+        bias[list(tree.outputs)] += least
     outputs = [tree.outputs for tree in forest.trees]
     return with_error(model, Leaves(values, outputs, bias, 1.0 / (steps * count), decision)), lie
 

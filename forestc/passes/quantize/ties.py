@@ -1,8 +1,8 @@
 """Integer leaves that decide near ties as the model does, and the inputs where the model nearly ties.
 
-The library adds floats in its own order, and their rounding decides what would tie in exact arithmetic. Leaves on common
-steps make ties of the source ties of the design; what the library's rounding decides otherwise, small changes of the
-leaves follow, as far as any integers can.
+The library adds floats in its own order, and their rounding decides what would tie in exact arithmetic. Leaves on
+common steps make ties of the source ties of the design; what the library's rounding decides otherwise, small changes of
+the leaves follow, as far as any integers can.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.leaf_nudging import Sums, nudges_for
-from forestc.forest.evaluate import add_tree, decide, encode_numbers, judged, leaf_nodes, start_scores
-from forestc.forest.ir import LEAF, Forest
+from forestc.forest.evaluate import decide, encode_numbers, evaluate_words, leaf_nodes
+from forestc.forest.ir import Forest
+from forestc.passes.combinations import evaluate_leaves, leaf_combinations
 from forestc.passes.quantize.exact_leaves import margins
 from forestc.passes.quantize.rounding import Leaves, on_steps, with_error
 
-MOST_COMBINATIONS = 1 << 16
 MOST_TERMS = 1 << 23  # of all sums of a program of nudges
 TIE_BITS = range(16, 25)  # of leaves that no nudge has moved
 FIRST = 1000  # inputs that a tie on a given row counts for, against 1 on a generated one
@@ -47,12 +47,10 @@ class NearTies:
             scores[:, list(outputs)] += values[leaf]
         return int(self.count[decide(leaves.decision, scores, scores) != self.wanted].sum())
 
-
     def before(self, others: NearTies) -> NearTies:
         """These and others, as if each of these had a thousand inputs."""
-        count = [FIRST * self.count, others.count]
-        wanted = [self.wanted, others.wanted]
-        return NearTies(np.concatenate([self.leaf, others.leaf]), *map(np.concatenate, (wanted, count)), self.margin)
+        leaf, wanted = np.concatenate([self.leaf, others.leaf]), np.concatenate([self.wanted, others.wanted])
+        return NearTies(leaf, wanted, np.concatenate([FIRST * self.count, others.count]), self.margin)
 
 
 def near_margin(forest: Forest, bits: int) -> float:
@@ -68,8 +66,10 @@ def near_ties(source: Forest, forest: Forest, rows: Iterable[NDArray[np.float64]
     for X in rows:
         numbers = encode_numbers(source, X)
         nodes = [leaf_nodes(forest, tree, numbers) for tree in forest.trees]
-        leaf, index = _near(forest, nodes, margin)
-        leaves.append(leaf)
+        near, index = _near(forest, nodes, margin)
+        if source is not forest:  # the same sum, but in another order
+            index = evaluate_words(source, numbers[near]).index
+        leaves.append(_reached(forest, nodes)[near])
         wanted.append(index)
     return _distinct(forest, leaves, wanted, margin)
 
@@ -77,28 +77,25 @@ def near_ties(source: Forest, forest: Forest, rows: Iterable[NDArray[np.float64]
 def tied_combinations(forest: Forest, margin: float) -> NearTies | None:
     """Those of all combinations of the trees' leaves, whether an input reaches them or not; None if there are more
     than 65,536."""
-    firsts = []
-    for tree in forest.trees:
-        leaf_node = np.flatnonzero(tree.left == LEAF)
-        _, first = np.unique(tree.values[tree.leaf[leaf_node]], axis=0, return_index=True)
-        firsts.append(leaf_node[first])
-    if math.prod(map(len, firsts)) > MOST_COMBINATIONS:
+    nodes = leaf_combinations(forest)
+    if nodes is None:
         return None
-    nodes = [grid.ravel() for grid in np.meshgrid(*firsts, indexing="ij")] if firsts else []
-    leaf, index = _near(forest, nodes, margin)
-    return _distinct(forest, [leaf], [index], margin)
+    near, index = _near(forest, nodes, margin)
+    return _distinct(forest, [_reached(forest, nodes)[near]], [index], margin)
 
 
-def _near(forest: Forest, nodes: Sequence[NDArray[np.int64]], margin: float) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Leaves and decisions of those combinations of nodes, (rows,) for each tree, that are nearly tied."""
-    rows = len(nodes[0]) if nodes else 0
-    total = start_scores(forest, rows)
-    for tree, node in zip(forest.trees, nodes, strict=True):
-        add_tree(forest, total, tree, node)
-    result = judged(forest, np.zeros((rows, len(forest.trees)), dtype=np.int32), total)
-    near = margins(forest, result.scores, result.values) <= margin
-    leaf = [tree.leaf[node[near]] for tree, node in zip(forest.trees, nodes, strict=True)]
-    return np.stack(leaf, axis=1).astype(np.int32), result.index[near]
+def _near(
+    forest: Forest, nodes: Sequence[NDArray[np.int64]], margin: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which of the combinations of nodes, (rows,) for each tree, are nearly tied, and the class of each of these."""
+    result = evaluate_leaves(forest, nodes)
+    near = np.flatnonzero(margins(forest, result.scores, result.values) <= margin)
+    return near, result.index[near]
+
+
+def _reached(forest: Forest, nodes: Sequence[NDArray[np.int64]]) -> NDArray[np.int32]:
+    """(rows, trees) rows of the trees' values."""
+    return np.stack([tree.leaf[node] for tree, node in zip(forest.trees, nodes, strict=True)], axis=1)
 
 
 def _distinct(
