@@ -34,7 +34,7 @@ class Level:
 
 
 EXACT = "simplify,quantize{exact=true},simplify"
-PATHS = "simplify,share-thresholds,quantize{change=0},simplify"
+PATHS = "simplify,share-thresholds,quantize{change=auto},simplify"
 PRUNED = "prune-splits{keep=accuracy-or-decisions,tolerance=TOLERANCE,leaf_bits=auto}"
 WITHIN = "share-thresholds,share-thresholds{tolerance=TOLERANCE},quantize{tolerance=TOLERANCE}"
 LEVELS: tuple[Level, ...] = (
@@ -42,7 +42,7 @@ LEVELS: tuple[Level, ...] = (
     Level("every path of the given rows", PATHS),
     Level(
         "every decision of the given rows",
-        "simplify,share-thresholds,quantize{change=0},prune-splits{keep=decisions,leaf_bits=auto},simplify",
+        "simplify,share-thresholds,quantize{change=auto},prune-splits{keep=decisions,leaf_bits=auto},simplify",
         (PATHS,),
     ),
     Level(

@@ -71,6 +71,7 @@ SEARCHED_LEAF_BITS = 16
 SEARCHED_SCORE_BITS = 24
 MOST_FITTED_BITS = 4
 DEFAULT_TOLERANCE = 0.01
+CHANGE = 0.01  # of a regression's scores, over their range
 
 
 _RULES = {
@@ -80,7 +81,7 @@ _RULES = {
     "leaf_bits": whole(1, MOST_LEAF_BITS).or_("auto", do=f"use auto or 1 to {MOST_LEAF_BITS}"),
     "fit": FLAG,
     "noise": SHARE,
-    "change": SHARE,
+    "change": SHARE.or_("auto", do="use auto or a share from 0 to 1"),
     "tolerance": SHARE.or_(None),
     "scores": Rule(
         lambda value: value is None or (is_number(value) and 0 < value <= 1),
@@ -95,8 +96,9 @@ class Quantize:
     """Turns features, thresholds and leaves into integers. All generated files compute exactly its result.
 
     Promises: exact-on-data if no decision of the given rows changes; else approximate: measured, and refused beyond
-    what is allowed. Without rows exact: every input in the ranges takes the model's own path, and if leaves must be
-    rounded, scores stay within a bound that is reported.
+    what is allowed, or with leaf_bits=auto the rows named that no integer leaves were found for. Without rows exact:
+    every input in the ranges takes the model's own path, and if leaves must be rounded, scores stay within a bound
+    that is reported, and decisions change only within twice that bound of a tie.
 
     input: auto (integers as they are; else fixed point with the fewest bits that change no row's path; else ordered),
     fixed, or ordered (the float's order-preserving key: always exact, widest). Without rows auto and fixed take the
@@ -105,11 +107,12 @@ class Quantize:
     formats: {feature name: type} for features with a fixed type, such as {"age": "uint8"}.
     leaf_bits: auto (the fewest that keep every decision on the rows; for regression, the error within a tenth of
     change), or a number of bits per leaf. Without rows auto takes as many as keep all sums exact, up to 32; if the
-    library itself rounds its sums, 16, or up to 24 if rows generated around the thresholds are decided differently.
+    library itself rounds its sums, the fewest on which all leaves lie; 16 to 24 if those do not, and up to 32 if ties
+    are decided differently: of all combinations of paths, or where these are too many of generated rows.
     missing: auto (a feature accepts missing values if the rows have some; without rows, as ranges and model say),
     always, or never.
     change: largest share of decisions, or for regression largest error over the range of scores, that may change on
-    the given rows. It is not used if a tolerance applies.
+    the given rows. It is not used if a tolerance applies. auto: no decision, and 0.01 of a regression's range.
     tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
     one standard error; leaf_bits=auto is then the fewest within it, or, if there are none, the fewest that keep the
     given rows. Without it nothing is judged, but with fit it is 0.01.
@@ -117,7 +120,7 @@ class Quantize:
     enough. leaf_bits=auto is then the fewest, up to 4, within the tolerance.
     noise: with fit, each row is joined by a copy whose values move, by this standard deviation in ranks (0.1 is a tenth
     of the rows), so that leaves know fewer rows by heart.
-    exact: choose words and leaves for every input, as without rows, even if rows are given.
+    exact: choose words and leaves for every input, as without rows, even if rows are given, whose ties come first then.
     cost: lut6, ecp5, flash, instructions-cortex-m0plus and the like, as for prune-splits: words of features are made
     narrower than paths allow (for C down to a byte or two), as long as change, or the tolerance, permits.
     scores: largest error on the rows of the values after the link: for probabilities absolute (0.001), for others as a
@@ -129,7 +132,7 @@ class Quantize:
     input_bits: int | str = "auto"
     leaf_bits: int | str = "auto"
     missing: str = "auto"
-    change: float = 0.01
+    change: float | str = 0.01
     tolerance: float | None = None
     fit: bool = False
     noise: float = 0.0
@@ -219,7 +222,7 @@ class Quantize:
         if self.cost is not None:
             assert rows is not None
             tried_bits = SEARCHED_LEAF_BITS if self.leaf_bits == "auto" else int(self.leaf_bits)
-            near = _near_enough(source, rows, judge, self.tolerance, float(self.change))
+            near = _near_enough(source, rows, judge, self.tolerance, self._most(source))
             free = [index for index, feature in enumerate(forest.features) if feature.name not in requested]
             narrowing = Narrowing(forest, freedoms, missing, tried_bits, near)
             formats = narrowing.run(formats, word_widths(self.cost), free)
@@ -243,11 +246,11 @@ class Quantize:
             found.append(_settled(source, forest, rows))
             bits.append(max(1, max(int(values.max(initial=0)) for values in found[-1].values).bit_length()))
             measured = _measure(source, shaped, found, rows, values=self.scores is not None)
-            if not measured.changed[-1] or measured.change[best] > self.change:
+            if not measured.changed[-1] or measured.change[best] > self._most(forest):
                 best = len(found) - 1
         change, kept = measured.change[best], measured.rows > 0
-        promises: list[Promise] = [FewChanges(float(self.change))]
-        if ties_left and change > self.change:  # more bits can't help
+        promises: list[Promise] = [FewChanges(self._most(forest))]
+        if ties_left and change > self._most(forest):  # more bits can't help
             margin = math.inf if forest.parts else 2 * with_error(forest, found[best]).error
             promises = [KeepsAllButTies(measured.changed[best], margin)]
         if measured.rows and not measured.paths_changed:
@@ -347,10 +350,14 @@ class Quantize:
         }
         return PassResult(found[best], (Within(limit),), report)
 
+    def _most(self, forest: Forest) -> float:
+        """The option `change` as a number."""
+        return (0.0 if forest.decides else CHANGE) if self.change == "auto" else float(self.change)
+
     def _goal(self, forest: Forest) -> float:
         """The change up to which fewer leaf bits are preferred: none for decisions, a tenth of `change` for values,
         all of it if `scores` limits their error."""
-        return 0.0 if forest.decides else self.change / (10 if self.scores is None else 1)
+        return 0.0 if forest.decides else self._most(forest) / (10 if self.scores is None else 1)
 
 
 def _inputs_report(forest: Forest, formats: list[Format], missing: list[bool]) -> dict[str, Any]:
