@@ -137,8 +137,8 @@ class _Changes(PromiseCheck):
 
 
 class _ChangedTies:
-    """Decisions that changed: how many, the first rows, and their largest margin in the forest before the pass. Without
-    a margin (parts, several targets) it is infinite."""
+    """Decisions that changed: how many, the first rows, and their largest margin in the forest before the pass: 0 for
+    a forest of parts, which has none."""
 
     def __init__(self, before: Forest) -> None:
         self.before = before
@@ -151,10 +151,9 @@ class _ChangedTies:
         self.first += (self.rows + changed[: NAMED_ROWS - len(self.first)]).tolist()
         self.rows += len(old.index)
         self.changed += len(changed)
-        if len(changed):
-            some = (old.scores[changed], old.values[changed])
-            margin = math.inf if self.before.parts else float(margins(self.before, *some).max())
-            self.margin = max(self.margin, margin)
+        if len(changed) and not self.before.parts:
+            margin = margins(self.before, old.scores[changed], old.values[changed]).max()
+            self.margin = max(self.margin, float(margin))
 
     def text(self) -> str:
         """Of the given rows, with the first ones' numbers."""

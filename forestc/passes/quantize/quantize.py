@@ -7,7 +7,7 @@ given rows changes; else approximate, measured, and refused beyond what is allow
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -20,7 +20,6 @@ from forestc.forest.ir import Forest
 from forestc.forest.numbers import parse_number_type
 from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult
-from forestc.passes.combinations import MOST_COMBINATIONS
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import (
@@ -51,19 +50,14 @@ from forestc.passes.quantize.rounding import (
     with_leaves,
     with_words,
 )
-from forestc.passes.quantize.ties import (
-    TIE_BITS,
-    near_margin,
-    near_ties,
-    settled,
-    tied_combinations,
-)
+from forestc.passes.quantize.settling import Settling
+from forestc.passes.quantize.ties import TIE_BITS
 from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.passes.share_thresholds.observation import observe
 from forestc.rows.accuracy import LargestError
 from forestc.rows.batches import Rows
 from forestc.rows.encode import encode, evaluate
-from forestc.rows.made_rows import every_cell, made_rows
+from forestc.rows.made_rows import made_rows
 from forestc.rows.ranges import Ranges, have_rows
 
 MOST_LEAF_BITS = 32
@@ -241,9 +235,8 @@ class Quantize:
             fine = [c for c in fine if measured.values[c] <= allowed]
         best = min(fine, key=lambda c: (max(measured.change[c], self._goal(forest)), bits[c]))
         ties_left = forest.decides and self.leaf_bits == "auto" and not measured.paths_changed
-        if ties_left and measured.changed[best] and not forest.parts:
-            assert rows is not None
-            found.append(_settled(source, forest, rows))
+        if ties_left and measured.changed[best] and Settling.applies(forest):
+            found.append(Settling(TIE_BITS, MOST_LEAF_BITS, None, rows, shaped).leaves(source, forest)[0])
             bits.append(max(1, max(int(values.max(initial=0)) for values in found[-1].values).bit_length()))
             measured = _measure(source, shaped, found, rows, values=self.scores is not None)
             if not measured.changed[-1] or measured.change[best] > self._most(forest):
@@ -284,7 +277,7 @@ class Quantize:
         that decide ties as the model does, on all combinations of paths if there are few. rows: whose ties come
         first."""
         requested = parse_formats(self.formats, forest)
-        most = None if self.input_bits == "auto" else int(self.input_bits)
+        most_bits = None if self.input_bits == "auto" else int(self.input_bits)
         missing, formats = [], []
         for index, feature in enumerate(forest.features):
             t, values = forest.conditions.thresholds(index), ranges.of(feature)
@@ -294,15 +287,14 @@ class Quantize:
                 number = parse_number_type(requested[feature.name])
                 formats.append(given_exactly(feature, number, missing[-1], t, values))
             else:
-                formats.append(choose_exact(feature, missing[-1], t, values, self.input, most))
+                formats.append(choose_exact(feature, missing[-1], t, values, self.input, most_bits))
         shaped = with_words(forest, formats, missing)
         auto = self.leaf_bits == "auto"
         widths = TIE_BITS if auto else [int(self.leaf_bits)]
-        leaves, every = unseen(forest, widths[0], MOST_LEAF_BITS if auto else widths[0]), False
-        if forest.decides and not leaves.exact and not forest.parts:
-            leaves, every = _deciding(
-                source, forest, shaped, ranges, rows, widths, MOST_LEAF_BITS if auto else widths[0]
-            )
+        most = MOST_LEAF_BITS if auto else widths[0]
+        leaves, every = unseen(forest, widths[0], most), False
+        if Settling.applies(forest) and not leaves.exact:
+            leaves, every = Settling(widths, most, ranges, rows, shaped).leaves(source, forest)
         elif forest.decides and not leaves.exact and auto:  # more bits, if near ties need them
             tried = [unseen(forest, width, width) for width in widths]
             changed = _measure(source, shaped, tried, made_rows(source, ranges, (shaped,)), values=False).changed
@@ -311,7 +303,8 @@ class Quantize:
         exact, error = leaves.exact, leaves.error
         if forest.parts and forest.combine.kind == "vote":
             weights = forest.combine.weights
-            exact &= whole_votes(weights, result.scale or 1.0, result.combine.weights)
+            exact = (exact or every) and whole_votes(weights, result.scale or 1.0, result.combine.weights)
+            every = exact
             error = 0.0 if exact else math.inf  # a changed vote changes the sum by the member's weight
         spans = [int(values.max(initial=0)) for values in leaves.values]
         report = {
@@ -368,43 +361,6 @@ def _inputs_report(forest: Forest, formats: list[Format], missing: list[bool]) -
             for f, form, absent in zip(forest.features, formats, missing, strict=True)
         },
     }
-
-
-def _deciding(
-    source: Forest,
-    forest: Forest,
-    shaped: Forest,
-    ranges: Ranges,
-    rows: Rows | None,
-    bits: Sequence[int],
-    most: int,
-) -> tuple[Leaves, bool]:
-    """Rounded leaves that decide near ties as the model does, as far as any can, and whether they do so for every
-    input in the ranges: where all combinations of paths, or of leaves, can be tried."""
-    margin = near_margin(forest, bits[0])
-    cells = every_cell(source, ranges, MOST_COMBINATIONS)
-    ties = None
-    if cells is not None:
-        ties = near_ties(source, forest, [cells.X], margin)
-    elif source is forest:
-        ties = tied_combinations(forest, margin)
-    every = ties is not None
-    if ties is None:
-        made = made_rows(source, ranges, (shaped,))
-        ties = near_ties(source, forest, [made.X], margin)
-        if have_rows(rows):
-            assert rows is not None
-            own = near_ties(source, forest, (batch.X for batch in rows.batches()), margin)
-            ties = own.before(ties)
-    leaves, changed = settled(forest, ties, bits, most)
-    return leaves, every and not changed
-
-
-def _settled(source: Forest, forest: Forest, rows: Rows) -> Leaves:
-    """Leaves that decide near ties of the rows as the model does, as far as any can."""
-    margin = near_margin(forest, TIE_BITS[0])
-    ties = near_ties(source, forest, (batch.X for batch in rows.batches()), margin)
-    return settled(forest, ties, TIE_BITS, MOST_LEAF_BITS)[0]
 
 
 def _near_enough(

@@ -188,7 +188,7 @@ def candidates(forest: Forest, bits: int) -> list[Leaves]:
         case "median":
             return [_round_together(forest, bits)]
         case _:
-            return [_round_parts(forest, bits)]
+            return [round_parts(forest, bits)]
 
 
 def unseen(forest: Forest, bits: int, most: int) -> Leaves:
@@ -198,7 +198,7 @@ def unseen(forest: Forest, bits: int, most: int) -> Leaves:
         return _round_unseen(forest, bits, most)
     if forest.combine.kind in ("average", "median"):
         return replace(candidates(forest, bits)[0], exact=False, error=math.inf)
-    return _round_parts(forest, bits, lambda part, own: _round_unseen(part, own, most))
+    return round_parts(forest, bits, lambda part, own: _round_unseen(part, own, most))
 
 
 def _round_whole(forest: Forest, bits: int) -> Leaves:
@@ -302,7 +302,7 @@ def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Leaves
     return Leaves(values, [tree.outputs for tree in forest.trees], bias, step / count, decision)
 
 
-def _round_parts(forest: Forest, bits: int, round_part: Callable[[Forest, int], Leaves] = _round_whole) -> Leaves:
+def round_parts(forest: Forest, bits: int, round_part: Callable[[Forest, int], Leaves] = _round_whole) -> Leaves:
     """Rounds each part by itself, with its own bias, scale and decision."""
     exact, error = True, 0.0
     values: list[list[NDArray[np.int64]]] = [[] for _ in forest.trees]
@@ -365,7 +365,7 @@ def _round_curves(forest: Forest, bits: int) -> list[Leaves]:
     Class 1 needs more than half of all steps. As rounding may separate tied probabilities, a second candidate moves the
     threshold by as much as rounding can add.
     """
-    rounded = _round_parts(forest, bits)
+    rounded = round_parts(forest, bits)
     steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
     parts = tuple(
         replace(part, curves=(_curve(rounded, part, part.start, part.link, steps),), link=Link())
@@ -392,7 +392,7 @@ def _round_means(forest: Forest, bits: int) -> Leaves:
         count = _scores_as_values(alone.whole)
         return round_leaves(alone, bits, FINER * alone.aggregate.divisor / (steps * count) if count else None)
 
-    rounded = _round_parts(forest, bits, round_part)
+    rounded = round_parts(forest, bits, round_part)
     shares = Link("shares", each=(Link(),) * len(forest.classes))
     alone = len(forest.parts) == 1  # without other parts, levels decide as shares do, and values are divided at the end
     links = {"softmax": Link("softmax"), "shares": Link() if alone else shares}
