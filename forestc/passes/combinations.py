@@ -11,18 +11,23 @@ from numpy.typing import NDArray
 from forestc.forest.evaluate import Evaluation, add_tree, judged, start_scores
 from forestc.forest.ir import LEAF, Forest
 
-MOST_COMBINATIONS = 1 << 16
+MOST_COMBINATIONS, MOST_LEAVES = 1 << 16, 1 << 23
+
+
+def most_combinations(forest: Forest) -> int:
+    """Combinations of paths, or of leaves, that are tried one by one: 65,536, or fewer of more than 128 trees."""
+    return min(MOST_COMBINATIONS, MOST_LEAVES // len(forest.trees))
 
 
 def leaf_combinations(forest: Forest) -> list[NDArray[np.int64]] | None:
-    """For each tree (combinations,) leaf nodes, of several with equal values the first; None for more than 65,536
-    combinations."""
+    """For each tree (combinations,) leaf nodes, of several with equal values the first; None for more than
+    `most_combinations`."""
     firsts = []
     for tree in forest.trees:
         nodes = np.flatnonzero(tree.left == LEAF)
         _, first = np.unique(tree.values[tree.leaf[nodes]], axis=0, return_index=True)
         firsts.append(nodes[first])
-    if math.prod(map(len, firsts)) > MOST_COMBINATIONS:
+    if math.prod(map(len, firsts)) > most_combinations(forest):
         return None
     return [grid.ravel() for grid in np.meshgrid(*firsts, indexing="ij")]
 

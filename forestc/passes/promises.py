@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from forestc.errors import CheckError
 from forestc.forest.evaluate import Evaluation, missing_words, score_range
 from forestc.forest.ir import Forest
-from forestc.passes.combinations import MOST_COMBINATIONS, evaluate_leaves, leaf_combinations
+from forestc.passes.combinations import evaluate_leaves, leaf_combinations, most_combinations
 from forestc.passes.judge import Loss
 from forestc.passes.quantize.exact_leaves import bound_text, margins
 from forestc.passes.quick_evaluation import evaluate_quickly
@@ -525,7 +525,7 @@ class _EveryPathCheck(_PathsCheck):
     def _try_every_input(self) -> None:
         """All combinations of paths, or if these are too many all of leaves."""
         forests = self.before, self.after
-        cells = every_cell(self.before, self.promise.ranges, MOST_COMBINATIONS)
+        cells = every_cell(self.before, self.promise.ranges, most_combinations(self.before))
         if cells is not None:
             words = [encode(forest, cells.X) for forest in forests]
             self.on_made(*(evaluate_quickly(forest, own) for forest, own in zip(forests, words, strict=True)))

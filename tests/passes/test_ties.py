@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import forestc
@@ -156,6 +156,31 @@ def test_no_leaves_at_all_decide_it():
     sides = sign * np.concatenate([reached, -reached], axis=1)  # at least 0 for class 0, at least 1 for class 1
     solved = linprog(np.zeros(sides.shape[1]), A_ub=-sides, b_ub=-index.astype(float), bounds=(None, None))
     assert solved.status == 2  # infeasible
+
+
+@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("seed", [8, 12])
+def test_members_that_vote_settle_their_own_ties(seed, level):
+    random = np.random.default_rng(seed)
+    X = np.round(random.normal(size=(70, 3)) * 2)
+    y = random.integers(0, 3, 70)
+    members = [
+        ("a", RandomForestClassifier(4, max_depth=3, random_state=seed)),
+        ("b", DecisionTreeClassifier(max_depth=3, random_state=seed)),
+    ]
+    model = VotingClassifier(members, voting="hard").fit(X, y)
+    result, step = quantised(load_object(model), level, X)
+    assert (evaluate(result, X).index == model.predict(X)).all()
+    assert step.promise == ("exact-on-data (paths)" if level else "exact")
+
+
+def test_targets_settle_their_own_ties():
+    random = np.random.default_rng(55)
+    X = np.round(random.normal(size=(70, 3)) * 2)
+    model = RandomForestClassifier(4, max_depth=3, random_state=55).fit(X, random.integers(0, 3, (70, 2)))
+    for level in (0, 1):
+        result, _ = quantised(load_object(model), level, X)
+        assert (evaluate(result, X).index == model.predict(X)).all()
 
 
 @pytest.mark.parametrize("first", [0, 1000])

@@ -18,6 +18,7 @@ DIGITS = {"float32": 24, "float64": 53}
 SPARE = 3  # digits kept free if sums are divided, so that different sums stay different
 MOST_SUMS = 1 << 16  # sums for which a link is computed, to see whether different ones stay different
 MOST_DENOMINATOR = 512
+MOST_RATIOS = 1 << 13  # different values that are looked at
 FINE = 16  # a grid keeps common denominators that leave at least so many choices for the number of its steps
 
 
@@ -154,7 +155,8 @@ def common_steps(forest: Forest, most: float) -> tuple[float, bool]:
     parts = [tree.values.ravel() for tree in forest.trees] + [forest.bias]
     values = np.unique(np.concatenate(parts).astype(np.float64))
     slack = 2.0 ** (4 - DIGITS[forest.aggregate.precision])
-    common, all_lie = 1, True
+    stride = -(-len(values) // MOST_RATIOS)
+    values, common, all_lie = values[::stride], 1, stride == 1
     for denominator in range(1, MOST_DENOMINATOR + 1):
         if not len(values):
             break

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forestc.forest.ir import Forest
-from forestc.passes.combinations import MOST_COMBINATIONS
+from forestc.passes.combinations import most_combinations
 from forestc.passes.quantize.rounding import Leaves, round_parts, unseen
 from forestc.passes.quantize.ties import NearTies, near_margin, near_ties, settled, tied_combinations
 from forestc.rows.batches import Rows
@@ -66,7 +66,7 @@ class Settling:
 
 def _ties_of_all(source: Forest, forest: Forest, ranges: Ranges, margin: float) -> NearTies | None:
     """The near ties of all inputs in the ranges; None if there are too many combinations of paths and of leaves."""
-    cells = every_cell(source, ranges, MOST_COMBINATIONS)
+    cells = every_cell(source, ranges, most_combinations(source))
     if cells is not None:
         return near_ties(source, forest, [cells.X], margin)
     return tied_combinations(forest, margin) if source is forest else None

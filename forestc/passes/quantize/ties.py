@@ -75,8 +75,8 @@ def near_ties(source: Forest, forest: Forest, rows: Iterable[NDArray[np.float64]
 
 
 def tied_combinations(forest: Forest, margin: float) -> NearTies | None:
-    """Those of all combinations of the trees' leaves, whether an input reaches them or not; None if there are more
-    than 65,536."""
+    """Those of all combinations of the trees' leaves, whether an input reaches them or not; None if there are too
+    many."""
     nodes = leaf_combinations(forest)
     if nodes is None:
         return None
