@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.ensemble import RandomForestClassifier, VotingClassifier
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, VotingClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import forestc
@@ -158,29 +158,38 @@ def test_no_leaves_at_all_decide_it():
     assert solved.status == 2  # infeasible
 
 
-@pytest.mark.parametrize("level", [0, 1])
-@pytest.mark.parametrize("seed", [8, 12])
-def test_members_that_vote_settle_their_own_ties(seed, level):
+def drawn(seed):
+    """Rows of few whole numbers, with two or three classes."""
     random = np.random.default_rng(seed)
-    X = np.round(random.normal(size=(70, 3)) * 2)
-    y = random.integers(0, 3, 70)
+    count, classes = int(random.integers(30, 90)), int(random.choice([2, 3]))
+    X = np.round(random.normal(size=(count, 3)) * 2)
+    return random, X, random.integers(0, classes, count)
+
+
+@pytest.mark.parametrize("seed", [8, 12])
+def test_members_that_vote_settle_their_own_ties(seed):
+    _, X, y = drawn(seed)
     members = [
         ("a", RandomForestClassifier(4, max_depth=3, random_state=seed)),
         ("b", DecisionTreeClassifier(max_depth=3, random_state=seed)),
+        ("c", GradientBoostingClassifier(n_estimators=3, max_depth=2, random_state=seed)),
     ]
     model = VotingClassifier(members, voting="hard").fit(X, y)
-    result, step = quantised(load_object(model), level, X)
-    assert (evaluate(result, X).index == model.predict(X)).all()
-    assert step.promise == ("exact-on-data (paths)" if level else "exact")
+    for level, promise in ((0, "exact"), (1, "exact-on-data (paths)")):
+        result, step = quantised(load_object(model), level, X)
+        assert (evaluate(result, X).index == model.predict(X)).all()
+        assert step.promise == promise
 
 
 def test_targets_settle_their_own_ties():
-    random = np.random.default_rng(55)
-    X = np.round(random.normal(size=(70, 3)) * 2)
-    model = RandomForestClassifier(4, max_depth=3, random_state=55).fit(X, random.integers(0, 3, (70, 2)))
-    for level in (0, 1):
+    random, X, y = drawn(55)
+    targets = np.stack([y, random.integers(0, 3, len(y))], axis=1)
+    model = RandomForestClassifier(4, max_depth=3, random_state=55).fit(X, targets)
+    cells = every_cell(load_object(model), Ranges(), 1 << 16).X
+    cells = cells[~np.isnan(cells).any(axis=1)]
+    for level, rows in ((0, cells), (1, X)):
         result, _ = quantised(load_object(model), level, X)
-        assert (evaluate(result, X).index == model.predict(X)).all()
+        assert (evaluate(result, rows).index == model.predict(rows)).all()
 
 
 @pytest.mark.parametrize("first", [0, 1000])
