@@ -1,14 +1,14 @@
 """What each level makes of forests and boosting, and whether it keeps its word on rows that nobody has seen.
 
     python benchmarks/levels.py --data DIR --seeds 3 --json FILE
-    python benchmarks/levels.py --data DIR --seeds 3 --levels 3 --cases FILE   # in another checkout: what it is compared with
+    python benchmarks/levels.py --data DIR --seeds 3 --levels 3 --cases FILE   # of another version, in its checkout
     python benchmarks/levels.py --data DIR --seeds 3 --against FILE
 
 Twelve data sets of scikit-learn and of DIR (NAME.csv.gz, the last column `target`); of six the classes overlap. Three
-fifths of the rows, at most 1,000, train the model and are given to `compile`; a fifth, at most 1,000, is held out in one
-half of the runs; the test rows, the last fifth, at most 5,000, choose nothing. LUTs are those of yosys for an UltraScale+
-(latency 0, the decision included), of designs of more than 1,500 estimated LUTs the estimate. A level breaks its word
-where it loses more on the test rows than the tolerance, 0.01, and one standard error of the difference there.
+fifths of the rows, at most 1,000, train the model and are given to `compile`; a fifth, at most 1,000, is held out in
+one half of the runs; the test rows, the last fifth, at most 5,000, choose nothing. LUTs are those of yosys for an
+UltraScale+ (latency 0, the decision included); of designs of more than 1,500 LUTs, the estimate. A level breaks its
+word where it loses more on the test rows than the tolerance, 0.01, and one standard error of the difference there.
 Accuracy of a regression is R squared.
 """
 

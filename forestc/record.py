@@ -82,8 +82,13 @@ def leaves_note(step: Step) -> str:
     bound = step.report["score_bound"]
     if bound is None:
         return f"{kept}; {leaves} are rounded, which may change the vote of a member where its scores nearly tie"
-    near = f"; a decision may change only where two scores differ by less than {bound_text(2 * bound)}" * decides
-    return f"{kept}; {leaves} are rounded, so scores are within {bound_text(bound)} of the model's{near}"
+    scores = f"{kept}; {leaves} are rounded, so scores are within {bound_text(bound)} of the model's"
+    if not decides:
+        return scores
+    if step.report["decisions"] == "all":
+        return f"{scores}, and every input is decided as by the model"
+    tied = f"a decision may change only where two scores differ by less than {bound_text(2 * bound)}"
+    return f"{scores}; {tied}: of {step.report['ties_changed']}, it does"
 
 
 def synthesis_record(figures: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class Level:
 
 
 EXACT = "simplify,quantize{exact=true},simplify"
-PATHS = "simplify,share-thresholds,quantize{change=0},simplify"
+PATHS = "simplify,share-thresholds,quantize{change=auto},simplify"
 WITHIN = "share-thresholds,share-thresholds{tolerance=TOLERANCE},quantize{tolerance=TOLERANCE}"
 LEVELS: tuple[Level, ...] = (
     Level("the model's own decision for every input", EXACT),

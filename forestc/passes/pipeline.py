@@ -108,7 +108,7 @@ def run_passes(
         # one evaluation of each forest serves the pass before it and the pass after it
         evaluated = [evaluate_quickly(forest, encode(forest, batch.X)) for forest in forests]
         for one, pair in zip(ran, pairwise(evaluated), strict=True):
-            one.on_rows(*pair)
+            one.on_rows(*pair, made)
     for one in ran:
         one.on_boundary(rows)
         if not made:
@@ -137,10 +137,11 @@ class _Ran:
         self.inputs = 0
         self.held_out: dict[str, Any] | None = None
 
-    def on_rows(self, old: Evaluation, new: Evaluation) -> None:
+    def on_rows(self, old: Evaluation, new: Evaluation, made: bool) -> None:
+        """made: whether the rows are generated ones in place of given ones."""
         self.inputs += len(old.index)
         for check in self.checks:
-            check.on_rows(old, new)
+            (check.on_made if made else check.on_rows)(old, new)
         if not self.exact:
             self.change.add(old, new)
 
@@ -165,7 +166,7 @@ class _Ran:
             if check.in_ranges is not None:
                 X = made_rows(self.before, check.in_ranges, (self.before, self.after)).X
                 self.inputs += len(X)
-                check.on_rows(*(evaluate_quickly(forest, encode(forest, X)) for forest in (self.before, self.after)))
+                check.on_made(*(evaluate_quickly(forest, encode(forest, X)) for forest in (self.before, self.after)))
 
     def on_held_out(self, before: Loss, after: Loss) -> None:
         if self.exact:

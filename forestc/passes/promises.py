@@ -6,6 +6,7 @@
 | `SameDecisions`  | same decisions for every input, in ranges, or beyond a margin | rows, and boundaries   |
 | `KeepsPaths`     | no path of the given rows changes, or of each tree's own rows | rows, leaf by leaf     |
 | `KeepsDecisions` | no decision of the given rows changes                         | rows                   |
+| `KeepsAllButTies` | no decision of the given rows changes but some near ties, named | rows                 |
 | `FewChanges`     | few decisions of the given rows change, or scores change little | rows                 |
 | `ScoresWithin`   | values after the link stay near the model's on the given rows | rows                   |
 | `EveryPath`      | every input in the ranges takes the model's own path          | rows generated in the ranges |
@@ -26,13 +27,18 @@ from numpy.typing import NDArray
 from forestc.errors import CheckError
 from forestc.forest.evaluate import Evaluation, missing_words, score_range
 from forestc.forest.ir import Forest
+from forestc.passes.combinations import evaluate_leaves, leaf_combinations, most_combinations
 from forestc.passes.judge import Loss
-from forestc.passes.quantize.exact_leaves import bound_text
+from forestc.passes.quantize.exact_leaves import bound_text, margins
+from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.rows.accuracy import LargestError
+from forestc.rows.encode import encode
+from forestc.rows.made_rows import every_cell
 from forestc.rows.ranges import Ranges
 
 Guarantee: TypeAlias = Literal["exact", "exact-on-data", "approximate"]
 A_BUG = "report this bug"
+NAMED_ROWS = 10
 
 
 class PromiseCheck:
@@ -49,6 +55,10 @@ class PromiseCheck:
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
         """Evaluations of a batch of rows, before and after the pass. Batches come in the order of the rows."""
+
+    def on_made(self, old: Evaluation, new: Evaluation) -> None:
+        """As `on_rows`, for generated rows."""
+        self.on_rows(old, new)
 
     def on_inputs(self, old: Evaluation, new: Evaluation) -> None:
         """Evaluations of inputs beside thresholds, before and after the pass."""
@@ -124,6 +134,33 @@ class _Changes(PromiseCheck):
                 f"{self.name} promised to keep all decisions and changed {self.change.changed} of {self.change.rows}",
                 do=A_BUG,
             )
+
+
+class _ChangedTies:
+    """Decisions that changed: how many, the first rows, and their largest margin in the forest before the pass: 0 for
+    a forest of parts, which has none."""
+
+    def __init__(self, before: Forest) -> None:
+        self.before = before
+        self.rows = self.changed = 0
+        self.first: list[int] = []
+        self.margin = 0.0
+
+    def add(self, old: Evaluation, new: Evaluation) -> None:
+        changed = np.flatnonzero(_different(old, new))
+        self.first += (self.rows + changed[: NAMED_ROWS - len(self.first)]).tolist()
+        self.rows += len(old.index)
+        self.changed += len(changed)
+        if len(changed) and not self.before.parts:
+            margin = margins(self.before, old.scores[changed], old.values[changed]).max()
+            self.margin = max(self.margin, float(margin))
+
+    def text(self) -> str:
+        """Of the given rows, with the first ones' numbers."""
+        if not self.changed:
+            return f"0 of {self.rows} given rows"
+        rows = ", ".join(map(str, self.first)) + ", ..." * (self.changed > len(self.first))
+        return f"{self.changed} of {self.rows} given rows ({'row' if self.changed == 1 else 'rows'} {rows}, from 0)"
 
 
 @dataclass(frozen=True)
@@ -215,7 +252,9 @@ class _SameDecisionsCheck(PromiseCheck):
         return np.where(absent, words, np.clip(words, low, high))
 
     def on_rows(self, old: Evaluation, new: Evaluation) -> None:
-        wrong = _different(old, new) & (self._margin(old) > self.promise.margin if self.promise.margin else True)
+        wrong = _different(old, new) & (
+            margins(self.before, old.scores, old.values) > self.promise.margin if self.promise.margin else True
+        )
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise CheckError(
@@ -225,16 +264,6 @@ class _SameDecisionsCheck(PromiseCheck):
             )
 
     on_inputs = on_rows
-
-    def _margin(self, old: Evaluation) -> NDArray[np.float64]:
-        """(rows,) the margin of each decision."""
-        scale = self.before.scale or 1.0
-        if self.before.decision.kind == "threshold":
-            return np.asarray(np.abs(old.scores[:, -1] - self.before.decision.threshold) * scale)
-        if old.scores.shape[1] < 2:
-            return np.full(len(old.scores), np.inf)
-        ordered = np.sort(old.scores, axis=1)
-        return np.asarray((ordered[:, -1] - ordered[:, -2]) * scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,6 +344,49 @@ class _DecisionsCheck(_Changes):
 
 
 @dataclass(frozen=True)
+class KeepsAllButTies:
+    """No decision of the given rows changes but `changed` of them, whose margin, as in `SameDecisions`, is at most
+    `margin`; the report names them. The model decides those by the rounding of its own additions."""
+
+    changed: int
+    margin: float
+    guarantee: ClassVar[Guarantee] = "approximate"
+
+    def text(self) -> str:
+        return f"decisions of the rows kept but {self.changed}"
+
+    def meaning(self) -> str:
+        near = f" near ties, within {bound_text(self.margin)}," if self.margin < math.inf else ""
+        return f"no decision of the given rows changes but {self.changed}{near} which are named"
+
+    def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
+        return _AllButTiesCheck(name, before, after, self)
+
+
+class _AllButTiesCheck(PromiseCheck):
+    def __init__(self, name: str, before: Forest, after: Forest, promise: KeepsAllButTies) -> None:
+        super().__init__(name, before, after)
+        self.promise, self.ties = promise, _ChangedTies(before)
+
+    def on_rows(self, old: Evaluation, new: Evaluation) -> None:
+        self.ties.add(old, new)
+
+    def verdict(self) -> dict[str, Any]:
+        if self.ties.changed > self.promise.changed or self.ties.margin > self.promise.margin:
+            raise CheckError(
+                f"{self.name} promised to change {self.promise.changed} near ties and changed {self.ties.changed}, of "
+                f"a margin up to {self.ties.margin:.3g}",
+                do=A_BUG,
+            )
+        near = (
+            f"are ties within {bound_text(margin)} that" if (margin := self.promise.margin) < math.inf else "are what"
+        )
+        note = f"{self.ties.text()} {near} integer leaves decide otherwise than the model"
+        kept = "every path of them, and every other decision, is kept"
+        return {"tied_rows": self.ties.first, "note": f"{self.name}: {note}; {kept}"}
+
+
+@dataclass(frozen=True)
 class FewChanges:
     """At most this share of the decisions of the given rows changes. Of a regression no score changes by more than this
     share of the range of scores."""
@@ -389,22 +461,30 @@ class EveryPath:
     """Every input in the ranges takes the model's own path through every tree.
 
     rounded: whether leaves were rounded; if not, every decision is the model's, too. bound: the largest error of a
-    score; infinite if a voting member may change its vote. ranges: of the features; empty for all values.
+    score; infinite if a voting member may change its vote. A decision may change only where its margin, as in
+    `SameDecisions`, is at most twice that. ranges: of the features; empty for all values. decisions: whether every
+    decision is the model's though leaves were rounded.
     """
 
     rounded: bool
     bound: float
     ranges: Ranges = field(default_factory=Ranges)
+    decisions: bool = False
     guarantee: ClassVar[Guarantee] = "exact"
 
     def text(self) -> str:
-        what = ", ".join(["paths"] * self.rounded + ["in the ranges"] * bool(self.ranges.columns))
+        what = ", ".join(
+            ["paths"] * self.rounded
+            + ["decisions"] * (self.rounded and self.decisions)
+            + ["in the ranges"] * bool(self.ranges.columns)
+        )
         text = f"exact ({what})" if what else "exact"
         return f"{text}, scores within {bound_text(self.bound)}" if self.rounded and self.bound < math.inf else text
 
     def meaning(self) -> str:
         where = ", in the ranges" * bool(self.ranges.columns)
-        return f"every input takes the model's own path through every tree{where}"
+        decided = " and is decided as by the model" * (self.decisions or not self.rounded)
+        return f"every input takes the model's own path through every tree{decided}{where}"
 
     def check(self, name: str, before: Forest, after: Forest) -> PromiseCheck:
         return _EveryPathCheck(name, before, after, self)
@@ -414,16 +494,43 @@ class _EveryPathCheck(_PathsCheck):
     def __init__(self, name: str, before: Forest, after: Forest, promise: EveryPath) -> None:
         super().__init__(name, before, after, None, False)
         self.promise, self.in_ranges = promise, promise.ranges
+        self.given, self.made = _ChangedTies(before), _ChangedTies(before)
+
+    def on_rows(self, old: Evaluation, new: Evaluation) -> None:
+        super().on_rows(old, new)
+        self.given.add(old, new)
+
+    def on_made(self, old: Evaluation, new: Evaluation) -> None:
+        super().on_rows(old, new)
+        self.made.add(old, new)
 
     def verdict(self) -> dict[str, Any]:
         bound, change = self.promise.bound, self.change
-        if change.error > bound or (change.changed and not self.promise.rounded):
+        kept = self.promise.decisions or not self.promise.rounded
+        if self.promise.decisions:
+            self._try_every_input()
+        margin = max(self.given.margin, self.made.margin)
+        if change.error > bound or (change.changed and (kept or margin > 2 * bound)):
             raise CheckError(
                 f"{self.name} promised scores within {bound:.3g} for every input and changed one by "
-                f"{change.error:.3g}, and {change.changed} decisions",
+                f"{change.error:.3g}, and {change.changed} decisions, of a margin up to {margin:.3g}",
                 do=A_BUG,
             )
-        return {}
+        if kept or not self.before.decides:
+            return {}
+        made = f"{self.made.changed} of {self.made.rows} generated inputs"
+        told = " and ".join([self.given.text()] * (self.given.rows > 0) + [made] * (self.made.rows > 0))
+        return {"tied_rows": self.given.first, "ties_changed": told}
+
+    def _try_every_input(self) -> None:
+        """All combinations of paths, or if these are too many all of leaves."""
+        forests = self.before, self.after
+        cells = every_cell(self.before, self.promise.ranges, most_combinations(self.before))
+        if cells is not None:
+            words = [encode(forest, cells.X) for forest in forests]
+            self.on_made(*(evaluate_quickly(forest, own) for forest, own in zip(forests, words, strict=True)))
+        elif (nodes := leaf_combinations(self.before)) is not None:
+            self.on_made(*(evaluate_leaves(forest, nodes) for forest in forests))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,7 +13,7 @@ from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import Category, Float, FloatArray, round_to
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import encode
-from forestc.rows.ranges import Ranges, stepped
+from forestc.rows.ranges import SLACK, Ranges, at_least, next_below, stepped
 
 BOUNDARY = 20_000
 RANDOM = 4_000
@@ -45,6 +46,46 @@ def made_rows(model: Forest, ranges: Ranges, others: Sequence[Forest] = (), seed
         parts.append(part)
     rows = np.concatenate(parts)
     return ArrayRows(rows[random.permutation(len(rows))])
+
+
+def every_cell(model: Forest, ranges: Ranges, most: int) -> ArrayRows | None:
+    """Rows (rows, columns) that take every path that an input in the ranges can take through all trees together: of
+    each feature a value between each two thresholds, missing, and each category, in all combinations. None if there
+    are more than `most`, or if not all values of a range with steps can be tried."""
+    values: list[FloatArray] = []
+    for index, feature in enumerate(model.features):
+        own = _of_every_cell(model, index, ranges, most)
+        if own is None or len(own) * math.prod(map(len, values)) > most:
+            return None
+        values.append(np.append(own, np.nan) if ranges.of(feature).takes_missing(feature) else own)
+    count = math.prod(map(len, values))
+    if count > most:
+        return None
+    rows = np.zeros((count, model.columns))
+    for feature, grid in zip(model.features, np.meshgrid(*values, indexing="ij"), strict=True):
+        rows[:, feature.column] = grid.ravel()
+    return ArrayRows(rows)
+
+
+def _of_every_cell(model: Forest, index: int, ranges: Ranges, most: int) -> FloatArray | None:
+    """A value of each cell of a feature that its range reaches; None for too many steps."""
+    feature, own = model.features[index], ranges.of(model.features[index])
+    if isinstance(feature.number, Category):
+        return np.arange(feature.number.count + 1, dtype=np.float64)
+    ends = own.rounded(feature.raw)
+    thresholds = model.conditions.thresholds(index).astype(np.float64)
+    if own.step:
+        steps = (own.largest - own.smallest) / own.step
+        if not steps <= most:
+            return None
+        values = own.smallest + np.arange(math.floor(steps * (1 + SLACK)) + 1) * own.step
+        values = np.clip(round_to(values, feature.raw), ends.smallest, ends.largest)
+    else:
+        starts = at_least(thresholds, feature.raw)
+        first = next_below(thresholds[:1], feature.raw) if len(thresholds) else np.zeros(1)
+        values = np.clip(np.concatenate([first, starts]), ends.smallest, ends.largest)
+    _, places = np.unique(np.searchsorted(thresholds, values, side="right"), return_index=True)
+    return np.asarray(values[places])
 
 
 def _anywhere(model: Forest, index: int, ranges: Ranges, random: np.random.Generator) -> FloatArray:

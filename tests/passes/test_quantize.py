@@ -409,7 +409,7 @@ def test_scores_are_asked_of_compile_and_told_in_the_manifest(tmp_path):
     assert 0 < told["scores_error"] <= 0.01
     promised = next(iter(text for name, text in done.design.manifest["guarantees"].items() if "quantize" in name))
     assert promised == "exact-on-data (paths), scores within 0.01 on the rows"
-    assert "quantize{scores=0.01}" in done.design.manifest["passes"]
+    assert "quantize{change=auto,scores=0.01}" in done.design.manifest["passes"]
 
 
 def test_noise_moves_the_rows_that_leaves_are_fitted_to():

@@ -6,15 +6,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.forest.evaluate import decide, finish_scores
+from forestc.forest.evaluate import decide, finish_scores, link_values
 from forestc.forest.ir import Decision, Forest
 
 DIGITS = {"float32": 24, "float64": 53}
 SPARE = 3  # digits kept free if sums are divided, so that different sums stay different
+MOST_SUMS = 1 << 16  # sums for which a link is computed, to see whether different ones stay different
+MOST_DENOMINATOR = 512
+MOST_RATIOS = 1 << 13  # different values that are looked at
+FINE = 16  # a grid keeps common denominators that leave at least so many choices for the number of its steps
 
 
 @dataclass(frozen=True)
@@ -34,12 +39,14 @@ def leaf_grid(model: Forest, forest: Forest) -> Grid | None:
     model: without parts. forest: the same, or with one output for the probability of class 1 instead of two.
     """
     step = _step(model)
-    if step is None or not _decides_on_sums(model):
+    if step is None:
         return None
     digits = DIGITS[model.aggregate.precision] - SPARE * (model.aggregate.divisor != 1.0)
     reach = np.abs(model.bias)
     for tree in model.trees:
         reach[list(tree.outputs)] += np.abs(tree.values).max(axis=0)
+    if not _decides_on_sums(model, step, float(reach.max())):
+        return None
     if not (reach / step < 2.0**digits).all() or (model.aggregate.divisor != 1.0 and model.bias.any()):
         return None
     two_in_one = forest.n_outputs < model.n_outputs
@@ -50,9 +57,19 @@ def leaf_grid(model: Forest, forest: Forest) -> Grid | None:
     return None if decision is None else Grid(step, max(1, int(max(spans, default=0.0) / step).bit_length()), decision)
 
 
-def _decides_on_sums(model: Forest) -> bool:
-    """Whether the decision is on the sums themselves: after a link, different scores may become equal."""
-    return model.decision.kind != "argmax" or model.decision.on == "scores" or model.link.kind == "identity"
+def _decides_on_sums(model: Forest, step: float, reach: float) -> bool:
+    """Whether the decision is that on the sums, multiples of `step` up to `reach`: after a link, different sums may
+    become equal."""
+    link, divisor = model.link, model.aggregate.divisor
+    if model.decision.kind != "argmax" or model.decision.on == "scores" or link.kind == "identity":
+        return True
+    if link.kind == "softmax":  # the power of the largest sum is 1, and of the next one at most exp(-step)
+        least = step / divisor * link.slope
+        return not link.intercept and least > 2.0 ** (SPARE + 1 - DIGITS[model.aggregate.precision])
+    if link.kind not in ("sigmoid", "logistic", "exp") or not 2 * reach / step < MOST_SUMS:
+        return False
+    sums = (np.arange(-math.ceil(reach / step), math.ceil(reach / step) + 1) * step).astype(model.aggregate.precision)
+    return bool((np.diff(link_values(sums / sums.dtype.type(divisor), link)) > 0).all())
 
 
 def _step(model: Forest) -> float | None:
@@ -108,14 +125,17 @@ def score_error(
     model, forest: as for `leaf_grid`. leaves: of each tree, in steps above its lowest. bias: (n_outputs,) in steps.
     """
     divisor = abs(forest.aggregate.divisor)
-    error, reach, low_sum = (np.zeros(forest.n_outputs) for _ in range(3))
-    for tree, steps in zip(forest.trees, leaves, strict=True):
-        outputs, low = list(tree.outputs), tree.values.min(axis=0)
-        low_sum[outputs] += low
-        error[outputs] += np.abs(tree.values - low - steps * step).max(axis=0)
-        reach[outputs] += np.abs(tree.values).max(axis=0)
+    least, most, reach = (np.zeros(forest.n_outputs) for _ in range(3))
     start = forest.bias * (1.0 if forest.aggregate.bias_first else forest.aggregate.divisor)
-    error += np.abs(low_sum + start - bias * step)
+    least += start - bias * step
+    most += start - bias * step
+    for tree, steps in zip(forest.trees, leaves, strict=True):
+        outputs = list(tree.outputs)
+        off = tree.values - steps * step  # the lowest values are in the bias
+        least[outputs] += off.min(axis=0)
+        most[outputs] += off.max(axis=0)
+        reach[outputs] += np.abs(tree.values).max(axis=0)
+    error = np.maximum(np.abs(least), np.abs(most))
     reach += np.abs(start)
     digit = 2.0 ** (1 - DIGITS[forest.aggregate.precision])
     if exact:
@@ -124,6 +144,55 @@ def score_error(
         error += sum(float(np.abs(tree.values.sum(axis=1) - 1.0).max()) for tree in model.trees)
     error += digit * (len(forest.trees) + 4) * reach
     return float((error / divisor).max(initial=0.0))
+
+
+def common_steps(forest: Forest, most: float) -> tuple[float, bool]:
+    """The number of steps per unit of scores, at most `most`, on which as many leaves as possible lie, those of small
+    denominators first: where leaves are ratios of counts, sums that tie still do so in steps. Also whether all lie.
+
+    If all do, it is their least common denominator.
+    """
+    parts = [tree.values.ravel() for tree in forest.trees] + [forest.bias]
+    values = np.unique(np.concatenate(parts).astype(np.float64))
+    slack = 2.0 ** (4 - DIGITS[forest.aggregate.precision])
+    stride = -(-len(values) // MOST_RATIOS)
+    values, common, all_lie = values[::stride], 1, stride == 1
+    for denominator in range(1, MOST_DENOMINATOR + 1):
+        if not len(values):
+            break
+        scaled = values * denominator
+        ratios = np.abs(scaled - np.rint(scaled)) <= slack * np.maximum(1.0, np.abs(scaled))
+        if not ratios.any():
+            continue
+        values = values[~ratios]
+        joined = math.lcm(common, denominator)
+        if joined <= (most if all_lie else most / FINE):
+            common = joined
+        else:
+            all_lie = False
+    if all_lie and not len(values):
+        return float(common), True
+    while common > most / FINE and common % 2 == 0:
+        common //= 2
+    if common > most / FINE:
+        common = 1
+    return (float(common * (most // common)) if most >= 1 else most), False
+
+
+def margins(forest: Forest, scores: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:
+    """(rows,) How far the score is from the threshold, or the two largest from each other; 0 where the decision is on
+    values after the link, and the two largest of them are equal. forest: without parts."""
+    scale = forest.scale or 1.0
+    if forest.decision.kind == "threshold":
+        return np.asarray(np.abs(scores[:, -1] - forest.decision.threshold) * scale, dtype=np.float64)
+    if scores.shape[1] < 2:
+        return np.full(len(scores), np.inf)
+    ordered = np.sort(scores, axis=1).astype(np.float64)
+    margin = (ordered[:, -1] - ordered[:, -2]) * scale
+    if forest.decision.on == "values":
+        largest = np.sort(values, axis=1)[:, -2:]
+        margin = np.where(largest[:, 0] == largest[:, 1], 0.0, margin)
+    return np.asarray(margin)
 
 
 def bound_text(error: float) -> str:

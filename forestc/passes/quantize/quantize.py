@@ -26,6 +26,7 @@ from forestc.passes.promises import (
     Change,
     EveryPath,
     FewChanges,
+    KeepsAllButTies,
     KeepsDecisions,
     KeepsPaths,
     Promise,
@@ -45,9 +46,12 @@ from forestc.passes.quantize.rounding import (
     refuse_sums,
     round_leaves,
     unseen,
+    with_error,
     with_leaves,
     with_words,
 )
+from forestc.passes.quantize.settling import Settling
+from forestc.passes.quantize.ties import TIE_BITS
 from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.passes.share_thresholds.observation import observe
 from forestc.rows.accuracy import LargestError
@@ -58,10 +62,10 @@ from forestc.rows.ranges import Ranges, have_rows
 
 MOST_LEAF_BITS = 32
 SEARCHED_LEAF_BITS = 16
-UNSEEN_LEAF_BITS = range(16, 25)
 SEARCHED_SCORE_BITS = 24
 MOST_FITTED_BITS = 4
 DEFAULT_TOLERANCE = 0.01
+CHANGE = 0.01  # of a regression's scores, over their range
 
 
 _RULES = {
@@ -71,7 +75,7 @@ _RULES = {
     "leaf_bits": whole(1, MOST_LEAF_BITS).or_("auto", do=f"use auto or 1 to {MOST_LEAF_BITS}"),
     "fit": FLAG,
     "noise": SHARE,
-    "change": SHARE,
+    "change": SHARE.or_("auto", do="use auto or a share from 0 to 1"),
     "tolerance": SHARE.or_(None),
     "scores": Rule(
         lambda value: value is None or (is_number(value) and 0 < value <= 1),
@@ -86,8 +90,9 @@ class Quantize:
     """Turns features, thresholds and leaves into integers. All generated files compute exactly its result.
 
     Promises: exact-on-data if no decision of the given rows changes; else approximate: measured, and refused beyond
-    what is allowed. Without rows exact: every input in the ranges takes the model's own path, and if leaves must be
-    rounded, scores stay within a bound that is reported.
+    what is allowed, or with leaf_bits=auto the rows named that no integer leaves were found for. Without rows exact:
+    every input in the ranges takes the model's own path, and if leaves must be rounded, scores stay within a bound
+    that is reported, and decisions change only within twice that bound of a tie.
 
     input: auto (integers as they are; else fixed point with the fewest bits that change no row's path; else ordered),
     fixed, or ordered (the float's order-preserving key: always exact, widest). Without rows auto and fixed take the
@@ -96,11 +101,12 @@ class Quantize:
     formats: {feature name: type} for features with a fixed type, such as {"age": "uint8"}.
     leaf_bits: auto (the fewest that keep every decision on the rows; for regression, the error within a tenth of
     change), or a number of bits per leaf. Without rows auto takes as many as keep all sums exact, up to 32; if the
-    library itself rounds its sums, 16, or up to 24 if rows generated around the thresholds are decided differently.
+    library itself rounds its sums, the fewest on which all leaves lie; 16 to 24 if those do not, and up to 32 if ties
+    are decided differently: of all combinations of paths, or where these are too many of generated rows.
     missing: auto (a feature accepts missing values if the rows have some; without rows, as ranges and model say),
     always, or never.
     change: largest share of decisions, or for regression largest error over the range of scores, that may change on
-    the given rows. It is not used if a tolerance applies.
+    the given rows. It is not used if a tolerance applies. auto: no decision, and 0.01 of a regression's range.
     tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
     one standard error; leaf_bits=auto is then the fewest within it, or, if there are none, the fewest that keep the
     given rows. Without it nothing is judged, but with fit it is 0.01.
@@ -108,7 +114,7 @@ class Quantize:
     enough. leaf_bits=auto is then the fewest, up to 4, within the tolerance.
     noise: with fit, each row is joined by a copy whose values move, by this standard deviation in ranks (0.1 is a tenth
     of the rows), so that leaves know fewer rows by heart.
-    exact: choose words and leaves for every input, as without rows, even if rows are given.
+    exact: choose words and leaves for every input, as without rows, even if rows are given, whose ties come first then.
     cost: lut6, ecp5, flash, instructions-cortex-m0plus and the like, as for prune-splits: words of features are made
     narrower than paths allow (for C down to a byte or two), as long as change, or the tolerance, permits.
     scores: largest error on the rows of the values after the link: for probabilities absolute (0.001), for others as a
@@ -120,7 +126,7 @@ class Quantize:
     input_bits: int | str = "auto"
     leaf_bits: int | str = "auto"
     missing: str = "auto"
-    change: float = 0.01
+    change: float | str = 0.01
     tolerance: float | None = None
     fit: bool = False
     noise: float = 0.0
@@ -195,7 +201,7 @@ class Quantize:
         self.refuse(forest, rows, judge)
         source, forest = forest, one_sum(forest)
         if self.exact or isinstance(rows, Ranges):
-            return self._unseen(source, forest, rows if isinstance(rows, Ranges) else Ranges())
+            return self._unseen(source, forest, rows if isinstance(rows, Ranges) else Ranges(), rows)
         freedoms = observe(forest, rows)
         requested = parse_formats(self.formats, forest)
         most = None if self.input_bits == "auto" else int(self.input_bits)
@@ -210,7 +216,7 @@ class Quantize:
         if self.cost is not None:
             assert rows is not None
             tried_bits = SEARCHED_LEAF_BITS if self.leaf_bits == "auto" else int(self.leaf_bits)
-            near = _near_enough(source, rows, judge, self.tolerance, float(self.change))
+            near = _near_enough(source, rows, judge, self.tolerance, self._most(source))
             free = [index for index, feature in enumerate(forest.features) if feature.name not in requested]
             narrowing = Narrowing(forest, freedoms, missing, tried_bits, near)
             formats = narrowing.run(formats, word_widths(self.cost), free)
@@ -228,8 +234,18 @@ class Quantize:
             allowed = max(self.scores, min(measured.values))  # if scores can't be kept, the pipeline raises
             fine = [c for c in fine if measured.values[c] <= allowed]
         best = min(fine, key=lambda c: (max(measured.change[c], self._goal(forest)), bits[c]))
+        ties_left = forest.decides and self.leaf_bits == "auto" and not measured.paths_changed
+        if ties_left and measured.changed[best] and Settling.applies(forest):
+            found.append(Settling(TIE_BITS, MOST_LEAF_BITS, None, rows, shaped).leaves(source, forest)[0])
+            bits.append(max(1, max(int(values.max(initial=0)) for values in found[-1].values).bit_length()))
+            measured = _measure(source, shaped, found, rows, values=self.scores is not None)
+            if not measured.changed[-1] or measured.change[best] > self._most(forest):
+                best = len(found) - 1
         change, kept = measured.change[best], measured.rows > 0
-        promises: list[Promise] = [FewChanges(float(self.change))]
+        promises: list[Promise] = [FewChanges(self._most(forest))]
+        if ties_left and change > self._most(forest):  # more bits can't help
+            margin = math.inf if forest.parts else 2 * with_error(forest, found[best]).error
+            promises = [KeepsAllButTies(measured.changed[best], margin)]
         if measured.rows and not measured.paths_changed:
             promises.append(KeepsPaths(decisions=False))
         if forest.decides and kept and change == 0:
@@ -256,10 +272,12 @@ class Quantize:
             promises.append(ScoresWithin(self.scores))
         return PassResult(result, tuple(promises), report)
 
-    def _unseen(self, source: Forest, forest: Forest, ranges: Ranges) -> PassResult:
-        """Words that keep every value on its side of every threshold, and unrounded leaves where possible."""
+    def _unseen(self, source: Forest, forest: Forest, ranges: Ranges, rows: Rows | None) -> PassResult:
+        """Words that keep every value on its side of every threshold, and unrounded leaves where possible; else leaves
+        that decide ties as the model does, on all combinations of paths if there are few. rows: whose ties come
+        first."""
         requested = parse_formats(self.formats, forest)
-        most = None if self.input_bits == "auto" else int(self.input_bits)
+        most_bits = None if self.input_bits == "auto" else int(self.input_bits)
         missing, formats = [], []
         for index, feature in enumerate(forest.features):
             t, values = forest.conditions.thresholds(index), ranges.of(feature)
@@ -269,20 +287,24 @@ class Quantize:
                 number = parse_number_type(requested[feature.name])
                 formats.append(given_exactly(feature, number, missing[-1], t, values))
             else:
-                formats.append(choose_exact(feature, missing[-1], t, values, self.input, most))
+                formats.append(choose_exact(feature, missing[-1], t, values, self.input, most_bits))
         shaped = with_words(forest, formats, missing)
-        bits = UNSEEN_LEAF_BITS[0] if self.leaf_bits == "auto" else int(self.leaf_bits)
-        leaves = unseen(forest, bits, MOST_LEAF_BITS if self.leaf_bits == "auto" else bits)
-        if self.leaf_bits == "auto" and forest.decides and not leaves.exact:  # more bits, if near ties need them
-            tried = [unseen(forest, width, width) for width in UNSEEN_LEAF_BITS]
-            made = made_rows(source, ranges, (shaped,))
-            changed = _measure(source, shaped, tried, made, values=False).changed
+        auto = self.leaf_bits == "auto"
+        widths = TIE_BITS if auto else [int(self.leaf_bits)]
+        most = MOST_LEAF_BITS if auto else widths[0]
+        leaves, every = unseen(forest, widths[0], most), False
+        if Settling.applies(forest) and not leaves.exact:
+            leaves, every = Settling(widths, most, ranges, rows, shaped).leaves(source, forest)
+        elif forest.decides and not leaves.exact and auto:  # more bits, if near ties need them
+            tried = [unseen(forest, width, width) for width in widths]
+            changed = _measure(source, shaped, tried, made_rows(source, ranges, (shaped,)), values=False).changed
             leaves = tried[changed.index(min(changed))]
         result = with_leaves(shaped, leaves)
         exact, error = leaves.exact, leaves.error
         if forest.parts and forest.combine.kind == "vote":
             weights = forest.combine.weights
-            exact &= whole_votes(weights, result.scale or 1.0, result.combine.weights)
+            exact = (exact or every) and whole_votes(weights, result.scale or 1.0, result.combine.weights)
+            every = exact
             error = 0.0 if exact else math.inf  # a changed vote changes the sum by the member's weight
         spans = [int(values.max(initial=0)) for values in leaves.values]
         report = {
@@ -290,9 +312,10 @@ class Quantize:
             "leaves": "exact" if exact else "rounded",
             "score_bound": error if math.isfinite(error) else None,
             "decides": forest.decides,
+            "decisions": "all" if exact or every else "all but near ties" if forest.decides else None,
             **_inputs_report(forest, formats, missing),
         }
-        return PassResult(result, (EveryPath(not exact, error, ranges),), report)
+        return PassResult(result, (EveryPath(not exact, error, ranges, every),), report)
 
     def _fitted(
         self, source: Forest, forest: Forest, shaped: Forest, rows: Rows, judge: Judge, formats: list[Format]
@@ -320,10 +343,14 @@ class Quantize:
         }
         return PassResult(found[best], (Within(limit),), report)
 
+    def _most(self, forest: Forest) -> float:
+        """The option `change` as a number."""
+        return (0.0 if forest.decides else CHANGE) if self.change == "auto" else float(self.change)
+
     def _goal(self, forest: Forest) -> float:
         """The change up to which fewer leaf bits are preferred: none for decisions, a tenth of `change` for values,
         all of it if `scores` limits their error."""
-        return 0.0 if forest.decides else self.change / (10 if self.scores is None else 1)
+        return 0.0 if forest.decides else self._most(forest) / (10 if self.scores is None else 1)
 
 
 def _inputs_report(forest: Forest, formats: list[Format], missing: list[bool]) -> dict[str, Any]:

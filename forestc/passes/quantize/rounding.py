@@ -19,7 +19,7 @@ from forestc.forest.builder import changed, changed_tree
 from forestc.forest.conditions import NO_SET, Member, OneOf, Within, toggled, tree_arrays
 from forestc.forest.evaluate import link_values
 from forestc.forest.ir import Aggregate, Combine, Decision, Forest, Link, Part, Tree
-from forestc.passes.quantize.exact_leaves import leaf_grid, score_error
+from forestc.passes.quantize.exact_leaves import common_steps, leaf_grid, score_error
 from forestc.passes.quantize.formats import Format
 
 MOST_SCORE_BITS = 60
@@ -188,7 +188,7 @@ def candidates(forest: Forest, bits: int) -> list[Leaves]:
         case "median":
             return [_round_together(forest, bits)]
         case _:
-            return [_round_parts(forest, bits)]
+            return [round_parts(forest, bits)]
 
 
 def unseen(forest: Forest, bits: int, most: int) -> Leaves:
@@ -198,7 +198,7 @@ def unseen(forest: Forest, bits: int, most: int) -> Leaves:
         return _round_unseen(forest, bits, most)
     if forest.combine.kind in ("average", "median"):
         return replace(candidates(forest, bits)[0], exact=False, error=math.inf)
-    return _round_parts(forest, bits, lambda part, own: _round_unseen(part, own, most))
+    return round_parts(forest, bits, lambda part, own: _round_unseen(part, own, most))
 
 
 def _round_whole(forest: Forest, bits: int) -> Leaves:
@@ -209,13 +209,56 @@ def _round_unseen(model: Forest, bits: int, most: int) -> Leaves:
     """`unseen` for a forest without parts."""
     forest = one_output(model)
     grid = leaf_grid(model, forest)
-    exact = grid is not None and grid.bits <= most
-    if grid is not None and exact:
-        leaves = replace(round_leaves(forest, grid.bits, grid.step), decision=grid.decision)
-    else:
-        leaves = round_leaves(forest, bits)
+    if grid is None or grid.bits > most:
+        return on_steps(model, bits)[0] if model.classes else with_error(model, round_leaves(forest, bits))
+    leaves = replace(round_leaves(forest, grid.bits, grid.step), decision=grid.decision)
+    return with_error(model, leaves, exact=True)
+
+
+def with_error(model: Forest, leaves: Leaves, exact: bool = False) -> Leaves:
+    """The leaves with the largest error of a score. model: without parts."""
+    forest = one_output(model)
     error = score_error(model, forest, leaves.values, leaves.bias, leaves.scale * forest.aggregate.divisor, exact)
     return replace(leaves, exact=exact, error=error)
+
+
+def on_steps(model: Forest, bits: int) -> tuple[Leaves, bool]:
+    """Each leaf as the nearest whole number of steps, whatever its tree's lowest is: sums of equal values stay equal,
+    and the probabilities p and 1 - p of two classes still add up to 1. model: without parts.
+
+    Also whether all leaves lie on these steps, which are then as few as possible; otherwise there are as many as `bits`
+    bits hold. Raises ModelError for biases too large for integers.
+    """
+    forest = one_output(model)
+    count = forest.aggregate.divisor
+    lows = [_low(tree) for tree in forest.trees]
+    start = forest.bias * (1.0 if forest.aggregate.bias_first else count)
+    reach, spread = float(np.abs(start).max()), 0.0
+    for tree, low in zip(forest.trees, lows, strict=True):
+        reach += float(np.abs(tree.values).max())
+        spread = max(spread, float((tree.values - low).max()))
+    most = ((1 << bits) - 2) / spread if spread else 0.0
+    if not spread > reach * NEGLIGIBLE or not reach * most < 1 << MOST_SCORE_BITS:
+        return with_error(model, round_leaves(forest, bits)), False
+    steps, lie = common_steps(forest, most)
+    lowest = [np.rint(low * steps).astype(np.int64) for low in lows]
+    values = [
+        np.rint(tree.values * steps).astype(np.int64) - low for tree, low in zip(forest.trees, lowest, strict=True)
+    ]
+    bias = np.rint(start * steps).astype(np.int64)
+    decision = forest.decision
+    if forest.n_outputs < model.n_outputs:  # class 1 if its sum is more than half of the number of trees
+        decision = Decision("threshold", math.floor(Fraction(steps) * len(forest.trees) / 2) + 1)
+    elif decision.kind == "threshold":  # the rounding of the bias cancels out of the decision
+        needed = Fraction(steps) * (Fraction(float(decision.threshold)) * Fraction(count) - Fraction(float(start[-1])))
+        whole = lie and abs(needed - round(needed)) < NEGLIGIBLE
+        decision = Decision("threshold", (round(needed) if whole else math.ceil(needed)) + int(bias[-1]))
+    elif decision.kind == "argmax":
+        decision = Decision("argmax", 0, "scores", decision.ties)
+    for tree, least in zip(forest.trees, lowest, strict=True):
+        bias[list(tree.outputs)] += least
+    outputs = [tree.outputs for tree in forest.trees]
+    return with_error(model, Leaves(values, outputs, bias, 1.0 / (steps * count), decision)), lie
 
 
 def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Leaves:
@@ -259,7 +302,7 @@ def round_leaves(forest: Forest, bits: int, step: float | None = None) -> Leaves
     return Leaves(values, [tree.outputs for tree in forest.trees], bias, step / count, decision)
 
 
-def _round_parts(forest: Forest, bits: int, round_part: Callable[[Forest, int], Leaves] = _round_whole) -> Leaves:
+def round_parts(forest: Forest, bits: int, round_part: Callable[[Forest, int], Leaves] = _round_whole) -> Leaves:
     """Rounds each part by itself, with its own bias, scale and decision."""
     exact, error = True, 0.0
     values: list[list[NDArray[np.int64]]] = [[] for _ in forest.trees]
@@ -322,7 +365,7 @@ def _round_curves(forest: Forest, bits: int) -> list[Leaves]:
     Class 1 needs more than half of all steps. As rounding may separate tied probabilities, a second candidate moves the
     threshold by as much as rounding can add.
     """
-    rounded = _round_parts(forest, bits)
+    rounded = round_parts(forest, bits)
     steps = (1 << min(bits + MORE_CURVE_BITS, MOST_CURVE_BITS)) - 1
     parts = tuple(
         replace(part, curves=(_curve(rounded, part, part.start, part.link, steps),), link=Link())
@@ -349,7 +392,7 @@ def _round_means(forest: Forest, bits: int) -> Leaves:
         count = _scores_as_values(alone.whole)
         return round_leaves(alone, bits, FINER * alone.aggregate.divisor / (steps * count) if count else None)
 
-    rounded = _round_parts(forest, bits, round_part)
+    rounded = round_parts(forest, bits, round_part)
     shares = Link("shares", each=(Link(),) * len(forest.classes))
     alone = len(forest.parts) == 1  # without other parts, levels decide as shares do, and values are divided at the end
     links = {"softmax": Link("softmax"), "shares": Link() if alone else shares}

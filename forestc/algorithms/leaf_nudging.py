@@ -1,0 +1,96 @@
+"""Small changes of integers, "nudges", that put sums of them on the wanted side: an integer program on HiGHS.
+
+Only the sums that are wrong, or would become so, are rows of the program: they are added round by round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.highs import make_highs
+
+ROUNDS = 24
+MOST_NODES = 200  # of the solver, for each round: a limit in seconds would make results differ from run to run
+WRONG = 1e4  # cost of a unit by which a sum stays on the wrong side, against 1 for a unit of a nudge
+
+
+@dataclass(frozen=True)
+class Sums:
+    """A sum is right if room + (sign * nudges[place]).sum() >= 0.
+
+    place: (sums, terms) what each sum adds up; sign: (sums, terms) 1, -1, or 0 for a term that does not count. room:
+    (sums,). count: (sums,) how much each sum matters.
+    """
+
+    place: NDArray[np.int32]
+    sign: NDArray[np.int8]
+    room: NDArray[np.int64]
+    count: NDArray[np.int64]
+
+    def wrong(self, nudges: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(sums,)"""
+        return np.asarray(self.room + (self.sign * nudges[self.place]).sum(axis=1) < 0)
+
+
+def nudges_for(sums: Sums, places: int, most: int) -> NDArray[np.int64]:
+    """(places,) The nudges, at most `most` up or down, with the fewest wrong sums that were found, and of these small
+    ones."""
+    best = np.zeros(places, dtype=np.int64)
+    wrong = sums.wrong(best)
+    fewest = int(sums.count[wrong].sum())
+    chosen = wrong
+    for _ in range(ROUNDS):
+        if not fewest:
+            break
+        nudges = _solved(sums, np.flatnonzero(chosen), places, most)
+        wrong = sums.wrong(nudges)
+        if int(sums.count[wrong].sum()) < fewest:
+            best, fewest = nudges, int(sums.count[wrong].sum())
+        if not (wrong & ~chosen).any():
+            break
+        chosen = chosen | wrong
+    return best
+
+
+def _solved(sums: Sums, chosen: NDArray[np.int64], places: int, most: int) -> NDArray[np.int64]:
+    """Nudges for some of the sums: the least total of what these stay short of, then of the nudges."""
+    import highspy
+
+    place, sign = sums.place[chosen], sums.sign[chosen].astype(np.float64)
+    used = np.unique(place[sign != 0])
+    row, term = np.nonzero(sign)
+    column, value = np.searchsorted(used, place[row, term]), sign[row, term]
+    n, rows = len(used), len(chosen)
+    # columns: nudges up, nudges down, what each sum stays short of
+    matrix: dict[tuple[int, int], float] = {}
+    for at, k, v in zip(row.tolist(), column.tolist(), value.tolist(), strict=True):
+        matrix[at, k] = matrix.get((at, k), 0.0) + v
+        matrix[at, n + k] = matrix.get((at, n + k), 0.0) - v
+    matrix |= {(at, 2 * n + at): 1.0 for at in range(rows)}
+    places_of = sorted(matrix)
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = 2 * n + rows, rows
+    model.col_cost_ = np.concatenate([np.ones(2 * n), WRONG * np.ones(rows)])
+    model.col_lower_ = np.zeros(2 * n + rows)
+    model.col_upper_ = np.concatenate([np.full(2 * n, float(most)), np.full(rows, float("inf"))])
+    model.row_lower_ = -sums.room[chosen].astype(np.float64)
+    model.row_upper_ = np.full(rows, float("inf"))
+    model.integrality_ = [highspy.HighsVarType.kInteger] * (2 * n) + [highspy.HighsVarType.kContinuous] * rows
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = np.searchsorted([at for at, _ in places_of], np.arange(rows + 1)).astype(np.int32)
+    model.a_matrix_.index_ = np.array([k for _, k in places_of], dtype=np.int32)
+    model.a_matrix_.value_ = np.array([matrix[key] for key in places_of])
+    solver = make_highs(mip_max_nodes=MOST_NODES)
+    solver.passModel(model)
+    solver.run()
+    solution = np.array(solver.getSolution().col_value)
+    result = np.zeros(places, dtype=np.int64)
+    if (
+        len(solution) == 2 * n + rows
+        and solver.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    ):
+        result[used] = np.rint(solution[:n] - solution[n : 2 * n]).astype(np.int64)
+    return result

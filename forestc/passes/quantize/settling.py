@@ -1,0 +1,72 @@
+"""Rounded leaves that decide near ties as the model does: of a forest, or of each of its parts that decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from forestc.forest.ir import Forest
+from forestc.passes.combinations import most_combinations
+from forestc.passes.quantize.rounding import Leaves, round_parts, unseen
+from forestc.passes.quantize.ties import NearTies, near_margin, near_ties, settled, tied_combinations
+from forestc.rows.batches import Rows
+from forestc.rows.made_rows import every_cell, made_rows
+from forestc.rows.ranges import Ranges, have_rows
+
+
+@dataclass(frozen=True)
+class Settling:
+    """bits: of leaves, the fewest first. most: of leaves that are nudged. ranges: of the inputs whose ties count; None
+    if only those of the rows do. rows: whose ties come first. shaped: the forest with integer thresholds."""
+
+    bits: Sequence[int]
+    most: int
+    ranges: Ranges | None
+    rows: Rows | None
+    shaped: Forest
+
+    @staticmethod
+    def applies(forest: Forest) -> bool:
+        """Whether the forest decides by its scores, or its parts by theirs."""
+        return forest.decides and (not forest.parts or forest.combine.kind in ("each", "vote"))
+
+    def leaves(self, source: Forest, forest: Forest) -> tuple[Leaves, bool]:
+        """The leaves, and whether they decide every input in the ranges as the model does: where all combinations of
+        paths, or of leaves, can be tried. source: the model. forest: the same, as one sum if it is one."""
+        if not forest.parts:
+            return self._alone(source, forest)
+        kept = []
+
+        def settle(part: Forest, bits: int) -> Leaves:
+            leaves = unseen(part, bits, self.most)
+            every = leaves.exact or not part.decides
+            if not every:
+                leaves, every = self._alone(part, part)
+            kept.append(every)
+            return leaves
+
+        return round_parts(forest, self.bits[0], settle), all(kept)
+
+    def _alone(self, source: Forest, forest: Forest) -> tuple[Leaves, bool]:
+        """`leaves` for a forest without parts."""
+        margin = near_margin(forest, self.bits[0])
+        ties = None if self.ranges is None else _ties_of_all(source, forest, self.ranges, margin)
+        every = ties is not None
+        if ties is None:
+            parts = []
+            if have_rows(self.rows):
+                assert self.rows is not None
+                parts.append(near_ties(source, forest, (batch.X for batch in self.rows.batches()), margin))
+            if self.ranges is not None:
+                parts.append(near_ties(source, forest, [made_rows(source, self.ranges, (self.shaped,)).X], margin))
+            ties = parts[0] if len(parts) == 1 else parts[0].before(parts[1])
+        leaves, changed = settled(forest, ties, self.bits, self.most)
+        return leaves, every and not changed
+
+
+def _ties_of_all(source: Forest, forest: Forest, ranges: Ranges, margin: float) -> NearTies | None:
+    """The near ties of all inputs in the ranges; None if there are too many combinations of paths and of leaves."""
+    cells = every_cell(source, ranges, most_combinations(source))
+    if cells is not None:
+        return near_ties(source, forest, [cells.X], margin)
+    return tied_combinations(forest, margin) if source is forest else None

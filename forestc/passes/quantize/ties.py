@@ -1,0 +1,215 @@
+"""Integer leaves that decide near ties as the model does, and the inputs where the model nearly ties.
+
+The library adds floats in its own order, and their rounding decides what would tie in exact arithmetic. Leaves on
+common steps make ties of the source ties of the design; what the library's rounding decides otherwise, small changes of
+the leaves follow, as far as any integers can.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.leaf_nudging import Sums, nudges_for
+from forestc.forest.evaluate import decide, encode_numbers, evaluate_words, leaf_nodes
+from forestc.forest.ir import Forest
+from forestc.passes.combinations import evaluate_leaves, leaf_combinations
+from forestc.passes.quantize.exact_leaves import margins
+from forestc.passes.quantize.rounding import Leaves, on_steps, with_error
+
+MOST_TERMS = 1 << 23  # of all sums of a program of nudges
+TIE_BITS = range(16, 25)  # of leaves that no nudge has moved
+FIRST = 1000  # inputs that a tie on a given row counts for, against 1 on a generated one
+TRIES = 3  # factors without fewer changes after which no finer nudges are tried
+
+
+@dataclass(frozen=True)
+class NearTies:
+    """Combinations of leaves, each once, whose margin is at most `margin`.
+
+    leaf: (combinations, trees) rows of each tree's values. wanted: (combinations,) the class that the model decides.
+    count: (combinations,) inputs that have it.
+    """
+
+    leaf: NDArray[np.int32]
+    wanted: NDArray[np.int64]
+    count: NDArray[np.int64]
+    margin: float
+
+    def changed(self, leaves: Leaves) -> int:
+        """How many inputs integer leaves decide otherwise."""
+        scores = np.tile(leaves.bias, (len(self.leaf), 1))
+        for values, outputs, leaf in zip(leaves.values, leaves.outputs, self.leaf.T, strict=True):
+            scores[:, list(outputs)] += values[leaf]
+        return int(self.count[decide(leaves.decision, scores, scores) != self.wanted].sum())
+
+    def before(self, others: NearTies) -> NearTies:
+        """These and others, as if each of these had a thousand inputs."""
+        leaf, wanted = np.concatenate([self.leaf, others.leaf]), np.concatenate([self.wanted, others.wanted])
+        return NearTies(leaf, wanted, np.concatenate([FIRST * self.count, others.count]), self.margin)
+
+
+def near_margin(forest: Forest, bits: int) -> float:
+    """A margin beyond which leaves of this many bits, or nudged ones, change no decision."""
+    spreads = sum(float(np.ptp(tree.values, axis=0).max()) for tree in forest.trees)
+    nudged = spreads / abs(forest.aggregate.divisor) * 2.0**-bits
+    return 4 * max(on_steps(forest, bits)[0].error, nudged)
+
+
+def near_ties(source: Forest, forest: Forest, rows: Iterable[NDArray[np.float64]], margin: float) -> NearTies:
+    """Those that rows (rows, columns) reach. source: the model. forest: the same as one sum, without parts."""
+    leaves, wanted = [], []
+    for X in rows:
+        numbers = encode_numbers(source, X)
+        nodes = [leaf_nodes(forest, tree, numbers) for tree in forest.trees]
+        near, index = _near(forest, nodes, margin)
+        if source is not forest:  # the same sum, but in another order
+            index = evaluate_words(source, numbers[near]).index
+        leaves.append(_reached(forest, nodes)[near])
+        wanted.append(index)
+    return _distinct(forest, leaves, wanted, margin)
+
+
+def tied_combinations(forest: Forest, margin: float) -> NearTies | None:
+    """Those of all combinations of the trees' leaves, whether an input reaches them or not; None if there are too
+    many."""
+    nodes = leaf_combinations(forest)
+    if nodes is None:
+        return None
+    near, index = _near(forest, nodes, margin)
+    return _distinct(forest, [_reached(forest, nodes)[near]], [index], margin)
+
+
+def _near(
+    forest: Forest, nodes: Sequence[NDArray[np.int64]], margin: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which of the combinations of nodes, (rows,) for each tree, are nearly tied, and the class of each of these."""
+    result = evaluate_leaves(forest, nodes)
+    near = np.flatnonzero(margins(forest, result.scores, result.values) <= margin)
+    return near, result.index[near]
+
+
+def _reached(forest: Forest, nodes: Sequence[NDArray[np.int64]]) -> NDArray[np.int32]:
+    """(rows, trees) rows of the trees' values."""
+    return np.stack([tree.leaf[node] for tree, node in zip(forest.trees, nodes, strict=True)], axis=1)
+
+
+def _distinct(
+    forest: Forest, leaves: list[NDArray[np.int32]], wanted: list[NDArray[np.int64]], margin: float
+) -> NearTies:
+    table = np.concatenate([np.zeros((0, len(forest.trees)), dtype=np.int32), *leaves])
+    index = np.concatenate([np.zeros(0, dtype=np.int64), *wanted])
+    leaf, first, count = np.unique(table, axis=0, return_index=True, return_counts=True)
+    return NearTies(leaf, index[first], count.astype(np.int64), margin)
+
+
+def settled(forest: Forest, ties: NearTies, bits: Sequence[int], most: int) -> tuple[Leaves, int]:
+    """Integer leaves that decide as many of the near ties as the model does as could be found, and how many inputs
+    they decide otherwise. Leaves of few bits come first, before them those that hold all values exactly.
+
+    forest: without parts. bits: of leaves; most: of leaves that are nudged.
+    """
+    finest, lie = on_steps(forest, max(bits))
+    tried = [finest] * lie + [on_steps(forest, width)[0] for width in bits]
+    best, fewest = tried[0], math.inf
+    for leaves in tried:
+        changed = ties.changed(leaves)
+        if changed < fewest:
+            best, fewest = leaves, changed
+        if not changed:
+            return best, 0
+    for leaves in [tried[0]] if tried[0] is best else [best, tried[0]]:
+        nudged, changed = _nudged(forest, leaves, ties, most)
+        if changed < fewest:
+            best, fewest = nudged, changed
+    return best, int(fewest)
+
+
+def _nudged(forest: Forest, start: Leaves, ties: NearTies, most: int) -> tuple[Leaves, int]:
+    """The leaves on a finer grid, each moved by a few of its steps; the same if that changes no fewer decisions."""
+    kinds = [np.unique(tree.values, axis=0, return_inverse=True)[1].ravel() for tree in forest.trees]
+    places = _Places.of(start, kinds)
+    span = max((int(values.max(initial=0)) for values in start.values), default=0)
+    best, fewest, tried = start, ties.changed(start), 0
+    factor = 1 << max(0, min(TIE_BITS[0], most) - span.bit_length())
+    while (span * factor).bit_length() <= most and tried < TRIES and fewest:
+        nudges = nudges_for(places.sums(start, ties, factor), places.count, factor)
+        leaves = with_error(forest, places.moved(start, nudges, factor))
+        changed, tried = ties.changed(leaves), tried + 1
+        fits = max(int(values.max(initial=0)) for values in leaves.values).bit_length() <= most
+        if changed < fewest and fits and 4 * leaves.error <= 2 * ties.margin:
+            best, fewest, tried = leaves, changed, 0
+        factor *= 2
+    return best, fewest
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where the nudge of each leaf value and of each bias is in an array: leaves of equal values are moved together.
+
+    kinds: for each tree (leaves,) the number of its distinct row of values. first: the tree's first place. count: of
+    all places; one more, at the end, is never moved.
+    """
+
+    kinds: list[NDArray[np.int64]]
+    first: list[int]
+    biases: int
+    count: int
+
+    @staticmethod
+    def of(leaves: Leaves, kinds: list[NDArray[np.int64]]) -> _Places:
+        sizes = [(int(kind.max()) + 1) * len(fed) for kind, fed in zip(kinds, leaves.outputs, strict=True)]
+        ends = np.cumsum([0, *sizes]).tolist()
+        return _Places(kinds, ends[:-1], ends[-1], ends[-1] + len(leaves.bias) + 1)
+
+    def of_output(self, leaves: Leaves, leaf: NDArray[np.int32], output: NDArray[np.int64]) -> NDArray[np.int32]:
+        """(rows, trees + 1) what is added up for an output (rows,) where these leaves (rows, trees) are reached."""
+        result = np.full((len(leaf), len(self.kinds) + 1), self.count - 1, dtype=np.int32)
+        result[:, -1] = self.biases + output
+        for index, (kind, fed, first) in enumerate(zip(self.kinds, leaves.outputs, self.first, strict=True)):
+            for place, own in enumerate(fed):
+                here = output == own
+                result[here, index] = first + kind[leaf[here, index]] * len(fed) + place
+        return result
+
+    def sums(self, leaves: Leaves, ties: NearTies, factor: int) -> Sums:
+        """One for each near tie and each other class."""
+        outputs, argmax = len(leaves.bias), leaves.decision.kind == "argmax"
+        rivals = outputs - 1 if argmax else 1
+        some = slice(0, max(1, MOST_TERMS // (2 * rivals * (len(self.kinds) + 1))))
+        leaf, wanted, count = ties.leaf[some], ties.wanted[some], ties.count[some]
+        scores = np.tile(leaves.bias, (len(leaf), 1))
+        for values, fed, own in zip(leaves.values, leaves.outputs, leaf.T, strict=True):
+            scores[:, list(fed)] += values[own]
+        if not argmax:
+            places = self.of_output(leaves, leaf, np.zeros(len(leaf), dtype=np.int64))
+            above = factor * (scores[:, 0] - int(leaves.decision.threshold))
+            sign = np.where(wanted == 1, 1, -1).astype(np.int8)[:, np.newaxis] * (places < self.count - 1)
+            return Sums(places, sign.astype(np.int8), np.where(wanted == 1, above, -above - 1), count)
+        row = np.repeat(np.arange(len(leaf)), rivals)
+        other = np.tile(np.arange(rivals), len(leaf))
+        winner = wanted[row]
+        other += other >= winner
+        won, lost = self.of_output(leaves, leaf[row], winner), self.of_output(leaves, leaf[row], other)
+        strict = other > winner if leaves.decision.ties == "last" else other < winner
+        room = factor * (scores[row, winner] - scores[row, other]) - strict
+        places = np.concatenate([won, lost], axis=1)
+        sign = np.concatenate([won < self.count - 1, -(lost < self.count - 1).astype(np.int8)], axis=1)
+        return Sums(places, sign.astype(np.int8), room, count[row])
+
+    def moved(self, leaves: Leaves, nudges: NDArray[np.int64], factor: int) -> Leaves:
+        """The leaves with the nudges, on a grid that is finer by the factor, from 0 upwards in each tree."""
+        bias = factor * leaves.bias + nudges[self.biases : self.biases + len(leaves.bias)]
+        values = []
+        for own, kind, fed, first in zip(leaves.values, self.kinds, leaves.outputs, self.first, strict=True):
+            moved = factor * own + nudges[first + kind[:, np.newaxis] * len(fed) + np.arange(len(fed))]
+            bias[list(fed)] += moved.min(axis=0)
+            values.append(moved - moved.min(axis=0))
+        decision = leaves.decision
+        if decision.kind == "threshold":
+            decision = replace(decision, threshold=factor * int(decision.threshold))
+        return replace(leaves, values=values, bias=bias, scale=leaves.scale / factor, decision=decision)
