@@ -26,6 +26,7 @@ from forestc.passes.simplify import Simplify
 from forestc.rows.batches import Rows, count_rows
 
 SIMPLIFY = Simplify()
+LARGER = 1.5  # times the cost of the best so far: what is larger is not judged
 MARGIN = 1.1  # a branch that grows ends at forests that cost this much more than the best of the family
 STALE = 3  # or behind so many that are no more accurate than one before
 MEASURED = 4  # trials of a family whose sizes are estimated from their netlists: those that cost least
@@ -166,6 +167,11 @@ class Search:
         good = [trial for trial in self._candidates() if among(trial)]
         return min([first, *good], key=lambda trial: trial.size)
 
+    @property
+    def cheapest(self) -> float:
+        """The least cost of the good trials so far."""
+        return min((trial.cost for trial in self.trials if trial.good), default=math.inf)
+
     def _candidates(self) -> list[Trial]:
         """Of each family the good trials that cost least, as sizes take longer to find than costs."""
         found: list[Trial] = []
@@ -208,9 +214,14 @@ class _Climb:
     def run(self) -> bool:
         """Whether any setting is good."""
         for branch in self.ladders[self.search.base].branches():
+            before = self.tried
             cheapest = self._grow(branch) if branch.grows else self._shrink(branch)
             self.best = min(self.best, cheapest)
-            if self._late() or (not branch.grows and self.best < math.inf and cheapest > WORSE * self.best):
+            if branch.grows and not self._late():
+                continue
+            known = min(self.search.cheapest, self.best)
+            much = known < math.inf and cheapest > WORSE * known
+            if much or self.tried == before or self._late():  # other settings would be larger than what is known
                 break
         return self.best < math.inf
 
@@ -261,13 +272,20 @@ class _Climb:
 
     def _shrink(self, branch: Branch) -> float:
         """From the largest down, each from the one before, until several lose too much. Returns the least cost of those
-        that are good."""
+        that are good. What is much larger than the best of all so far is made of the model alone, and not judged."""
         search, missed, cheapest = self.search, 0, math.inf
         others = {place: self.ladders[place].rungs(branch.steps) for place in self.places if place is not search.base}
         rungs: dict[_Place, Rung] = {}
+        skipped = 0
         for number, own in enumerate(self.ladders[search.base].rungs(branch.steps)):
-            # a ladder that ends before that of the model stays where it ended
-            rungs |= {search.base: own, **{place: next(each, rungs.get(place, own)) for place, each in others.items()}}
+            if own.cost >= LARGER * search.cheapest and not own.last:
+                skipped += 1
+                continue
+            rungs[search.base] = own
+            for _ in range(skipped + 1):
+                # a ladder that ends before that of the model stays where it ended
+                rungs |= {place: next(each, rungs.get(place, own)) for place, each in others.items()}
+            skipped = 0
             loss = search.judge.of([rungs[place].forest for place in search.places])
             if self._add(own.step, partial(_forest_of, own), own.cost, loss):
                 missed, cheapest = 0, min(cheapest, own.cost)
