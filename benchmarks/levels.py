@@ -74,7 +74,8 @@ def main() -> None:
             if options.cases:
                 options.cases.write_text(json.dumps(designs))
     others = json.loads(options.against.read_text()) if options.against else []
-    show("levels", shown(designs), options.json, **summary(designs, others))
+    if levels == tuple(range(4)):
+        show("levels", shown(designs), options.json, **summary(designs, others))
 
 
 def read(name: str, data: Path) -> tuple[NDArray[np.float64], NDArray[Any]]:

@@ -268,11 +268,16 @@ def searched(
     limit, stop = DEFAULT_TOLERANCE if tolerance is None else float(tolerance), stop or Stop(DEFAULT_EFFORT)
     search = Search(source, rows, folds, size, limit, stop, progress)
     plain = search.plain("paths kept", parse_passes(PATHS, PASSES))
+
+    def climb(family: Family) -> None:
+        if _refused([family.step], source, rows, None, None) is None:
+            search.climb(family)
+
     for family in families(level, source, limit, size.cost, stop.effort, search.count):
-        search.climb(family)
+        climb(family)
     best = search.smallest()
     if level == SEARCHING[-1] and stop.effort > 1 and best.family == "prune-splits":
-        search.climb(Family("prune-splits, prune-trees", best.passes, PruneTrees(tolerance=limit, cost=size.cost)))
+        climb(Family("prune-splits, prune-trees", best.passes, PruneTrees(tolerance=limit, cost=size.cost)))
         best = search.smallest()
     kept = search.smallest(lambda trial: trial.family == KEPT, plain)
     if level == SEARCHING[-1] and kept.size * SMALLER <= best.size:
