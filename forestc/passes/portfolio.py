@@ -34,29 +34,53 @@ MEASURED = 4  # trials of a family whose sizes are estimated from their netlists
 
 @dataclass(frozen=True)
 class Fold:
-    """A model, the rows that passes see, and a judge with rows that neither has seen."""
+    """A model, the rows that passes see, and a judge with rows that neither has seen. places: (rows,) their numbers,
+    where the judges of several folds have the same rows."""
 
     model: Forest
     fit: Rows
     judge: Judge
+    places: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
 class CrossJudge:
-    """Judges what is made of the models of several folds, on the judged rows of all of them together."""
+    """Judges what is made of the models of several folds, on the judged rows of all of them together. A row that
+    several folds judge counts once, with its mean error."""
 
     folds: tuple[Fold, ...]
 
     @cached_property
+    def _rows(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The first place of each row in the judged rows of all folds, and for each of these places its row."""
+        sizes = [len(fold.judge.judged.errors) for fold in self.folds]
+        starts = np.cumsum([0, *sizes])
+        numbers = [
+            np.arange(start, start + size) if fold.places is None else fold.places
+            for fold, start, size in zip(self.folds, starts, sizes, strict=False)
+        ]
+        _, first, row = np.unique(np.concatenate(numbers), return_index=True, return_inverse=True)
+        return first, row
+
+    def _mean(self, errors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """(rows,) of the errors of all folds."""
+        _, row = self._rows
+        return np.asarray(np.bincount(row, np.concatenate(errors)) / np.bincount(row))
+
+    @cached_property
     def judged(self) -> Judged:
+        """The models on the judged rows."""
         parts = [fold.judge.judged for fold in self.folds]
-        errors, truth = (np.concatenate([getattr(part, name) for part in parts]) for name in ("errors", "truth"))
-        return Judged(errors, truth, parts[0].decides, parts[0].labelled)
+        truth = np.concatenate([part.truth for part in parts])[self._rows[0]]
+        return Judged(self._mean([part.errors for part in parts]), truth, parts[0].decides, parts[0].labelled)
+
+    def loss(self, errors: Sequence[NDArray[np.float64]]) -> Loss:
+        """The loss of forests with these errors on the judged rows of each fold."""
+        return self.judged.loss(self._mean(errors))
 
     def of(self, forests: Sequence[Forest]) -> Loss:
         """The loss of forests made of each fold's model."""
-        errors = [fold.judge.errors([forest])[0] for fold, forest in zip(self.folds, forests, strict=True)]
-        return self.judged.loss(np.concatenate(errors))
+        return self.loss([fold.judge.errors([forest])[0] for fold, forest in zip(self.folds, forests, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -186,8 +210,7 @@ class Search:
         return self.add(name, tuple(passes), lambda: self.base.after(passes), math.inf, loss)
 
     def add(self, name: str, passes: tuple[Pass, ...], make: Callable[[], Forest], cost: float, loss: Loss) -> Trial:
-        whole = loss.rows == len(self.judge.judged.errors)
-        trial = Trial(name, passes, make, cost, loss, whole and loss.within(self.tolerance), self.size.of)
+        trial = Trial(name, passes, make, cost, loss, loss.within(self.tolerance), self.size.of)
         self.trials.append(trial)
         return trial
 
@@ -268,7 +291,7 @@ class _Climb:
             if rung is None:
                 return
             errors += fold.judge.errors([rung.forest])
-            yield rung, CrossJudge(self.search.folds[:number]).judged.loss(np.concatenate(errors))
+            yield rung, CrossJudge(self.search.folds[:number]).loss(errors)
 
     def _shrink(self, branch: Branch) -> float:
         """From the largest down, each from the one before, until several lose too much. Returns the least cost of those

@@ -28,7 +28,7 @@ from forestc.training import TRAINERS
 from forestc.training.base import Task
 
 MOST_ROWS = 20_000  # that folds are made of: every n-th of more
-FOLDS = ((4000, 3),)  # fewer rows than the first number: so many folds
+FOLDS = ((500, 3, 3), (1000, 3, 2), (4000, 3, 1))  # fewer rows than the first number: so many folds, so many times
 FEWEST_FOLDS = 2
 RATES = (0.05, 0.1, 0.3)  # learning rates among which the one is taken that fits the rows as the model does
 KINDS = {"averaged": ("random-forest", "extra-trees"), "boosted": ("xgboost", "lightgbm")}
@@ -50,9 +50,9 @@ def folds_of(model: Any, source: Forest, rows: Rows, *, trust_pickle: bool = Fal
     of its kind can be trained on them."""
     X, y = _arrays(rows)
     if y is None:  # what counts is agreement with the model, which holds on all rows alike
-        places = _dealt(np.zeros(len(X), dtype=np.int64))
-        folds = [(source, ArrayRows(X[fit]), ArrayRows(X[judged])) for fit, judged in places]
-        return Folds(tuple(Fold(m, fit, Judge(m, judged)) for m, fit, judged in folds), "agreement on rows set aside")
+        parts = _dealt(np.zeros(len(X), dtype=np.int64), decides=False)
+        folds = [Fold(source, ArrayRows(X[fit]), Judge(source, ArrayRows(X[on])), on) for fit, on in parts]
+        return Folds(tuple(folds), "agreement on rows set aside")
     reasons: list[str] = []
     for retrain, how in _ways(model, source, X, y, trust_pickle):
         try:
@@ -78,7 +78,7 @@ def _fold(
     model = retrain(X[fit], y[fit])
     if len(model.classes) != len(source.classes) or model.columns != source.columns:
         raise ForestcError("a fold has other classes than all rows: too few rows of one class")
-    return Fold(model, ArrayRows(X[fit], y[fit]), Judge(model, ArrayRows(X[judged], y[judged])))
+    return Fold(model, ArrayRows(X[fit], y[fit]), Judge(model, ArrayRows(X[judged], y[judged])), judged)
 
 
 def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
@@ -95,14 +95,18 @@ def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
 
 
 def _dealt(y: NDArray[Any], decides: bool = True) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Rows to fit on and rows to judge on, of each fold; the rows of each class are dealt out in turn."""
-    count = next((folds for below, folds in FOLDS if len(y) < below), FEWEST_FOLDS)
-    turn = np.arange(len(y)) % count
-    if decides:
-        for kind in np.unique(y.reshape(len(y), -1)[:, 0]):
-            rows = np.flatnonzero(y.reshape(len(y), -1)[:, 0] == kind)
-            turn[rows] = (np.arange(len(rows)) + int(kind)) % count
-    return [(np.flatnonzero(turn != fold), np.flatnonzero(turn == fold)) for fold in range(count)]
+    """Rows to fit on and rows to judge on, of each fold. The rows of each class are dealt out in turn, in their own
+    order, and again in a random one where there are few."""
+    _, count, times = next((entry for entry in FOLDS if len(y) < entry[0]), (0, FEWEST_FOLDS, 1))
+    kind = y.reshape(len(y), -1)[:, 0].astype(np.int64) if decides else np.zeros(len(y), dtype=np.int64)
+    parts = []
+    for time in range(times):
+        order = np.random.default_rng(time).permutation(len(y)) if time else np.arange(len(y))
+        order = order[np.argsort(kind[order], kind="stable")]
+        turn = np.empty(len(y), dtype=np.int64)
+        turn[order] = np.arange(len(y)) % count
+        parts += [(np.flatnonzero(turn != fold), np.flatnonzero(turn == fold)) for fold in range(count)]
+    return parts
 
 
 def _ways(
