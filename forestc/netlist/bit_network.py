@@ -216,7 +216,7 @@ class BitNetwork:
         most = sum((1 << len(word)) - 1 for word, _ in terms)
         if len(terms) > 1 and most < 1 << width and len(self.readers[net]) == 1:
             reader = self.readers[net][0]
-            if reader >= 0 and isinstance(self.netlist.cells[reader], Add):
+            if reader >= 0 and isinstance(self.netlist.cells[reader], Add) and not small_sum(self.netlist, reader):
                 self.terms[net] = terms
                 return []
         queue = deque(word[:width] + [word[-1] if signed else 0] * (width - len(word)) for word, signed in terms)

@@ -14,8 +14,9 @@ from sklearn.base import clone
 
 import forestc
 from forestc.costs import estimate as module
-from forestc.costs.devices import ECP5, FAMILIES
+from forestc.costs.devices import DEVICES, ECP5, FAMILIES
 from forestc.costs.estimate import estimate, estimates, lut_features
+from forestc.lowering.sums import sum_of_bits
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import Add, Less, WordType
@@ -98,6 +99,21 @@ def test_a_large_function_of_six_conditions_is_a_table():
     assert counts["xcup"]["mux"] == counts["ecp5"]["gate"] == 0 < counts["ice40"]["mux"]
     assert estimate(table(6), "xcup")["lut"] == 1
     assert lut_features(table(7), FAMILIES["lut6"])["tables"] == 2  # and a multiplexer
+
+
+@pytest.mark.parametrize("counted", [{0: 13, 1: 1}, {0: 30, 1: 1}, {0: 9, 2: 3}])
+def test_a_sum_that_a_table_reads_is_counted(counted):
+    builder = NetlistBuilder("n")
+    bits = {}
+    for place, count in counted.items():
+        words = [builder.input(Port(f"x{place}_{i}"), WordType(13, False)) for i in range(count)]
+        bits[place] = [builder.less(word, 4097 + 2 * i) for i, word in enumerate(words)]
+    builder.output(Port("y"), sum_of_bits(builder, bits)[0])
+    netlist = builder.build()
+    inputs = 13 * sum(counted.values())  # the thresholds are odd: comparisons read all bits
+    for device in DEVICES:
+        lut_inputs = DEVICES[device].family.lut_inputs
+        assert estimate(netlist, device)["lut"] >= (inputs - 1) / (lut_inputs + 1)
 
 
 def test_a_constant_result():
