@@ -140,7 +140,7 @@ ECP5 = Family(
             (0.448, 0.592, 0.680, 0.814, 0.918, 0.918),
         ),
         chain=0.75,
-        slack=0.3,
+        slack=0.6,
     ),
     joined=True,
     chained=("add", "compare", "less"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from sklearn.base import clone
 import forestc
 from forestc.costs import estimate as module
 from forestc.costs.devices import DEVICES, ECP5, FAMILIES
-from forestc.costs.estimate import Mapped, estimate, estimates
+from forestc.costs.estimate import Mapped, estimate, estimates, lut_range
 from forestc.lowering.sums import sum_of_bits
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.builder import NetlistBuilder, width_for
@@ -117,6 +118,25 @@ def test_a_sum_that_a_table_reads_is_counted(counted):
     for device in DEVICES:
         lut_inputs = DEVICES[device].family.lut_inputs
         assert estimate(netlist, device)["lut"] >= (inputs - 1) / (lut_inputs + 1)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_estimate_is_below_what_reads_all_bits(seed):
+    netlist = lower(random_forest(seed, True), LoweringOptions(latency=seed % 2))
+    for device in DEVICES:
+        mapped = Mapped.of(netlist, DEVICES[device].family)
+        assert mapped.fewest_luts() <= mapped.lut_features()["lut"]
+        assert mapped.fewest_luts() <= estimate(netlist, device)["lut"]
+    builder = NetlistBuilder("n")
+    words = [builder.input(Port(f"x{place}"), WordType(1, False)) for place in range(36)]
+    builder.output(Port("y"), reduce(builder.and_, words))
+    counts = {name: Mapped.of(builder.build(), FAMILIES[name]).fewest_luts() for name in FAMILIES}
+    assert counts == {"lut6": 7, "xcup": 5, "ecp5": 7, "ice40": 12}  # (36 - 1) / 5, 7, 5 and 3
+
+
+def test_ranges_of_small_designs_are_wider():
+    assert lut_range(100, 0.8, 1.25, 0) == (79, 126)
+    assert lut_range(4, 0.8, 1.25, 0) == (2, 6) and lut_range(4, 0.8, 1.25, 3) == (3, 6)
 
 
 def test_a_constant_result():
