@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 KEPT = 3  # cuts of a node, beside the node itself
+ROUNDING = 1e-9  # by which sums of delays differ
 Cut: TypeAlias = frozenset[int]
 
 
@@ -112,20 +113,23 @@ class Mapper:
             merged = set(kept[below[0]])
             for a in below[1:]:
                 merged = {cut for first in merged for second in kept[a] if len(cut := first | second) <= inputs}
-            ranked = []
+            due = 0.0 if latest is None else latest[node] + ROUNDING
+            ranked: list[tuple[float, float, int, int, float, Cut]] = []
             for cut in merged:
-                flow = areas[len(cut)]
+                size = len(cut)
+                flow, ready = areas[size], 0.0
                 for a in cut:
                     flow += flows[a]
+                    if times[a] > ready:
+                        ready = times[a]
                 if delays:
                     arriving = sorted([times[a] for a in cut], reverse=True)
-                    ready = max(map(sum, zip(arriving, delays[len(cut)], strict=True)))
+                    ready = max(map(sum, zip(arriving, delays[size], strict=True)))
                 else:
-                    ready = 1.0 + max([times[a] for a in cut])
-                late = ready if latest is None else max(0.0, ready - latest[node] - 1e-9)
-                ranked.append((late, flow, len(cut), ready, cut))
-            ranked.sort(key=lambda cut: cut[:3])
-            _, flow, _, times[node], found.best[node] = ranked[0]
+                    ready += 1.0
+                ranked.append((max(0.0, ready - due), flow, size, len(ranked), ready, cut))
+            ranked.sort()
+            _, flow, _, _, times[node], found.best[node] = ranked[0]
             flows[node] = flow / max(1.0, uses[node])
             kept[node] = [cut for *_, cut in ranked[:KEPT]]
             kept[node].append(itself)
