@@ -77,7 +77,7 @@ def measure(made: Sequence[Made], cache: Path, minutes: float, placed: int) -> d
                     cache.write_text(json.dumps(known))
         for device, most in PLACED.items():
             family = DEVICES[device].family
-            small = [one for one in made if known.get(key(one, family.name), {"lut": most})["lut"] < most]
+            small = [one for one in made if 0 < known.get(key(one, family.name), {"lut": 0})["lut"] < most]
             for one in sorted(small, key=lambda one: hashlib.sha256(repr(one.name).encode()).digest())[:placed]:
                 if key(one, device) not in known and time.monotonic() < end:
                     try:
@@ -142,7 +142,8 @@ def luts(known: Sequence[Measured], costs: Floats) -> Floats:
 
 
 def ends(ratios: Floats) -> tuple[float, float]:
-    low, high = (round(float(end), 3) for end in np.quantile(ratios, (0.05, 0.95)))
+    """The range that holds nine of ten further ratios: quantiles that allow for how few are known."""
+    low, high = (round(float(end), 3) for end in np.quantile(ratios, (0.05, 0.95), method="weibull"))
     return low, high
 
 
@@ -229,7 +230,7 @@ def fit(made: Sequence[Made], figures: dict[str, Any]) -> tuple[dict[str, Any], 
         known = []
         for index, one in enumerate(made):
             value = figures.get(key(one, target), {}).get(figure)
-            if value:
+            if value and figures.get(key(one, family.name), {}).get("lut"):  # of constants there is nothing to estimate
                 place = (family.name, index)
                 mapped[place] = mapped.get(place) or Mapped.of(one.netlist(family), family)
                 known.append(Measured(one, mapped[place], float(value)))

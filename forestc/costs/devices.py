@@ -170,9 +170,9 @@ DEVICES: Mapping[str, Device] = {
         Device("lut6", LUT6),
         Device("xcup", XCUP, shown=1),
         Device("ice40-hx8k", ICE40, 7680, ("--hx8k", "--package", "ct256"), shown=3),
-        Device("ice40-up5k", ICE40, 5280, ("--up5k", "--package", "sg48"), Slower(2.79, 2.5, 2.9)),
-        Device("ecp5-25k", ECP5, 24288, ("--25k", "--out-of-context")),
-        Device("ecp5-45k", ECP5, 43848, ("--45k", "--out-of-context")),
+        Device("ice40-up5k", ICE40, 5280, ("--up5k", "--package", "sg48"), Slower(2.68, 2.58, 2.91)),
+        Device("ecp5-25k", ECP5, 24288, ("--25k", "--out-of-context"), Slower(0.99, 0.94, 1.04)),
+        Device("ecp5-45k", ECP5, 43848, ("--45k", "--out-of-context"), Slower(0.98, 0.9, 1.06)),
         Device("ecp5-85k", ECP5, 83640, ("--85k", "--out-of-context"), shown=2),
     )
 }
