@@ -21,7 +21,7 @@ from tools import arguments, show
 
 import forestc
 
-PAIRS = (("ice40-hx8k", "ice40-up5k"),)
+PAIRS = (("ice40-hx8k", "ice40-up5k"), ("ecp5-85k", "ecp5-25k"), ("ecp5-85k", "ecp5-45k"))
 DESIGNS: tuple[tuple[Any, Any, int], ...] = (  # data, model, latency
     (load_iris, RandomForestClassifier(4, max_depth=4, random_state=0), 2),
     (load_wine, RandomForestClassifier(8, max_depth=5, random_state=0), 3),

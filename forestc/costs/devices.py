@@ -46,6 +46,18 @@ class Slower(NamedTuple):
 AS_TIMED = Slower(1.0, 1.0, 1.0)
 
 
+class Luts(NamedTuple):
+    """The LUTs that yosys's mapper is given (`forestc.netlist.lut_cover.LutKind`); delays in any unit."""
+
+    areas: tuple[float, ...]
+    delays: tuple[tuple[float, ...], ...] = ()
+    chain: float = 1.0
+    slack: float = 0.0
+
+
+FOUR_INPUTS = Luts((0, 1, 1, 1, 1))
+
+
 @dataclass(frozen=True)
 class Family:
     """What the devices of a family have in common.
@@ -53,8 +65,8 @@ class Family:
     lut_inputs: inputs of a LUT. delays: the key of DELAYS by which registers are placed. synthesis: commands for yosys,
     with {top} for the module's name; a further command is an alternative, tried if the one before crashes. The design
     is flattened, including the class decision, and gets no pads, so that counts can be compared. chained: cells that
-    become carry chains if wider than two bits. chain_cells: logic cells per bit of a chain. merge_depth: depth in LUTs
-    from which the mapper merges LUTs into larger ones for speed, 0 if it does not; merge_inputs: inputs of those.
+    become carry chains, and shortest_chain the bits of the shortest. chain_cells: logic cells per bit of a chain. luts:
+    those that yosys's mapper is given; joined: whether multiplexers join LUTs to larger ones.
     nextpnr: the suffix of nextpnr's name, empty if it does not support the family; logic_cell: nextpnr's name for a
     cell with a LUT. few_pins: ports are placed on pins, fewer than a design has, so its bits are shifted in and out.
     timed_on: the device whose path costs were fitted, empty if there is none.
@@ -64,20 +76,15 @@ class Family:
     lut_inputs: int
     delays: str
     synthesis: tuple[str, ...]
+    luts: Luts = FOUR_INPUTS
+    joined: bool = False
     chained: tuple[str, ...] = ()
+    shortest_chain: int = 3
     chain_cells: float = 0.0
-    merge_depth: int = 0
-    merge_inputs: int = 0
     nextpnr: str = ""
     logic_cell: str = ""
     few_pins: bool = False
     timed_on: str = ""
-
-    @property
-    def table_inputs(self) -> int:
-        """The most conditions of a function that estimates count as one table; 0 where LUTs are not joined to such."""
-        most = max(self.lut_inputs, self.merge_inputs)
-        return most if most >= 6 else 0
 
 
 @dataclass(frozen=True)
@@ -105,12 +112,15 @@ LUT6 = Family(
         "synth -flatten -lut 6 -top {top}",
         "synth -flatten -noabc -top {top}; abc -lut 6; opt_clean",
     ),
+    luts=Luts((0, 1, 1, 1, 1, 1, 1)),
 )
 XCUP = Family(
     "xcup",
     lut_inputs=6,
     delays="lut6",
     synthesis=("synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {top}",),
+    luts=Luts((0, 2, 2, 3, 5, 5, 5)),
+    joined=True,
     chained=("add", "compare"),
 )
 ECP5 = Family(
@@ -118,10 +128,24 @@ ECP5 = Family(
     lut_inputs=4,
     delays="ecp5",
     synthesis=("synth_ecp5 -top {top}",),
+    luts=Luts(
+        areas=(0, 1, 1, 1, 1, 2, 4),
+        delays=(  # of yosys's library, in ns, and 0.3 for a wire
+            (),
+            (0.441,),
+            (0.441, 0.575),
+            (0.441, 0.575, 0.679),
+            (0.441, 0.575, 0.679, 0.679),
+            (0.451, 0.539, 0.673, 0.777, 0.777),
+            (0.448, 0.592, 0.680, 0.814, 0.918, 0.918),
+        ),
+        chain=0.75,
+        slack=0.6,
+    ),
+    joined=True,
     chained=("add", "compare", "less"),
+    shortest_chain=5,
     chain_cells=1.0,
-    merge_depth=5,
-    merge_inputs=6,
     nextpnr="ecp5",
     logic_cell="TRELLIS_COMB",
     timed_on="ecp5-85k",
@@ -146,9 +170,9 @@ DEVICES: Mapping[str, Device] = {
         Device("lut6", LUT6),
         Device("xcup", XCUP, shown=1),
         Device("ice40-hx8k", ICE40, 7680, ("--hx8k", "--package", "ct256"), shown=3),
-        Device("ice40-up5k", ICE40, 5280, ("--up5k", "--package", "sg48"), Slower(2.79, 2.5, 2.9)),
-        Device("ecp5-25k", ECP5, 24288, ("--25k", "--out-of-context")),
-        Device("ecp5-45k", ECP5, 43848, ("--45k", "--out-of-context")),
+        Device("ice40-up5k", ICE40, 5280, ("--up5k", "--package", "sg48"), Slower(2.68, 2.58, 2.91)),
+        Device("ecp5-25k", ECP5, 24288, ("--25k", "--out-of-context"), Slower(0.99, 0.94, 1.04)),
+        Device("ecp5-45k", ECP5, 43848, ("--45k", "--out-of-context"), Slower(0.98, 0.9, 1.06)),
         Device("ecp5-85k", ECP5, 83640, ("--85k", "--out-of-context"), shown=2),
     )
 }

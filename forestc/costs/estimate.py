@@ -1,34 +1,23 @@
 """Estimates of area and clock rate on a device, from the netlist alone.
 
-Flip-flops and latency are counted. For LUTs, the logic between registers and adders is bit-blasted and covered greedily
-by K-input LUTs, while adders and comparisons count by their bits. The cost of each of these, and the delay of each cell
-on the slowest path, were fitted on synthesis and place-and-route runs.
+Flip-flops and latency are counted. For LUTs, the logic between registers and adders is bit-blasted and covered by LUTs
+as the family's mapper does, while adders and comparisons count by their bits. The cost of each of these, and the delays
+on the slowest path of the cover, were fitted on synthesis and place-and-route runs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from forestc.costs.devices import DEVICES, Family
-from forestc.costs.fitted import LUT_FEATURES, PATH_FEATURES, fitted
+from forestc.costs.fitted import LUT_FEATURES, PATH_FEATURES, SPARE, fitted
 from forestc.errors import OptionError
 from forestc.netlist.bit_network import BitNetwork
-from forestc.netlist.ir import (
-    Add,
-    And,
-    Compare,
-    Const,
-    InSet,
-    Less,
-    Mux,
-    Net,
-    Netlist,
-    Or,
-    Register,
-    reads,
-)
+from forestc.netlist.ir import Netlist
+from forestc.netlist.lut_cover import Cut
 
 MOST_CELLS = 60_000
 FASTEST_NS = 1.5  # shortest clock period: a design of wires only
@@ -50,13 +39,15 @@ def estimate(netlist: Netlist, device: str) -> dict[str, Any]:
         raise OptionError(f"no estimates for {device!r}", do=f"known: {', '.join(filter(estimated, DEVICES))}")
     family, slower = DEVICES[device].family, DEVICES[device].slower
     known = fitted()
+    mapped = Mapped.of(netlist, family)
+    cells = mapped.lut_features()
     costs = known.luts[family.name]
-    cells = lut_features(netlist, family, [name for name in LUT_FEATURES if costs[name]])
-    lut = cells["tables"] + sum(costs[name] * cells[name] for name in LUT_FEATURES if costs[name])
+    least = mapped.fewest_luts()
+    lut = max(least, sum(costs[name] * cells[name] for name in LUT_FEATURES))
     fmax = fmax_range = None
     if family.timed_on in known.paths_ns:
         path_costs = known.paths_ns[family.timed_on]
-        path = path_features(netlist, path_costs, lut, cells["levels"])
+        path = mapped.path_features(path_costs, lut)
         period = sum(path_costs[name] * path[name] for name in PATH_FEATURES)
         fmax = round(1000 / max(period, FASTEST_NS) / slower.middle, 1)
         low, high = known.nine_of_ten[family.timed_on]
@@ -64,15 +55,24 @@ def estimate(netlist: Netlist, device: str) -> dict[str, Any]:
             round(fmax * low * slower.middle / slower.most, 1),
             round(fmax * high * slower.middle / slower.least, 1),
         )
+    low, high = known.nine_of_ten[family.name]
     return {
         "device": device,
         "lut": round(lut),
-        "ff": round(cells["ff"]),
+        "ff": mapped.bits.flip_flops(),
         "latency_cycles": netlist.latency,
         "fmax_mhz": fmax,
-        "lut_range": tuple(round(lut * share) for share in known.nine_of_ten[family.name]),
+        "lut_range": lut_range(lut, low, high, least),
         "fmax_range": fmax_range,
     }
+
+
+def lut_range(lut: float, low: float, high: float, least: int) -> tuple[int, int]:
+    """The ends of a range of LUTs, relative ones and `SPARE` LUTs: small designs differ by more of their size."""
+    return (
+        max(least, math.floor((lut + SPARE) * low - SPARE)),
+        max(least, math.ceil((lut + SPARE) * high - SPARE)),
+    )
 
 
 def estimates(netlist: Netlist, device: str | None = None) -> list[dict[str, Any]]:
@@ -85,77 +85,82 @@ def estimates(netlist: Netlist, device: str | None = None) -> list[dict[str, Any
     return [estimate(netlist, name) for name in wanted if estimated(name)]
 
 
-def lut_features(netlist: Netlist, family: Family, wanted: Collection[str] = LUT_FEATURES) -> dict[str, float]:
-    """The features that LUTs are estimated from: those of `LUT_FEATURES` in `wanted`; also tables, the LUTs of large
-    functions of few conditions; ff, the flip-flops; and levels, the depth in LUTs between registers."""
-    bits = BitNetwork(netlist, family.chained, family.table_inputs)
-    inputs, depth = family.lut_inputs, family.merge_depth
-    counters: dict[str, Callable[[], float]] = {
-        "logic": lambda: bits.covered(inputs),
-        "fast": lambda: bits.covered(inputs, fast=True),
-        "late": lambda: bits.covered(inputs, fast=True, after=depth) if depth else 0,
-        "critical": lambda: bits.critical(family.merge_inputs, inputs) if depth else 0,
-        "mux": lambda: bits.gates(3),
-        "gate": lambda: bits.gates(2),
-    }
-    counted = {name: count() for name, count in counters.items() if name in wanted}  # each is a pass over all bits
-    tables = sum(bits.in_tables(inputs).values())
-    return {
-        **bits.chained_counts(), **counted, "tables": tables, "ff": bits.flip_flops(), "levels": bits.levels(inputs)
-    }  # fmt: skip
+@dataclass(frozen=True)
+class Mapped:
+    """A netlist on the LUTs and carry chains of a family. luts: of the root of each LUT what it reads."""
 
+    family: Family
+    bits: BitNetwork
+    luts: Mapping[int, Cut]
 
-def path_features(netlist: Netlist, costs: Mapping[str, float], luts: float, levels: float) -> dict[str, float]:
-    """The `PATH_FEATURES` of the path between registers that is slowest by these costs. costs: ns per feature."""
-    fan_out = [0] * len(netlist.cells)
-    for cell in netlist.cells:
-        for net in reads(cell):
-            fan_out[net] += 1
-    steps: list[dict[str, float]] = []
-    arrival: list[float] = []
-    before: list[Net] = []
-    worst, end = -1.0, -1
-    for net, cell in enumerate(netlist.cells):
-        last = max(reads(cell), key=lambda a: arrival[a], default=-1)
-        if isinstance(cell, Register) or last < 0:
-            if last >= 0 and arrival[last] > worst:
-                worst, end = arrival[last], last
-            steps.append({"fan_out": math.log2(1 + fan_out[net])})
-            arrival.append(costs["fan_out"] * steps[-1]["fan_out"])
-            before.append(-1)
-            continue
-        here = _step(netlist, net)
-        if here:
-            here["fan_out"] = math.log2(1 + fan_out[net])
-        steps.append(here)
-        arrival.append(arrival[last] + sum(costs[name] * amount for name, amount in here.items()))
-        before.append(last)
-    for port, net in netlist.outputs:
-        if port.kind != "valid" and arrival[net] > worst:
-            worst, end = arrival[net], net
-    total = dict.fromkeys(PATH_FEATURES, 0.0)
-    total |= {"one": 1.0, "size": math.log2(1 + luts), "levels": levels * math.log2(1 + luts)}
-    while end >= 0:
-        for name, amount in steps[end].items():
-            total[name] += amount
-        end = before[end]
-    return total
+    @classmethod
+    def of(cls, netlist: Netlist, family: Family) -> Mapped:
+        bits = BitNetwork(netlist, family.chained, family.shortest_chain)
+        return cls(family, bits, bits.cover(family.luts).luts)
 
+    def lut_features(self) -> dict[str, float]:
+        """The `LUT_FEATURES`."""
+        single = self.family.lut_inputs
+        luts = sum(1 << max(0, len(cut) - single) for cut in self.luts.values())
+        chains = self.bits.chained_counts()
+        return {**chains, "lut": luts, "mux": self.bits.gates(3), "gate": self.bits.gates(2)}
 
-def _step(netlist: Netlist, net: Net) -> dict[str, float]:
-    """The features that a combinational cell adds to a path."""
-    cell = netlist.cells[net]
-    match cell:
-        case Less(a) | InSet(a):
-            return {"less_bits": float(netlist.types[a].width)}
-        case Mux():
-            return {"mux": 1.0}
-        case And() | Or():
-            return {"logic": 1.0}
-        case Compare(a, _):
-            return {"compare": 1.0, "compare_bits": float(netlist.types[a].width)}
-        case Add(operands, width):
-            plain = sum(not (isinstance(c := netlist.cells[a], Const) and c.value == 0) for a in operands)
-            return {"add": 1.0, "add_bits": float(width)} if plain > 1 else {}
-        case _:
-            return {}
+    def fewest_luts(self) -> int:
+        """A lower bound: any LUTs that read all the bits that reach an output or a register through logic alone.
+
+        LUTs of K inputs have K inputs each, of which one each, but for those that hold a result, reads another LUT. The
+        multiplexers beside them read at most two more; a flip-flop does the work of two inputs (reset and enable).
+        """
+        bits, registers = self.bits, set(self.bits.registers)
+        logic = {edge >> 1 for edge in bits.outputs} | {
+            edge >> 1 for register in registers if bits.alive[register >> 1] for edge in bits.feeds[register >> 1]
+        }
+        logic = {node for node in logic if bits.nodes[node]}
+        todo, seen = list(logic), set(logic)
+        read = 0
+        while todo:
+            for edge in bits.nodes[todo.pop()]:
+                node = edge >> 1
+                if node not in seen:
+                    seen.add(node)
+                    todo.append(node)
+                    read += not bits.nodes[node]
+        clocked = sum(bits.alive[register >> 1] for register in registers)
+        more = self.family.lut_inputs - 1 + 2 * self.family.joined
+        return max(0, math.ceil((read - len(logic) - 2 * clocked) / more))
+
+    def path_features(self, costs: Mapping[str, float], luts: float) -> dict[str, float]:
+        """The `PATH_FEATURES` of the path between registers that is slowest by these costs. costs: ns per feature.
+        luts: of the whole design."""
+        bits = self.bits
+        chains = {edge >> 1: (kind, place) for kind, found in bits.chains for place, edge in enumerate(found)}
+        registers = {edge >> 1 for edge in bits.registers}
+        roots = bits.roots()
+        readers = dict.fromkeys(roots, 1)
+        for cut in self.luts.values():
+            for node in cut:
+                readers[node] = readers.get(node, 0) + 1
+        arrival: dict[int, float] = {0: 0.0}
+        steps: dict[int, tuple[dict[str, float], int]] = {}
+        size = math.log2(1 + luts)
+        for node, alive in enumerate(bits.alive):
+            before: Collection[int] = self.luts.get(node, ())
+            step = {"fan_out": math.log2(1 + readers.get(node, 0))}
+            if node in self.luts:
+                step |= {"lut": 1.0, "inputs": float(len(before)), "levels": size}
+            elif alive and node in chains:
+                kind, place = chains[node]
+                before = [edge >> 1 for edge in bits.feeds[node]]
+                step |= {kind: 1.0, f"{kind}_bits": place + 1.0}
+            elif bits.nodes[node] or not alive or node in registers:
+                step = {"fan_out": step["fan_out"]}
+            last = max(before, key=lambda a: arrival.get(a, 0.0), default=0)
+            steps[node] = (step, last)
+            arrival[node] = arrival.get(last, 0.0) + sum(costs[name] * amount for name, amount in step.items())
+        total = dict.fromkeys(PATH_FEATURES, 0.0) | {"one": 1.0, "size": size}
+        end = max(roots, key=lambda node: arrival[node], default=0)
+        while end:
+            step, end = steps[end]
+            for name, amount in step.items():
+                total[name] += amount
+        return total

@@ -21,14 +21,10 @@ from forestc.errors import ForestcError
 
 FILE = files("forestc.costs") / "fitted.json"
 
-# logic, fast: LUTs of a cover for area and for speed; late: those of the latter beyond the family's merge_depth;
-# critical: merged LUTs without slack; mux, gate: nodes with three and two inputs; pass: comparison results that no
-# logic reads; the others: number and bits of the carry chains (see forestc.netlist.bit_network)
+# lut: LUTs of a cover; mux, gate: nodes with three and two inputs; pass: comparison results that no logic reads; the
+# others: number and bits of the carry chains (see forestc.netlist.bit_network)
 LUT_FEATURES = (
-    "logic",
-    "fast",
-    "late",
-    "critical",
+    "lut",
     "mux",
     "gate",
     "pass",
@@ -39,20 +35,23 @@ LUT_FEATURES = (
     "less",
     "less_bits",
 )
-# of the slowest path: its cells and bits; one: the constant; size: log2 of the LUTs; levels: LUT levels times size
+# of the slowest path: its LUTs, their inputs, its carry chains and their bits; one: the constant; size: log2 of all
+# LUTs; levels: the path's LUTs times size
 PATH_FEATURES = (
     "one",
-    "less_bits",
-    "mux",
-    "logic",
+    "lut",
+    "inputs",
     "add",
     "add_bits",
     "compare",
     "compare_bits",
+    "less",
+    "less_bits",
     "fan_out",
     "size",
     "levels",
 )
+SPARE = 2  # LUTs that ranges have beside their share of the estimate
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Prices of the parts of a forest, by device family, for passes that make forests smaller.
 
-The prices of lut6, the default, were set by hand for 6-input LUTs. The others follow from the costs fitted for the
-estimates, and from the family's LUTs and carry chains. They are rough: passes compare parts by them long before there
-is a netlist to count.
+The prices of lut6, the default, were set by hand for 6-input LUTs. Those of the other families were fitted on plain
+forests, and follow from the family's LUTs and carry chains. They are rough: passes compare parts by them long before
+there is a netlist to count.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from forestc.costs.devices import FAMILIES
 from forestc.costs.firmware import DEFAULT_CPU, firmware_costs
-from forestc.costs.fitted import fitted
 from forestc.errors import OptionError
 
 DEFAULT_COST = "lut6"
@@ -58,6 +57,8 @@ class Prices:
 _LUT6 = Prices((0.0, 0.05, 0.4, 0.7, 1.0, 1.0, 1.0), 5, split=0.1, tree=3.0)
 # Firmware is priced in units of as many bytes, or instructions (cycles on AVR): about what a LUT is among LUTs.
 UNIT = 30.0
+# LUTs of a multiplexer, or a gate above one-bit leaves; and of a bit of an adder
+_SPLIT_AND_SUM_BIT = {"xcup": (0.2515, 0.6764), "ecp5": (0.7466, 0.0), "ice40": (0.4861, 1.0338)}
 # Bytes of the layout `nodes`: a condition in the table is a slot and a threshold; a split is a symbol and a skip, and
 # brings one more leaf; a tree is a leaf and its place.
 _CONDITION_BYTES, _SPLIT_BYTES, _TREE_BYTES = 3, 3, 3
@@ -93,23 +94,23 @@ def _firmware(figure: str, cpu: str) -> Prices:
 
 
 def prices(cost: str) -> Prices:
-    """The prices of a cost's name. Raises OptionError for an unknown one, ForestcError for damaged fitted costs."""
+    """The prices of a cost's name. Raises OptionError for an unknown one, ForestcError for damaged firmware costs."""
     if cost == DEFAULT_COST:
         return _LUT6
     figure, _, cpu = cost.partition("-") if isinstance(cost, str) else ("", "", "")
     if figure in FIGURES and (cpu or DEFAULT_CPU) in firmware_costs():
         return _firmware(figure, cpu or DEFAULT_CPU)
-    known = [*(name for name in FAMILIES if name in fitted().luts)]
+    known = [DEFAULT_COST, *_SPLIT_AND_SUM_BIT]
     known += [*FIGURES, *(f"{figure}-{cpu}" for figure in FIGURES for cpu in firmware_costs())]
     if cost not in known:
         raise OptionError(f"unknown cost {cost!r}", do=f"known: {', '.join(known)}")
-    family, costs = FAMILIES[cost], fitted().luts[cost]
+    family = FAMILIES[cost]
+    split, sum_bit = _SPLIT_AND_SUM_BIT[cost]
     return Prices(
         # comparisons of features with constants are written as logic and go into LUTs, carry chains or not
         compared=_LUT6.compared[: family.lut_inputs + 1],
         further_bits=family.lut_inputs - 1,
-        # a multiplexer, or a gate above one-bit leaves
-        split=max(_LUT6.split, (costs["mux"] + costs["gate"]) / 2),
-        tree=SUM_BITS * max(family.chain_cells, costs["add_bits"]),
+        split=split,
+        tree=SUM_BITS * max(family.chain_cells, sum_bit),
         lut_inputs=family.lut_inputs,
     )

@@ -65,13 +65,11 @@ def part_of(netlist: Netlist, net: Net) -> PartName:
 def shares(netlist: Netlist, family: Family) -> Mapping[PartName, Share]:
     """The share of each part, on devices of a family. LUTs are counted in a cover that knows nothing of what synthesis
     does later, as `estimate` starts from: proportions, rather than what a tool will say. Time O(bits)."""
-    bits = BitNetwork(netlist, family.chained, family.table_inputs)
+    bits = BitNetwork(netlist, family.chained, family.shortest_chain)
     parts = [part_of(netlist, net) for net in range(len(netlist.cells))]
     counts = {part: [0, 0, 0, 0] for part in PARTS}
-    for node in bits.lut_roots(family.lut_inputs):
-        counts[parts[bits.cell_of(node)]][0] += 1
-    for node, luts in bits.in_tables(family.lut_inputs).items():
-        counts[parts[bits.cell_of(node)]][0] += luts
+    for node, cut in bits.cover(family.luts).luts.items():
+        counts[parts[bits.cell_of(node)]][0] += 1 << max(0, len(cut) - family.lut_inputs)
     for _, results in bits.chains:
         alive = [edge >> 1 for edge in results if bits.alive[edge >> 1]]
         if alive:

@@ -1,11 +1,12 @@
-"""A netlist bit-blasted into ANDs, XORs and muxes of single bits, structurally hashed, and its cover by LUTs."""
+"""A netlist bit-blasted into ANDs, XORs and muxes of single bits, equal ones merged, and its cover by LUTs."""
 
 from __future__ import annotations
 
+import random
 from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, assert_never
+from typing import Any, assert_never
 
 from forestc.netlist.ir import (
     Add,
@@ -21,15 +22,18 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
+    behind_registers,
     compared_bitwise,
     reads,
     small_sum,
 )
+from forestc.netlist.lut_cover import LutCover, LutKind, Mapper
 
 CHAIN_COUNTS = ("pass", "add", "add_bits", "compare", "compare_bits", "less", "less_bits")
-TABLE_NODES = 8  # functions of fewer nodes are covered as they are: that is what costs were fitted on
+PATTERNS = 4096  # random values of the comparisons on which functions are compared
+# functions of more leaves are compared only if both of their values appear so often
+FEW_LEAVES, OFTEN = 10, 8
 _LEAF: tuple[int, ...] = ()
-Cover: TypeAlias = tuple[list[frozenset[int]], list[int], list[int]]
 
 
 def _length(word: list[int]) -> int:
@@ -42,23 +46,21 @@ class BitNetwork:
     """A netlist as a network of one-bit functions.
 
     An edge is 2 * node, plus 1 if inverted; node 0 is the constant 0. A node is the tuple of its fan-in edges: two for
-    an AND or XOR, three for a MUX, all bits for a bit of a small sum, none for a leaf: a bit of a port, register, adder
-    or comparison. `feeds` holds the edges that a leaf depends on. chained: the kinds of cells that are built as carry
-    chains. table_inputs: large functions of at most so many conditions, as trees are that were grown as tables, are
-    leaves too, listed in `tables`; 0 for none.
+    an AND or XOR, three for a MUX, none for a leaf: a bit of a port, register, adder or comparison. `feeds` holds the
+    edges that a leaf depends on. chained: the kinds of cells that are built as carry chains, and shortest the bits of
+    the shortest chains.
     """
 
     netlist: Netlist
     chained: tuple[str, ...]
-    table_inputs: int = 0
+    shortest: int = 3
     nodes: list[tuple[int, ...]] = field(default_factory=lambda: [_LEAF])
     known: dict[tuple[Any, ...], int] = field(default_factory=dict)
     feeds: dict[int, tuple[int, ...]] = field(default_factory=dict)  # leaf to the edges it depends on
     registers: list[int] = field(default_factory=list)
     chains: list[tuple[str, list[int]]] = field(default_factory=list)  # kind and result edges
     terms: dict[Net, list[tuple[list[int], bool]]] = field(default_factory=dict)  # of sums read by one other sum only
-    tables: list[int] = field(default_factory=list)  # the nodes that stand for them
-    covers: dict[tuple[int, bool], Cover] = field(default_factory=dict)
+    xors: set[int] = field(default_factory=set)
     starts: list[int] = field(default_factory=list)  # for each cell, the number of nodes before its own
 
     def __post_init__(self) -> None:
@@ -74,10 +76,8 @@ class BitNetwork:
             words.append(self.word(net, words))
         self.outputs = [edge for _, net in self.netlist.outputs for edge in words[net]]
         self.alive = self._alive()
-        if self.table_inputs:
-            self._join_tables()
-            self.alive = self._alive()
-            self.tables = [node for node in self.tables if self.alive[node]]
+        self._merge_equal()
+        self.alive = self._alive()
 
     def leaf(self, *feeds: int) -> int:
         self.nodes.append(_LEAF)
@@ -89,6 +89,8 @@ class BitNetwork:
         if edge is None:
             self.nodes.append(edges)
             edge = self.known[key] = 2 * len(self.nodes) - 2
+            if key[0] == "^":
+                self.xors.add(edge >> 1)
         return edge
 
     def and_(self, a: int, b: int) -> int:
@@ -145,15 +147,26 @@ class BitNetwork:
             case Compare(a, b):
                 return [self.compare(words[a], words[b], self.netlist.types[a].signed)]
             case Add() if added := small_sum(self.netlist, net):
-                shape = tuple((self.netlist.types[a].width, times) for a, times in added.words)
-                bits = tuple(edge for a, _ in added.words for edge in words[a])
-                return [self.node((f"sum{place}", shape, added.constant, *bits), bits) for place in range(width)]
+                bits = [(edge, times << place) for a, times in added.words for place, edge in enumerate(words[a])]
+                return [self.sum_bit(place, added.constant, tuple(bits)) for place in range(width)]
             case Add((a, b)) if a == b and width == len(words[a]) + 1:
                 return [0, *words[a]]
             case Add(operands):
                 return self.add(net, operands, words)
             case _:
                 assert_never(cell)
+
+    def sum_bit(self, place: int, constant: int, bits: tuple[tuple[int, int], ...]) -> int:
+        """A bit of a constant plus bits, each times a number, as multiplexers with the bits as selects."""
+        if not bits:
+            return constant >> place & 1
+        key = ("sum", place, constant & ((2 << place) - 1), bits)
+        if key not in self.known:
+            (edge, times), others = bits[-1], bits[:-1]
+            self.known[key] = self.mux(
+                edge, self.sum_bit(place, constant + times, others), self.sum_bit(place, constant, others)
+            )
+        return self.known[key]
 
     def register(self, edge: int) -> int:
         if edge < 2:
@@ -174,18 +187,30 @@ class BitNetwork:
 
     def less(self, word: list[int], threshold: int, signed: bool, chained: bool) -> int:
         zeros = (threshold & -threshold).bit_length() - 1 if threshold else 0
-        if chained and len(word) - zeros > 2:
+        if chained and len(word) - zeros >= self.shortest:
             below = self.chain("less", len(word) - zeros, *word[zeros:])[-1]
             if not signed:
                 return below
             return self.and_(word[-1], below) if threshold < 0 else self.or_(word[-1], below)
         pattern = threshold & ((1 << len(word)) - 1)
-        return self.compare(word, [pattern >> place & 1 for place in range(len(word))], signed)
+        if signed:
+            word, pattern = [*word[:-1], word[-1] ^ 1], pattern ^ (1 << (len(word) - 1))
+        result, place = 0, 0
+        while place < len(word):  # bits that face equal bits of the threshold, as a balanced tree
+            ones, run = pattern >> place & 1, [word[place] ^ 1]
+            while place + len(run) < len(word) and pattern >> (place + len(run)) & 1 == ones:
+                run.append(word[place + len(run)] ^ 1)
+            place += len(run)
+            merge = self.or_ if ones else self.and_
+            while len(run) > 1:
+                odd = run[len(run) & ~1 :]
+                run = [merge(a, b) for a, b in zip(run[::2], run[1::2], strict=False)] + odd
+            result = merge(run[0], result)
+        return result
 
     def compare(self, a: list[int], b: list[int], signed: bool) -> int:
         """1 if a < b, computed from the lowest bit up."""
-        constant = all(edge < 2 for edge in b)
-        if "compare" in self.chained and len(a) > 2 and not constant:
+        if "compare" in self.chained and len(a) >= self.shortest:
             return self.chain("compare", len(a), *a, *b)[-1]
         result = 0
         for place, (x, y) in enumerate(zip(a, b, strict=True)):
@@ -216,7 +241,7 @@ class BitNetwork:
         most = sum((1 << len(word)) - 1 for word, _ in terms)
         if len(terms) > 1 and most < 1 << width and len(self.readers[net]) == 1:
             reader = self.readers[net][0]
-            if reader >= 0 and isinstance(self.netlist.cells[reader], Add):
+            if reader >= 0 and isinstance(self.netlist.cells[reader], Add) and not small_sum(self.netlist, reader):
                 self.terms[net] = terms
                 return []
         queue = deque(word[:width] + [word[-1] if signed else 0] * (width - len(word)) for word, signed in terms)
@@ -240,7 +265,7 @@ class BitNetwork:
         first = meet[0]
         below = [x | y for x, y in zip(a[:first], b[:first], strict=True)]
         longest = max(place for place, pair in enumerate(zip(a, b, strict=True)) if any(pair)) + 1
-        if "add" in self.chained and min(_length(a), _length(b)) - first > 2:
+        if "add" in self.chained and min(_length(a), _length(b)) - first >= self.shortest:
             bits = min(len(a), longest + 1) - first
             results = self.chain("add", bits, *a[first:], *b[first:])
             return below + results + [0] * (len(a) - first - bits)
@@ -275,111 +300,66 @@ class BitNetwork:
                 todo += [edge >> 1 for edge in self.nodes[node] or self.feeds.get(node, ())]
         return alive
 
-    def _join_tables(self) -> None:
-        """Turns functions of few conditions into leaves. Conditions are what multiplexers and gates of the netlist
-        read that is none of these itself."""
-        support: dict[int, frozenset[int]] = {}  # of each multiplexer and gate the conditions; none if too many
-        below: dict[int, int] = {}  # multiplexers and gates up to each, those on two paths twice
-        read = {edge >> 1 for edge in self.outputs}  # by others than multiplexers and gates of few conditions
+    def _merge_equal(self) -> None:
+        """Merges nodes that are equal, or each other's inverse, as synthesis does which sweeps logic: equal for all
+        random values of the leaves and of the features' comparisons. Functions that are nearly constant on these differ
+        perhaps on others, unless they have few leaves."""
+        draw = random.Random(0)
+        every = (1 << PATTERNS) - 1
+        values, leaves = [0] * len(self.nodes), [0] * len(self.nodes)  # leaves: a bit for each
+        known = {0: 0}
+        new = [2 * node for node in range(len(self.nodes))]
         for node, edges in enumerate(self.nodes):
-            if not self.alive[node]:
+            if node == 0 or not self.alive[node]:
                 continue
-            fed = [edge >> 1 for edge in edges]
-            read.update(edge >> 1 for edge in self.feeds.get(node, ()))
-            if not edges or not isinstance(self.netlist.cells[self.cell_of(node)], Mux | And | Or):
-                read.update(fed)
+            read = tuple([new[edge >> 1] ^ (edge & 1) for edge in edges or self.feeds.get(node, ())])
+            if not edges:
+                if read:
+                    self.feeds[node] = read
+                values[node], leaves[node] = draw.getrandbits(PATTERNS), 1 << node
                 continue
-            conditions = frozenset[int]().union(*(support.get(a, (a,)) for a in fed))
-            few = len(conditions) <= self.table_inputs and all(support.get(a, True) for a in fed)
-            support[node] = conditions if few else frozenset()
-            below[node] = 1 + sum(below.get(a, 0) for a in fed)
-            if not few:
-                read.update(fed)
-        for node in sorted(read):
-            if support.get(node) and below[node] >= TABLE_NODES:
-                self.nodes[node] = _LEAF
-                self.feeds[node] = tuple(2 * a for a in sorted(support[node]))
-                self.tables.append(node)
-
-    def in_tables(self, inputs: int) -> dict[int, int]:
-        """The LUTs of `inputs` inputs that each table takes: twice as many for each further condition."""
-        return {node: 1 << max(0, len(self.feeds[node]) - inputs) for node in self.tables}
+            self.nodes[node] = read
+            cell = self.netlist.cells[self.cell_of(node)]
+            if isinstance(cell, Less | InSet) and isinstance(behind_registers(self.netlist, cell.a), Input):
+                values[node], leaves[node] = draw.getrandbits(PATTERNS), 1 << node
+                continue
+            bits = [values[edge >> 1] ^ (every if edge & 1 else 0) for edge in read]
+            if len(bits) == 3:
+                value = bits[0] & bits[1] | bits[2] & ~bits[0]
+            else:
+                value = bits[0] ^ bits[1] if node in self.xors else bits[0] & bits[1]
+            values[node] = value
+            leaves[node] = leaves[read[0] >> 1] | leaves[read[1] >> 1] | leaves[read[-1] >> 1]
+            inverted = value & 1
+            if inverted:
+                value ^= every
+            rarely = min(value.bit_count(), PATTERNS - value.bit_count()) < OFTEN
+            if rarely and leaves[node].bit_count() > FEW_LEAVES:
+                continue
+            new[node] = known.setdefault(value, 2 * node ^ inverted) ^ inverted
+        self.outputs = [new[edge >> 1] ^ (edge & 1) for edge in self.outputs]
 
     def flip_flops(self) -> int:
         return sum(self.alive[edge >> 1] for edge in self.registers)
 
-    def covered(self, inputs: int, fast: bool = False, after: int = 0) -> int:
-        """The number of LUTs with `inputs` inputs that cover the network. after: count only LUTs at a greater depth."""
-        leaves, level, wanted = self._cover(inputs, fast)
-        return sum(level[node] > after for node in self._required(leaves, level, wanted))
+    def cover(self, kind: LutKind) -> LutCover:
+        """A cover of the logic between ports and registers. Time O(nodes)."""
+        registers = {edge >> 1 for edge in self.registers}
+        fan_ins = [
+            tuple([edge >> 1 for edge in edges]) if alive else ()
+            for edges, alive in zip(self.nodes, self.alive, strict=True)
+        ]
+        boxes = {
+            node: tuple([edge >> 1 for edge in edges])
+            for node, edges in self.feeds.items()
+            if edges and self.alive[node] and node not in registers
+        }
+        return Mapper(fan_ins, boxes, self.roots(), kind).cover()
 
-    def critical(self, inputs: int, single: int) -> int:
-        """The size of the LUTs without slack in a cover by LUTs of up to `inputs` inputs, counted in LUTs of `single`
-        inputs: one for a LUT of up to `single` inputs, doubled for each further input."""
-        leaves, level, wanted = self._cover(inputs, fast=True)
-        latest = self._required(leaves, level, wanted)
-        return sum(1 << max(0, len(leaves[node]) - single) for node, last in latest.items() if last == level[node])
-
-    def levels(self, inputs: int) -> int:
-        """The depth of the network, between registers or chains, in LUTs with `inputs` inputs."""
-        _, level, wanted = self._cover(inputs, fast=True)
-        return max((level[node] for node in wanted), default=0)
-
-    def _cover(self, inputs: int, fast: bool) -> Cover:
-        """`_greedy_cover`, cached."""
-        if (inputs, fast) not in self.covers:
-            self.covers[inputs, fast] = self._greedy_cover(inputs, fast)
-        return self.covers[inputs, fast]
-
-    def _greedy_cover(self, inputs: int, fast: bool) -> Cover:
-        """For each node the nodes that a LUT rooted there reads, and its depth in LUTs; and the nodes that must be the
-        root of a LUT. A LUT absorbs its fan-in greedily: first nodes with no other reader, or, if `fast`, the deepest
-        ones, as synthesis for speed does."""
-        uses = [0] * len(self.nodes)
-        wanted = [edge >> 1 for edge in self.outputs]
-        for node, edges in enumerate(self.nodes):
-            if self.alive[node]:
-                for edge in edges:
-                    uses[edge >> 1] += 1
-                wanted += [edge >> 1 for edge in self.feeds.get(node, ())]
-        for node in wanted:
-            uses[node] += 1
-        leaves: list[frozenset[int]] = [frozenset()] * len(self.nodes)
-        level = [0] * len(self.nodes)
-        for node, edges in enumerate(self.nodes):
-            if not edges or not self.alive[node]:
-                continue
-            fed = {edge >> 1 for edge in edges}
-            if fast:
-                order = sorted(fed, key=lambda n: (-level[n], len(leaves[n])))
-            else:
-                order = sorted(fed, key=lambda n: (uses[n] > 1, len(leaves[n])))
-            for below in order:
-                if self.nodes[below]:
-                    grown = (fed - {below}) | leaves[below]
-                    if len(grown) <= inputs:
-                        fed = grown
-                    elif fast:
-                        break
-            leaves[node] = frozenset(fed)
-            level[node] = 1 + max(level[below] for below in fed)
-        return leaves, level, [node for node in wanted if self.nodes[node]]
-
-    def _required(self, leaves: list[frozenset[int]], level: list[int], wanted: list[int]) -> dict[int, int]:
-        """The roots of the LUTs that are needed, each with its latest level that keeps the depth."""
-        deepest = max((level[node] for node in wanted), default=0)
-        latest = dict.fromkeys(wanted, deepest)
-        for node in range(len(self.nodes) - 1, -1, -1):  # a node comes after its fan-in
-            if node in latest:
-                for below in leaves[node]:
-                    if self.nodes[below]:
-                        latest[below] = min(latest.get(below, deepest), latest[node] - 1)
-        return latest
-
-    def lut_roots(self, inputs: int) -> list[int]:
-        """The nodes at which the LUTs of `covered` end."""
-        leaves, level, wanted = self._cover(inputs, fast=False)
-        return list(self._required(leaves, level, wanted))
+    def roots(self) -> list[int]:
+        """The nodes that outputs and registers hold."""
+        alive = [edge >> 1 for edge in self.registers if self.alive[edge >> 1]]
+        return [edge >> 1 for edge in [*self.outputs, *(edge for node in alive for edge in self.feeds[node])]]
 
     def cell_of(self, node: int) -> Net:
         """The cell for which a node was first made."""

@@ -36,7 +36,9 @@ def test_every_device_has_all_it_needs(name):
     assert family.delays in DELAYS and family_of(name) == family.delays
     assert family.lut_inputs >= 4 and set(family.chained) <= {"add", "compare", "less"}
     assert family.synthesis and all("{top}" in way for way in family.synthesis)
-    assert (family.merge_depth > 0) == (family.merge_inputs > family.lut_inputs)
+    most = len(family.luts.areas) - 1
+    assert most >= family.lut_inputs and (most == family.lut_inputs or family.joined)
+    assert not family.luts.delays or [len(delays) for delays in family.luts.delays] == list(range(most + 1))
     assert bool(device.nextpnr) == bool(family.nextpnr) == bool(family.logic_cell) == bool(device.cells)
     assert device.slower.least <= device.slower.middle <= device.slower.most
     if family.timed_on:
@@ -73,12 +75,12 @@ def test_the_shipped_costs_are_whole():
         (lambda t: t.update(MORE={}), "it has the unknown key 'MORE'"),
         (lambda t: t.update(LUT_COSTS=[]), "LUT_COSTS is not an object"),
         (lambda t: t["LUT_COSTS"].update(xc7={}), "it has costs for 'xc7', which is not in the table of devices"),
-        (lambda t: t["LUT_COSTS"].update(xcup=3), "xcup has no 'logic'"),
-        (lambda t: t["LUT_COSTS"]["ecp5"].pop("late"), "ecp5 has no 'late'"),
+        (lambda t: t["LUT_COSTS"].update(xcup=3), "xcup has no 'lut'"),
+        (lambda t: t["LUT_COSTS"]["ecp5"].pop("gate"), "ecp5 has no 'gate'"),
         (lambda t: t["LUT_COSTS"]["ecp5"].update(lat=1), "ecp5 has the unknown key 'lat'"),
         (lambda t: t["LUT_COSTS"]["lut6"].update(gate=-1), "lut6: gate costs -1"),
-        (lambda t: t["PATH_COSTS_NS"]["ecp5-85k"].update(mux="0"), "ecp5-85k: mux costs '0'"),
-        (lambda t: t["PATH_COSTS_NS"]["ecp5-85k"].update(mux=math.inf), "ecp5-85k: mux costs inf"),
+        (lambda t: t["PATH_COSTS_NS"]["ecp5-85k"].update(lut="0"), "ecp5-85k: lut costs '0'"),
+        (lambda t: t["PATH_COSTS_NS"]["ecp5-85k"].update(lut=math.inf), "ecp5-85k: lut costs inf"),
         (lambda t: t["NINE_OF_TEN"].pop("ice40-hx8k"), "NINE_OF_TEN has no 'ice40-hx8k'"),
         (lambda t: t["NINE_OF_TEN"].update(lut6=[1.2, 0.8]), "NINE_OF_TEN: the range of lut6 is [1.2, 0.8]"),
     ],

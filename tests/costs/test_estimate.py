@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from sklearn.base import clone
 
 import forestc
 from forestc.costs import estimate as module
-from forestc.costs.devices import ECP5, FAMILIES
-from forestc.costs.estimate import estimate, estimates, lut_features
+from forestc.costs.devices import DEVICES, ECP5, FAMILIES
+from forestc.costs.estimate import Mapped, estimate, estimates, lut_range
+from forestc.lowering.sums import sum_of_bits
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import Add, Less, WordType
@@ -53,6 +55,10 @@ def test_near_what_synthesis_finds(design, device):
         assert 0.6 < expected["fmax_mhz"] / told["fmax_mhz"] < 1.6
 
 
+def lut_features(netlist, family):
+    return Mapped.of(netlist, family).lut_features()
+
+
 def test_more_logic_takes_more_and_more_registers_are_faster():
     small, large = (netlist_of("xgboost-binary", 0, f"simplify,quantize{{leaf_bits={b},change=1}}") for b in (1, 8))
     staged = netlist_of("xgboost-binary", 4, "simplify,quantize{leaf_bits=8,change=1}")
@@ -72,13 +78,13 @@ def test_one_bit_functions_are_counted_once_and_covered():
         wide = builder.and_(wide, bit)
     builder.output(Port("y"), wide)
     netlist = builder.build()
-    found = {family: lut_features(netlist, FAMILIES[family])["logic"] for family in ("lut6", "ice40")}
+    found = {family: lut_features(netlist, FAMILIES[family])["lut"] for family in ("lut6", "ice40")}
     assert found == {"lut6": 2, "ice40": 3}  # an AND of 8 inputs: LUTs of 6 and 3, or of 4, 4 and 2
     builder = NetlistBuilder("n")
     a, b = (builder.input(Port(name), WordType(8, False)) for name in ("x0", "x1"))
     builder.output(Port("y"), builder.add((a, b), width_for(0, 510)))
     chained = lut_features(builder.build(), ECP5)
-    assert (chained["add"], chained["add_bits"], chained["logic"]) == (1, 9, 0)
+    assert (chained["add"], chained["add_bits"], chained["lut"]) == (1, 9, 0)
 
 
 def table(conditions):
@@ -92,12 +98,45 @@ def table(conditions):
     return builder.build()
 
 
-def test_a_large_function_of_six_conditions_is_a_table():
-    counts = {name: lut_features(table(6), FAMILIES[name]) for name in ("lut6", "xcup", "ecp5", "ice40")}
-    assert {name: found["tables"] for name, found in counts.items()} == {"lut6": 1, "xcup": 1, "ecp5": 4, "ice40": 0}
-    assert counts["xcup"]["mux"] == counts["ecp5"]["gate"] == 0 < counts["ice40"]["mux"]
-    assert estimate(table(6), "xcup")["lut"] == 1
-    assert lut_features(table(7), FAMILIES["lut6"])["tables"] == 2  # and a multiplexer
+def test_a_function_of_six_conditions_is_a_table():
+    counts = {name: lut_features(table(6), FAMILIES[name])["lut"] for name in ("lut6", "xcup", "ecp5")}
+    assert counts == {"lut6": 1, "xcup": 1, "ecp5": 4}
+    assert estimate(table(6), "lut6")["lut"] <= 3
+    assert lut_features(table(7), FAMILIES["lut6"])["lut"] <= 3  # two tables and a multiplexer
+
+
+@pytest.mark.parametrize("counted", [{0: 13, 1: 1}, {0: 30, 1: 1}, {0: 9, 2: 3}])
+def test_a_sum_that_a_table_reads_is_counted(counted):
+    builder = NetlistBuilder("n")
+    bits = {}
+    for place, count in counted.items():
+        words = [builder.input(Port(f"x{place}_{i}"), WordType(13, False)) for i in range(count)]
+        bits[place] = [builder.less(word, 4097 + 2 * i) for i, word in enumerate(words)]
+    builder.output(Port("y"), sum_of_bits(builder, bits)[0])
+    netlist = builder.build()
+    inputs = 13 * sum(counted.values())  # the thresholds are odd: comparisons read all bits
+    for device in DEVICES:
+        lut_inputs = DEVICES[device].family.lut_inputs
+        assert estimate(netlist, device)["lut"] >= (inputs - 1) / (lut_inputs + 1)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_estimate_is_below_what_reads_all_bits(seed):
+    netlist = lower(random_forest(seed, True), LoweringOptions(latency=seed % 2))
+    for device in DEVICES:
+        mapped = Mapped.of(netlist, DEVICES[device].family)
+        assert mapped.fewest_luts() <= mapped.lut_features()["lut"]
+        assert mapped.fewest_luts() <= estimate(netlist, device)["lut"]
+    builder = NetlistBuilder("n")
+    words = [builder.input(Port(f"x{place}"), WordType(1, False)) for place in range(36)]
+    builder.output(Port("y"), reduce(builder.and_, words))
+    counts = {name: Mapped.of(builder.build(), FAMILIES[name]).fewest_luts() for name in FAMILIES}
+    assert counts == {"lut6": 7, "xcup": 5, "ecp5": 7, "ice40": 12}  # (36 - 1) / 5, 7, 5 and 3
+
+
+def test_ranges_of_small_designs_are_wider():
+    assert lut_range(100, 0.8, 1.25, 0) == (79, 126)
+    assert lut_range(4, 0.8, 1.25, 0) == (2, 6) and lut_range(4, 0.8, 1.25, 3) == (3, 6)
 
 
 def test_a_constant_result():
