@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled, share_out
-from forestc.algorithms.logistic import STEEPNESS, Slope, change_of, move, odds_of
+from forestc.algorithms.logistic import FEW, STEEPNESS, Slope, change_of, move, odds_of
 
 SWEEPS = 30
 CONVERGED = 1e-3  # relative to the loss: a sweep that gains less is the last
@@ -80,7 +80,8 @@ def sorted_by_leaf(trees: Trees) -> Sorted:
     """The rows of each tree, stably sorted by leaf."""
     leaves = int((np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0])).max(initial=1))
     rows = Sorted(np.empty(trees.leaf.shape, np.int32), np.zeros((len(trees.leaf), leaves + 1), np.int64))
-    share_out(len(trees.leaf), lambda first, last: _sort(trees.leaf, rows, first, last))
+    few = FEW // max(1, trees.leaf.shape[1])
+    share_out(len(trees.leaf), lambda first, last: _sort(trees.leaf, rows, first, last), few=few)
     return rows
 
 

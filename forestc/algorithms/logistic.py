@@ -18,6 +18,7 @@ TOGETHER = 8  # rows per logarithm: a product of this many factors neither overf
 LARGE = 64.0  # log odds beyond which that product might overflow; each row then takes its own logarithm
 LEAST = 1e-15  # smallest factor of a sum of exponentials
 CHUNK = 4096  # rows summed at a time, so that the sum is the same on any number of cores
+FEW = 200_000  # exponentials, or rows sorted, for which threads are not worth starting
 
 
 class Odds(NamedTuple):
@@ -32,7 +33,8 @@ class Odds(NamedTuple):
 def odds_of(scores: NDArray[np.float64], unit: float, label: NDArray[np.int64]) -> Odds:
     """scores: (rows, outputs), of which one unit is worth `unit` log odds."""
     odds = Odds(np.empty(scores.shape), np.empty(len(scores)), label)
-    share_out(len(scores), lambda first, last: _fill(scores, unit, odds, first, last))
+    few = FEW // max(1, scores.shape[1])
+    share_out(len(scores), lambda first, last: _fill(scores, unit, odds, first, last), few=few)
     return odds
 
 
@@ -79,7 +81,8 @@ class Slope:
         if place not in self.known:
             sums = np.empty(-(-len(self.scores) // CHUNK))
             unit = float(STEEPNESS[place])
-            share_out(len(sums), lambda first, last: _loss(self.scores, unit, self.label, sums, first, last))
+            few = FEW // (CHUNK * max(1, self.scores.shape[1]))
+            share_out(len(sums), lambda first, last: _loss(self.scores, unit, self.label, sums, first, last), few=few)
             self.known[place] = float(sums.sum()) / len(self.scores)
         return self.known[place]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled, share_out
 from forestc.algorithms.leaf_fitting import Trees, fit_leaves, scores_of, sorted_by_leaf
-from forestc.algorithms.logistic import STEEPNESS, Odds, Slope, change_of, changes_of, move, odds_of
+from forestc.algorithms.logistic import FEW, STEEPNESS, Odds, Slope, change_of, changes_of, move, odds_of
 from forestc.algorithms.split_rewiring import DOUBT, rewire, sample_for
 from forestc.algorithms.split_state import Outcomes, Shape, State, merge
 
@@ -190,7 +190,8 @@ def _round(shape: Shape, state: State, splits: Splits, trees: Trees, odds: Odds,
     rows = sorted_by_leaf(trees)
     ratio = np.full(len(shape.tree), np.inf)
     arguments = (shape, state, rows, odds, unit, splits.node, splits.sum)
-    share_out(len(ratio), lambda first, last: _ratios(*arguments, ratio, first, last))
+    few = len(ratio) if trees.leaf.size * odds.power.shape[1] < FEW else 1
+    share_out(len(ratio), lambda first, last: _ratios(*arguments, ratio, first, last), few=few)
     return int(_remove(*arguments, price, ratio, np.argsort(ratio, kind="stable")))
 
 

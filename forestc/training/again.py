@@ -28,7 +28,7 @@ from forestc.training import TRAINERS
 from forestc.training.base import Task
 
 MOST_ROWS = 20_000  # that folds are made of: every n-th of more
-FOLDS = ((500, 3, 3), (1000, 3, 2), (4000, 3, 1))  # fewer rows than the first number: so many folds, so many times
+FOLDS = ((500, 3, 2), (4000, 3, 1))  # fewer rows than the first number: so many folds, so many times
 FEWEST_FOLDS = 2
 RATES = (0.05, 0.1, 0.3)  # learning rates among which the one is taken that fits the rows as the model does
 KINDS = {"averaged": ("random-forest", "extra-trees"), "boosted": ("xgboost", "lightgbm")}
