@@ -7,7 +7,7 @@
 Twelve data sets of scikit-learn and of DIR (NAME.csv.gz, the last column `target`); of six the classes overlap. Three
 fifths of the rows, at most 1,000, train the model and are given to `compile`; a fifth, at most 1,000, is held out in
 one half of the runs; the test rows, the last fifth, at most 5,000, choose nothing. LUTs are those of yosys for an
-UltraScale+ (latency 0, the decision included); of designs of more than 1,500 LUTs, the estimate. A level breaks its
+UltraScale+ (latency 0, the decision included); of designs of more than 600 LUTs, the estimate. A level breaks its
 word where it loses more on the test rows than the tolerance, 0.01, and one standard error of the difference there.
 Accuracy of a regression is R squared.
 """
@@ -43,7 +43,7 @@ BUNDLED = {"breast_cancer": datasets.load_breast_cancer, "digits": datasets.load
 REGRESSION = ("airfoil", "winequality_white")
 OVERLAPPING = ("pima", "diabetic_retinopathy", "magic04", "transfusion", "heart_statlog", "winequality_white")
 SETS = ("breast_cancer", "digits", "spambase", "dry_bean", "musk1", "airfoil", *OVERLAPPING)
-MOST_FIT, MOST_HELD, MOST_TEST, MOST_SYNTHESISED = 1000, 1000, 5000, 1500
+MOST_FIT, MOST_HELD, MOST_TEST, MOST_SYNTHESISED = 1000, 1000, 5000, 600
 TOLERANCE = 0.01
 WAYS = ("held-out rows", "training rows alone")
 
