@@ -1,0 +1,97 @@
+"""Models trained again on folds: with their own parameters where these are known, else an ensemble of their kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xgboost
+from models import trained
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestRegressor
+from sklearn.model_selection import GridSearchCV
+from sklearn.tree import DecisionTreeClassifier
+
+from forestc import load
+from forestc.errors import ForestcError
+from forestc.passes.portfolio import CrossJudge
+from forestc.rows.batches import ArrayRows
+from forestc.training.again import FOLDS, folds_of
+
+
+def rows_of(kind):
+    model, X, y = trained(kind)
+    return model, X, ArrayRows(X, np.searchsorted(np.unique(y), y))
+
+
+def test_no_fold_is_judged_on_rows_that_its_model_was_trained_on():
+    model, X, rows = rows_of("forest-binary")
+    found = folds_of(model, load(model), rows)
+    assert found.how == "models trained again with the same parameters"
+    judged = np.concatenate([fold.places for fold in found.folds])
+    times = next(entry[2] for entry in FOLDS if len(X) < entry[0])
+    assert (np.bincount(judged, minlength=len(X)) == times).all()
+    for fold in found.folds:
+        seen = {row.tobytes() for row in fold.fit.X}
+        held = np.ascontiguousarray(fold.judge.held_out.X)
+        assert len(seen) + len({row.tobytes() for row in held}) <= len(X)
+        assert np.array_equal(held, X[fold.places]) and len(fold.fit.X) == len(X) - len(held)
+        assert len(fold.model.trees) == len(load(model).trees) and fold.model.classes == load(model).classes
+    # each class is in every fold in its share
+    shares = [rows.truth[fold.places].mean() for fold in found.folds]
+    assert max(shares) - min(shares) < 0.02
+
+
+def test_a_row_that_several_folds_judge_counts_once():
+    model, X, rows = rows_of("forest-binary")
+    found = folds_of(model, load(model), rows)
+    judge = CrossJudge(found.folds)
+    assert len(judge.judged.errors) == len(X) and np.array_equal(judge.judged.truth, rows.truth)
+    loss = judge.of([fold.model for fold in found.folds])
+    assert loss.lost == 0 and loss.error == 0 and loss.rows == len(X)
+    errors = [fold.judge.judged.errors for fold in found.folds]
+    wrong = np.zeros(len(X))
+    for fold, own in zip(found.folds, errors, strict=True):
+        wrong[fold.places] += own
+    assert loss.accuracy == pytest.approx(1 - wrong.sum() / sum(map(len, errors)))
+
+
+def test_searches_boosters_and_regressions():
+    _, X, rows = rows_of("forest-binary")
+    search = GridSearchCV(ExtraTreesClassifier(5, random_state=0), {"max_depth": [3, 4]}, cv=2).fit(X, rows.truth)
+    assert folds_of(search, load(search), rows).how.startswith("models trained again")
+    booster = xgboost.train(
+        {"objective": "binary:logistic", "max_depth": 2, "eta": 0.7}, xgboost.DMatrix(X, label=rows.truth), 7
+    )
+    again = folds_of(booster, load(booster), rows)
+    assert again.how.startswith("boosters trained again")
+    assert all(len(fold.model.trees) == 7 and max(t.depth for t in fold.model.trees) <= 2 for fold in again.folds)
+    _, X, y = trained("forest-regression")
+    regressor = RandomForestRegressor(4, max_depth=3, random_state=0).fit(X, y)
+    found = folds_of(regressor, load(regressor), ArrayRows(X, y))
+    assert 0 < CrossJudge(found.folds).judged.accuracy < 1
+
+
+@pytest.mark.parametrize(("kind", "library"), [("forest-binary", "random-forest"), ("xgboost-multi", "xgboost")])
+def test_a_model_without_parameters_has_its_kind_trained(kind, library):
+    model, _, rows = rows_of(kind)
+    source = load(model)
+    found = folds_of(source, source, rows)  # a Forest holds no parameters
+    assert f"ensembles of the model's kind ({library} of" in found.how and "--held-out FILE" in found.how
+    sizes = [len(fold.model.trees) for fold in found.folds]
+    assert all(abs(size - len(source.trees)) <= len(source.trees) // 2 + len(source.classes) for size in sizes)
+    accuracy = CrossJudge(found.folds).judged.accuracy
+    assert 0.6 < accuracy < 1
+
+
+def test_without_labels_what_counts_is_agreement_with_the_model():
+    model, X, _ = rows_of("forest-binary")
+    found = folds_of(model, load(model), ArrayRows(X))
+    assert CrossJudge(found.folds).of([load(model)] * len(found.folds)).measure == "agreement with the model"
+
+
+def test_a_class_of_a_single_row_is_refused():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(60, 2)), np.zeros(60, dtype=int)
+    y[:30], y[59] = 1, 2
+    model = DecisionTreeClassifier(random_state=0).fit(X, y)
+    with pytest.raises(ForestcError, match=r"no model of its kind .* too few rows of one class"):
+        folds_of(model, load(model), ArrayRows(X, y))
