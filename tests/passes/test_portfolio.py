@@ -1,0 +1,144 @@
+"""The search of levels 2 and 3 on passes whose settings are made up: what is tried, judged and taken."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from forestc.errors import OptionError
+from forestc.forest.builder import changed, changed_tree, make_forest, make_tree
+from forestc.forest.ir import Aggregate, Decision, Feature, Link
+from forestc.forest.numbers import Fixed
+from forestc.passes.judge import Judge
+from forestc.passes.ladder import Branch, Rung, climb
+from forestc.passes.portfolio import Family, Fold, Search, Size, Stop
+from forestc.rows.batches import ArrayRows
+
+made: list[tuple[str, int]] = []  # the model and the setting of each rung that was made
+
+
+def stump(name, threshold):
+    """x < threshold: class 0, else class 1."""
+    number = Fixed(8)
+    tree = make_tree(
+        where="tree 0", feature=[0, -1, -1], threshold=[threshold, 0, 0], left=[1, -1, -1], right=[2, -1, -1],
+        values=[[0], [1]], outputs=(0,), quantised=True,
+    )  # fmt: skip
+    return make_forest(
+        name=name, features=(Feature("x", number, 0, False, number),), columns=1, trees=[tree], n_outputs=1,
+        bias=np.zeros(1, dtype=np.int64), aggregate=Aggregate(), link=Link(), decision=Decision("threshold", 1), classes=(0, 1), scale=1.0,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Moving:
+    """Moves the threshold of the stump by `by`, of the settings `among`; each costs 10 - by."""
+
+    among: tuple[int, ...] = ()
+    by: int = 0
+    grows: bool = False
+    name = "moving"
+    space = ()
+
+    def run(self, forest, rows, judge=None):
+        raise AssertionError("settings are made by the ladder")
+
+    def ladder(self, forest, rows):
+        return MovingLadder(self, forest)
+
+
+@dataclass
+class MovingLadder:
+    step: Moving
+    forest: object = field(repr=False)
+
+    def branches(self):
+        steps = tuple(replace(self.step, by=by) for by in self.step.among)
+        return [Branch(steps, grows=self.step.grows, give_up=2)]
+
+    def rungs(self, steps):
+        for step in steps:
+            made.append((self.forest.name, step.by))
+            tree = self.forest.trees[0]
+            moved = changed_tree(tree, threshold=tree.threshold + np.array([step.by, 0, 0]))
+            yield Rung(step, 10.0 - step.by, partial(changed, self.forest, trees=(moved,)))
+
+
+def search_of(step, *, folds=3, tolerance=0.05, stop=None):
+    """Rows 0 .. 99 of class x >= 50; a threshold moved by n decides n rows wrongly."""
+    made.clear()
+    X = np.arange(100.0)[:, None]
+    y = (X[:, 0] >= 50).astype(np.int64)
+    model, rows = stump("model", 50), ArrayRows(X, y)
+    own = []
+    for fold in range(folds):
+        judged = np.arange(100) % folds == fold
+        copy = stump(f"fold {fold}", 50)
+        own.append(Fold(copy, ArrayRows(X[~judged], y[~judged]), Judge(copy, ArrayRows(X[judged], y[judged]))))
+    size = Size(lambda forest: float(100 - forest.trees[0].threshold[0]), "LUTs", "lut6")
+    search = Search(model, rows, tuple(own), size, tolerance, stop or Stop(2))
+    search.plain("paths kept", ())
+    search.climb(Family("moved", (), step))
+    return search
+
+
+def test_a_branch_that_shrinks_ends_behind_settings_that_lose_too_much():
+    search = search_of(Moving((1, 2, 3, 6, 7, 8, 9)))
+    tried = {trial.passes[0].by: trial.good for trial in search.trials[1:]}
+    assert tried == {1: True, 2: True, 3: True, 6: False, 7: False}
+    best = search.smallest()
+    assert best.passes[0].by == 3 and best.size == 47
+    assert best.loss.lost == pytest.approx(0.03) and best.loss.rows == 100
+
+
+def test_a_branch_that_grows_ends_at_the_first_that_is_good_and_races_over_the_folds():
+    search = search_of(Moving((30, 20, 2, 1), grows=True))
+    assert [trial.passes[0].by for trial in search.trials[1:] if trial.good] == [2]
+    # what loses too much on the first fold is not made of the others
+    assert [by for name, by in made if name == "fold 0"] == [30, 20, 2]
+    assert [by for name, by in made if name == "fold 1"] == [2] == [by for name, by in made if name == "fold 2"]
+    assert not [by for name, by in made if name == "model"]  # nor any of the model, until its size is wanted
+    assert search.smallest().size == 48
+    assert [by for name, by in made if name == "model"] == [2]
+
+
+def test_what_is_much_larger_than_the_best_is_not_judged():
+    search = search_of(Moving((3,)))
+    before = len(search.trials)
+    search.climb(Family("others", (), Moving((-40, -30, -20))))
+    assert len(search.trials) == before
+    assert search.trials[-1].family == "moved"
+
+
+def test_no_setting_is_tried_behind_the_time():
+    search = search_of(Moving((1, 2, 3)), stop=Stop(2, 1e-9))
+    assert len(search.trials) <= 2
+    assert math.isinf(Stop(2).seconds)
+
+
+def test_without_anything_good_the_first_is_taken_and_refusals_are_kept():
+    search = search_of(Moving((40, 41)))
+    assert search.smallest() is search.trials[0]
+
+    @dataclass(frozen=True)
+    class Refused(Moving):
+        def ladder(self, forest, rows):
+            raise OptionError("no such forests", do="try others")
+
+    search.climb(Family("refused", (), Refused()))
+    assert search.refused == {"refused": "no such forests"}
+
+
+def test_what_a_pass_takes_is_the_cheapest_that_is_good():
+    ladder = MovingLadder(Moving((1, 2, 3, 6, 7, 8, 9)), stump("model", 50))
+    best, tried = climb(ladder, lambda rung: rung.step.by <= 3)
+    assert best.step.by == 3 and tried == 5
+    assert climb(ladder, lambda rung: False)[0] is None
+    growing = MovingLadder(Moving((9, 5, 2), grows=True), stump("model", 50))
+    best, _ = climb(growing, lambda rung: rung.step.by <= 5)
+    assert best.step.by == 5
+    assert climb(growing, lambda rung: rung.step.by <= 5, most=4.0)[0] is None
