@@ -269,6 +269,8 @@ def _run_passes(model: Any, read: _Read, wanted: CompileOptions, progress: Calla
         forest, steps = run_passes(
             source, ground.plan.passes, ground.fit, ground.held_out, progress, evidence=ground.evidence
         )
+    if ground.plan.chosen is not None:  # its passes name their settings, which the judged rows chose
+        steps = [step if step.held_out is None else step.with_report(chosen_on_held_out=True) for step in steps]
     leaves = [leaves_note(step) for step in steps if "score_bound" in step.report]
     told = [step.report["note"] for step in steps if "note" in step.report]
     notes = (*read.notes, *ground.plan.notes, *leaves, *told)

@@ -92,6 +92,7 @@ def ground_of(
     found = _synthesised(found, wanted, progress)
     assert found.chosen is not None
     loss = found.chosen.loss
+    loss = replace(loss, measure=f"{loss.measure}, cross-validated")
     evidence = (
         None if held_out is not None else (Loss(loss.accuracy + loss.lost, 0.0, 0.0, loss.rows, loss.measure), loss)
     )

@@ -295,8 +295,8 @@ def searched(
 
 def _without_promise(search: Search, best: Trial) -> list[str]:
     """A note where keeping the decisions of the given rows makes the design much larger."""
-    for family in families(SEARCHING[-1], search.model, search.tolerance, search.size.cost, 1, search.count)[:1]:
-        search.climb(family)
+    first = families(SEARCHING[-1], search.model, search.tolerance, search.size.cost, 1, search.count)[0]
+    search.climb(replace(first, name=f"{first.name} (-O{SEARCHING[-1]})"))
     free = search.smallest()
     if free.size > MUCH * best.size:
         return []

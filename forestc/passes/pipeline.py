@@ -49,6 +49,10 @@ class Step:
     change: float
     held_out: dict[str, Any] | None = None
 
+    def with_report(self, **figures: Any) -> Step:
+        """The step with further figures in its report."""
+        return replace(self, report={**self.report, **figures})
+
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of the first promise."""
