@@ -26,6 +26,9 @@ from forestc.passes.simplify import Simplify
 from forestc.rows.batches import Rows, count_rows
 
 SIMPLIFY = Simplify()
+# Standard errors that count as lost where models were trained again: on fewer rows they are a little worse than the
+# model itself, and what is made of them looks better beside them.
+FEWER_ROWS = 1.5
 LARGER = 1.5  # times the cost of the best so far: what is larger is not judged
 MARGIN = 1.1  # a branch that grows ends at forests that cost this much more than the best of the family
 STALE = 3  # or behind so many that are no more accurate than one before
@@ -34,49 +37,29 @@ MEASURED = 4  # trials of a family whose sizes are estimated from their netlists
 
 @dataclass(frozen=True)
 class Fold:
-    """A model, the rows that passes see, and a judge with rows that neither has seen. places: (rows,) their numbers,
-    where the judges of several folds have the same rows."""
+    """A model, the rows that passes see, and a judge with rows that neither has seen."""
 
     model: Forest
     fit: Rows
     judge: Judge
-    places: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
 class CrossJudge:
-    """Judges what is made of the models of several folds, on the judged rows of all of them together. A row that
-    several folds judge counts once, with its mean error."""
+    """Judges what is made of the models of several folds, on the judged rows of all of them together."""
 
     folds: tuple[Fold, ...]
-
-    @cached_property
-    def _rows(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The first place of each row in the judged rows of all folds, and for each of these places its row."""
-        sizes = [len(fold.judge.judged.errors) for fold in self.folds]
-        starts = np.cumsum([0, *sizes])
-        numbers = [
-            np.arange(start, start + size) if fold.places is None else fold.places
-            for fold, start, size in zip(self.folds, starts, sizes, strict=False)
-        ]
-        _, first, row = np.unique(np.concatenate(numbers), return_index=True, return_inverse=True)
-        return first, row
-
-    def _mean(self, errors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """(rows,) of the errors of all folds."""
-        _, row = self._rows
-        return np.asarray(np.bincount(row, np.concatenate(errors)) / np.bincount(row))
 
     @cached_property
     def judged(self) -> Judged:
         """The models on the judged rows."""
         parts = [fold.judge.judged for fold in self.folds]
-        truth = np.concatenate([part.truth for part in parts])[self._rows[0]]
-        return Judged(self._mean([part.errors for part in parts]), truth, parts[0].decides, parts[0].labelled)
+        errors, truth = (np.concatenate([getattr(part, name) for part in parts]) for name in ("errors", "truth"))
+        return Judged(errors, truth, parts[0].decides, parts[0].labelled)
 
     def loss(self, errors: Sequence[NDArray[np.float64]]) -> Loss:
         """The loss of forests with these errors on the judged rows of each fold."""
-        return self.judged.loss(self._mean(errors))
+        return self.judged.loss(np.concatenate(errors))
 
     def of(self, forests: Sequence[Forest]) -> Loss:
         """The loss of forests made of each fold's model."""
@@ -210,7 +193,8 @@ class Search:
         return self.add(name, tuple(passes), lambda: self.base.after(passes), math.inf, loss)
 
     def add(self, name: str, passes: tuple[Pass, ...], make: Callable[[], Forest], cost: float, loss: Loss) -> Trial:
-        trial = Trial(name, passes, make, cost, loss, loss.within(self.tolerance), self.size.of)
+        errors = 1.0 if self.base in self.places else FEWER_ROWS
+        trial = Trial(name, passes, make, cost, loss, loss.within(self.tolerance, errors), self.size.of)
         self.trials.append(trial)
         return trial
 

@@ -28,8 +28,7 @@ from forestc.training import TRAINERS
 from forestc.training.base import Task
 
 MOST_ROWS = 20_000  # that folds are made of: every n-th of more
-FOLDS = ((500, 3, 2), (4000, 3, 1))  # fewer rows than the first number: so many folds, so many times
-FEWEST_FOLDS = 2
+FOLDS = ((4000, 5), (1 << 62, 3))  # fewer rows than the first number: so many folds
 RATES = (0.05, 0.1, 0.3)  # learning rates among which the one is taken that fits the rows as the model does
 KINDS = {"averaged": ("random-forest", "extra-trees"), "boosted": ("xgboost", "lightgbm")}
 OTHER_ROWS = "rows that the model was not trained on are better (--held-out FILE)"
@@ -51,7 +50,7 @@ def folds_of(model: Any, source: Forest, rows: Rows, *, trust_pickle: bool = Fal
     X, y = _arrays(rows)
     if y is None:  # what counts is agreement with the model, which holds on all rows alike
         parts = _dealt(np.zeros(len(X), dtype=np.int64), decides=False)
-        folds = [Fold(source, ArrayRows(X[fit]), Judge(source, ArrayRows(X[on])), on) for fit, on in parts]
+        folds = [Fold(source, ArrayRows(X[fit]), Judge(source, ArrayRows(X[on]))) for fit, on in parts]
         return Folds(tuple(folds), "agreement on rows set aside")
     reasons: list[str] = []
     for retrain, how in _ways(model, source, X, y, trust_pickle):
@@ -78,7 +77,7 @@ def _fold(
     model = retrain(X[fit], y[fit])
     if len(model.classes) != len(source.classes) or model.columns != source.columns:
         raise ForestcError("a fold has other classes than all rows: too few rows of one class")
-    return Fold(model, ArrayRows(X[fit], y[fit]), Judge(model, ArrayRows(X[judged], y[judged])), judged)
+    return Fold(model, ArrayRows(X[fit], y[fit]), Judge(model, ArrayRows(X[judged], y[judged])))
 
 
 def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
@@ -95,18 +94,12 @@ def _arrays(rows: Rows) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
 
 
 def _dealt(y: NDArray[Any], decides: bool = True) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Rows to fit on and rows to judge on, of each fold. The rows of each class are dealt out in turn, in their own
-    order, and again in a random one where there are few."""
-    _, count, times = next((entry for entry in FOLDS if len(y) < entry[0]), (0, FEWEST_FOLDS, 1))
+    """Rows to fit on and rows to judge on, of each fold. The rows of each class are dealt out in turn."""
+    count = next(folds for below, folds in FOLDS if len(y) < below)
     kind = y.reshape(len(y), -1)[:, 0].astype(np.int64) if decides else np.zeros(len(y), dtype=np.int64)
-    parts = []
-    for time in range(times):
-        order = np.random.default_rng(time).permutation(len(y)) if time else np.arange(len(y))
-        order = order[np.argsort(kind[order], kind="stable")]
-        turn = np.empty(len(y), dtype=np.int64)
-        turn[order] = np.arange(len(y)) % count
-        parts += [(np.flatnonzero(turn != fold), np.flatnonzero(turn == fold)) for fold in range(count)]
-    return parts
+    turn = np.empty(len(y), dtype=np.int64)
+    turn[np.argsort(kind, kind="stable")] = np.arange(len(y)) % count
+    return [(np.flatnonzero(turn != fold), np.flatnonzero(turn == fold)) for fold in range(count)]
 
 
 def _ways(

@@ -30,7 +30,8 @@ def stump(name, threshold):
     )  # fmt: skip
     return make_forest(
         name=name, features=(Feature("x", number, 0, False, number),), columns=1, trees=[tree], n_outputs=1,
-        bias=np.zeros(1, dtype=np.int64), aggregate=Aggregate(), link=Link(), decision=Decision("threshold", 1), classes=(0, 1), scale=1.0,
+        bias=np.zeros(1, dtype=np.int64),
+        aggregate=Aggregate(), link=Link(), decision=Decision("threshold", 1), classes=(0, 1), scale=1.0,
     )  # fmt: skip
 
 
@@ -68,7 +69,7 @@ class MovingLadder:
             yield Rung(step, 10.0 - step.by, partial(changed, self.forest, trees=(moved,)))
 
 
-def search_of(step, *, folds=3, tolerance=0.05, stop=None):
+def search_of(step, *, folds=3, tolerance=0.06, stop=None):
     """Rows 0 .. 99 of class x >= 50; a threshold moved by n decides n rows wrongly."""
     made.clear()
     X = np.arange(100.0)[:, None]
