@@ -32,7 +32,7 @@ from forestc.level_search import size_of
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.options import CompileOptions
 from forestc.passes.base import Pass, print_pass
-from forestc.passes.judge import Judge
+from forestc.passes.judge import Judge, errors_of
 from forestc.passes.levels import SEARCHING, plan, refused, searched
 from forestc.passes.portfolio import Fold, Stop
 from forestc.passes.quick_evaluation import evaluate_quickly
@@ -225,7 +225,7 @@ class Bench:
             if material.crossed:
                 forest = self.passed(options, self.model(job.trial.number, options, fold), fold, job.trial.number)
             rows = material.rows(place.judged)
-            errors.append(errors_of(forest, rows))
+            errors.append(errors_on(forest, rows))
             truths.append(rows.truth if rows.truth is not None else np.zeros(0))
             score = score_of(np.concatenate(errors), np.concatenate(truths), decides=forest.decides)
             if score.value + BEHIND * score.standard_error < max(rivals, default=-math.inf):
@@ -337,7 +337,7 @@ class Bench:
         with clock.of("test"):
             rows = test_rows(asked.test, asked.label, design.model)
             truth = rows.truth if rows.truth is not None else np.zeros(len(rows.X))
-            return replace(trial, test=score_of(errors_of(design.forest, rows), truth, decides=design.forest.decides))
+            return replace(trial, test=score_of(errors_on(design.forest, rows), truth, decides=design.forest.decides))
 
 
 _STAGES: dict[Stage, Callable[[Bench, Job, _Seconds], Trial]] = {
@@ -369,15 +369,15 @@ def test_rows(test: Any, label: Any, model: Forest) -> ArrayRows:
     return ArrayRows(np.concatenate([batch.X for batch in batches]), np.concatenate(labels))
 
 
-def errors_of(forest: Forest, rows: ArrayRows) -> NDArray[np.float64]:
-    """(rows,) 1 for a wrong decision, else 0; of a regression the squared error."""
-    found = []
-    for batch in rows.batches():
-        answers = answers_of(forest, evaluate_quickly(forest, encode(forest, batch.X))).reshape(len(batch.X), -1)
-        truth = np.asarray(batch.truth).reshape(len(batch.X), -1)
-        wrong = (answers != truth).any(axis=1) if forest.decides else ((answers - truth) ** 2).sum(axis=1)
-        found.append(np.asarray(wrong, dtype=np.float64))
-    return np.concatenate(found)
+def errors_on(forest: Forest, rows: ArrayRows) -> NDArray[np.float64]:
+    """(rows,) the errors of a forest, as the judge counts them."""
+    return np.concatenate(
+        [
+            errors_of(forest, answers_of(forest, evaluate_quickly(forest, encode(forest, batch.X))), batch.truth)
+            for batch in rows.batches()
+            if batch.truth is not None
+        ]
+    )
 
 
 def score_of(errors: NDArray[np.float64], truth: NDArray[Any], *, decides: bool) -> Score:

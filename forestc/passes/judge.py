@@ -105,7 +105,7 @@ class Judge:
     def of_answers(self, answers: Sequence[NDArray[Any]]) -> Loss:
         """The loss of a forest with these answers: class indices, or values, for each batch of the held-out rows."""
         said = np.concatenate([batch.reshape(len(batch), -1) for batch in answers])
-        return self.judged.loss(_errors(self.model, said, self.judged.truth))
+        return self.judged.loss(errors_of(self.model, said, self.judged.truth))
 
     def errors(self, forests: Sequence[Forest]) -> list[NDArray[np.float64]]:
         """(rows,) of each forest: 1 for a wrong decision, else 0; of a regression the squared error."""
@@ -115,7 +115,7 @@ class Judge:
             truth = judged.truth[first : (first := first + len(batch.X))]
             for errors, forest in zip(parts, forests, strict=True):
                 answers = answers_of(forest, evaluate_quickly(forest, encode(forest, batch.X)))
-                errors.append(_errors(self.model, answers, truth))
+                errors.append(errors_of(self.model, answers, truth))
         return [np.concatenate(errors) for errors in parts]
 
     @property
@@ -132,7 +132,7 @@ class Judge:
             answers = answers_of(self.model, evaluate_quickly(self.model, encode(self.model, batch.X)))
             truth = truth_of_batch(batch, answers)
             truths.append(truth)
-            errors.append(_errors(self.model, answers, truth))
+            errors.append(errors_of(self.model, answers, truth))
         if not sum(map(len, truths)):
             raise OptionError("no rows are held out", do="give more rows, or --held-out FILE")
         judged = Judged(np.concatenate(errors), np.concatenate(truths), self.model.decides, labelled)
@@ -141,7 +141,7 @@ class Judge:
         return judged
 
 
-def _errors(forest: Forest, answers: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
+def errors_of(forest: Forest, answers: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
     """(rows,) 1 for a wrong decision, else 0; of a regression the squared error."""
     answers, truth = answers.reshape(len(answers), -1), truth.reshape(len(truth), -1)
     if forest.decides:

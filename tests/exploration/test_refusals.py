@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from forestc.errors import ForestcError, OptionError, RowsError
 from forestc.exploration.asked import Asked
-from forestc.exploration.candidate import Bench, errors_of
+from forestc.exploration.candidate import Bench, errors_on
 from forestc.exploration.goals import goals_of, limits_of
 from forestc.exploration.material import material_of
 from forestc.exploration.run import asked_before, command_of, explore, notes_of
@@ -81,7 +81,7 @@ def test_classes_that_the_model_numbers_are_named(tmp_path):
     assert [note[:21] for note in material.notes][-1:] == ["candidates are judged"]
     other = Asked(goals_of(None, "xcup", None), classes=("bad", "good"), validation=given["rows"], **given)
     assert not any(note.startswith("candidates are judged") for note in material_of(other, tmp_path).notes)
-    assert errors_of(material.forest, material.rows(material.folds[0].fit)).mean() < 0.2
+    assert errors_on(material.forest, material.rows(material.folds[0].fit)).mean() < 0.2
     assert "--classes bad,good" in Bench(material).command(Trial(0, "complete", {"level": 1}))
 
 
