@@ -3,6 +3,7 @@
     python benchmarks/levels.py --data DIR --seeds 3 --json FILE
     python benchmarks/levels.py --data DIR --seeds 3 --levels 3 --cases FILE   # of another version, in its checkout
     python benchmarks/levels.py --data DIR --seeds 3 --against FILE
+    python benchmarks/levels.py --data DIR --only "" --peers DIR    # -O3 of two models that are files, NAME.json and .npz
 
 Twelve data sets of scikit-learn and of DIR (NAME.csv.gz, the last column `target`); of six the classes overlap. Three
 fifths of the rows, at most 1,000, train the model and are given to `compile`; a fifth, at most 1,000, is held out in
@@ -56,13 +57,14 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, metavar="SEED")
     parser.add_argument("--levels", default="0,1,2,3", metavar="LIST")
     parser.add_argument("--cases", type=Path, metavar="FILE", help="write every design's figures there, as JSON")
+    parser.add_argument("--peers", type=Path, metavar="DIR", help="bc and digits: NAME.json and NAME.npz")
     parser.add_argument("--against", type=Path, metavar="FILE", help="such a file of another version")
     options = parser.parse_args()
     levels = tuple(map(int, options.levels.split(",")))
     cases = [
         (name, kind, seed, levels, options.data)
         for seed in range(options.first, options.first + options.seeds)
-        for name in options.only.split(",")
+        for name in filter(None, options.only.split(","))
         for kind in ("forest", "boosting")
     ]
     designs: list[dict[str, Any]] = []
@@ -74,7 +76,9 @@ def main() -> None:
             if options.cases:
                 options.cases.write_text(json.dumps(designs))
     others = json.loads(options.against.read_text()) if options.against else []
-    if levels == tuple(range(4)):
+    if options.peers:
+        show("-O3 of files", [of_peer(options.peers, name) for name in ("bc", "digits")])
+    if levels == tuple(range(4)) and designs:
         show("levels", shown(designs), options.json, **summary(designs, others))
 
 
@@ -139,6 +143,24 @@ def measured(case: tuple[str, str, int, tuple[int, ...], Path]) -> list[dict[str
 
 def luts_of(design: forestc.Design) -> int:
     return synthesise([design.path("verilog")], str(design.manifest["core"]), XCUP.synthesis).lut
+
+
+def of_peer(peers: Path, name: str) -> dict[str, Any]:
+    """What -O3 makes of a model file and its training rows, which is all that it is given."""
+    table = np.load(peers / f"{name}.npz")
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        done = forestc.compile(
+            peers / f"{name}.json", table["X_train"].astype(float), Path(folder) / "out", label=table["y_train"],
+            level=3, targets="verilog",
+        )  # fmt: skip
+        seconds = time.perf_counter() - start
+        model = Judge(forestc.load(peers / f"{name}.json"), ArrayRows(table["X_test"].astype(float), table["y_test"]))
+        loss = model.of(done.design.forest)
+        return {
+            "model": name, "LUTs": luts_of(done.design), "test_%": 100 * loss.accuracy, "model_%": 100 * model.accuracy,
+            "standard_error": 100 * loss.error, "passes": done.figures["level"]["passes"], "s": round(seconds, 1),
+        }  # fmt: skip
 
 
 def broken(row: dict[str, Any]) -> bool:
