@@ -3,7 +3,7 @@
     python benchmarks/levels.py --data DIR --seeds 3 --json FILE
     python benchmarks/levels.py --data DIR --seeds 3 --levels 3 --cases FILE   # of another version, in its checkout
     python benchmarks/levels.py --data DIR --seeds 3 --against FILE
-    python benchmarks/levels.py --data DIR --only "" --peers DIR    # -O3 of two models that are files, NAME.json and .npz
+    python benchmarks/levels.py --data DIR --only "" --peers DIR  # -O3 of models that are files
 
 Twelve data sets of scikit-learn and of DIR (NAME.csv.gz, the last column `target`); of six the classes overlap. Three
 fifths of the rows, at most 1,000, train the model and are given to `compile`; a fifth, at most 1,000, is held out in
