@@ -38,8 +38,8 @@ MOST_LISTED, LISTING_SHARE = 20_000, 0.3  # clauses that are listed for a proof,
 PROGRAM_NODES = 50  # of the final integer program where rounds are limited
 PROGRAM_SHARE = 0.25  # of the time limit, kept for the final integer program
 FIRST_RUNG = 4  # a rule is learnt after those of complexity 4, 8, 16, ... below its own
-LADDER_SHARE = 0.3  # of the time limit, for all of these, of which each gets time as its complexity
-RUNG_ROUNDS = 3  # of column generation for each of these, at most
+LADDER_SHARE = 0.75  # of the time limit, for all of these, of which each gets time as its complexity
+RUNG_ROUNDS = 10  # of column generation for each of these, at most
 
 
 @dataclass(frozen=True)
