@@ -140,7 +140,7 @@ def best_complexity(
                 bits[train[fit]], y[train[fit]], complexity=C, groups=made.groups, time_limit=options.seconds,
                 seed=options.seed, start=met,
             )  # fmt: skip
-            met = rule.candidates[-2000:]
+            met = (*rule.clauses, *rule.candidates[-2000:])
             candidates += rule.clauses
             scores[-1].append((rule.predict(bits[train[held]]) == y[train[held]]).mean())
     means = np.mean(scores, axis=0)

@@ -38,9 +38,10 @@ def activity(
     their order.
 
     Returns the figures of `forestc activity --json`. `comparators`: those that toggle most first, one for each
-    direction of missing values. `labels`: with standard errors; empty for a regression or several targets. `trees`: the
-    leaves, how many have probability 0 (`never`), the probability of the rarest other one, and the comparisons of a
-    row, which are the inner nodes that it is expected to visit. Raises OptionError unless one of inputs and rows is
+    direction of missing values. `labels`: empty for a regression or several targets; standard errors are those of
+    counting so many independent rows, and leave out how far an input model is from the rows it was learnt on. `trees`:
+    the leaves, how many have probability 0 (`never`), the probability of the rarest other one, and the comparisons of
+    a row, which are the inner nodes that it is expected to visit. Raises OptionError unless one of inputs and rows is
     given, RowsError for an input model of other columns, ForestcError.
     """
     if (inputs is None) == (rows is None):
@@ -69,7 +70,7 @@ def activity(
         ],
         "comparators": comparators,
         "trees": trees,
-        "notes": [] if inputs is None else _notes(comparators),
+        "notes": [] if inputs is None else _notes(comparators, bool(len(found.labels))),
     }
 
 
@@ -114,11 +115,17 @@ def _raw(test: Test, number: NumberType) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _notes(comparators: Sequence[Mapping[str, Any]]) -> list[str]:
+def _notes(comparators: Sequence[Mapping[str, Any]], labels: bool) -> list[str]:
+    notes = []
     counted = sum(each["threshold"] is not None and not each["exact"] for each in comparators)
-    if not counted:
-        return []
-    return [
-        f"the input model does not know the thresholds of {counted:,} of {len(comparators):,} comparators, which are "
-        "counted: learn it for the folder, forestc model-inputs DIR"
-    ]
+    if counted:
+        notes.append(
+            f"the input model does not know the thresholds of {counted:,} of {len(comparators):,} comparators, which "
+            "are counted: learn it for the folder, forestc model-inputs DIR"
+        )
+    if labels:
+        notes.append(
+            "standard errors of labels are those of drawing rows, and leave out the input model's own error: labels of "
+            "real rows may differ by more"
+        )
+    return notes

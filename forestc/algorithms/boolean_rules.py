@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -37,6 +37,9 @@ SAMPLE_STEPS = 3 * 10**7  # of the search over a sample
 MOST_LISTED, LISTING_SHARE = 20_000, 0.3  # clauses that are listed for a proof, and the share of the time for it
 PROGRAM_NODES = 50  # of the final integer program where rounds are limited
 PROGRAM_SHARE = 0.25  # of the time limit, kept for the final integer program
+FIRST_RUNG = 4  # a rule is learnt after those of complexity 4, 8, 16, ... below its own
+LADDER_SHARE = 0.75  # of the time limit, for all of these, of which each gets time as its complexity
+RUNG_ROUNDS = 10  # of column generation for each of these, at most
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class RuleLearning:
     """clauses: each the literals (columns of the bits) that it is made of, ascending. form: how they are joined. loss:
     Hamming loss on the training rows. complexity: clauses + literals. bound: no rule within the limits has a smaller
     loss. optimal: the loss is the smallest there is. interrupted: Ctrl-C was pressed, and this is the best rule found
-    until then. candidates: every clause that was generated, for another choice among them."""
+    until then. candidates: every clause that was generated, those of the rule first, for another choice among them."""
 
     clauses: tuple[Clause, ...]
     form: Form
@@ -105,11 +108,13 @@ def learn_rules(
 
     bits: (rows, literals) booleans, negated literals among them where they may be used. y: (rows,) of 0 and 1.
     complexity: C, the most clauses plus literals; a clause takes at least 2. time_limit: in seconds; the bound says how
-    far from the best the rule may be. groups: (literals,) the feature that each literal is about, for faster pricing;
-    see `literals_of`. weight: (rows,) >= 0 of each row, such as class weights. longest: D, the most literals of a
-    clause. start: clauses to begin with, such as the candidates of another run. rounds: the most rounds of column
-    generation; the programs after it are then limited by their nodes, so that the result depends on the machine's speed
-    only where the time limit is reached.
+    far from the best the rule may be. Smaller rules are learnt first, of complexity 4, 8, 16, ..., and each starts from
+    the one before: where time is short, a large rule that starts from nothing ends behind them. groups: (literals,) the
+    feature that each literal is about, for faster pricing; see `literals_of`. weight: (rows,) >= 0 of each row, such as
+    class weights. longest: D, the most literals of a clause. start: clauses to begin with instead of smaller rules,
+    such as the candidates of another run, whose rule comes first: what is returned is no worse, if that rule fits.
+    rounds: the most rounds of column generation for a rule; the programs after it are then limited by their nodes, so
+    that the result depends on the machine's speed only where the time limit is reached.
 
     Raises RowsError for rows that are no bits, or labels that are not 0 and 1, OptionError for limits below 1.
     """
@@ -127,13 +132,43 @@ def learn_rules(
     if not len(cover.penalty) or complexity < 2 or not bits.shape[1]:
         loss = float(cover.penalty.sum())
         return RuleLearning((), form, loss, 0, loss, True, False, 0, ())
-    selection = CoverSearch(cover, seed)
+    columns = [problem.column(tuple(sorted(set(clause)))) for clause in start]
+    rungs = _rungs(complexity) if not columns else []
+    ladder = time.monotonic() + LADDER_SHARE * time_limit
+    few = RUNG_ROUNDS if rounds is None else min(rounds, RUNG_ROUNDS)
+    for place, smaller in enumerate(rungs):
+        now = time.monotonic()
+        until = now + (ladder - now) * smaller / sum(rungs[place:])
+        rule, columns = _learnt(problem.within(smaller), columns, form, until, seed, few, progress)
+        if rule.interrupted:
+            return replace(rule, bound=0.0, optimal=rule.loss <= 0)
+    return _learnt(problem, columns, form, deadline, seed, rounds, progress)[0]
+
+
+def _rungs(complexity: int) -> list[int]:
+    """The complexities of the smaller rules that are learnt first."""
+    return [FIRST_RUNG << k for k in range(complexity.bit_length()) if FIRST_RUNG << k < complexity]
+
+
+def _learnt(
+    problem: _Problem,
+    start: list[Column],
+    form: Form,
+    deadline: float,
+    seed: int,
+    rounds: int | None,
+    progress: Progress | None,
+) -> tuple[RuleLearning, list[Column]]:
+    """A rule, and all columns that are known then, those of the rule first."""
+    selection = CoverSearch(problem.cover, seed)
+    until = deadline - PROGRAM_SHARE * (deadline - time.monotonic())
     made = generate(
-        cover, problem, selection, start=[problem.column(tuple(sorted(set(clause)))) for clause in start],
-        deadline=deadline - PROGRAM_SHARE * time_limit, seed=seed, progress=progress, rounds=rounds,
+        problem.cover, problem, selection, start=start, deadline=until, seed=seed, progress=progress, rounds=rounds
     )  # fmt: skip
     nodes = None if rounds is None else PROGRAM_NODES
-    return _finished(made, selection, problem, form, deadline, seed, nodes)
+    rule = _finished(made, selection, problem, form, deadline, seed, nodes)
+    chosen = set(rule.clauses)
+    return rule, sorted(selection.columns, key=lambda column: column.key not in chosen)
 
 
 @cache
@@ -173,7 +208,7 @@ def _finished(
     clauses = tuple(sorted(selection.columns[place].key for place in chosen))
     return RuleLearning(
         clauses, form, loss, sum(len(clause) + 1 for clause in clauses), bound, bool(bound >= loss - 1e-9),
-        interrupted, made.rounds, tuple(column.key for column in made.columns),
+        interrupted, made.rounds, (*clauses, *(column.key for column in made.columns if column.key not in clauses)),
     )  # fmt: skip
 
 
@@ -247,6 +282,11 @@ class _Problem:
         # a clause never gains by more literals than it takes to leave out every negative row
         most = min(complexity - 1, longest or complexity, max(1, len(identity)))
         return _Problem(cover, literals, positive, against, identity, max(1, most), np.random.default_rng(seed))
+
+    def within(self, complexity: int) -> _Problem:
+        """The problem of rules of a smaller complexity."""
+        cover = replace(self.cover, budget=float(complexity))
+        return replace(self, cover=cover, longest=min(self.longest, complexity - 1))
 
     def weights(self, duals: Floats) -> Floats:
         result = -self.negative

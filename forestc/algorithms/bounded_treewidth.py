@@ -20,7 +20,7 @@ from forestc.algorithms.covers import Progress
 from forestc.algorithms.family_scores import Cells, Ints, Scorer, count_table, family_score, make_scorer
 from forestc.algorithms.k_tree_sampling import LARGEST_EXACT, sample
 from forestc.algorithms.network_runs import Found, Proof
-from forestc.algorithms.treewidth_exact import MOST_VARIABLES, prove
+from forestc.algorithms.treewidth_exact import MOST_VARIABLES, Outlook, prove
 from forestc.algorithms.treewidth_program import MOST_COLUMNS as MOST_IN_PROGRAM
 from forestc.algorithms.treewidth_program import solve
 from forestc.algorithms.treewidth_search import search
@@ -31,6 +31,8 @@ Method = Literal["auto", "search", "exact", "version-1", "version-2"]
 MOST_COLUMNS = 8192
 MOST_STATES = 256
 SEARCH_SHARE = 0.2  # of the time limit of "exact", before the program, or after a proof that did not end
+PROBE = 0.05  # share of the time limit of "auto" after which a proof that is out of reach gives way to the search
+PROOF_SHARE = 0.5  # the share after which any proof does
 FIRST_SEARCH = 0.3  # seconds before branch and bound, which needs a good network only to forget branches
 
 
@@ -52,11 +54,11 @@ def learn(
     bits: (rows, columns) states 0, 1, ... of each column. treewidth: at least 1. ess: equivalent sample size of the
     score. method: "search" anneals over arcs; "exact" then proves the optimum by branch and bound, or for more than
     20 and up to 40 columns tries the program (6) of the paper; "version-1" and "version-2" are its Algorithm 1; "auto"
-    is exact for up to 20 columns, else search. time_limit: seconds, without those that compile functions at their first
-    use. samples: runs of the search, or k-trees of Algorithm 1, to
-    make instead of taking time; the result does not depend on time then, except for the proof of "exact". seed: of the
-    random numbers. states: number of states of each column; by default, one more than the largest that it shows, and
-    at least 2.
+    tries the proof for up to 20 columns, and searches on once it is out of reach; for more, it is search. time_limit:
+    seconds, without those that compile functions at their first use. samples: runs of the search, or k-trees of
+    Algorithm 1, to make instead of taking time; the result does not depend on time then, except for a proof. seed: of
+    the random numbers. states: number of states of each column; by default, one more than the largest that it shows,
+    and at least 2.
 
     Ctrl-C ends the search, and the best network until then is returned.
     Raises RowsError if the rows can't be read, OptionError for a value that can't be.
@@ -80,9 +82,9 @@ def learn(
 
 
 def _chosen(method: Method, k: int, n: int) -> Method:
-    """The method that "auto" stands for; the others if they can be used."""
-    if method == "auto":
-        return "exact" if n <= MOST_VARIABLES else "search"
+    """The method, if it can be used; "search" in place of "auto" where nothing can be proved."""
+    if method == "auto" and n > MOST_VARIABLES:
+        return "search"
     if method == "exact" and n > MOST_IN_PROGRAM:
         raise OptionError(f"method exact for {n} columns", where=f"at most {MOST_IN_PROGRAM}", do="use search")
     if method == "version-1" and k > LARGEST_EXACT:
@@ -129,7 +131,7 @@ def _solved(
         return Proof(sample(scorer, k, most, version, end=end, samples=samples, seed=seed, better=better), math.inf, 0)
     now = time.monotonic()
     first = end - now
-    if method == "exact":
+    if method != "search":
         first *= SEARCH_SHARE
         if n <= MOST_VARIABLES:
             first = min(first, FIRST_SEARCH)
@@ -139,7 +141,11 @@ def _solved(
     if n > MOST_VARIABLES:
         return solve(scorer, k, most, found, end=end, seed=seed)
     last = SEARCH_SHARE * (end - now) if samples is None else 0.0  # for another search
-    proof = prove(scorer, k, most, found, end=end - last, better=tell)
+    until, outlook = end - last, None
+    if method == "auto" and samples is None:
+        until = now + PROOF_SHARE * (end - now)
+        outlook = Outlook(now + PROBE * (end - now), until)
+    proof = prove(scorer, k, most, found, end=until, better=tell, outlook=outlook)
     if proof.found.score < proof.bound and time.monotonic() < end and samples is None:
         again = search(scorer, k, most, end=end, seed=seed + 1, better=better)
         return proof._replace(found=max(proof.found, again))

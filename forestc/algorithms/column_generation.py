@@ -198,12 +198,14 @@ def generate(
 
     deadline: of time.monotonic(). Ctrl-C ends the search early, and what is known by then is returned. The same seed
     gives the same columns unless the deadline cuts a pricing short. rounds: the most; the search also ends there.
+    start: columns to begin with; the first, the first two and so on are covers to beat, as far as the budget goes.
     """
     run = _Run(cover, pricer, selection, deadline, seed, progress, rounds)
     interrupted = False
     try:
         with interruptible():
             run.add(start)
+            run.offer(start)
             run.rounds()
     except KeyboardInterrupt:
         interrupted = True
@@ -252,6 +254,13 @@ class _Run:
         self.master.add(new)
         self.selection.add(new)
         return len(new) + activated
+
+    def offer(self, columns: Sequence[Column]) -> None:
+        """Offers the first of these columns, the first two and so on as covers."""
+        sizes = np.cumsum([column.size for column in columns])
+        places = [self.places[column.key] for column in columns[: int((sizes <= self.cover.budget).sum())]]
+        for count in range(1, len(places) + 1):
+            self.selection.offer(places[:count])
 
     def place_of(self, column: Column) -> int:
         """The place of a column, which is added if it is new."""

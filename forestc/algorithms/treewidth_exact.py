@@ -236,6 +236,25 @@ def blame(
     return kept
 
 
+class Outlook:
+    """Whether a proof will end in time, as far as the fall of its bound tells.
+
+    The bound falls ever more slowly. So where a straight line from its first value through the present one does not
+    meet the best score in time, the bound will not either, unless a better network comes.
+    """
+
+    def __init__(self, first: float, end: float) -> None:
+        """first, end: from when on the proof is judged, and when it must have ended."""
+        self.first, self.end = first, end
+        self.begin: tuple[float, float] | None = None  # time and bound
+
+    def in_reach(self, now: float, bound: float, best: float) -> bool:
+        """Whether the proof may end in time. best: the score that the bound has to meet."""
+        self.begin = self.begin or (now, bound)
+        begin, top = self.begin
+        return now < self.first or (bound - best) * (now - begin) <= (top - bound) * (self.end - now)
+
+
 def prove(
     scorer: Scorer,
     k: int,
@@ -244,10 +263,12 @@ def prove(
     *,
     end: float,
     better: Callable[[Found, float], None] | None = None,
+    outlook: Outlook | None = None,
 ) -> Proof:
     """The best network of treewidth at most k, or the best and a bound when the time is over.
 
-    start: a network to beat. end: by time.monotonic(). better: called with each better network and the bound.
+    start: a network to beat. end: by time.monotonic(). better: called with each better network and the bound. outlook:
+    tells when to give up.
     """  # fmt: skip
     n = len(scorer.states)
     families = make_families(scorer, most)
@@ -272,6 +293,8 @@ def prove(
             return Proof(best, best.score, nodes)
         required = required.copy()
         for u, v in edges[:count].tolist():
+            if outlook is not None and not outlook.in_reach(time.monotonic(), -negative, best.score):
+                return Proof(best, -negative, nodes)
             without = forbidden.copy()
             without[u] |= 1 << v
             without[v] |= 1 << u

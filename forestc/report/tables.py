@@ -436,9 +436,10 @@ def activity_tables(name: str, figures: Mapping[str, Any]) -> list[Table]:
         ("comparisons of a row, all trees", f"{figures['comparisons_per_row']:,.2f}"),
     ]
     heads = ("comparator", "is 1", "found", "changes a row")
+    error = "standard error of drawing" if drawn else "standard error"  # the input model has an error of its own
     first = f"{name}: the {len(most):,} of {len(comparators):,} comparators that change most"
     return [
         *([table(first, heads, most)] if most else []),
-        *([table("labels", ("label", "probability", "standard error"), label_rows)] if label_rows else []),
+        *([table("labels", ("label", "probability", error), label_rows)] if label_rows else []),
         table("totals", ("what", "figure"), totals),
     ]

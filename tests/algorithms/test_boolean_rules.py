@@ -196,6 +196,27 @@ def test_clauses_to_begin_with_are_used():
     assert found.loss == 0 and {(0, 1), (4,)} <= set(found.candidates)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_larger_complexity_never_ends_with_a_larger_loss_after_few_rounds(seed):
+    random = np.random.default_rng(seed)
+    bits = random.random((400, 30)) < 0.5
+    y = (bits[:, :3].all(axis=1) | bits[:, 3:6].all(axis=1) | bits[:, 6:9].all(axis=1)) ^ (random.random(400) < 0.1)
+    bits = np.concatenate([bits, ~bits], axis=1)
+    losses = [learn_rules(bits, y, complexity=4 << step, rounds=1).loss for step in range(5)]
+    assert losses == sorted(losses, reverse=True) and losses[-1] < losses[0]
+
+
+def test_the_rule_of_another_run_is_kept_or_beaten_even_without_any_time():
+    random = np.random.default_rng(1)
+    bits = random.random((200, 12)) < 0.5
+    y = bits[:, :4].sum(axis=1) > 2
+    first = learn_rules(bits, y, complexity=10, rounds=4)
+    assert set(first.candidates[: len(first.clauses)]) == set(first.clauses)
+    assert len(set(first.candidates)) == len(first.candidates)
+    again = learn_rules(bits, y, complexity=12, start=first.candidates, time_limit=1e-9)
+    assert again.rounds == 0 and again.loss <= first.loss < y.sum()
+
+
 def test_several_classes_and_their_priorities():
     random = np.random.default_rng(0)
     number = random.integers(0, 9, 150).astype(float)

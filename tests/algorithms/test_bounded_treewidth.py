@@ -8,6 +8,7 @@ from itertools import combinations, permutations, product
 import numpy as np
 import pytest
 
+from forestc.algorithms import bounded_treewidth
 from forestc.algorithms.bounded_treewidth import learn
 from forestc.algorithms.elimination import eliminates, make_room, moral_graph
 from forestc.algorithms.family_scores import family_score, make_scorer
@@ -15,8 +16,9 @@ from forestc.algorithms.k_tree_sampling import best_within, make_best, orders_of
 from forestc.algorithms.k_trees import decode, edges
 from forestc.algorithms.network_runs import Found
 from forestc.algorithms.random_words import seeded
-from forestc.algorithms.treewidth_exact import prove
+from forestc.algorithms.treewidth_exact import Outlook, prove
 from forestc.algorithms.treewidth_program import solve
+from forestc.algorithms.treewidth_search import search
 from forestc.errors import OptionError, RowsError
 
 METHODS = ("search", "exact", "version-1", "version-2")
@@ -203,6 +205,37 @@ def test_the_search_beats_both_samplers_of_the_paper():
     for method, samples in (("search", 1), ("version-1", 500), ("version-2", 5000)):
         scores[method] = learn(table, treewidth=3, method=method, samples=samples).score
     assert scores["search"] > max(scores["version-1"], scores["version-2"])
+
+
+def test_a_proof_is_out_of_reach_where_a_straight_line_misses_the_best_score():
+    outlook = Outlook(first=1.0, end=10.0)
+    assert outlook.in_reach(0.0, 100.0, 0.0)
+    assert outlook.in_reach(0.9, 99.9, 0.0)  # too early to judge
+    assert outlook.in_reach(2.0, 80.0, 0.0)  # falls by 10 a second, for 8 seconds
+    assert not outlook.in_reach(2.0, 80.5, 0.0)
+    assert not outlook.in_reach(4.0, 70.0, 0.0)
+    assert outlook.in_reach(4.0, 70.0, 30.0)
+    slow = Outlook(first=1.0, end=10.0)
+    assert slow.in_reach(2.0, 80.0, 79.0) and not slow.in_reach(2.5, 80.0, 79.0)  # the bound has not fallen at all
+
+
+def test_auto_searches_on_where_no_proof_is_in_reach(monkeypatch):
+    table = rows_of(11, 9, 2, 400)
+    best = learn(table, treewidth=2, samples=1)
+    assert best.optimal
+    seeds, judged = [], []
+
+    def searched(*given, seed, **more):
+        seeds.append(seed)
+        return search(*given, seed=seed, **more | {"samples": 1})
+
+    monkeypatch.setattr(bounded_treewidth, "search", searched)
+    assert learn(table, treewidth=2).optimal and seeds == [0]
+    seeds.clear()
+    monkeypatch.setattr(Outlook, "in_reach", lambda _, *figures: bool(judged.append(figures)))
+    found = learn(table, treewidth=2)
+    assert seeds == [0, 1] and len(judged) == 1
+    assert not found.optimal and found.bound == judged[0][1] > best.score >= found.score
 
 
 def test_progress_tells_each_better_score():

@@ -87,6 +87,7 @@ def test_small_sums_are_read_as_sums_and_must_hold_them():
         (table, "", "no table for this small sum"),
         (table, table.replace("[63:0]", "[31:0]"), "no table of a small sum"),
         (table, table.replace("BIT1", "BIT2"), "the table does not hold bit 2"),
+        (table, f"{table}\n{table}", "a second SUM_1_1_1_1_1_1_BIT1"),
         (count, count.replace("BIT1", "BIT0"), "no small sum"),
         (count, re.sub(r"\{n\d+, ", "{", count, count=1), "no small sum"),
         (count, count.replace("SUM_1_1_1_1_1_1_BIT2", "SUM_1_1_1_1_1_BIT2"), "no small sum"),
@@ -107,6 +108,20 @@ def test_words_that_are_added_more_than_once_and_constants_are_in_the_tables():
     *_, (y, _) = run_core(core, netlist, [words], [np.ones(16, dtype=np.uint64)])
     assert [int(row[0]) for row in y] == [int(p + 2 * q + 3 < 9) for p, q in words.tolist()]
     assert "the table does not hold bit 0" in outside(text.replace("PLUS3", "PLUS2").encode())
+
+
+def test_no_bit_is_selected_of_a_net_without_a_range():
+    """`n7[0]` of a net of one bit is illegal, and Verilator refuses it."""
+    _, _, text = example()
+    line = line_of(text, r"^    wire n\d+ = ", Random(0))
+    name = name_in(line)
+    assert read_core(after(text, line, f"    wire n9000 = ~{name};").encode()).wires["n9000"]
+    for more in (
+        f"    wire n9000 = ~{name}[0];",
+        f"    wire [1:0] n9000 = {{{{1{{{name}[0]}}}}, {name}}} + 2'd1;",
+        f"    wire unused = &{{1'b0, {name}[0:0]}};",
+    ):
+        assert f"{name} is a single bit" in outside(after(text, line, more).encode()), more
 
 
 def line_of(text: str, pattern: str, random: Random) -> str:

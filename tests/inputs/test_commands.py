@@ -76,12 +76,14 @@ def test_activity_of_an_input_model_and_of_rows(run, inputs):
         assert rates == sorted(rates, reverse=True) and sum(rates) == pytest.approx(figures["toggles_per_row"])
         status, out, _ = run("activity", "out", *source)
         assert status == 0 and f"the 20 of {len(rates)} comparators" in out and "comparisons of a row" in out
+        assert ("standard error of drawing" in out) == (source[0] == "--inputs")
         shown = [each["comparator"] in out for each in figures["comparators"]]
         assert all(shown[:20]) and not all(shown)
     assert (told["--inputs"]["rows"], told["--rows"]["rows"]) == (500, 600)
     moved = [each["threshold"] for each in told["--inputs"]["comparators"] if not each["exact"]]
     assert 0 < len(moved) - moved.count(None) < len(rates)  # learnt from the model: -O1 moved some thresholds
     assert "forestc model-inputs DIR" in told["--inputs"]["notes"][0] and told["--rows"]["notes"] == []
+    assert "leave out the input model's own error" in told["--inputs"]["notes"][1]
     assert not any(each["exact"] for each in told["--rows"]["comparators"])
 
 

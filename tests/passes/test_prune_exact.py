@@ -14,6 +14,7 @@ from models import trained
 from random_forests import random_forest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
 import forestc
@@ -28,6 +29,7 @@ from forestc.passes import passes_from
 from forestc.passes.base import PassResult
 from forestc.passes.pipeline import run_passes
 from forestc.passes.promises import Exact, SameDecisions
+from forestc.passes.prune_exact import trees, working
 from forestc.passes.prune_exact.cells import Edits, cells_of, drawn, whole_span
 from forestc.passes.prune_exact.prune_exact import PruneExact
 from forestc.rows.batches import ArrayRows
@@ -297,6 +299,66 @@ def test_limits_are_told_and_what_was_proved_stays():
     long = PruneExact(effort=200).run(forest, ArrayRows(X))
     assert long.forest.n_nodes <= short.forest.n_nodes
     assert "effort reached" in SameDecisions("effort reached").text()
+
+
+class Clock:
+    """Stands for the module `time`: only tests move it."""
+
+    now = 5.0
+
+    def monotonic(self):
+        return self.now
+
+
+def test_the_choice_of_trees_gets_its_share_of_the_time_and_nodes_the_rest(monkeypatch):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = RandomForestClassifier(10, max_depth=4, random_state=0).fit(X, y)
+    forest, _ = run_passes(load(model), passes_from("quantize"), ArrayRows(X))
+    clock = Clock()
+    monkeypatch.setattr(working, "time", clock)
+    asked = []
+
+    def slow(*arguments):
+        """A program that takes all of its time, and finds a choice that some input refutes."""
+        asked.append(arguments[-1])
+        clock.now += asked[-1] + 1e-3
+        count = arguments[0].shape[1]
+        return (np.eye(1, count, dtype=np.int64)[0], np.zeros(arguments[1].shape[1], dtype=np.int64), False), 0
+
+    monkeypatch.setattr(trees, "select", slow)
+    proof = PruneExact(time_limit=100).run(forest, ArrayRows(X)).report["proof"]
+    assert asked[0] == pytest.approx(10) and 25 < sum(asked) < 35
+    assert proof["refuted"] > 50 and proof["not_examined"] == 0
+    assert proof["undecided"] > 0 and proof["state"] == "time limit reached"
+
+
+def test_a_proof_gets_its_share_of_steps_and_time(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(working, "time", clock)
+    second = working.STEPS_A_SECOND
+    effort = working.Effort(10 * second, 20.0, "search")
+    half = effort.share(0.5)
+    assert half == (5 * second, clock.now + 10, False) and half.seconds == 10
+    clock.now += 18
+    assert effort.share(0.5) == (2 * second, clock.now + 2, True)
+    effort.taken = 10 * second - 7
+    assert effort.share(0.5) == (7, clock.now + 2, False) and not effort.is_over()
+    clock.now += 3
+    assert effort.share(0.5).steps == 0 and effort.is_over() and effort.reached == "time limit reached"
+    assert working.Effort(100, float("inf"), "search").share(0.1) == (10, float("inf"), False)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_ranges_of_a_forest_without_features(missing):
+    """A model of one class is a single leaf, and no feature stays."""
+    X = np.arange(20.0).reshape(-1, 1)
+    if missing:
+        X[3] = np.nan
+    source = load(DecisionTreeClassifier(max_depth=1).fit(X, np.zeros(20, dtype=int)))
+    forest, _ = run_passes(source, passes_from("simplify,quantize"), ArrayRows(X))
+    assert not forest.features
+    result = PruneExact(within="ranges").run(forest, ArrayRows(X))
+    assert result.forest is forest and result.promises == (Exact(),)
 
 
 def test_weights_keep_decisions_and_need_wider_leaves():

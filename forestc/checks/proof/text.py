@@ -8,8 +8,9 @@ proof accepts only the lines below, each of which has the same meaning in every 
 | comments of the head                | the wordings that forestc writes                                             |
 | the two directives `default_nettype | first and last line of the code                                              |
 | module and ports                    | one module, its ports in one order                                           |
-| localparam of small sums            | the tables of words of at most six bits, which must hold what their names say |
-| reg, and wire with its expression   | every name once; an expression reads names above it, at equal widths         |
+| localparam of small sums            | the tables of words of at most six bits, once each, which hold their sums    |
+| reg, and wire with its expression   | every name once; an expression reads names above it, at equal widths, and    |
+|                                     | selects bits only of names that are declared with a range                    |
 | initial and always                  | one of each: every register starts at 0 and takes one name at each clock edge |
 | assign                              | every bit of y once, and out_valid                                           |
 
@@ -282,6 +283,8 @@ class _Reader:
             )
             if value >> (1 << bits) or not all(right):
                 self.fail(f"the table does not hold bit {place} of the sum")
+            if (match["words"], place) in self.tables:
+                self.fail(f"a second SUM{match['words']}_BIT{place}")
             self.tables.add((match["words"], place))
         for match in self.matching(_REGISTER):
             self.declare(core, match["name"], match["high"])
@@ -298,6 +301,8 @@ class _Reader:
                 high, _, low = span.rstrip("]").partition(":")
                 if name != "x" and not 0 <= int(low or 0) <= int(high or 0) < self.width(core, name):
                     self.fail(f"{part} is not there")
+                if span:
+                    self.need_range(core, name)
             self.at += 1
         if self.next():
             self.fail("no known declaration")
@@ -323,6 +328,11 @@ class _Reader:
     def need(self, core: Core, word: Word, width: int) -> None:
         if self.width(core, word) != width:
             self.fail(f"{_word(word)} has {self.width(core, word)} bits where {width} are needed")
+
+    def need_range(self, core: Core, name: str) -> None:
+        """Verilog selects bits only of nets that are declared with a range, which nets of one bit are not."""
+        if self.width(core, name) == 1:
+            self.fail(f"{name} is a single bit, of which none is selected")
 
     def word(self, text: str) -> Word:
         """A name, or a literal that fits its width."""
@@ -362,7 +372,9 @@ class _Reader:
         for no, name, place in re.findall(rf"(~?)({_NAME})(?:\[({_NUMBER})\])?", text):
             if place and not int(place) < self.width(core, name):
                 self.fail(f"{name}[{place}] is not there")
-            if not place:
+            if place:
+                self.need_range(core, name)
+            else:
                 self.need(core, name, 1)
             bits.append((bool(no), name, int(place) if place else -1))
         if width != 1:
@@ -404,6 +416,7 @@ class _Reader:
                 sign = int(found["sign"])
                 if found["bit_of"] != word or sign != self.width(core, word) - 1:
                     self.fail(f"{part} does not repeat the sign")
+                self.need_range(core, found["signed"])
             if (found["zeros"] or found["copies"]) and not more:
                 self.fail("no bits in front of a word")
             self.need(core, word, width - more)

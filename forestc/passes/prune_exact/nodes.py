@@ -20,9 +20,9 @@ from forestc.passes.prune_exact.working import Tally, Working
 MOST_VALUES = 24  # values of one leaf that are tried
 
 
-def merge(working: Working, tally: Tally, most: int, roots: bool, inner: bool) -> None:
-    """Turns subtrees into leaves, the largest first. tally: counts them. most: steps of one proof. roots: whether whole
-    trees are tried; inner: whether others are."""
+def merge(working: Working, tally: Tally, share: float, roots: bool, inner: bool) -> None:
+    """Turns subtrees into leaves, the largest first. tally: counts them. share: of the effort, for one proof. roots:
+    whether whole trees are tried; inner: whether others are."""
     queue = [
         (-one.splits[node], index, node)
         for index, one in enumerate(working.drawn)
@@ -37,10 +37,10 @@ def merge(working: Working, tally: Tally, most: int, roots: bool, inner: bool) -
         if working.effort.is_over():
             tally.skipped += 1
             continue
-        tally.count(_merged(working, index, node, most))
+        tally.count(_merged(working, index, node, share))
 
 
-def _merged(working: Working, index: int, node: int, most: int) -> str:
+def _merged(working: Working, index: int, node: int, share: float) -> str:
     """Turns a node into a leaf if a value is proved: same. Else differs, if no value can be, or unknown."""
     tree, here = working.forest.trees[index], working.drawn[index]
     boxes = here.regions[node]
@@ -59,7 +59,7 @@ def _merged(working: Working, index: int, node: int, most: int) -> str:
             return "differs"
         value = np.zeros((len(boxes), working.forest.n_outputs), dtype=np.int64)
         value[:, outputs] = found[:zero]
-        state = working.proved(working.state.with_tree(index, TreeBoxes(low, high, value)), boxes, most)
+        state = working.proved(working.state.with_tree(index, TreeBoxes(low, high, value)), boxes, share)
         if state == "same":
             old = working.edits[index]
             working.accept(index, replace(old, leaf={**old.leaf, node: found[:zero]}))
@@ -70,8 +70,8 @@ def _merged(working: Working, index: int, node: int, most: int) -> str:
     return "unknown"
 
 
-def hoist(working: Working, tally: Tally, most: int) -> None:
-    """Puts one side of a split in its place, where the other side has most splits first. tally, most: as in `merge`."""
+def hoist(working: Working, tally: Tally, share: float) -> None:
+    """Puts one side of a split in its place, where the other side has most splits first. tally, share: see `merge`."""
     queue: list[tuple[int, int, int, int, int]] = []
     for index, one in enumerate(working.drawn):
         for node in one.regions:
@@ -87,17 +87,17 @@ def hoist(working: Working, tally: Tally, most: int) -> None:
         if working.effort.is_over():
             tally.skipped += 1
             continue
-        tally.count(_hoisted(working, index, node, kept, lost, most))
+        tally.count(_hoisted(working, index, node, kept, lost, share))
 
 
-def _hoisted(working: Working, index: int, node: int, kept: int, lost: int, most: int) -> str:
+def _hoisted(working: Working, index: int, node: int, kept: int, lost: int, share: float) -> str:
     boxes = working.drawn[index].regions[lost]
     old = working.edits[index]
     new = drawn(working.forest, working.cells, index, old, kept).boxes
     chosen = working.inside(boxes)
     if _refuted(working, index, chosen, new):
         return "differs"
-    state = working.proved(working.state.with_tree(index, new), boxes, most)
+    state = working.proved(working.state.with_tree(index, new), boxes, share)
     if state == "same":
         working.accept(index, replace(old, stands={**old.stands, node: kept}))
     return state

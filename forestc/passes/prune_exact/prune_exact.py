@@ -7,7 +7,6 @@ an input that would be decided differently. On integer forests sums and ties are
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -36,7 +35,7 @@ from forestc.rows.ranges import Ranges
 MOST_SUM = 1 << 40  # of scores: sums of sums must fit 64 bits
 MOST_ROWS, MOST_BOUNDARY, MOST_RANDOM = 4000, 6000, 1000  # inputs that reject wrong candidates without a proof
 STEPS = 1_000_000
-ONE_PROOF, TREES_PROOF = 0.01, 0.1  # share of the effort that one proof may take: of a node, of all trees
+ONE_PROOF, TREES_PROOF = 0.01, 0.1  # share of the effort and the time that one proof may take: of a node, of all trees
 
 
 _RULES = {
@@ -67,8 +66,10 @@ class PruneExact:
     trees: whether whole trees are removed.
     nodes: whether subtrees become leaves, and splits one of their sides.
     largest_weight: trees that stay may count up to so many times, which makes their leaves wider; 1: no weights.
-    effort: millions of search steps in all, about a second a hundred; the result depends on it, not on the clock.
-    time_limit: further limit in seconds, or null; with it the result depends on the machine.
+    effort: millions of search steps in all; a hundred take three to ten seconds. The result depends on it, not on the
+    clock.
+    time_limit: further limit in seconds, or null; with it the result depends on the machine. As of the effort, at most
+    about a third is spent on the choice of trees, and a hundredth on one change of a node.
     engine: search (branch and bound over boxes), highs (integer programs), or both: each proof made by both.
     seed: of the random inputs that reject candidates without a proof.
     """
@@ -123,7 +124,8 @@ class PruneExact:
         if tally.unknown:
             working.effort.is_over()
         result = _rebuilt(working)
-        state = working.effort.reached or ("effort reached" if tally.unknown else "proved")
+        given_up = "time limit reached" if working.effort.late else "effort reached"
+        state = working.effort.reached or (given_up if tally.unknown else "proved")
         touched = any(edits.leaf or edits.stands or edits.factor != 1 for edits in working.edits)
         figures = {
             "trees": [len(forest.trees), len(result.trees)],
@@ -145,13 +147,14 @@ class PruneExact:
         return PassResult(result if touched else forest, (promise,), figures)
 
     def _start(self, forest: Forest, rows: Rows | None) -> tuple[Working, tuple[Span, ...] | None]:
+        seconds = float("inf") if self.time_limit is None else self.time_limit
+        effort = Effort(self.effort * STEPS, seconds, self.engine)
         spans, some = _observed(forest, rows, self.within == "ranges")
         own = spans or tuple(whole_span(forest, index) for index in range(len(forest.features)))
         cells = cells_of(forest, own)
         threshold = int(forest.decision.threshold) if forest.decision.kind == "threshold" else None
         decider = Decider(threshold, forest.decision.ties == "last", _steps_of(self.margin, forest.scale or 1.0))
-        deadline = time.monotonic() + (float("inf") if self.time_limit is None else self.time_limit)
-        working = Working(forest, cells, decider, Effort(self.effort * STEPS, deadline, self.engine), self.seed)
+        working = Working(forest, cells, decider, effort, self.seed)
         random = np.random.default_rng(self.seed)
         size = cells.box[1]
         inputs = [random.integers(0, size, (MOST_RANDOM, len(size))).astype(np.int32), cells.of_words(some)]
@@ -161,16 +164,15 @@ class PruneExact:
         return working, spans
 
     def _prune(self, working: Working) -> tuple[Tally, dict[str, Any]]:
-        one, all_trees = int(self.effort * STEPS * ONE_PROOF), int(self.effort * STEPS * TREES_PROOF)
         tally, selected = Tally(), {}
         if self.trees:
-            selection = remove_trees(working, self.largest_weight, all_trees)
+            selection = remove_trees(working, self.largest_weight, TREES_PROOF)
             if selection.state != "same" or (selection.weights != 1).any():
                 tally.count(selection.state)
             selected = {"fewest_trees": selection.smallest, "weights": sorted({*selection.weights.tolist()} - {0})}
-        merge(working, tally, one, roots=self.trees, inner=self.nodes)
+        merge(working, tally, ONE_PROOF, roots=self.trees, inner=self.nodes)
         if self.nodes:
-            hoist(working, tally, one)
+            hoist(working, tally, ONE_PROOF)
         return tally, selected
 
 
@@ -208,7 +210,8 @@ def _observed(forest: Forest, rows: Rows | None, ranged: bool) -> tuple[tuple[Sp
             break
         if ranged:
             words = encode(forest, batch.X)
-            known = np.array([not span.missing for span in spans]) | (words <= np.array([span.high for span in spans]))
+            whole = np.array([not span.missing for span in spans], dtype=bool)  # empty, too, without features
+            known = whole | (words <= np.array([span.high for span in spans]))
             low = np.minimum(low, np.where(known, words, np.iinfo(np.int64).max).min(axis=0))
             high = np.maximum(high, np.where(known, words, np.iinfo(np.int64).min).max(axis=0))
             absent |= ~known.all(axis=0)

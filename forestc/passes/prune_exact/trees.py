@@ -7,7 +7,6 @@ differently.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +19,7 @@ from forestc.passes.prune_exact.working import Working
 
 FIRST_INPUTS, MORE_INPUTS = 60, 40
 MOST_ROUNDS = 80
-STAGE = 3  # times the steps of one proof that all programs and proofs may take together
+STAGE = 3  # times the share of one proof that all programs and proofs may take together
 
 
 @dataclass(frozen=True)
@@ -34,40 +33,45 @@ class Selection:
     rounds: int
 
 
-def remove_trees(working: Working, largest: int, most: int) -> Selection:
-    """Removes and weighs trees where this is proved. largest: weight of a tree. most: steps of one proof."""
+def remove_trees(working: Working, largest: int, share: float) -> Selection:
+    """Removes and weighs trees where this is proved. largest: weight of a tree. share: of the effort and the time, for
+    one program or proof."""
     count = len(working.forest.trees)
     ones = np.ones(count, dtype=np.int64)
     cost = np.array([1 + one.splits[0] for one in working.drawn], dtype=np.float64)
-    most_in_all = working.effort.taken + STAGE * most
+    effort = working.effort
+    last_step, stage = effort.taken + STAGE * share * effort.steps, effort.share(STAGE * share)
     chosen = _closest(working)
     if not len(chosen) or (working.decider.threshold is None and len(working.state.bias) == 1):
         return Selection("same", False, ones, 0)  # nothing is decided: merging nodes will find that
     for round_ in range(MOST_ROUNDS):
-        if working.effort.is_over() or working.effort.taken > most_in_all:
+        if effort.is_over() or effort.taken > last_step or stage.seconds < 0:
             break
-        allowed = min(most, working.effort.steps - working.effort.taken)
-        seconds = working.effort.deadline - time.monotonic()
-        found, taken = select(*_demands(working, chosen), cost, largest, _reach(working), allowed, seconds)
-        working.effort.taken += taken
+        allowed = effort.share(share)
+        limits = allowed.steps, min(allowed.seconds, stage.seconds)
+        found, taken = select(*_demands(working, chosen), cost, largest, _reach(working), *limits)
+        effort.taken += taken
         if found is None:
             break
         weights, shift, optimal = found
         if weights.all():
-            return Selection("same" if optimal else "unknown", optimal, ones, round_ + 1)
+            if not optimal:
+                break
+            return Selection("same", True, ones, round_ + 1)
         after = _weighted(working, weights, shift)
         wrong = _wrong(working, after, weights, shift)
         if len(wrong):
             chosen = np.union1d(chosen, wrong[:MORE_INPUTS])
             continue
         known = len(working.pool.cells)
-        state = working.proved(after, [working.cells.box], most)
+        state = working.proved(after, [working.cells.box], share)
         if state == "same":
             _take(working, after, weights)
             return Selection(state, optimal, weights, round_ + 1)
         if state == "unknown":
             break
         chosen = np.union1d(chosen, np.arange(known, len(working.pool.cells)))
+    effort.late |= stage.timed or stage.seconds < 0
     return Selection("unknown", False, ones, round_ + 1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +18,36 @@ ENGINES: tuple[Engine, ...] = get_args(Engine)
 NEIGHBOURS = 16  # inputs near a counterexample that are tried
 
 
-@dataclass
-class Effort:
-    """What proofs may cost, and did. steps: of the search, see `separate`. deadline: on the monotonic clock. engine:
-    search, highs or both. taken: steps so far. reached: the limit that was reached. proofs: number of them, failed ones
-    included."""
+class Allowance(NamedTuple):
+    """What one proof may take. steps: of the search. until: on the monotonic clock. timed: whether the time leaves
+    fewer steps than the effort does."""
 
     steps: int
-    deadline: float
+    until: float
+    timed: bool
+
+    @property
+    def seconds(self) -> float:
+        """The time that is left."""
+        return self.until - time.monotonic()
+
+
+@dataclass
+class Effort:
+    """What proofs may cost, and did. steps: of the search, see `separate`. seconds: from now on, or infinity. engine:
+    search, highs or both. taken: steps so far. reached: the limit that was reached. late: whether a proof or the choice
+    of trees was given up for its share of the time. proofs: number of them, failed ones included."""
+
+    steps: int
+    seconds: float
     engine: str
     taken: int = 0
     reached: str = ""
+    late: bool = False
     proofs: int = 0
+
+    def __post_init__(self) -> None:
+        self.deadline = time.monotonic() + self.seconds
 
     def is_over(self) -> bool:
         """Whether a limit is reached, which is then noted in `reached`."""
@@ -39,14 +57,15 @@ class Effort:
             self.reached = "effort reached"
         return bool(self.reached)
 
-    def allowed(self, most: int) -> int:
-        """The steps that one proof may take: `most` of them, of what is left and of what the time allows."""
-        seconds = self.deadline - time.monotonic()
-        in_time = int(seconds * STEPS_A_SECOND) if np.isfinite(seconds) else most
-        return max(0, min(most, self.steps - self.taken, in_time))
+    def share(self, share: float) -> Allowance:
+        """A share of all steps and seconds, or what is left of them if that is less."""
+        now = time.monotonic()
+        until = min(self.deadline, now + share * self.seconds)
+        steps, in_time = min(share * self.steps, self.steps - self.taken), (until - now) * STEPS_A_SECOND
+        return Allowance(max(0, int(min(steps, in_time))), until, in_time < steps)
 
 
-STEPS_A_SECOND = 200_000_000  # of one core, for the time limit
+STEPS_A_SECOND = 15_000_000  # measured on one core: 12 to 60 million, the fewest in large forests
 
 
 @dataclass
@@ -137,23 +156,25 @@ class Working:
                 result[plus, minus] = max(result[plus, minus], amount)
         return result
 
-    def proved(self, after: Ensemble, boxes: list[Box], most: int) -> str:
+    def proved(self, after: Ensemble, boxes: list[Box], share: float) -> str:
         """Whether an edit keeps all decisions in the boxes: same, differs (the input is then in the pool), unknown.
+        share: of the effort and the time that the proof may take.
 
         Without a margin the forest after the edits so far decides as the model on every input: comparing with it is
         as good as comparing with the model, and easier, as only the last edit differs."""
         before = self.state if self.decider.margin < 0 else self.model
         for box in boxes:
-            allowed = self.effort.allowed(most)
+            allowed = self.effort.share(share)
             for engine in ENGINES:
                 if self.effort.engine not in (engine, "both"):
                     continue
-                seconds = self.effort.deadline - time.monotonic()
-                found = separate(before, after, self.decider, box, allowed, engine, seconds)
+                found = separate(before, after, self.decider, box, allowed.steps, engine, allowed.seconds)
                 self.effort.taken += found.steps
                 self.effort.proofs += 1
                 if found.cells is not None:
                     self.add_near(found.cells, box)
+                if found.state == "unknown":
+                    self.effort.late |= allowed.timed or allowed.seconds < 0
                 if found.state != "same":
                     return found.state
         return "same"
