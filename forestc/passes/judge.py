@@ -36,10 +36,10 @@ class Loss:
     rows: int
     measure: str
 
-    def within(self, tolerance: float, errors: float = 1.0) -> bool:
-        """Whether lost plus one standard error, or `errors` of them, is within the tolerance. The standard error is
-        added because the best of many forests looks better on these rows than it is, and on few rows any forest may."""
-        return self.lost + errors * self.error <= tolerance
+    def within(self, tolerance: float) -> bool:
+        """Whether lost plus one standard error is within the tolerance. The standard error is added because the best
+        of many forests looks better on these rows than it is, and on few rows any forest may."""
+        return self.lost + self.error <= tolerance
 
 
 @dataclass(frozen=True)

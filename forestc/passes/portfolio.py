@@ -26,9 +26,6 @@ from forestc.passes.simplify import Simplify
 from forestc.rows.batches import Rows, count_rows
 
 SIMPLIFY = Simplify()
-# Standard errors that count as lost where models were trained again: on fewer rows they are a little worse than the
-# model itself, and what is made of them looks better beside them.
-FEWER_ROWS = 1.5
 LARGER = 1.5  # times the cost of the best so far: what is larger is not judged
 MARGIN = 1.1  # a branch that grows ends at forests that cost this much more than the best of the family
 STALE = 3  # or behind so many that are no more accurate than one before
@@ -193,8 +190,7 @@ class Search:
         return self.add(name, tuple(passes), lambda: self.base.after(passes), math.inf, loss)
 
     def add(self, name: str, passes: tuple[Pass, ...], make: Callable[[], Forest], cost: float, loss: Loss) -> Trial:
-        errors = 1.0 if self.base in self.places else FEWER_ROWS
-        trial = Trial(name, passes, make, cost, loss, loss.within(self.tolerance, errors), self.size.of)
+        trial = Trial(name, passes, make, cost, loss, loss.within(self.tolerance), self.size.of)
         self.trials.append(trial)
         return trial
 
