@@ -56,7 +56,12 @@ def from_files(folder):
     return forestc.compile(source, rows, folder, label="truth", targets="verilog", device="lut6")
 
 
-@pytest.mark.parametrize("make", [classes, several_targets, a_stream, a_value, without_rows, from_files])
+def searched(folder):
+    model, X, y = trained("xgboost-binary")
+    return forestc.compile(model, X, folder, label=y, targets="c", level=3, effort="1", tolerance=0.02)
+
+
+@pytest.mark.parametrize("make", [classes, several_targets, a_stream, a_value, without_rows, from_files, searched])
 def test_every_kind_of_folder_holds_to_it(make, tmp_path):
     make(tmp_path / "out")
     told = json.loads((tmp_path / "out" / "manifest.json").read_text())
