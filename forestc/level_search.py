@@ -82,7 +82,7 @@ def ground_of(
         except ForestcError as error:
             planned = plan(None, DEFAULT_LEVEL, source, fit, None, scores=options.scores)
             note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to judge on: --held-out FILE"
-            return Ground(replace(planned, level=level, notes=(note,)), fit, None, None)
+            return Ground(replace(planned, notes=(note,)), fit, None, None)
         folds, how = trained.folds, f"cross-validation: {trained.how}"
     size = size_of(wanted)
     found = searched(
@@ -161,15 +161,15 @@ def _synthesised(found: Plan, wanted: CompileOptions, progress: Callable[[str], 
     luts = []
     for number, trial in enumerate(near, 1):
         progress(f"synthesising {number} of {len(near)} designs: {trial.family}")
-        luts.append(_luts(trial, hardware.device, hardware.lowering))
+        luts.append(_luts(trial, hardware.device, hardware.lowering, hardware.native))
     best = near[luts.index(min(luts))]
     return replace(found, passes=best.passes, chosen=best)
 
 
-def _luts(trial: Trial, device: str, lowering: LoweringOptions) -> int:
+def _luts(trial: Trial, device: str, lowering: LoweringOptions, native: bool) -> int:
     files = verilog.emit(lower(trial.forest, lowering))
     core = next(iter(files))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / core
         path.write_text(files[core], encoding="utf-8")
-        return synthesise([path], path.stem, DEVICES[device].family.synthesis).lut
+        return synthesise([path], path.stem, DEVICES[device].family.synthesis, native=native).lut

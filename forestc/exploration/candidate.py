@@ -141,7 +141,9 @@ class Bench:
         rows, held_out = material.rows(place.fit), material.rows(place.judged)
         judge = Judge(model, held_out)
         passes: Sequence[Pass] = (
-            self._of_level(int(options[LEVEL]), model, fold) if LEVEL in options else passes_of(options, material.asked)
+            self._of_level(int(options[LEVEL]), model, fold, number)
+            if LEVEL in options
+            else passes_of(options, material.asked)
         )
         training = () if material.forest is not None else tuple(sorted(material.training(options).items(), key=repr))
         key: tuple[Any, ...] = ("passed", fold, number if callable(material.asked.train) else training)
@@ -152,7 +154,7 @@ class Bench:
             forest = self._once(key, lambda step=step, before=before: step.run(before, rows, judge).forest)  # type: ignore[misc]
         return forest
 
-    def _of_level(self, level: int, model: Forest, fold: int) -> Sequence[Pass]:
+    def _of_level(self, level: int, model: Forest, fold: int, number: int) -> Sequence[Pass]:
         """The passes of a level, judged on the fold's rows where the level searches."""
         material = self.material
         place = material.folds[max(fold, 0)]
@@ -160,11 +162,13 @@ class Bench:
         if level not in SEARCHING or refused(level, model, rows, None) is not None:
             return plan(None, level, model, rows, held_out).passes
         asked = material.asked
-        wanted = CompileOptions.of(asked.rows, targets=asked.targets, cpu=asked.cpu or "")
+        wanted = CompileOptions.of(
+            asked.rows, targets=asked.targets, cpu=asked.cpu or "", device=asked.device, no_synth=True
+        )
         size = size_of(wanted)
         folds = (Fold(model, rows, Judge(model, held_out)),)
         return self._once(
-            ("level", level, fold, id(model)),
+            ("level", level, fold, number),
             lambda: searched(level, model, rows, folds, size, how="validation rows", stop=Stop(1)).passes,
         )
 

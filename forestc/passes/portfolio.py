@@ -78,7 +78,7 @@ class Family:
 class Trial:
     """A list of passes that was tried. make: its forest, made of the model. cost: in the prices of the last searching
     pass. loss: on the judged rows, or on those of the first folds, where they showed that too much is lost. good:
-    whether the loss is within the tolerance. size_of: the size of a forest."""
+    whether the loss on all judged rows is within the tolerance. size_of: the size of a forest."""
 
     family: str
     passes: tuple[Pass, ...]
@@ -138,8 +138,8 @@ class _Place:
 
 @dataclass
 class Search:
-    """Tries families of settings on a model, its rows and folds. tolerance: what
-    may be lost on the judged rows. refused: why a family could not be tried."""
+    """Tries families of settings on a model, its rows and folds. tolerance: what may be lost on the judged rows.
+    refused: why a family could not be tried."""
 
     model: Forest
     rows: Rows
@@ -190,7 +190,8 @@ class Search:
         return self.add(name, tuple(passes), lambda: self.base.after(passes), math.inf, loss)
 
     def add(self, name: str, passes: tuple[Pass, ...], make: Callable[[], Forest], cost: float, loss: Loss) -> Trial:
-        trial = Trial(name, passes, make, cost, loss, loss.within(self.tolerance), self.size.of)
+        good = loss.rows == len(self.judge.judged.errors) and loss.within(self.tolerance)
+        trial = Trial(name, passes, make, cost, loss, good, self.size.of)
         self.trials.append(trial)
         return trial
 
