@@ -21,7 +21,7 @@ from forestc.forest.numbers import parse_number_type
 from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult
 from forestc.passes.judge import Judge, Loss
-from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.option_rules import DEFAULT_TOLERANCE, FLAG, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import (
     Change,
     EveryPath,
@@ -64,7 +64,6 @@ MOST_LEAF_BITS = 32
 SEARCHED_LEAF_BITS = 16
 SEARCHED_SCORE_BITS = 24
 MOST_FITTED_BITS = 4
-DEFAULT_TOLERANCE = 0.01
 CHANGE = 0.01  # of a regression's scores, over their range
 
 
