@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from forestc.costs.prices import DEFAULT_COST
+from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import ForestcError, OptionError
 from forestc.forest.ir import Forest
 from forestc.passes import PASSES
@@ -59,7 +59,7 @@ LEVELS: tuple[Level, ...] = (
         "accuracy on other rows, within the tolerance",
         PATHS,
         (f"simplify,{WITHIN},prune-trees{{tolerance=TOLERANCE}},simplify", f"simplify,{WITHIN},simplify"),
-        "what -O2 tries, prune-splits, regrow-trees, prune-trees and extract-rules",
+        "what -O2 tries, prune-splits, regrow-trees, fitted leaves, prune-trees and extract-rules",
     ),
 )
 LEVEL_WITHOUT_ROWS, DEFAULT_LEVEL, SEARCHING = 0, 1, (2, 3)
@@ -243,6 +243,8 @@ def families(
         found.append(Family("regrow-trees, noise", before, replace(grown, noise=0.1, depth=5)))
     found += [Family("prune-splits", before, splits), *([keep] if source.decides else [])]
     if effort > 1:
+        if source.decides and not source.parts and not prices(cost).firmware:
+            found.append(Family("fitted leaves", before[:-1], Quantize(fit=True, tolerance=tolerance)))
         found.append(Family("prune-trees", (*before, SIMPLIFY), PruneTrees(tolerance=tolerance, cost=cost)))
     if effort > 2:
         if len(source.classes) == 2:

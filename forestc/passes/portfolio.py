@@ -172,6 +172,11 @@ class Search:
         return min([first, *good], key=lambda trial: trial.size)
 
     @property
+    def late(self) -> bool:
+        """Whether the seconds are over."""
+        return time.monotonic() - self.begin > self.stop.seconds
+
+    @property
     def cheapest(self) -> float:
         """The least cost of the good trials so far."""
         return min((trial.cost for trial in self.trials if trial.good), default=math.inf)
@@ -197,12 +202,16 @@ class Search:
 
     def climb(self, family: Family) -> None:
         """Tries the settings of a family, branch by branch, from each until it gets too large or loses too much."""
+        before = len(self.trials)
         try:
             good = _Climb(self, family, family.step).run()
             if not good and family.otherwise is not None:
                 _Climb(self, family, family.otherwise).run()
         except ForestcError as error:
             self.refused[family.name] = error.what
+        else:
+            if len(self.trials) == before and not self.late:
+                self.refused[family.name] = f"not judged, as all of it costs over {LARGER} times the least that is good"
 
 
 class _Climb:
@@ -221,16 +230,13 @@ class _Climb:
             before = self.tried
             cheapest = self._grow(branch) if branch.grows else self._shrink(branch)
             self.best = min(self.best, cheapest)
-            if branch.grows and not self._late():
+            if branch.grows and not self.search.late:
                 continue
             known = min(self.search.cheapest, self.best)
             much = known < math.inf and cheapest > WORSE * known
-            if much or self.tried == before or self._late():  # other settings would be larger than what is known
+            if much or self.tried == before or self.search.late:  # other settings would be larger than what is known
                 break
         return self.best < math.inf
-
-    def _late(self) -> bool:
-        return time.monotonic() - self.search.begin > self.search.stop.seconds
 
     def _add(self, step: Pass, make: Callable[[], Forest], cost: float, loss: Loss) -> bool:
         """Whether the trial is good."""
@@ -249,7 +255,7 @@ class _Climb:
             for last in self._raced(step):
                 if last[0].cost >= MARGIN * self.best or last[1].lost - last[1].error > self.search.tolerance:
                     break
-            if last is None or last[0].cost >= MARGIN * self.best or self._late():
+            if last is None or last[0].cost >= MARGIN * self.best or self.search.late:
                 break
             rung, loss = last
             own = partial(_forest_of, rung) if base in self.search.places else partial(self._made, step)
@@ -297,7 +303,7 @@ class _Climb:
                 missed += 1
                 if missed >= branch.give_up and (cheapest < math.inf or number >= branch.at_least):
                     break
-            if own.last or self._late():
+            if own.last or self.search.late:
                 break
         return cheapest
 

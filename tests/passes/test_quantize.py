@@ -310,7 +310,7 @@ def test_the_tolerance_finds_the_fewest_leaf_bits_on_held_out_rows(kind):
     if not forest.decides:  # some of the R squared is always lost, so the given rows alone decide
         _, (step,) = run_passes(forest, [Quantize(tolerance=0.0)], rows, ArrayRows(X[1::2]))
         assert step.promise == plain.promise and step.report["leaf_bits"] == plain.report["leaf_bits"]
-    with pytest.raises(OptionError, match=r"quantize\{tolerance=0.1\} is judged on held-out rows.*option change"):
+    with pytest.raises(OptionError, match="quantize needs held-out rows"):
         run_passes(forest, [Quantize(tolerance=0.1)], rows)
 
 
@@ -326,7 +326,7 @@ def test_fewer_rows_to_fit_on_where_there_are_too_many(monkeypatch):
 
 def test_what_can_not_be_fitted(tmp_path):
     model, X, y = trained("xgboost-binary")
-    with pytest.raises(OptionError, match=r"quantize.fit=true. is judged on held-out rows"):
+    with pytest.raises(OptionError, match="quantize needs held-out rows"):
         Quantize(fit=True).run(load(model), ArrayRows(X, y))
     with pytest.raises(OptionError, match="quantize: fit=1; use true or false"):
         Quantize(fit=1)

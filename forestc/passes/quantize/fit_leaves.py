@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +15,20 @@ from forestc.algorithms.splits.pruning import LEAST_LOSS, steepest_for
 from forestc.errors import OptionError
 from forestc.forest.evaluate import leaf_nodes
 from forestc.forest.ir import Decision, Forest
+from forestc.passes.base import Pass
+from forestc.passes.ladder import Branch, Rung
 from forestc.passes.mixed_rows import unordered
+from forestc.passes.quantize.rounding import one_output, one_sum, round_leaves, with_leaves
+from forestc.passes.tree_costs import bill_of
 from forestc.rows.accuracy import answers_of, truth_of_batch
 from forestc.rows.batches import Rows, count_rows
 from forestc.rows.encode import encode, evaluate
 from forestc.rows.noise import with_noise
 
+if TYPE_CHECKING:
+    from forestc.passes.quantize.quantize import Quantize
+
+MOST_FITTED_BITS = 4  # of leaf_bits=auto
 MOST_LEAVES = 1 << 26  # rows times trees kept in memory; beyond it, leaves are fitted on fewer rows
 
 
@@ -92,3 +103,36 @@ def fitted(
     found, moved = fit_leaves(trees, bias - zero, on.label, largest, steepest)
     parts = np.split(found, trees.start[1:-1])
     return [part.reshape(own.shape) for part, own in zip(parts, values, strict=True)], moved + zero
+
+
+@dataclass(frozen=True)
+class FittingLadder:
+    """The forest with fitted leaves of more and more bits. shaped: the model `source` with integer thresholds."""
+
+    source: Forest
+    shaped: Forest
+    rows: Rows
+    options: Quantize
+
+    @cached_property
+    def on(self) -> FittingRows:
+        return fitting_rows(self.source, self.shaped, self.rows, self.options.noise)
+
+    def branches(self) -> list[Branch]:
+        bits = range(1, MOST_FITTED_BITS + 1) if self.options.leaf_bits == "auto" else [self.options.leaf_bits]
+        return [Branch(tuple(replace(self.options, leaf_bits=count) for count in bits), grows=True)]
+
+    def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
+        for step in cast("Sequence[Quantize]", steps):
+            bits = int(step.leaf_bits)
+            start = round_leaves(one_output(one_sum(self.source)), bits)
+            values, bias = fitted(start.values, start.outputs, start.bias, start.decision, bits, self.on)
+            forest = with_leaves(self.shaped, replace(start, values=values, bias=bias))
+            constant = sum(int(len(np.unique(tree.values, axis=0)) == 1) for tree in forest.trees)
+            cost = bill_of(forest, "luts").of(np.ones(len(forest.trees), dtype=bool))
+            report = {"leaf_bits": bits, "rows": self.on.rows, "constant_trees": constant}
+            yield Rung(step, cost, partial(_itself, forest), report)
+
+
+def _itself(forest: Forest) -> Forest:
+    return forest

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,8 +19,8 @@ from forestc.forest.evaluate import decide, judged, leaf_nodes, score_range
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import parse_number_type
 from forestc.parameters import Choice, Parameter
-from forestc.passes.base import PassResult
-from forestc.passes.judge import Judge, Loss
+from forestc.passes.base import PassResult, required
+from forestc.passes.judge import Judge
 from forestc.passes.option_rules import DEFAULT_TOLERANCE, FLAG, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import (
     Change,
@@ -35,16 +35,14 @@ from forestc.passes.promises import (
 )
 from forestc.passes.quantize.exact_formats import choose_exact, given_exactly
 from forestc.passes.quantize.exact_leaves import whole_votes
-from forestc.passes.quantize.fit_leaves import fitted, fitting_rows
+from forestc.passes.quantize.fit_leaves import FittingLadder
 from forestc.passes.quantize.formats import Format, choose, given, parse_formats, word_bits
 from forestc.passes.quantize.narrow_words import Narrowing, word_widths
 from forestc.passes.quantize.rounding import (
     Leaves,
     candidates,
-    one_output,
     one_sum,
     refuse_sums,
-    round_leaves,
     unseen,
     with_error,
     with_leaves,
@@ -63,7 +61,6 @@ from forestc.rows.ranges import Ranges, have_rows
 MOST_LEAF_BITS = 32
 SEARCHED_LEAF_BITS = 16
 SEARCHED_SCORE_BITS = 24
-MOST_FITTED_BITS = 4
 CHANGE = 0.01  # of a regression's scores, over their range
 
 
@@ -107,7 +104,7 @@ class Quantize:
     change: largest share of decisions, or for regression largest error over the range of scores, that may change on
     the given rows. It is not used if a tolerance applies. auto: no decision, and 0.01 of a regression's range.
     tolerance: the accuracy (R squared of a regression) that may be lost against the model on held-out rows, including
-    one standard error; leaf_bits=auto is then the fewest within it, or, if there are none, the fewest that keep the
+    1.25 standard errors; leaf_bits=auto is then the fewest within it, or, if there are none, the fewest that keep the
     given rows. Without it nothing is judged, but with fit it is 0.01.
     fit: fit all leaves together to the classes of the rows, instead of rounding each alone: one or two bits are often
     enough. leaf_bits=auto is then the fewest, up to 4, within the tolerance.
@@ -145,7 +142,7 @@ class Quantize:
         check_options(self, _RULES)
         if self.noise and not self.fit:
             raise OptionError("quantize: noise is for leaves that are fitted", do="add fit=true, or remove noise")
-        if self.exact and self.judged:
+        if self.exact and self.needs_judge:
             raise OptionError("quantize: exact=true uses no rows, but fit and tolerance do", do="remove one of them")
         if self.cost is not None:
             prices(self.cost)  # raises for an unknown cost
@@ -178,18 +175,16 @@ class Quantize:
         chosen = self.leaf_bits == "auto" or self.input != "ordered" or self.scores is not None
         if rows is None and chosen and not self.exact:
             raise OptionError("quantize needs rows", do="give rows, or input=ordered and a number of leaf_bits")
-        if self.judged and judge is None:
-            what = "quantize{fit=true}" if self.fit else f"quantize{{tolerance={self.tolerance}}}"
-            instead = "" if self.fit else "; the option change limits changes on the given rows"
-            raise OptionError(
-                f"{what} is judged on held-out rows, and there are none",
-                do=f"give --held-out FILE, or 0.2{instead}",
-            )
 
     @property
-    def judged(self) -> bool:
+    def needs_judge(self) -> bool:
         """Whether its result is judged on held-out rows."""
         return self.fit or self.tolerance is not None
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the options leave no leaves to choose that are fitted."""
+        return self.fit and self.leaf_bits != "auto" and self.cost is None
 
     def run(self, forest: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
         """The integer forest. With `Ranges` instead of rows it is exact for every input in them; with None, input must
@@ -201,30 +196,12 @@ class Quantize:
         source, forest = forest, one_sum(forest)
         if self.exact or isinstance(rows, Ranges):
             return self._unseen(source, forest, rows if isinstance(rows, Ranges) else Ranges(), rows)
-        freedoms = observe(forest, rows)
-        requested = parse_formats(self.formats, forest)
-        most = None if self.input_bits == "auto" else int(self.input_bits)
-        missing, formats = [], []
-        for feature, freedom in zip(forest.features, freedoms, strict=True):
-            seen = freedom.missing if rows is not None else feature.missing
-            missing.append(feature.missing and (self.missing == "always" or (self.missing == "auto" and seen)))
-            if feature.name in requested:
-                formats.append(given(parse_number_type(requested[feature.name]), missing[-1], freedom))
-            else:
-                formats.append(choose(feature.number, feature.raw, missing[-1], freedom, self.input, most))
-        if self.cost is not None:
+        shaped, formats, missing = self._words(source, forest, rows, judge)
+        if self.fit:
             assert rows is not None
-            tried_bits = SEARCHED_LEAF_BITS if self.leaf_bits == "auto" else int(self.leaf_bits)
-            near = _near_enough(source, rows, judge, self.tolerance, self._most(source))
-            free = [index for index, feature in enumerate(forest.features) if feature.name not in requested]
-            narrowing = Narrowing(forest, freedoms, missing, tried_bits, near)
-            formats = narrowing.run(formats, word_widths(self.cost), free)
-        shaped = with_words(forest, formats, missing)
+            return self._fitted(FittingLadder(source, shaped, rows, self), judge, formats)
         searched = SEARCHED_LEAF_BITS if self.scores is None else SEARCHED_SCORE_BITS
         widths = range(1, searched + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
-        if self.fit:
-            assert rows is not None and judge is not None
-            return self._fitted(source, forest, shaped, rows, judge, formats)
         tried = [(width, leaves) for width in widths for leaves in candidates(forest, width)]
         bits, found = [width for width, _ in tried], [leaves for _, leaves in tried]
         measured = _measure(source, shaped, found, rows, values=self.scores is not None)
@@ -250,8 +227,7 @@ class Quantize:
         if forest.decides and kept and change == 0:
             promises = [KeepsDecisions() if measured.paths_changed else KeepsPaths()]
         if self.tolerance is not None:
-            assert judge is not None
-            limit = float(self.tolerance)
+            judge, limit = required(judge, self), float(self.tolerance)
             fewest = next((c for c in fine if judge.of(with_leaves(shaped, found[c])).within(limit)), None)
             if fewest is not None or self.leaf_bits != "auto":
                 best, promises = best if fewest is None else fewest, [Within(limit), *promises[1:]]
@@ -270,6 +246,35 @@ class Quantize:
         if self.scores is not None:
             promises.append(ScoresWithin(self.scores))
         return PassResult(result, tuple(promises), report)
+
+    def ladder(self, forest: Forest, rows: Rows) -> FittingLadder:
+        """With fit: the numbers of leaf bits."""
+        self.refuse(forest, rows, None)
+        return FittingLadder(forest, self._words(forest, one_sum(forest), rows, None)[0], rows, self)
+
+    def _words(
+        self, source: Forest, forest: Forest, rows: Rows | None, judge: Judge | None
+    ) -> tuple[Forest, list[Format], list[bool]]:
+        """The forest with integer thresholds; the format of each feature, and whether its values may be missing."""
+        freedoms = observe(forest, rows)
+        requested = parse_formats(self.formats, forest)
+        most = None if self.input_bits == "auto" else int(self.input_bits)
+        missing, formats = [], []
+        for feature, freedom in zip(forest.features, freedoms, strict=True):
+            seen = freedom.missing if rows is not None else feature.missing
+            missing.append(feature.missing and (self.missing == "always" or (self.missing == "auto" and seen)))
+            if feature.name in requested:
+                formats.append(given(parse_number_type(requested[feature.name]), missing[-1], freedom))
+            else:
+                formats.append(choose(feature.number, feature.raw, missing[-1], freedom, self.input, most))
+        if self.cost is not None:
+            assert rows is not None
+            tried_bits = SEARCHED_LEAF_BITS if self.leaf_bits == "auto" else int(self.leaf_bits)
+            near = _near_enough(source, rows, judge, self.tolerance, self._most(source))
+            free = [index for index, feature in enumerate(forest.features) if feature.name not in requested]
+            narrowing = Narrowing(forest, freedoms, missing, tried_bits, near)
+            formats = narrowing.run(formats, word_widths(self.cost), free)
+        return with_words(forest, formats, missing), formats, missing
 
     def _unseen(self, source: Forest, forest: Forest, ranges: Ranges, rows: Rows | None) -> PassResult:
         """Words that keep every value on its side of every threshold, and unrounded leaves where possible; else leaves
@@ -316,31 +321,25 @@ class Quantize:
         }
         return PassResult(result, (EveryPath(not exact, error, ranges, every),), report)
 
-    def _fitted(
-        self, source: Forest, forest: Forest, shaped: Forest, rows: Rows, judge: Judge, formats: list[Format]
-    ) -> PassResult:
-        on, limit = (
-            fitting_rows(source, shaped, rows, self.noise),
-            DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance),
-        )
-        tried: dict[int, Loss] = {}
-        found: dict[int, Forest] = {}
-        for bits in range(1, MOST_FITTED_BITS + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]:
-            start = round_leaves(one_output(forest), bits)
-            values, bias = fitted(start.values, start.outputs, start.bias, start.decision, bits, on)
-            found[bits] = with_leaves(shaped, replace(start, values=values, bias=bias))
-            tried[bits] = judge.of(found[bits])
-            if tried[bits].within(limit):
-                break
-        best = min(tried, key=lambda bits: (max(tried[bits].lost + tried[bits].error, limit), bits))
+    def _fitted(self, ladder: FittingLadder, judge: Judge | None, formats: list[Format]) -> PassResult:
+        limit = DEFAULT_TOLERANCE if self.tolerance is None else float(self.tolerance)
+        rungs = list(ladder.rungs([self])) if self.fixed else []
+        if not rungs:
+            judge, lost = required(judge, self), []
+            for rung in ladder.rungs(ladder.branches()[0].steps):
+                rungs.append(rung)
+                lost.append(judge.of(rung.forest))
+                if lost[-1].within(limit):
+                    break
+            order = sorted(range(len(rungs)), key=lambda place: (max(lost[place].counted, limit), place))
+            rungs = [rungs[place] for place in order]
         report = {
-            "leaf_bits": best,
+            "leaf_bits": rungs[0].report["leaf_bits"],
             "input_bits": sum(word_bits(form.number) for form in formats),
-            "rows": on.rows,
-            "constant_trees": sum(int(len(np.unique(tree.values, axis=0)) == 1) for tree in found[best].trees),
-            "chosen_on_held_out": len(tried) > 1,
+            **{name: rungs[0].report[name] for name in ("rows", "constant_trees")},
+            "chosen_on_held_out": len(rungs) > 1,
         }
-        return PassResult(found[best], (Within(limit),), report)
+        return PassResult(rungs[0].forest, (Within(limit),), report)
 
     def _most(self, forest: Forest) -> float:
         """The option `change` as a number."""
