@@ -42,7 +42,6 @@ from forestc.backends.c_values import VALUES, Shown, shown
 from forestc.backends.manifest import manifest
 from forestc.checks.engines import values_of
 from forestc.checks.vectors import Vectors, disturbed, vectors
-from forestc.design import Design
 from forestc.errors import ForestcError, OptionError
 from forestc.firmware.emulator import Emulator
 from forestc.firmware.entries import made_entry
@@ -50,6 +49,7 @@ from forestc.firmware.image import read_image
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.ir import Forest
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.manifest.design import Design
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import encode, evaluate
 from forestc.toolchain.compilers import c_compiler

@@ -38,8 +38,8 @@ from forestc.backends.manifest import manifest
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.costs.estimate import FASTEST_NS, Mapped, lut_range
 from forestc.costs.fitted import LUT_FEATURES, PATH_FEATURES, SPARE, parsed
-from forestc.design import Design
 from forestc.errors import ToolError
+from forestc.manifest.design import Design
 from forestc.toolchain.yosys import synthesise
 
 TITLE = "estimates of designs of data sets outside the fit"

@@ -49,9 +49,9 @@ from forestc.exploration.asked import Asked
 from forestc.exploration.candidate import Bench, Job
 from forestc.exploration.goals import goals_of
 from forestc.exploration.material import Material, material_of
+from forestc.exploration.study import Study, Trial
 from forestc.forest.text import print_forest
 from forestc.parameters import Choice, Parameter, Whole, used
-from forestc.studies import Study, Trial
 from forestc.toolchain.firmware import CPUS
 
 TITLE = "explore against random search and a grid, by estimate"

@@ -52,10 +52,10 @@ from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, random_words
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.costs.estimate import estimate
-from forestc.design import open_design
 from forestc.forest.ir import LEAF, Forest
 from forestc.lowering import sums, timing, trees
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.manifest.design import open_design
 from forestc.netlist.builder import width_for
 from forestc.passes import passes_from
 from forestc.passes.judge import Judge

@@ -146,9 +146,9 @@ def _value(default: Any) -> str:
 
 # The keywords of `compile`, by the stage that takes them.
 OPTIONS = {
-    "forestc.options.RowOptions": "Of the rows",
-    "forestc.options.PassOptions": "Of the passes",
-    "forestc.options.HardwareOptions": "Of what is written",
+    "forestc.options.compile.RowOptions": "Of the rows",
+    "forestc.options.compile.PassOptions": "Of the passes",
+    "forestc.options.compile.HardwareOptions": "Of what is written",
     "forestc.backends.c.COptions": "Of the C header, each with c_ before its name (c_inputs)",
 }
 

@@ -11,8 +11,8 @@ from models import trained
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
-import forestc.checks.run as check_module
-import forestc.compiler as compiler_module
+import forestc.commands.check as check_module
+import forestc.commands.compile as compiler_module
 import forestc.synthesis as synthesis_module
 from forestc.costs import fitted as fitted_module
 from forestc.costs.devices import DEVICES, ICE40, Device

@@ -10,8 +10,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import forestc
+from forestc.commands.inspect import tree_figures
 from forestc.errors import OptionError
-from forestc.inspection import tree_figures
 
 HOSTILE = '<script>alert("x")</script>'
 

@@ -15,7 +15,7 @@ from forestc.costs.estimate import estimated
 from forestc.costs.fitted import fitted
 from forestc.errors import OptionError
 from forestc.exploration.goals import FIGURES, told
-from forestc.studies import RUNGS, Goal, Limit, Rung
+from forestc.exploration.study import RUNGS, Goal, Limit, Rung
 from forestc.synthesis import known_device, need_tools
 
 Top = Literal["estimate", "synthesis", "placed", "measured"]

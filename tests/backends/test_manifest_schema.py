@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestClassifier
 import forestc
 from forestc.backends.c import LAYOUTS
 from forestc.backends.manifest import FORMAT, schema
-from forestc.options import CompileOptions
+from forestc.options.compile import CompileOptions
 
 VALIDATOR = jsonschema.Draft202012Validator(schema())
 STREAM = forestc.StreamOptions(tdata_bits=64, user_bits=4, registers=True, align=16)

@@ -17,8 +17,8 @@ from forestc.backends.manifest import sealed
 from forestc.backends.table import TARGETS, implied_roles
 from forestc.checks import engines as engines_module
 from forestc.checks.engines import ENGINES, difference
-from forestc.checks.run import check
 from forestc.cli import main
+from forestc.commands.check import check
 from forestc.errors import CheckError, ForestcError, ModelError, OptionError, ToolError
 from forestc.forest.text import print_forest
 

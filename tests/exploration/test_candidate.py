@@ -14,7 +14,7 @@ from forestc.exploration.candidate import Bench, Job
 from forestc.exploration.goals import goals_of
 from forestc.exploration.material import material_of
 from forestc.exploration.space import SHRINK, starts
-from forestc.studies import Trial
+from forestc.exploration.study import Trial
 
 
 @pytest.fixture(scope="module")

@@ -9,16 +9,16 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+from forestc.commands.explore import asked_before, command_of, explore, notes_of
 from forestc.errors import ForestcError, OptionError, RowsError
 from forestc.exploration.asked import Asked
 from forestc.exploration.candidate import Bench, errors_on
 from forestc.exploration.goals import goals_of, limits_of
 from forestc.exploration.material import material_of
-from forestc.exploration.run import asked_before, command_of, explore, notes_of
+from forestc.exploration.study import Trial, write_asked
 from forestc.forest.text import print_forest
 from forestc.frontends import load
 from forestc.rows.tables import read_table
-from forestc.studies import Trial, write_asked
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -19,6 +19,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
+from forestc.commands.explore import asked_before, notes_of
 from forestc.errors import CheckError, ForestcError, OptionError, RowsError, ToolError
 from forestc.exploration import candidate
 from forestc.exploration.asked import Asked, masked
@@ -26,10 +27,9 @@ from forestc.exploration.candidate import Bench
 from forestc.exploration.goals import goals_of
 from forestc.exploration.material import material_of
 from forestc.exploration.pool import DaskPool, carried_out
-from forestc.exploration.run import asked_before, notes_of
+from forestc.exploration.study import open_study
 from forestc.forest.text import print_forest
 from forestc.frontends import load
-from forestc.studies import open_study
 
 TRIALS = 23  # a few more than every search begins with
 BASE = {"label": "target", "device": "xcup", "rungs": "estimate", "jobs": 1, "prove": False}
@@ -163,7 +163,7 @@ def test_a_design_that_fails_its_check_leaves_the_front(work, monkeypatch):
         return Bench.finished(bench, job, clock)
 
     monkeypatch.setitem(candidate._STAGES, "finish", fails_first)
-    monkeypatch.setattr("forestc.exploration.run.pool_of", Here)
+    monkeypatch.setattr("forestc.commands.explore.pool_of", Here)
     study = forestc.explore(
         work / "model.forest", work / "train.csv", work / "wrong_check", validation=work / "other.csv", trials=6, **BASE
     )

@@ -13,11 +13,11 @@ from forestc.errors import OptionError
 from forestc.exploration.asked import Asked
 from forestc.exploration.goals import goals_of, limits_of
 from forestc.exploration.space import SHRINK, compile_space, passes_of, spelt, starts
+from forestc.exploration.study import Goal, Limit
 from forestc.parameters import Choice, Whole, used
 from forestc.passes import PASSES
 from forestc.passes.base import parse_passes
 from forestc.rows.batches import ArrayRows
-from forestc.studies import Goal, Limit
 
 
 def values_of(one):

@@ -18,8 +18,8 @@ from sklearn.ensemble import RandomForestClassifier
 import forestc
 from forestc.checks.engines import simulated
 from forestc.checks.proof import prove_netlist
-from forestc.checks.run import check
 from forestc.checks.vectors import expected
+from forestc.commands.check import check
 from forestc.errors import ModelError, OptionError
 from forestc.forest.builder import changed, make_tree
 from forestc.forest.clauses import clause_of

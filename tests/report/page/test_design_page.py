@@ -11,13 +11,13 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.tree import DecisionTreeClassifier
 
 import forestc
+from forestc.commands.report import Asked, report
 from forestc.costs.devices import DELAYS, FAMILIES
 from forestc.costs.shares import PARTS, shares
 from forestc.lowering.stages import stages_of
 from forestc.report.page.design_page import Given, design_page
 from forestc.report.page.features import feature_table
 from forestc.report.page.measured import Histogram, histograms, measured, rounded_outwards
-from forestc.report.page.report import Asked, report
 from forestc.report.page.svg import spark
 from forestc.rows.batches import ArrayRows
 from hdl_templates import page_file

@@ -12,11 +12,11 @@ from markupsafe import Markup
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
+from forestc.commands.report import Asked, report
 from forestc.errors import InternalError
+from forestc.exploration.study import Score, Trial, write_asked, write_trial
 from forestc.report.page.assembly import _json
 from forestc.report.page.charts import checked_svg
-from forestc.report.page.report import Asked, report
-from forestc.studies import Score, Trial, write_asked, write_trial
 
 HOSTILE = [
     "</script><img src=x onerror=alert(1)>", "<img src=x onerror=alert(2)>", "\"'><svg onload=alert(3)>", "<!--",

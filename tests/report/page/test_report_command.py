@@ -10,10 +10,10 @@ import pytest
 from made_studies import made_study
 
 from forestc.cli import main
+from forestc.commands.report import Asked, report
 from forestc.errors import ForestcError, MissingExtraError, OptionError, RowsError
 from forestc.report.page import charts
 from forestc.report.page.peers import read_peers
-from forestc.report.page.report import Asked, report
 from forestc.synthesis import placement
 
 
@@ -160,7 +160,7 @@ def test_without_the_extra_the_error_names_it(design, tmp_path, monkeypatch):
     def missing():
         raise MissingExtraError("altair", "report")
 
-    monkeypatch.setattr("forestc.report.page.report.altair", missing)
+    monkeypatch.setattr("forestc.commands.report.altair", missing)
     with pytest.raises(MissingExtraError, match=r'pip install "forestc\[report\]"'):
         report(design.folder, tmp_path / "a.html")
     monkeypatch.setattr(charts, "altair", missing)
@@ -176,7 +176,7 @@ def test_the_placed_design_is_drawn(design, tmp_path, visit, need_tool, monkeypa
     assert known and max(known) < len(design.netlist.cells) and placed.placed.used > 0
     with pytest.raises(OptionError, match="not placed for 'lut6'"):
         placement(design, "lut6")
-    monkeypatch.setattr("forestc.report.page.report.placement", lambda *_, **__: placed)
+    monkeypatch.setattr("forestc.commands.report.placement", lambda *_, **__: placed)
     out = tmp_path / "a.html"
     report(design.folder, out, Asked(place=True))
     with visit(out) as page:
