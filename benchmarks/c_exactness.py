@@ -39,7 +39,6 @@ from forestc.backends.c import LAYOUTS, COptions, chosen_layout, emit
 from forestc.backends.c_inputs import Inputs, inputs_of, numpy_type, rows_of
 from forestc.backends.c_quantiser import row_type
 from forestc.backends.c_values import VALUES, Shown, shown
-from forestc.backends.manifest import manifest
 from forestc.checks.engines import values_of
 from forestc.checks.vectors import Vectors, disturbed, vectors
 from forestc.errors import ForestcError, OptionError
@@ -49,6 +48,7 @@ from forestc.firmware.image import read_image
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.ir import Forest
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.manifest.content import manifest
 from forestc.manifest.design import Design
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import encode, evaluate

@@ -152,8 +152,7 @@ def _passes(call: Call) -> None:
 
 def _explore(call: Call) -> None:
     """Searches for small designs that are good enough: a front of accuracy against size."""
-    from forestc.commands.explore import asked_before, explore
-    from forestc.exploration.front import summary
+    from forestc.commands.explore import asked_before, explore, summary
     from forestc.report.front import front_tables
 
     given = call.given

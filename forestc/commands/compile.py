@@ -15,7 +15,6 @@ from forestc.backends import axi_stream, c_types
 from forestc.backends.base import Artifact, Source
 from forestc.backends.c import COptions, chosen_layout, layout_told
 from forestc.backends.c_raw import by_position, column_types
-from forestc.backends.manifest import design_hash, manifest, sealed
 from forestc.backends.table import written
 from forestc.checks.agreement import Agreement, agreement
 from forestc.checks.bench import bench_vectors, raw_rows, selftest_answers, simulate_some
@@ -44,6 +43,7 @@ from forestc.inputs.model import InputModel
 from forestc.inputs.text import read_inputs, text_hash
 from forestc.lowering.clock import latency_for
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.manifest.content import design_hash, manifest, sealed
 from forestc.manifest.design import (
     MANIFEST,
     MODEL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import fields, replace
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from forestc.errors import ForestcError, OptionError
 from forestc.exploration import sampling
 from forestc.exploration.asked import Asked, cores
 from forestc.exploration.candidate import Bench, Commands, test_rows
+from forestc.exploration.front import summary as summary
 from forestc.exploration.front import write_front
 from forestc.exploration.goals import goals_of, limits_of, told
 from forestc.exploration.material import Material, material_of
@@ -31,9 +32,12 @@ from forestc.exploration.study import STUDY, Study, write_asked
 from forestc.forest.ir import Forest
 from forestc.options.explore import ExploreOptions
 from forestc.options.fields import takes
+from forestc.options.shared import quiet
 from forestc.report.page.notebook import open_study
 from forestc.rows.tables import read_inputs
 from forestc.version import __version__
+
+COMMANDS = Commands(compile, check, synth, measure)
 
 
 @takes(ExploreOptions)
@@ -61,20 +65,17 @@ def explore(options: ExploreOptions) -> Study:
     names = (options.train,) if isinstance(options.train, str) else options.train
     if names is not None and not callable(names):
         names = tuple(part.strip() for name in names for part in name.split(","))
-    same = {each.name: getattr(options, each.name) for each in fields(Asked) if hasattr(options, each.name)}
     asked = Asked(
         **{
-            **same,
+            **vars(options),
+            "train": names or (),
+            "classes": tuple(options.classes),
             "goals": goals_of(options.goals, options.device, options.cpu),
             "limits": limits_of(options.limits, options.device, options.cpu),
-            "train": names or (),
             "jobs": cores() if options.jobs is None else options.jobs,
-            "top": options.rungs or "estimate",
-            "classes": tuple(options.classes),
+            "progress": quiet,  # what is asked is given to the workers
         }
     )
-    if options.rungs is None:
-        asked = replace(asked, top=asked.rungs[-1])
     with _held(folder, resume=options.resume):
         content: str | None = None
         if options.resume:
@@ -89,17 +90,12 @@ def asked_before(out: str | Path) -> dict[str, Any]:
     Python objects, whose arguments have to be given again."""
     study = open_study(out)
     known = study.asked
-    names = [
-        "model", "rows", "label", "classes", "test", "validation_rows", "regression", "device", "cpu", "trials", "seed",
-        "jobs", "scheduler", "storage",
-    ]  # fmt: skip
-    names += ["trial_seconds", "trial_mb", "native", "prove"]
     if known.get("rows") is None or not (known.get("model") or known.get("train")):
         raise ForestcError("was asked for with Python objects", where=str(out), do="resume it from Python")
-    found = {name.removesuffix("_rows"): known[name] for name in names if known.get(name) is not None}
-    found |= {"goals": [goal.figure for goal in study.goals], "limits": list(study.limits), "rungs": known["top"]}
-    found |= {"train": known["train"]} if known.get("train") else {}
-    return found
+    known = {**known, "validation": known.get("validation_rows"), "rungs": known["top"]}
+    names = [each.name for each in fields(ExploreOptions) if each.name != "trust_pickle"]
+    found = {name: known[name] for name in names if known.get(name) not in (None, [])}
+    return found | {"goals": [goal.figure for goal in study.goals], "limits": list(study.limits)}
 
 
 def _search(asked: Asked, folder: Path, content: str | None, *, resume: bool, progress: Callable[[str], None]) -> Study:
@@ -113,7 +109,7 @@ def _search(asked: Asked, folder: Path, content: str | None, *, resume: bool, pr
     space = material.space  # refuses rows that can't be learnt from before anything is written
     folder.mkdir(parents=True, exist_ok=True)
     record = _record(asked, material, notes)
-    bench = Bench(material, Commands(compile, check, synth, measure))
+    bench = Bench(material, COMMANDS)
     pool = pool_of(bench)
     study = sampling.opened(folder, asked.storage, asked.goals, asked.seed, resume=resume)
     if not resume:

@@ -170,7 +170,7 @@ class Search:
 
         most: how many at each rung, once; None for as long as the front changes.
         """
-        rungs = self.asked.rungs
+        rungs = self.asked.reachable
         for place, rung in enumerate(rungs[1 : rungs.index(self.asked.top) + 1], 1):
             top = place > 1 or rung == "measured"
             if most and top:

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.c import COptions
-from forestc.backends.manifest import FORMAT, design_hash, digest, field_digest, manifest
 from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
 from forestc.backends.table import TARGETS, implied_roles
 from forestc.costs.devices import DEFAULT_FAMILY
@@ -25,6 +24,7 @@ from forestc.errors import ForestcError, ModelError, OptionError, RowsError
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, Witness, lower_with_witness
+from forestc.manifest.content import FORMAT, design_hash, digest, field_digest, manifest
 from forestc.netlist.ir import Netlist, WordType
 from forestc.netlist.ports import Port
 from forestc.notebook import notebook_html

@@ -101,6 +101,7 @@ def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
         own = signature(kind).replace(return_annotation=signature(run).return_annotation)
         del call.__wrapped__
         call.__signature__ = own  # type: ignore[attr-defined]
+        call.options = kind  # type: ignore[attr-defined]
         call.__annotations__ = {each.name: each.annotation for each in own.parameters.values()}
         return call
 

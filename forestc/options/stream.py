@@ -9,6 +9,7 @@ from forestc.options.fields import option
 
 WIDEST = 1 << 16
 SIZES = (8, 16, 32, 64)  # bits of an integer of C
+_FROM_0 = {"type": "integer", "minimum": 0}
 
 
 @dataclass(frozen=True)
@@ -18,12 +19,12 @@ class StreamOptions:
     integer of at least so many bits, with the layout of C and NumPy."""
 
     tdata_bits: int = option(
-        0, "--tdata", "with --stream: bits of tdata; default: a whole row in one beat", "N", least=0, key="tdata"
+        0, "--tdata", "with --stream: bits of tdata; default: a whole row in one beat", "N", schema=_FROM_0, key="tdata"
     )
-    user_bits: int = option(1, "--tuser", "with --stream: bits of tuser; default: 1", "N", least=0, key="tuser")
+    user_bits: int = option(1, "--tuser", "with --stream: bits of tuser; default: 1", "N", schema=_FROM_0, key="tuser")
     registers: bool = option(False, "--axi-lite", "with --stream: add a block of AXI4-Lite registers", key="axi_lite")
     align: int = option(
-        0, "--align", "with --stream: place words in lanes of at least 8, 16, 32 or 64 bits", "N", least=0
+        0, "--align", "with --stream: place words in lanes of at least 8, 16, 32 or 64 bits", "N", schema=_FROM_0
     )
 
     def __post_init__(self) -> None:

@@ -23,7 +23,6 @@ from random_forests import random_forest
 
 import forestc
 from forestc.backends import amaranth, verilog
-from forestc.backends.manifest import manifest
 from forestc.backends.ports import input_fields, output_fields
 from forestc.checks.engines import AmaranthEngine
 from forestc.checks.proof.equality import prove_component, prove_equal
@@ -36,6 +35,7 @@ from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Link
 from forestc.forest.numbers import Fixed
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.manifest.content import manifest
 from forestc.manifest.design import Design
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import (

@@ -137,8 +137,8 @@ def test_a_worker_that_dies_loses_its_trial_alone(work):
 class Here:
     """A pool of this process."""
 
-    def __init__(self, material):
-        self.bench, self.jobs = Bench(material), []
+    def __init__(self, bench):
+        self.bench, self.jobs = bench, []
 
     def free(self):
         return 1 - len(self.jobs)
@@ -224,7 +224,7 @@ def test_test_rows_among_the_rows_are_warned_of(work):
 def test_rows_that_candidates_are_made_of_and_judged_on_are_told(work):
     material = material_of(
         Asked(
-            goals_of(None, "xcup", None), (), work / "model.forest", rows=work / "train.csv", label="target",
+            work / "model.forest", work / "train.csv", goals=goals_of(None, "xcup", None), label="target",
             validation=work / "train.csv", device="xcup",
         ),
         work,
