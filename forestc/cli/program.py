@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from forestc.cli.failures import Failure, interrupted, one_line
+from forestc.failures import Failure, interrupted, one_line
 from forestc.cli.verbs import add_commands
 from forestc.errors import ForestcError
 from forestc.interrupts import Interrupted, ctrl_c_ends, interruptible

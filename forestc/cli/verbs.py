@@ -179,9 +179,11 @@ def _learn_inputs(call: Call) -> None:
 def _activity(call: Call) -> None:
     """Shows how often comparators are 1 and change, and how likely leaves and labels are."""
     from forestc.commands.activity import activity
+    from forestc.commands.drawn import refuse_both
     from forestc.manifest.design import open_design
     from forestc.report.tables import activity_tables
 
+    refuse_both(call.given.get("rows"), call.given.get("inputs"))
     design = open_design(call.given.pop("design"))
     with progress(call.json) as say:
         figures = activity(design, **call.given, progress=say)

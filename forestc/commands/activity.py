@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from forestc.commands.drawn import refuse_both
 from forestc.errors import OptionError
 from forestc.forest.conditions import Below, Test
 from forestc.forest.ir import LEAF, Forest
@@ -42,7 +41,10 @@ def activity(options: ActivityOptions) -> dict[str, Any]:
     inputs, rows = options.inputs, options.rows
     if inputs is None and rows is None:
         raise OptionError("no rows are given to count on", do="give --inputs FILE or --rows FILE")
-    refuse_both(rows, inputs)
+    if inputs is not None and rows is not None:
+        raise OptionError(
+            "rows and inputs are both given", do="remove inputs to count on the rows, or rows to ask the model"
+        )
     design = options.design if isinstance(options.design, Design) else open_design(options.design)
     options.progress("asking the input model" if rows is None else "counting on the rows")
     if inputs is None:
