@@ -71,7 +71,8 @@ def _given(kind: Any, values: dict[str, Any], typed: set[str]) -> dict[str, Any]
         if told.group:
             inner = _given(told.group, values, typed)
             if inner and each.name not in typed:
-                flags = [own.flags[0] for _, own in options_of(told.group)]
+                switches_last = sorted(options_of(told.group), key=lambda pair: pair[0].default is False)
+                flags = [own.flags[0] for _, own in switches_last]
                 wanted = f"{', '.join(flags[:-1])} and {flags[-1]} need {told.flags[0]}"
                 raise OptionError(wanted, do=f"add {told.flags[0]}")
             if each.name in typed:
