@@ -39,10 +39,8 @@ from forestc.backends.c import types as c_types
 from forestc.backends.c.inputs import Inputs, inputs_of, numpy_type, rows_of
 from forestc.backends.c.quantiser import row_type
 from forestc.backends.c.values import VALUES, Shown, shown
-from forestc.backends.manifest import manifest
 from forestc.checks.engines import values_of
 from forestc.checks.vectors import Vectors, disturbed, vectors
-from forestc.design import Design
 from forestc.errors import ForestcError, OptionError
 from forestc.firmware.emulator import Emulator
 from forestc.firmware.entries import made_entry
@@ -50,6 +48,8 @@ from forestc.firmware.image import read_image
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.ir import Forest
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.manifest.content import manifest
+from forestc.manifest.design import Design
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import encode, evaluate
 from forestc.toolchain.compilers import c_compiler

@@ -42,8 +42,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import forestc
-from forestc import compiler, options
-from forestc.backends.axi_stream import StreamOptions
+from forestc.options.stream import StreamOptions
 
 WORKERS = 2
 NOT_HASHED = ("made", "sha256")  # keys of manifest.json
@@ -392,8 +391,8 @@ def compiled(name: str, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as files, warnings.catch_warnings(), ExitStack() as stack:
         warnings.simplefilter("ignore")
         if "device" in wanted.options:  # its files are written before tools run
-            stack.enter_context(patch.object(options, "need_tools"))
-            stack.enter_context(patch.object(compiler, "synth", side_effect=Written))
+            stack.enter_context(patch("forestc.compilation.request.need_tools"))
+            stack.enter_context(patch("forestc.commands.compile.synth", side_effect=Written))
         try:
             model, rows, label = wanted.make(Path(files))
             forestc.compile(model, rows, folder, label=label, **{"name": "corpus", **wanted.options})

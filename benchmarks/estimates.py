@@ -32,14 +32,14 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares, nnls
 from tools import arguments, show
 
-from forestc import synthesis
 from forestc.backends import verilog
-from forestc.backends.manifest import manifest
+from forestc.commands.synth import synth
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.costs.estimate import FASTEST_NS, Mapped, lut_range
 from forestc.costs.fitted import LUT_FEATURES, PATH_FEATURES, SPARE, parsed
-from forestc.design import Design
 from forestc.errors import ToolError
+from forestc.manifest.content import manifest
+from forestc.manifest.design import Design
 from forestc.toolchain.yosys import synthesise
 
 TITLE = "estimates of designs of data sets outside the fit"
@@ -81,10 +81,8 @@ def measure(made: Sequence[Made], cache: Path, minutes: float, placed: int) -> d
             for one in sorted(small, key=lambda one: hashlib.sha256(repr(one.name).encode()).digest())[:placed]:
                 if key(one, device) not in known and time.monotonic() < end:
                     try:
-                        with patch.object(synthesis, "estimated", lambda device: False):  # fitted.json may be old
-                            figures = synthesis.synth(
-                                design_of(one, family.name, Path(folder)), device, try_anyway=True
-                            )
+                        with patch("forestc.commands.synth.estimated", lambda device: False):  # fitted.json may be old
+                            figures = synth(design_of(one, family.name, Path(folder)), device, try_anyway=True)
                         known[key(one, device)] = {"fmax_mhz": figures["fmax_mhz"]}
                     except ToolError as error:  # too many pins or cells
                         known[key(one, device)] = {"fmax_mhz": None}

@@ -45,13 +45,14 @@ from sklearn.model_selection import train_test_split
 from tools import arguments, save, show
 
 import forestc
+from forestc.commands.explore import COMMANDS
 from forestc.exploration.asked import Asked
 from forestc.exploration.candidate import Bench, Job
 from forestc.exploration.goals import goals_of
 from forestc.exploration.material import Material, material_of
+from forestc.exploration.study import Study, Trial
 from forestc.forest.text import print_forest
 from forestc.parameters import Choice, Parameter, Whole, used
-from forestc.studies import Study, Trial
 from forestc.toolchain.firmware import CPUS
 
 TITLE = "explore against random search and a grid, by estimate"
@@ -155,7 +156,7 @@ def of_data(name: str, kind: str, target: Target, parts: Parts, seeds: int, cach
         X, y = parts.fit
         given = {"label": y, "validation": parts.judge, **target.given}
         goals = goals_of(None, given.get("device"), given.get("cpu"))
-        material = material_of(Asked(goals, model=path, rows=X, **given), Path(scratch) / "other")
+        material = material_of(Asked(path, X, goals=goals, **given), Path(scratch) / "other")
         grid, spent = of_grid(material, target.figure, cache)
         random = [tried(material, list(drawn(material.space, seed)))[0] for seed in range(seeds)]
         studies, seconds = [], []
@@ -265,7 +266,7 @@ _bench: Bench
 
 def _begin(material: Material) -> None:
     global _bench
-    _bench = Bench(material)
+    _bench = Bench(material, COMMANDS)
 
 
 def _one(options: dict[str, Any]) -> Trial:

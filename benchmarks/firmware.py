@@ -48,10 +48,10 @@ from tools import arguments, save, show
 
 import forestc
 from forestc.backends.c import LAYOUTS, COptions, emit
-from forestc.design import Design
 from forestc.errors import ForestcError, OptionError
 from forestc.firmware.emulator import Emulator
 from forestc.firmware.image import read_image, static_stack
+from forestc.manifest.design import Design
 from forestc.rows.encode import evaluate
 from forestc.toolchain.firmware import CPUS, Compiler, Cpu, build, find_compiler
 

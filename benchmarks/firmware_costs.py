@@ -43,7 +43,6 @@ from forestc.backends.c.demands import DEMANDS, Demand
 from forestc.backends.c.inputs import inputs_of
 from forestc.checks.vectors import Vectors, vectors
 from forestc.costs.firmware import FIGURES, RANGED, parsed
-from forestc.design import Design
 from forestc.errors import ForestcError, OptionError
 from forestc.firmware import avr
 from forestc.firmware.emulator import Emulator
@@ -51,6 +50,7 @@ from forestc.firmware.entries import made_entry
 from forestc.firmware.image import read_image, static_stack
 from forestc.forest.evaluate import leaf_nodes, missing_words
 from forestc.forest.ir import Forest
+from forestc.manifest.design import Design
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import encode
 from forestc.toolchain.firmware import CPUS, Compiler, Cpu, build, find_compiler

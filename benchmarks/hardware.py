@@ -31,6 +31,7 @@ from published import NOTES, PUBLISHED, TOOLS, mnist, unsw
 from tools import arguments, show
 
 import forestc
+from forestc.commands.synth import synth
 from forestc.errors import CheckError, OptionError, ToolError
 from forestc.forest.ir import Forest
 from forestc.passes import passes_from
@@ -39,7 +40,6 @@ from forestc.passes.judge import Judge
 from forestc.passes.promises import FewChanges
 from forestc.passes.quantize.quantize import Quantize
 from forestc.rows.batches import Rows
-from forestc.synthesis import synth
 
 KEYS = ("model", "design", "promise", "same_on_train_%", "test_%", "latency", "xcup_LUT", "to_TreeLUT", "FF",
         "lut6_LUT", "depth", "ECP5_LUT", "carry", "MHz", "s")  # fmt: skip

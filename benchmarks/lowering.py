@@ -46,16 +46,15 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from tools import arguments, save, show
 
 import forestc
-from forestc import synthesis
 from forestc.backends import verilog
 from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, random_words
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.costs.estimate import estimate
-from forestc.design import open_design
 from forestc.forest.ir import LEAF, Forest
 from forestc.lowering import sums, timing, trees
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.manifest.design import open_design
 from forestc.netlist.builder import width_for
 from forestc.passes import passes_from
 from forestc.passes.judge import Judge
@@ -63,6 +62,7 @@ from forestc.passes.pipeline import run_passes
 from forestc.passes.regrow_trees.regrow_trees import RegrowTrees
 from forestc.passes.simplify import Simplify
 from forestc.rows.batches import ArrayRows
+from forestc.synthesis import registered
 from forestc.toolchain.nextpnr import place
 from forestc.toolchain.yosys import synthesise
 from hw_sim import Simulator
@@ -228,7 +228,7 @@ def megahertz(model: Forest, forest: Forest, X: NDArray[Any], latency: int) -> f
         forestc.compile(model, X, out, targets=["verilog"], passes=passes, latency=latency, device="ecp5-85k")
         design = open_design(out)
         (Path(folder) / "core.v").write_text(design.path("verilog").read_text())
-        top = synthesis._registered(design, Path(folder), device, False)
+        top = registered(design, Path(folder), device, False)
         options = device.family.nextpnr, device.nextpnr, device.family.logic_cell
         return statistics.median(place(top, *options, seed=seed).fmax_mhz or 0.0 for seed in SEEDS)
 

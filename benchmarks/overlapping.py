@@ -36,9 +36,9 @@ from tools import arguments, show
 from xgboost import XGBClassifier
 
 import forestc
+from forestc.commands.synth import synth
 from forestc.errors import CheckError
 from forestc.passes import passes_from
-from forestc.synthesis import synth
 
 SETS = ("spambase", "diabetic_retinopathy", "pima", "magic04", "adult", "dry_bean", "five")
 MOST_ROWS = 6_000

@@ -27,7 +27,7 @@ from forestc.backends.ports import input_fields, output_fields, pack
 from forestc.backends.verilog import vector_lines
 from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected
-from forestc.design import Design
+from forestc.manifest.design import Design
 from hw_sim import Simulator
 
 BATCH = 50_000

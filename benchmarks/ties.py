@@ -34,13 +34,13 @@ from sklearn.tree import DecisionTreeClassifier
 from tools import arguments, show
 
 import forestc
+from forestc.compilation.record import leaves_note
 from forestc.forest.ir import Forest
 from forestc.passes import PASSES
 from forestc.passes.base import parse_passes
 from forestc.passes.levels import EXACT
 from forestc.passes.pipeline import run_passes
 from forestc.passes.quantize.exact_leaves import margins
-from forestc.record import leaves_note
 from forestc.rows.encode import evaluate
 from forestc.rows.ranges import Ranges
 

@@ -17,8 +17,9 @@ from typing import Any
 import typer
 
 import forestc
-from forestc.backends.manifest import schema
 from forestc.cli import app as command_line
+from forestc.manifest.content import schema
+from forestc.options.fields import options_of
 from forestc.passes import PASSES
 from forestc.passes.guide import pass_guide
 from forestc.passes.levels import levels_guide
@@ -82,7 +83,8 @@ def _usage(command: Any) -> Iterator[str]:
 
 def _value_of(option: Any) -> str:
     """What stands for an option's value, after a blank; nothing for a flag."""
-    return "" if option.is_flag else f" {option.metavar or option.name.strip('_').upper()}"
+    longest = max(option.opts, key=len).strip("-").replace("-", "_")
+    return "" if option.is_flag else f" {option.metavar or longest.upper()}"
 
 
 def _options_table(command: Any) -> str:
@@ -144,12 +146,10 @@ def _value(default: Any) -> str:
 
 # The Python API
 
-# The keywords of `compile`, by the stage that takes them.
+# What the keywords of `compile` mean beyond their help on the command line.
 OPTIONS = {
-    "forestc.options.RowOptions": "Of the rows",
-    "forestc.options.PassOptions": "Of the passes",
-    "forestc.options.HardwareOptions": "Of what is written",
-    "forestc.backends.c.COptions": "Of the C header, each with c_ before its name (c_inputs)",
+    "forestc.options.compile.CompileOptions": "What they mean in Python",
+    "forestc.backends.c.COptions": "Those of the C header, each with c_ before its name (c_inputs)",
 }
 
 
@@ -169,10 +169,25 @@ def api_page() -> str:
             directive = "autofunction" if title == "Functions" else "autoclass"
             members = "" if title == "Functions" or issubclass(thing, Exception) else _members(thing)
             parts.append(f"```{{eval-rst}}\n.. {directive}:: forestc.{name}\n{members}```")
+            if hasattr(thing, "options"):
+                parts.append(_keywords_table(thing.options))
         if title == "Functions":
-            parts.append("## Options of compile\n\nThe keywords of `forestc.compile` are the fields of these classes.")
+            parts.append("## Options of compile")
             parts += [f"### {what}\n\n```{{eval-rst}}\n.. autoclass:: {name}\n```" for name, what in OPTIONS.items()]
     return "\n\n".join(parts) + "\n"
+
+
+def _keywords_table(kind: type) -> str:
+    """The parameters of a command's function, with the flags that give them on the command line."""
+    rows = [
+        (_code(each.name), _codes("; ".join(told.flags)), _code(_default(each)), _plain(told.help))
+        for each, told in options_of(kind)
+    ]
+    return table(("parameter", "on the command line", "default", "meaning"), rows)
+
+
+def _default(each: dataclasses.Field[Any]) -> str:
+    return "" if each.default is dataclasses.MISSING else repr(each.default)
 
 
 def _members(thing: type) -> str:
@@ -236,8 +251,7 @@ def manifest_page() -> str:
         "# manifest.json",
         "Every compiled folder holds a `manifest.json`, which other programs read. It tells the ports, the format of "
         "each feature, how a value becomes a word, the outputs, and how the folder was made. Its "
-        "{download}`JSON Schema <../../forestc/backends/manifest.schema.json>` is part of the package: "
-        "`forestc.backends.manifest.schema()`.",
+        "{download}`JSON Schema <manifest.schema.json>` is what `forestc.manifest.content.schema()` returns.",
     ]
     waiting = [("The manifest", whole)]
     while waiting:
@@ -329,6 +343,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
 def generate(app: Any = None) -> None:
     texts = {f"{name}.md": page() for name, page in PAGES.items()}
     texts |= {f"tables/{name}.md": text for name, text in benchmark_tables().items()}
+    texts["manifest.schema.json"] = json.dumps(schema(), indent=1) + "\n"
     for name, text in texts.items():
         path = GENERATED / name
         if not path.is_file() or path.read_text(encoding="utf-8") != text:

@@ -15,57 +15,57 @@ from typing import TYPE_CHECKING, Any
 from forestc.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from forestc.backends.axi_stream import StreamOptions
-    from forestc.checks.run import CheckResult, check
-    from forestc.checks.simulation import simulate
-    from forestc.compiler import Compiled, compile, quantize
-    from forestc.design import Design, open_design
+    from forestc.checks.result import CheckResult
+    from forestc.commands.activity import activity
+    from forestc.commands.check import check
+    from forestc.commands.compile import Compiled, compile, quantize
+    from forestc.commands.explore import explore
+    from forestc.commands.inspect import inspect
+    from forestc.commands.learn_inputs import model_inputs
+    from forestc.commands.measure import measure
+    from forestc.commands.simulate import simulate
+    from forestc.commands.synth import synth
     from forestc.errors import ForestcError
     from forestc.estimators import CompiledClassifier, CompiledRegressor
-    from forestc.exploration.run import explore
-    from forestc.firmware.run import measure
+    from forestc.exploration.study import Study, open_study
     from forestc.forest.evaluate import Evaluation
     from forestc.forest.ir import Forest
     from forestc.frontends import load
-    from forestc.input_models import model_inputs
     from forestc.inputs.model import InputModel
     from forestc.inputs.text import read_inputs
-    from forestc.inspection import inspect
     from forestc.integrations.amaranth_component import hardware
+    from forestc.manifest.design import Design, open_design
     from forestc.rows.encode import evaluate
-    from forestc.studies import Study, open_study
-    from forestc.switching import activity
-    from forestc.synthesis import synth
 
 
 _HOMES = {
-    "activity": "forestc.switching",
-    "check": "forestc.checks.run",
-    "CheckResult": "forestc.checks.run",
-    "compile": "forestc.compiler",
-    "Compiled": "forestc.compiler",
+    "activity": "forestc.commands.activity",
+    "check": "forestc.commands.check",
+    "CheckResult": "forestc.checks.result",
+    "compile": "forestc.commands.compile",
+    "Compiled": "forestc.commands.compile",
     "CompiledClassifier": "forestc.estimators",
     "CompiledRegressor": "forestc.estimators",
-    "Design": "forestc.design",
+    "Design": "forestc.report.page.notebook",
     "evaluate": "forestc.rows.encode",
     "Evaluation": "forestc.forest.evaluate",
-    "explore": "forestc.exploration.run",
+    "explore": "forestc.commands.explore",
     "Forest": "forestc.forest.ir",
     "ForestcError": "forestc.errors",
     "hardware": "forestc.integrations.amaranth_component",
-    "inspect": "forestc.inspection",
+    "inspect": "forestc.commands.inspect",
     "load": "forestc.frontends",
     "InputModel": "forestc.inputs.model",
-    "measure": "forestc.firmware.run",
-    "model_inputs": "forestc.input_models",
-    "open_design": "forestc.design",
-    "open_study": "forestc.studies",
-    "quantize": "forestc.compiler",
+    "measure": "forestc.commands.measure",
+    "model_inputs": "forestc.commands.learn_inputs",
+    "open_design": "forestc.report.page.notebook",
+    "open_study": "forestc.report.page.notebook",
+    "quantize": "forestc.commands.compile",
     "read_inputs": "forestc.inputs.text",
-    "simulate": "forestc.checks.simulation",
-    "StreamOptions": "forestc.backends.axi_stream",
-    "Study": "forestc.studies",
-    "synth": "forestc.synthesis",
+    "simulate": "forestc.commands.simulate",
+    "StreamOptions": "forestc.options.stream",
+    "Study": "forestc.report.page.notebook",
+    "synth": "forestc.commands.synth",
 }
 
 __all__ = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from forestc.compiler import quantize
+from forestc.commands.compile import quantize
 from forestc.errors import MissingExtraError, ModelError
 from forestc.forest.ir import Forest
 from forestc.frontends import load

@@ -3,96 +3,22 @@
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from forestc.backends.project import ProjectOptions
 from forestc.costs.devices import DEVICES, Device
 from forestc.costs.estimate import estimate, estimated
-from forestc.design import Design, open_design
-from forestc.errors import ForestcError, OptionError, ToolError
+from forestc.errors import ForestcError, OptionError
+from forestc.manifest.design import Design
 from forestc.netlist.ir import Net, Netlist
 from forestc.toolchain.nextpnr import Placed, PlacedCell, need_nextpnr, place, placed_cells
-from forestc.toolchain.vendor import PROGRAMS, known_part, need_vendor, run_vendor
-from forestc.toolchain.yosys import find_yosys, need_yosys, synthesise, yosys_version
+from forestc.toolchain.vendor import PROGRAMS, known_part, need_vendor
+from forestc.toolchain.yosys import need_yosys, synthesise
 from hdl_templates import render
 
 PLACED_ON = "ecp5-25k"  # designs for no device, or for one that is not placed
-
-
-def synth(
-    design: Design | str | Path,
-    device: str,
-    *,
-    native: bool = False,
-    seed: int = 1,
-    try_anyway: bool = False,
-    route: bool = True,
-    progress: Callable[[str], None] = lambda _: None,
-) -> dict[str, Any]:
-    """The figures of `forestc synth --json` for a compiled design: a Design or its folder.
-
-    device: lut6 (any 6-input LUTs, no carry chains), xcup (UltraScale+), one that nextpnr supports, or vivado:PART or
-    quartus:PART if the tool is on the PATH. lut, ff, carry, bram and depth count the design itself; fmax_mhz is
-    measured after place and route with registers on all ports. native: prefer tools on the PATH to those from PyPI.
-    seed: of the placer. try_anyway: synthesise also a design whose estimate exceeds the device. route: whether it is
-    placed and routed; without, fmax_mhz is None (vendors' tools always do). Raises OptionError for
-    an unknown device, ToolError for a missing or failing tool, ForestcError for a design too large for the device.
-    """
-    known_device(device)
-    need_tools(device, native)
-    design = design if isinstance(design, Design) else open_design(design)
-    if not try_anyway:
-        check_fits(design.netlist, device)
-    tool, _, part = device.partition(":")
-    if tool in PROGRAMS:
-        return _vendor(design, device, tool, part, progress)
-    source, core = design.path("verilog"), str(design.manifest["core"])
-    wanted = DEVICES[device]
-    family = wanted.family
-    seconds: dict[str, float] = {}
-    with tempfile.TemporaryDirectory() as name:
-        file = Path(name) / "core.v"
-        file.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
-        start = time.perf_counter()
-        progress(f"yosys for {device}")
-        cells = synthesise([file], core, family.synthesis, native=native)
-        seconds["synthesis"] = round(time.perf_counter() - start, 3)
-        command = find_yosys(native)
-        assert command is not None
-        figures: dict[str, Any] = {
-            "device": device,
-            "lut": cells.lut,
-            "ff": cells.flip_flops,
-            "carry": cells.carry,
-            "bram": cells.memory,
-            "depth": cells.depth,
-            "fmax_mhz": None,
-            "tools": [yosys_version(command, Path(name))],
-        }
-        if wanted.nextpnr and route:
-            start = time.perf_counter()
-            progress(f"nextpnr for {device}")
-            top = _registered(design, Path(name), wanted, native)
-            try:
-                placed = place(top, family.nextpnr, wanted.nextpnr, family.logic_cell, native=native, seed=seed)
-            except ToolError as error:
-                what = error.what
-                if "does not fit" in what:
-                    used = f"{cells.lut:,} LUTs and {cells.flip_flops:,} flip-flops of {wanted.cells:,} logic cells"
-                    what += f" on {device}, where it takes {used}"
-                raise ToolError(what, where=error.where, do=error.do) from None
-            seconds["place and route"] = round(time.perf_counter() - start, 3)
-            figures["fmax_mhz"] = None if placed.fmax_mhz is None else round(placed.fmax_mhz, 2)
-            figures["placed"] = {"used": placed.used, "available": placed.available}
-            figures["tools"].append(placed.version)
-    figures["estimate"] = estimate(design.netlist, device) if estimated(device) else None
-    return figures | {"latency_cycles": design.manifest["latency_cycles"], "seconds": seconds}
 
 
 @dataclass(frozen=True)
@@ -130,7 +56,7 @@ def placement(
     with tempfile.TemporaryDirectory() as name:
         progress(f"yosys for {device}")
         (Path(name) / "core.v").write_text(design.path("verilog").read_text(encoding="utf-8"), encoding="utf-8")
-        top = _registered(design, Path(name), wanted, native)
+        top = registered(design, Path(name), wanted, native)
         progress(f"nextpnr for {device}")
         family, written = wanted.family, "placed.json"
         placed = place(
@@ -146,7 +72,7 @@ def placement(
     )
 
 
-def _registered(design: Design, folder: Path, device: Device, native: bool) -> Path:
+def registered(design: Design, folder: Path, device: Device, native: bool) -> Path:
     """Synthesises core.v of a folder with registers on all ports; returns the netlist for nextpnr."""
     top, core, family = "forestc_registered", str(design.manifest["core"]), device.family
     bits = {"x_bits": _width(design, "inputs"), "y_bits": _width(design, "outputs")}
@@ -190,32 +116,6 @@ def check_fits(netlist: Netlist, device: str) -> None:
             f"the design takes about {lut:,} LUTs, and {device} has {most:,}",
             do="prune the model, use fewer bits or trees, choose a larger device, or add --try to synthesise it anyway",
         )
-
-
-def _vendor(design: Design, device: str, tool: str, part: str, progress: Callable[[str], None]) -> dict[str, Any]:
-    """The figures of `synth` by the design's vendor script, at its clock rate. The design's folder is not changed."""
-    period = ProjectOptions(clock_mhz=design.manifest["options"].get("clock_mhz")).period()
-    with tempfile.TemporaryDirectory() as name:
-        script = Path(name) / design.path(tool).name
-        for role in (tool, "verilog", "registered", "xdc"):
-            shutil.copy(design.path(role), name)
-        start = time.perf_counter()
-        progress(f"{tool} for {part}")
-        reported = run_vendor(tool, part, script, design.path("registered").stem, period_ns=period)
-        seconds = round(time.perf_counter() - start, 3)
-    return {
-        "device": device,
-        "lut": reported.lut,
-        "ff": reported.flip_flops,
-        "carry": reported.carry,
-        "bram": reported.memory,
-        "depth": reported.depth,
-        "fmax_mhz": round(reported.fmax_mhz, 2),
-        "tools": [reported.version],
-        "placed": {"used": reported.used, "available": reported.available},
-        "latency_cycles": design.manifest["latency_cycles"],
-        "seconds": {"synthesis, place and route": seconds},
-    }
 
 
 def _width(design: Design, side: str) -> int:

@@ -7,11 +7,11 @@ from random_forests import troublesome_rows
 
 from forestc.backends import c, verilog
 from forestc.backends.c import COptions
-from forestc.backends.manifest import manifest
 from forestc.checks.vectors import Vectors, vectors
-from forestc.design import Design
 from forestc.forest.evaluate import evaluate_words
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.manifest.content import manifest
+from forestc.manifest.design import Design
 from forestc.rows.batches import ArrayRows
 
 

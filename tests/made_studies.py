@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
-from forestc.studies import Goal, Limit, Score, Study, Trial, open_study, write_asked, write_trial
+from forestc.exploration.study import Goal, Limit, Score, Study, Trial, open_study, write_asked, write_trial
 
 GOALS = (Goal("lut", False, "LUTs"), Goal("accuracy", True), Goal("fmax_mhz", True, "MHz"))
 

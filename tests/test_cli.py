@@ -231,7 +231,7 @@ def test_errors_of_the_system_are_told_as_json_too(run, work, monkeypatch):
     def full(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("forestc.inspection.load", full)
+    monkeypatch.setattr("forestc.commands.inspect.load", full)
     status, out, err = run("inspect", "ill.json", "--json")
     told = {"kind": "MemoryError", "what": "MemoryError", "where": "", "do": "--debug shows where", "status": 1}
     assert (status, out, json.loads(err)) == (1, "", {"error": told})

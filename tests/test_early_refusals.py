@@ -11,8 +11,9 @@ from models import trained
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
-import forestc.checks.run as check_module
-import forestc.compiler as compiler_module
+import forestc.commands.check as check_module
+import forestc.commands.compile as compiler_module
+import forestc.commands.synth as synth_module
 import forestc.synthesis as synthesis_module
 from forestc.costs import fitted as fitted_module
 from forestc.costs.devices import DEVICES, ICE40, Device
@@ -92,7 +93,7 @@ def test_a_proof_without_its_solver_or_yosys_ends_before_the_engines_run(tmp_pat
 def test_a_design_too_large_for_its_device(tmp_path, monkeypatch):
     monkeypatch.setitem(DEVICES, "ice40-hx8k", replace(DEVICES["ice40-hx8k"], cells=20))
     ran = []
-    monkeypatch.setattr(synthesis_module, "synthesise", lambda *_, **__: ran.append(1) or 1 / 0)
+    monkeypatch.setattr(synth_module, "synthesise", lambda *_, **__: ran.append(1) or 1 / 0)
     what = r"takes about \d+ LUTs, and ice40-hx8k has 20; .*--try"
     with pytest.raises(ForestcError, match=what) as caught:
         compile_iris(tmp_path / "out", device="ice40-hx8k")

@@ -11,7 +11,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 import forestc
 from forestc.errors import OptionError
-from forestc.inspection import tree_figures
 
 HOSTILE = '<script>alert("x")</script>'
 
@@ -67,13 +66,13 @@ def test_public_objects_are_short_in_a_terminal_and_tables_in_a_notebook(compile
 def test_a_drawn_tree_is_the_librarys():
     X, y = load_iris(return_X_y=True, as_frame=True)
     model = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
-    told = tree_figures(model, 0)
+    told = forestc.inspect(model, tree=0)
     assert told["condition"].startswith("petal") and told["cover"] == 150
     left = told["yes"]
     assert left["leaf"].startswith("0: ") and left["cover"] == model.tree_.n_node_samples[1]
-    assert tree_figures(model, 0, depth=0)["below"] == model.tree_.node_count - 1
+    assert forestc.inspect(model, tree=0, depth=0)["below"] == model.tree_.node_count - 1
     with pytest.raises(OptionError, match="no tree 1; the forest has trees 0 to 0"):
-        tree_figures(model, 1)
+        forestc.inspect(model, tree=1)
     forest = RandomForestClassifier(3, random_state=0).fit(X, y)
-    words = tree_figures(forestc.quantize(forest, X, y), 2)
+    words = forestc.inspect(forestc.quantize(forest, X, y), tree=2)
     assert "(" in words["condition"]  # the word, and the value it stands for

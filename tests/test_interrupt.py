@@ -138,7 +138,7 @@ def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path, slow
 
 
 def test_an_interrupt_while_a_folder_is_replaced_keeps_the_old_one(work, monkeypatch):
-    from forestc.design import write_folder
+    from forestc.manifest.design import write_folder
 
     real, moves = Path.replace, []
 

@@ -15,11 +15,11 @@ from models import trained
 import forestc
 from forestc.backends.c import estimated
 from forestc.cli import main
+from forestc.commands.measure import spread
 from forestc.errors import CheckError, ForestcError, MissingToolError, OptionError, RowsError
 from forestc.firmware import avr, emulator
 from forestc.firmware.emulator import Emulator, riscv_instructions, thumb_instructions
 from forestc.firmware.image import read_image, static_stack
-from forestc.firmware.run import spread
 from forestc.rows.batches import ArrayRows
 from forestc.toolchain import firmware
 from forestc.toolchain.firmware import CPUS, build, find_compiler
@@ -246,7 +246,7 @@ def test_missing_tools_are_named(design, monkeypatch, need):
         MissingToolError, match=r"no compiler for rv32imc was found; pip install .*, or install riscv64"
     ):
         forestc.measure(design, "rv32imc")
-    monkeypatch.setattr("forestc.firmware.run.find_spec", lambda name: None)
+    monkeypatch.setattr("forestc.commands.measure.find_spec", lambda name: None)
     with pytest.raises(
         MissingToolError, match=r"pyelftools and unicorn are not installed; pip install \"forestc\[firmware\]\""
     ):

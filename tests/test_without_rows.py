@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import forestc
 from forestc.cli import app
-from forestc.compiler import quantize
+from forestc.commands.compile import quantize
 from forestc.errors import ForestcError, OptionError, RowsError
 from forestc.forest.numbers import FLOAT32, FLOAT64, Fixed, Ordered
 from forestc.passes.pipeline import run_passes

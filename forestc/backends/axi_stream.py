@@ -11,45 +11,17 @@ from forestc.backends import quantiser
 from forestc.backends.lanes import Layout, layout_of
 from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.backends.verilog import module_name
-from forestc.errors import OptionError
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
+from forestc.options.stream import StreamOptions
 from forestc.version import __version__
 from hdl_templates import render
 
 IDENTITY = int.from_bytes(b"FRST")
 MAP_VERSION = 1
-WIDEST = 1 << 16
 CONTROL = "control"
 COUNTERS = ("rows_in", "rows_out", "short_rows", "stalls_in", "stalls_out")
 _HASH_WORDS = 8
-
-
-@dataclass(frozen=True)
-class StreamOptions:
-    """tdata_bits: of the input, a multiple of 8; 0: a row in one beat. user_bits: of tuser. registers: adds an
-    AXI4-Lite block. align: 0 packs words without gaps; 8, 16, 32 or 64 gives each word and each result the smallest C
-    integer of at least so many bits, with the layout of C and NumPy."""
-
-    tdata_bits: int = 0
-    user_bits: int = 1
-    registers: bool = False
-    align: int = 0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.tdata_bits, int) or not 0 <= self.tdata_bits <= WIDEST or self.tdata_bits % 8:
-            raise OptionError(
-                f"stream: tdata of {self.tdata_bits} bits",
-                do=f"use a multiple of 8 up to {WIDEST}, or 0 for whole rows",
-            )
-        if self.align and self.tdata_bits & (self.tdata_bits - 1):
-            raise OptionError(
-                f"stream: tdata of {self.tdata_bits} bits does not fit lanes with the layout of C",
-                do="use a power of 2, or packed rows",
-            )
-        if not isinstance(self.user_bits, int) or not 1 <= self.user_bits <= WIDEST:
-            raise OptionError(f"stream: tuser of {self.user_bits} bits", do=f"use 1 to {WIDEST} bits")
-        layout_of((), self.align)
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.c import COptions
 from forestc.backends.c.selftest import Answers
 from forestc.backends.project import ProjectOptions
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
+from forestc.options.stream import StreamOptions
 
 
 @dataclass(frozen=True)

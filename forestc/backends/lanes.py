@@ -9,10 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forestc.backends.ports import Field, width_of
-from forestc.errors import OptionError
-
-SIZES = (8, 16, 32, 64)  # of an integer of C
-ALIGNMENTS = (0, *SIZES)
+from forestc.options.stream import SIZES
 
 
 @dataclass(frozen=True)
@@ -66,12 +63,7 @@ def layout_of(fields: Sequence[Field], align: int) -> Layout:
     align: 0, or the least bits of a lane: 8, 16, 32 or 64. A lane is then the smallest integer of C that holds the
     field and has at least so many bits; it begins at a multiple of its size, and the whole is a multiple of the
     largest, as a C compiler lays out a struct of them. In one beat its width is a power of 2, as DMA engines need.
-    Raises OptionError for any other number.
     """
-    if align not in ALIGNMENTS:
-        raise OptionError(
-            f"stream: lanes of {align} bits", do=f"use {', '.join(map(str, SIZES))}, or 0 for packed rows"
-        )
     if not align:
         packed = [Lane(field, field.offset, field.word.width) for field in fields]
         bits = max(1, width_of(list(fields)))

@@ -27,10 +27,10 @@ from forestc.backends.c.values import shown
 from forestc.backends.names import c_string, feature_name, identifier
 from forestc.backends.ports import input_fields, output_fields, pack, packed_bytes, unpacked, width_of
 from forestc.checks.vectors import Vectors, disturbed, results, taken
-from forestc.design import Design
 from forestc.errors import MissingToolError, ToolError
 from forestc.forest.evaluate import Evaluation, evaluate_words
 from forestc.forest.ir import Forest
+from forestc.manifest.design import Design
 from forestc.netlist.ir import Netlist
 from forestc.rows.encode import encode
 from forestc.toolchain import verilator

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from forestc.design import CHECK, CHECK_FORMAT, Design, umask
+from forestc.manifest.design import CHECK, CHECK_FORMAT, Design, umask
 from forestc.version import __version__
 
 

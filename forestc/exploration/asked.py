@@ -15,52 +15,29 @@ from forestc.costs.estimate import estimated
 from forestc.costs.fitted import fitted
 from forestc.errors import OptionError
 from forestc.exploration.goals import FIGURES, told
-from forestc.studies import RUNGS, Goal, Limit, Rung
+from forestc.exploration.study import RUNGS, Goal, Limit, Rung
+from forestc.options.explore import ExploreOptions
 from forestc.synthesis import known_device, need_tools
 
 Top = Literal["estimate", "synthesis", "placed", "measured"]
+_NOT_KEPT = ("goals", "limits", "out", "resume", "progress")  # in study.json beside the rest, or not at all
 HIDDEN = "***"  # stands for a password
 FEW_ROWS = 2000  # below which candidates are cross-validated
 FOLDS = 5
 HELD_OUT = 0.2
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The arguments of `explore`.
+@dataclass(frozen=True, kw_only=True)
+class Asked(ExploreOptions):
+    """The options of `explore` in one form, and checked. One of model and train is given. rungs: the highest; None: the
+    highest that the goals' and limits' figures have."""
 
-    model: a file or a model; train: names of trainers, or a function fit(trial) -> model. One of the two is given.
-    rows, label, test: as for `compile`. validation: rows to judge candidates on (as `held_out` of `compile`); None: a
-    part of the rows. regression: labels to train on are values. device, cpu: what figures are of. goals, limits: what
-    is wanted. trials: how many designs are tried, those of a resumed study included. seed: of everything drawn. jobs:
-    worker processes here; scheduler: address of a Dask cluster instead. storage: Optuna's, None for a journal in the
-    folder. top: the highest rung. trial_seconds, trial_mb: what one trial may take. classes: names of the model's
-    classes as in the labels, in its order.
-    """
-
-    goals: tuple[Goal, ...]
-    limits: tuple[Limit, ...] = ()
-    model: Any = None
     train: tuple[str, ...] | Callable[[Any], Any] = ()
-    rows: Any = None
-    label: Any = None
-    test: Any = None
-    validation: Any = None
-    regression: bool = False
-    device: str | None = None
-    cpu: str | None = None
-    trials: int = 200
-    seed: int = 0
-    jobs: int = 1
-    scheduler: str | None = None
-    storage: str | None = None
-    top: Top = "estimate"
-    trial_seconds: float = 600.0
-    trial_mb: int | None = None
-    native: bool = False
-    prove: bool = True
-    trust_pickle: bool = False
     classes: tuple[str, ...] = ()
+    goals: tuple[Goal, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    jobs: int = 1
+    rungs: Top | None = "estimate"
 
     def __post_init__(self) -> None:
         if (self.model is None) == (not self.train):
@@ -91,9 +68,9 @@ class Asked:
                 raise OptionError(f"{name}={value}", do=f"give a whole number from {least} on")
         if not self.trial_seconds > 0 or (self.trial_mb is not None and self.trial_mb < 1):
             raise OptionError("a trial may take no time or memory", do="give seconds and megabytes above 0")
-        if self.top not in self.rungs:
+        if self.top not in self.reachable:
             what = "no goal or limit has figures of the rung" if self.top in RUNGS else "unknown rung"
-            raise OptionError(f"{what} {self.top!r}", do=f"known: {', '.join(self.rungs)}")
+            raise OptionError(f"{what} {self.top!r}", do=f"known: {', '.join(self.reachable)}")
         if self.device and self.top in ("synthesis", "placed"):
             need_tools(self.device, self.native)
 
@@ -103,7 +80,12 @@ class Asked:
         return (*(goal.figure for goal in self.goals), *(limit.figure for limit in self.limits))
 
     @property
-    def rungs(self) -> tuple[Rung, ...]:
+    def top(self) -> Rung:
+        """The highest rung that designs climb."""
+        return self.rungs or self.reachable[-1]
+
+    @property
+    def reachable(self) -> tuple[Rung, ...]:
         """The rungs that the goals' and limits' figures have, from the lowest."""
         needed = {FIGURES[name].needs for name in self.figures}
         found: list[Rung] = ["estimate"]
@@ -120,10 +102,12 @@ class Asked:
 
     def as_dict(self) -> dict[str, Any]:
         """For study.json: files by their paths, Python objects as None."""
-        found = {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
+        renamed = {"rungs": "top"}
+        found = {renamed.get(one.name, one.name): _plain(getattr(self, one.name)) for one in fields(self)}
+        found["top"] = self.top
         found["storage"] = None if self.storage is None else masked(self.storage)
         found["label"] = self.label if isinstance(self.label, str | int) else None  # a list holds the rows' labels
-        return {name: value for name, value in found.items() if name not in ("goals", "limits")}
+        return {name: value for name, value in found.items() if name not in _NOT_KEPT}
 
     def same(self, before: Mapping[str, Any], goals: tuple[Goal, ...], limits: tuple[Limit, ...]) -> None:
         """Raises OptionError if a study that is resumed was asked for something else."""

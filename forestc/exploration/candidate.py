@@ -16,33 +16,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.c.choice import estimates as firmware_estimates
-from forestc.checks.run import check
-from forestc.compiler import compile as compile_model
+from forestc.compilation.level_search import size_of
+from forestc.compilation.record import command_line
+from forestc.compilation.request import Request
 from forestc.costs.devices import family_of
 from forestc.costs.estimate import estimate
-from forestc.design import open_design
 from forestc.errors import MissingToolError, OptionError
 from forestc.exploration.material import ALL, Material
 from forestc.exploration.space import LEVEL, TIMED, passes_of, spelt
-from forestc.firmware.run import measure
+from forestc.exploration.study import DESIGN, TRIALS, Score, Trial
 from forestc.forest.ir import Forest
 from forestc.forest.text import print_forest
 from forestc.frontends import load
-from forestc.level_search import size_of
 from forestc.lowering.trees import LoweringOptions, lower
-from forestc.options import CompileOptions
+from forestc.manifest.design import open_design
+from forestc.options.compile import CompileOptions
 from forestc.passes.base import Pass, print_pass
 from forestc.passes.judge import Judge, errors_of
 from forestc.passes.levels import SEARCHING, plan, refused, searched
 from forestc.passes.portfolio import Fold, Stop
 from forestc.passes.quick_evaluation import evaluate_quickly
-from forestc.record import command_line
 from forestc.rows.accuracy import answers_of
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import encode
 from forestc.rows.files import rows_from
-from forestc.studies import DESIGN, TRIALS, Score, Trial
-from forestc.synthesis import synth
 
 Stage = Literal["estimate", "synthesis", "placed", "measured", "finish"]
 MODEL = "model.forest"  # a trained model, beside its trial
@@ -66,11 +63,22 @@ class Job:
     address: tuple[str, str, int] | None = None
 
 
+@dataclass(frozen=True)
+class Commands:
+    """The commands that candidates run; they stand above the search, which is given them."""
+
+    compile: Callable[..., Any]
+    check: Callable[..., Any]
+    synth: Callable[..., Any]
+    measure: Callable[..., Any]
+
+
 @dataclass
 class Bench:
     """Carries out jobs, and keeps what they share."""
 
     material: Material
+    commands: Commands
     _kept: OrderedDict[Any, Any] = field(default_factory=OrderedDict)
 
     def run(self, job: Job) -> Trial:
@@ -162,10 +170,10 @@ class Bench:
         if level not in SEARCHING or refused(level, model, rows, None) is not None:
             return plan(None, level, model, rows, held_out).passes
         asked = material.asked
-        wanted = CompileOptions.of(
-            asked.rows, targets=asked.targets, cpu=asked.cpu or "", device=asked.device, no_synth=True
+        wanted = CompileOptions(
+            None, asked.rows, None, targets=asked.targets, cpu=asked.cpu or "", device=asked.device, no_synth=True
         )
-        size = size_of(wanted)
+        size = size_of(Request.of(wanted))
         folds = (Fold(model, rows, Judge(model, held_out)),)
         return self._once(
             ("level", level, fold, number),
@@ -242,8 +250,8 @@ class Bench:
         """The command line that compiles the trial's folder; "" where rows or model are Python objects."""
         asked = self.material.asked
         model = asked.model if self.material.forest is not None else MODEL
-        wanted = CompileOptions.of(asked.rows, **self.keywords(trial))
-        return command_line(model, wanted) or ""
+        wanted = CompileOptions(model, asked.rows, None, **self.keywords(trial))
+        return command_line(Request.of(wanted)) or ""
 
     def keywords(self, trial: Trial) -> dict[str, Any]:
         asked = self.material.asked
@@ -271,7 +279,7 @@ class Bench:
                     home.mkdir(parents=True, exist_ok=True)
                     trained = self.model(trial.number, trial.options, self.first)
                     model.write_text(print_forest(trained), encoding="utf-8")
-            compile_model(model, material.asked.rows, folder, **self.keywords(trial))
+            self.commands.compile(model, material.asked.rows, folder, **self.keywords(trial))
         return folder
 
     def synthesised(self, job: Job, clock: _Seconds) -> Trial:
@@ -287,7 +295,7 @@ class Bench:
         for more in range(MORE_STAGES + 1):
             folder = self.design(trial, clock)
             with clock.of(job.stage):
-                told = synth(folder, asked.device, native=asked.native, try_anyway=True, route=place)
+                told = self.commands.synth(folder, asked.device, native=asked.native, try_anyway=True, route=place)
             if not place or more == MORE_STAGES or not self._too_slow(told["fmax_mhz"]):
                 break
             shutil.rmtree(folder)
@@ -309,7 +317,9 @@ class Bench:
         folder = self.design(job.trial, clock)
         rows = self.material.X[self.material.folds[0].judged]
         with clock.of("measured"):
-            told = measure(folder, asked.cpu, rows, entries=["predict" if self._decides(folder) else "scores"])
+            told = self.commands.measure(
+                folder, asked.cpu, rows, entries=["predict" if self._decides(folder) else "scores"]
+            )
         taken = told["cycles"] or told["instructions"]
         found = {"flash": float(told["flash"]), "ram": float(told["ram"] + (told["stack"] or 0))}
         if taken is not None:
@@ -330,8 +340,8 @@ class Bench:
             result = None
             if prove:
                 with suppress(MissingToolError):
-                    result = check(design, kept, prove=True, native=asked.native)
-            result = result or check(design, kept)
+                    result = self.commands.check(design, kept, prove=True, native=asked.native)
+            result = result or self.commands.check(design, kept)
         problem = result.problem()
         if problem is not None:
             raise problem

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from forestc.studies import Trial
+from forestc.exploration.study import Trial
 
 CORRECTED = ("lut", "ff", "fmax_mhz", "flash", "ram", "instructions", "mean_instructions")
 PRIOR = 2.0  # squared logarithms of spread that the slope's prior is worth

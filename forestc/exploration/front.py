@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from forestc.exploration.goals import FIGURES
-from forestc.studies import Study, Trial
+from forestc.exploration.study import Study, Trial
 
 FRONT, ALL = "front.csv", "study.parquet"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from forestc.errors import OptionError
-from forestc.studies import Goal, Limit
+from forestc.exploration.study import Goal, Limit
 
 Needs = Literal["", "device", "cpu"]
 

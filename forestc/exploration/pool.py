@@ -17,9 +17,8 @@ from typing import Any, Protocol
 
 from forestc.errors import ForestcError, MissingExtraError, OptionError, ToolError
 from forestc.exploration.candidate import Bench, Job
-from forestc.exploration.material import Material
+from forestc.exploration.study import Trial, write_trial
 from forestc.interrupts import Interrupted, interruptible
-from forestc.studies import Trial, write_trial
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 WITHOUT_WORKERS = 60  # seconds to wait for a worker of a cluster that has none
@@ -64,24 +63,24 @@ def failed(job: Job, reason: str) -> Trial:
 
 
 def _work(pipe: Any) -> None:
-    """A worker: takes the material, then jobs, until the other end of the pipe closes."""
+    """A worker: takes the bench, then jobs, until the other end of the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that leads decides what Ctrl-C ends
     with suppress(EOFError, OSError, Interrupted), interruptible():
-        bench = Bench(pickle.loads(pipe.recv_bytes()))
+        bench: Bench = pickle.loads(pipe.recv_bytes())
         pipe.send(_READY)
         while True:
             pipe.send(carried_out(bench, pipe.recv()))
 
 
 class _Worker:
-    def __init__(self, material: bytes) -> None:
+    def __init__(self, bench: bytes) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
         self.process = context.Process(target=_work, args=(other,), daemon=True)
         with _single_threaded():
             self.process.start()
         other.close()
-        self.pipe.send_bytes(material)
+        self.pipe.send_bytes(bench)
         self.job: Job | None = None
         self.since = 0.0
         self.ready = False
@@ -98,9 +97,10 @@ class _Worker:
 class LocalPool:
     """Processes of one thread each on this machine."""
 
-    def __init__(self, material: Material, jobs: int) -> None:
+    def __init__(self, bench: Bench, jobs: int) -> None:
+        material = bench.material
         try:
-            self._material = pickle.dumps(material)
+            self._bench = pickle.dumps(bench)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise OptionError(
                 f"the workers can't be given what was asked ({error})", do="define the function in a module of its own"
@@ -116,7 +116,7 @@ class LocalPool:
     def give(self, job: Job) -> None:
         worker = next((one for one in self._workers if one.job is None), None)
         if worker is None:
-            worker = _Worker(self._material)
+            worker = _Worker(self._bench)
             self._workers.append(worker)
         worker.job, worker.since = job, time.monotonic()
         try:
@@ -204,10 +204,10 @@ def _single_threaded() -> Iterator[None]:
 _benches: dict[str, Bench] = {}  # of this process, as a worker of a cluster
 
 
-def _on_worker(key: str, material: bytes, job: Job) -> Trial:
+def _on_worker(key: str, bench: bytes, job: Job) -> Trial:
     if key not in _benches:
         _benches.clear()
-        _benches[key] = Bench(pickle.loads(material))
+        _benches[key] = pickle.loads(bench)
     return carried_out(_benches[key], job)
 
 
@@ -217,17 +217,17 @@ class DaskPool:
     A job whose worker dies is lost when the cluster gave it to as many others as its setting allowed-failures says.
     """
 
-    def __init__(self, material: Material, scheduler: str) -> None:
+    def __init__(self, bench: Bench, scheduler: str) -> None:
         try:
             self._distributed: Any = importlib.import_module("distributed")
         except ImportError:
             raise MissingExtraError("distributed", "dask") from None
         from forestc.rows.cluster import connected
 
-        self._folder = material.folder
+        self._folder = bench.material.folder
         self._client = connected(scheduler)
-        self._key = f"{material.folder}-{time.time_ns()}"
-        self._material = self._client.scatter(pickle.dumps(material), broadcast=True, hash=False)
+        self._key = f"{self._folder}-{time.time_ns()}"
+        self._bench = self._client.scatter(pickle.dumps(bench), broadcast=True, hash=False)
         self._jobs: dict[Any, Job] = {}
 
     def free(self) -> int:
@@ -241,7 +241,7 @@ class DaskPool:
         return int(threads) - len(self._jobs)
 
     def give(self, job: Job) -> None:
-        future = self._client.submit(_on_worker, self._key, self._material, job, pure=False, retries=0)
+        future = self._client.submit(_on_worker, self._key, self._bench, job, pure=False, retries=0)
         self._jobs[future] = job
 
     def take(self) -> list[Trial]:
@@ -266,10 +266,10 @@ class DaskPool:
         self._client.close()
 
 
-def pool_of(material: Material) -> Pool:
+def pool_of(bench: Bench) -> Pool:
     """Raises ForestcError."""
-    asked = material.asked
+    asked = bench.material.asked
     try:
-        return DaskPool(material, asked.scheduler) if asked.scheduler else LocalPool(material, asked.jobs)
+        return DaskPool(bench, asked.scheduler) if asked.scheduler else LocalPool(bench, asked.jobs)
     except OSError as error:
         raise ToolError(f"no workers can be started ({error})", do="give fewer --jobs") from None

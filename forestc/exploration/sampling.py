@@ -13,8 +13,8 @@ from typing import Any
 from forestc.errors import ForestcError, MissingExtraError
 from forestc.exploration.asked import masked
 from forestc.exploration.space import LEVEL
+from forestc.exploration.study import Goal, Limit, Trial
 from forestc.parameters import Choice, Parameter, Whole, used
-from forestc.studies import Goal, Limit, Trial
 
 JOURNAL = "storage.log"
 NAME = "forestc"

@@ -20,7 +20,7 @@ from forestc.exploration.material import Material
 from forestc.exploration.mutation import mutated
 from forestc.exploration.pool import Pool
 from forestc.exploration.space import LEVEL, starts
-from forestc.studies import Limit, Rung, Study, Trial, open_study, write_trial
+from forestc.exploration.study import Limit, Rung, Study, Trial, open_study, write_trial
 
 LAG = 6  # trials under way that a choice does not know; more only where there are more workers
 NEAR = (0.9, 1.0)  # near the front: on it with so much of the costs, and so many standard errors more accuracy
@@ -170,7 +170,7 @@ class Search:
 
         most: how many at each rung, once; None for as long as the front changes.
         """
-        rungs = self.asked.rungs
+        rungs = self.asked.reachable
         for place, rung in enumerate(rungs[1 : rungs.index(self.asked.top) + 1], 1):
             top = place > 1 or rung == "measured"
             if most and top:

@@ -14,10 +14,10 @@ from forestc.backends.c.values import Shown, shown
 from forestc.backends.names import identifier
 from forestc.checks.engines import Difference, difference, values_of
 from forestc.checks.vectors import Vectors, taken
-from forestc.design import Design
 from forestc.errors import OptionError
 from forestc.forest.evaluate import Evaluation
 from forestc.forest.ir import Forest
+from forestc.manifest.design import Design
 from forestc.toolchain.firmware import ENTRY, Cpu
 from hdl_templates import render
 

@@ -10,7 +10,7 @@ from forestc.forest.numbers import word_value
 
 
 def node_figures(forest: Forest, index: int, node: int, depth: int) -> dict[str, Any]:
-    """A node of tree `index` and `depth` levels below it: see `forestc.inspection.tree_figures`."""
+    """A node of tree `index` and `depth` levels below it: see `forestc.commands.inspect.tree_figures`."""
     tree = forest.trees[index]
     cover = None if tree.cover is None else float(tree.cover[node])
     if tree.left[node] == LEAF:

@@ -223,3 +223,9 @@ def word_value(word: int, number: NumberType) -> float:
             return float(word)
         case _:
             assert_never(number)
+
+
+def word_bits(number: NumberType) -> int:
+    """Bits of a feature's words."""
+    assert not isinstance(number, Float)
+    return number.count.bit_length() if isinstance(number, Category) else number.bits

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from forestc.backends import amaranth
-from forestc.design import Design, open_design
+from forestc.manifest.design import Design, open_design
 
 
 def hardware(design: Design | str | Path, *, stream: bool = True) -> Any:

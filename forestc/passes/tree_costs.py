@@ -13,8 +13,7 @@ from forestc.algorithms.members.vote_patterns import Bill
 from forestc.costs.prices import DEFAULT_COST, Prices, prices
 from forestc.forest.conditions import Below, Condition
 from forestc.forest.ir import Forest
-from forestc.forest.numbers import Float
-from forestc.passes.quantize.formats import word_bits
+from forestc.forest.numbers import Float, word_bits
 
 ASSUMED_BITS = 12  # of a feature that is not quantised yet
 ASSUMED_LEAF_BITS = 8  # of leaves that are not integers yet

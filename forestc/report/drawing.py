@@ -12,8 +12,8 @@ from forestc.report.tables import visible
 
 
 def drawn_tree(title: str, root: Mapping[str, Any]) -> Drawing:
-    """A drawing of `forestc.inspection.tree_figures`: each node's condition, and below it first the branch where the
-    condition holds."""
+    """A drawing of a tree as `forestc.inspect(source, tree=N)` gives it: each node's condition, and below it first the
+    branch where the condition holds."""
     drawing = Drawing(Text(visible(title)))
     waiting = [(drawing, root, "")]
     while waiting:

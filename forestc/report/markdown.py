@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from forestc.compilation.record import GENERATED, MEASURED_ON, leaves_note
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
 from forestc.passes.extract_rules.rules_text import is_rules, rules_text
 from forestc.passes.pipeline import Step
-from forestc.record import GENERATED, MEASURED_ON, leaves_note
 from forestc.report.tables import (
     estimate_tables,
     filled,

@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeVar
 from rich.table import Table
 from rich.text import Text
 
-from forestc.checks.run import CheckResult
+from forestc.checks.result import CheckResult
+from forestc.compilation.record import GENERATED, MEASURED_ON
 from forestc.forest.summary import shown
-from forestc.record import GENERATED, MEASURED_ON
 
 T = TypeVar("T")
 MOST_COMPARATORS = 20

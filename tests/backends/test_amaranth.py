@@ -23,13 +23,11 @@ from random_forests import random_forest
 
 import forestc
 from forestc.backends import amaranth, verilog
-from forestc.backends.manifest import manifest
 from forestc.backends.ports import input_fields, output_fields
 from forestc.checks.engines import AmaranthEngine
 from forestc.checks.proof.equality import prove_component, prove_equal
 from forestc.checks.proof.text import read_core
 from forestc.checks.vectors import Vectors, expected, vectors
-from forestc.design import Design
 from forestc.errors import CheckError, ForestcError, MissingExtraError, ToolError
 from forestc.forest.builder import changed, make_forest, make_tree
 from forestc.forest.evaluate import evaluate_words
@@ -37,6 +35,8 @@ from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Link
 from forestc.forest.numbers import Fixed
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.manifest.content import manifest
+from forestc.manifest.design import Design
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import (
     BIT,

@@ -23,13 +23,13 @@ from sklearn.tree import DecisionTreeClassifier
 import forestc
 from forestc.backends import axi_stream, verilog
 from forestc.backends.axi_stream import StreamOptions, register_map, stream_of
-from forestc.backends.manifest import design_hash
 from forestc.backends.ports import input_fields, output_fields, pack
 from forestc.checks.bench import raw_rows
 from forestc.checks.vectors import expected, random_words
 from forestc.errors import OptionError
 from forestc.forest.text import print_forest
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.manifest.content import design_hash
 from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler
 from forestc.toolchain.run import run_tool
 from forestc.toolchain.verilator import find_verilator

@@ -19,7 +19,6 @@ from random_forests import random_forest
 from forestc.backends import c, verilog
 from forestc.backends.c import COptions
 from forestc.backends.c import types as c_types
-from forestc.backends.manifest import manifest
 from forestc.checks.engines import CEngine, IcarusEngine, VerilatorEngine
 from forestc.errors import OptionError
 from forestc.forest.numbers import (
@@ -36,6 +35,7 @@ from forestc.forest.numbers import (
 )
 from forestc.forest.text import parse_forest, print_forest
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.manifest.content import manifest
 from forestc.toolchain import verilator as verilator_tool
 from forestc.toolchain.compilers import STRICT, c_compiler, cxx_compiler, sanitizers
 from forestc.toolchain.verilator import find_verilator

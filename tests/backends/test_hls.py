@@ -11,17 +11,17 @@ from random_forests import random_forest, troublesome_rows
 
 from forestc.backends import hls
 from forestc.backends.hls import HlsOptions
-from forestc.backends.manifest import manifest
 from forestc.backends.names import feature_name
 from forestc.backends.ports import input_fields, output_fields, pack
 from forestc.backends.verilog import vector_lines
 from forestc.checks.engines import HlsEngine
 from forestc.checks.vectors import Vectors, expected, vectors
-from forestc.design import Design
 from forestc.errors import OptionError, ToolError
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.numbers import Category, Fixed
 from forestc.lowering.trees import LoweringOptions, lower
+from forestc.manifest.content import manifest
+from forestc.manifest.design import Design
 from forestc.netlist.builder import NetlistBuilder
 from forestc.netlist.ir import BIT, Input, WordType, evaluate, reads
 from forestc.netlist.ports import Port, score_port

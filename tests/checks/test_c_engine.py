@@ -27,8 +27,8 @@ from sklearn.ensemble import (
 
 import forestc
 from forestc.backends.c import COptions
-from forestc.checks.run import check
 from forestc.cli import main
+from forestc.commands.check import check
 from forestc.errors import OptionError
 from forestc.toolchain.compilers import STRICT, c_compiler
 

@@ -13,14 +13,14 @@ from sklearn.base import clone
 
 import forestc
 from forestc.backends.axi_stream import StreamOptions
-from forestc.backends.manifest import sealed
 from forestc.backends.table import TARGETS, implied_roles
 from forestc.checks import engines as engines_module
 from forestc.checks.engines import ENGINES, difference
-from forestc.checks.run import check
 from forestc.cli import main
+from forestc.commands.check import check
 from forestc.errors import CheckError, ForestcError, ModelError, OptionError, ToolError
 from forestc.forest.text import print_forest
+from forestc.manifest.content import sealed
 
 ALL = [name for name in ENGINES if name != "words"]  # the design has no stream, and so no such file
 
@@ -361,7 +361,7 @@ def test_error_kinds_carry_their_exit_status():
     ],
 )
 def test_a_tampered_manifest_is_refused(folder, change):
-    from forestc.backends.manifest import design_hash
+    from forestc.manifest.content import design_hash
 
     path = folder / "manifest.json"
     told = json.loads(path.read_text())

@@ -16,7 +16,7 @@ from sklearn.base import clone
 import forestc
 from forestc.backends import verilog
 from forestc.checks.proof import prove, prove_netlist, prove_verilog
-from forestc.checks.run import check
+from forestc.commands.check import check
 from forestc.errors import MissingToolError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.evaluate import evaluate_words

@@ -15,8 +15,8 @@ import pytest
 from models import trained
 
 import forestc
-from forestc.checks.run import check
 from forestc.cli import main
+from forestc.commands.check import check
 from forestc.errors import ForestcError
 
 

@@ -14,6 +14,7 @@ from random_forests import random_forest
 from sklearn.base import clone
 
 import forestc
+from forestc.commands.synth import synth
 from forestc.costs import estimate as module
 from forestc.costs.devices import DEVICES, ECP5, FAMILIES
 from forestc.costs.estimate import Mapped, estimate, estimates, lut_range
@@ -22,7 +23,6 @@ from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import Add, Less, WordType
 from forestc.netlist.ports import Port
-from forestc.synthesis import synth
 from forestc.toolchain.yosys import find_yosys
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from forestc.exploration.correction import corrected, corrections
 from forestc.exploration.front import equals
-from forestc.studies import Goal, Score, Study, Trial
+from forestc.exploration.study import Goal, Score, Study, Trial
 
 
 def trial(number, lut, measured=None, accuracy=0.9, error=0.01):

@@ -9,16 +9,16 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+from forestc.commands.explore import COMMANDS, asked_before, command_of, explore, notes_of
 from forestc.errors import ForestcError, OptionError, RowsError
 from forestc.exploration.asked import Asked
 from forestc.exploration.candidate import Bench, errors_on
 from forestc.exploration.goals import goals_of, limits_of
 from forestc.exploration.material import material_of
-from forestc.exploration.run import asked_before, command_of, explore, notes_of
+from forestc.exploration.study import Trial, write_asked
 from forestc.forest.text import print_forest
 from forestc.frontends import load
 from forestc.rows.tables import read_table
-from forestc.studies import Trial, write_asked
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -29,7 +29,7 @@ def test_test_rows_that_a_trainer_sees_are_counted_by_all_columns(tmp_path, orde
     mixed = pd.concat([test.iloc[:40], train.iloc[:7]])
     mixed[mixed.columns[::order]].to_csv(tmp_path / "test.csv", index=False)
     asked = Asked(
-        goals_of(None, "xcup", None), train=("lightgbm",), rows=tmp_path / "train.csv", label="target",
+        goals=goals_of(None, "xcup", None), train=("lightgbm",), rows=tmp_path / "train.csv", label="target",
         test=tmp_path / "test.csv", device="xcup",
     )  # fmt: skip
     (note,) = notes_of(material_of(asked, Path("study")))
@@ -76,19 +76,19 @@ def test_classes_that_the_model_numbers_are_named(tmp_path):
     train.to_csv(tmp_path / "train.csv", index=False)
     given = {"model": tmp_path / "model.forest", "rows": tmp_path / "train.csv", "label": "target", "device": "xcup"}
     with pytest.raises(RowsError, match=r"no label is a class of the model: .*explore with --classes to rename them"):
-        material_of(Asked(goals_of(None, "xcup", None), **given), tmp_path)
-    material = material_of(Asked(goals_of(None, "xcup", None), classes=("bad", "good"), **given), tmp_path)
+        material_of(Asked(goals=goals_of(None, "xcup", None), **given), tmp_path)
+    material = material_of(Asked(goals=goals_of(None, "xcup", None), classes=("bad", "good"), **given), tmp_path)
     assert [note[:21] for note in material.notes][-1:] == ["candidates are judged"]
-    other = Asked(goals_of(None, "xcup", None), classes=("bad", "good"), validation=given["rows"], **given)
+    other = Asked(goals=goals_of(None, "xcup", None), classes=("bad", "good"), validation=given["rows"], **given)
     assert not any(note.startswith("candidates are judged") for note in material_of(other, tmp_path).notes)
     assert errors_on(material.forest, material.rows(material.folds[0].fit)).mean() < 0.2
-    assert "--classes bad,good" in Bench(material).command(Trial(0, "complete", {"level": 1}))
+    assert "--classes bad,good" in Bench(material, COMMANDS).command(Trial(0, "complete", {"level": 1}))
 
 
 def test_the_command_of_a_study_says_what_was_asked(tmp_path):
     """A pickle is opened again only with the flag; a study without proofs is repeated without."""
     asked = Asked(
-        goals_of(None, "xcup", None), limits_of(["lut<=90"], "xcup", None), model="m.joblib", rows="r.csv",
+        goals=goals_of(None, "xcup", None), limits=limits_of(["lut<=90"], "xcup", None), model="m.joblib", rows="r.csv",
         device="xcup", classes=("no", "yes"), prove=False, trust_pickle=True,
     )  # fmt: skip
     told = command_of(asked, Path("study"))

@@ -19,6 +19,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
+from forestc.commands.explore import asked_before, notes_of
 from forestc.errors import CheckError, ForestcError, OptionError, RowsError, ToolError
 from forestc.exploration import candidate
 from forestc.exploration.asked import Asked, masked
@@ -26,10 +27,9 @@ from forestc.exploration.candidate import Bench
 from forestc.exploration.goals import goals_of
 from forestc.exploration.material import material_of
 from forestc.exploration.pool import DaskPool, carried_out
-from forestc.exploration.run import asked_before, notes_of
+from forestc.exploration.study import open_study
 from forestc.forest.text import print_forest
 from forestc.frontends import load
-from forestc.studies import open_study
 
 TRIALS = 23  # a few more than every search begins with
 BASE = {"label": "target", "device": "xcup", "rungs": "estimate", "jobs": 1, "prove": False}
@@ -137,8 +137,8 @@ def test_a_worker_that_dies_loses_its_trial_alone(work):
 class Here:
     """A pool of this process."""
 
-    def __init__(self, material):
-        self.bench, self.jobs = Bench(material), []
+    def __init__(self, bench):
+        self.bench, self.jobs = bench, []
 
     def free(self):
         return 1 - len(self.jobs)
@@ -163,7 +163,7 @@ def test_a_design_that_fails_its_check_leaves_the_front(work, monkeypatch):
         return Bench.finished(bench, job, clock)
 
     monkeypatch.setitem(candidate._STAGES, "finish", fails_first)
-    monkeypatch.setattr("forestc.exploration.run.pool_of", Here)
+    monkeypatch.setattr("forestc.commands.explore.pool_of", Here)
     study = forestc.explore(
         work / "model.forest", work / "train.csv", work / "wrong_check", validation=work / "other.csv", trials=6, **BASE
     )
@@ -224,7 +224,7 @@ def test_test_rows_among_the_rows_are_warned_of(work):
 def test_rows_that_candidates_are_made_of_and_judged_on_are_told(work):
     material = material_of(
         Asked(
-            goals_of(None, "xcup", None), (), work / "model.forest", rows=work / "train.csv", label="target",
+            work / "model.forest", work / "train.csv", goals=goals_of(None, "xcup", None), label="target",
             validation=work / "train.csv", device="xcup",
         ),
         work,

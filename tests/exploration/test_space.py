@@ -13,11 +13,11 @@ from forestc.errors import OptionError
 from forestc.exploration.asked import Asked
 from forestc.exploration.goals import goals_of, limits_of
 from forestc.exploration.space import SHRINK, compile_space, passes_of, spelt, starts
+from forestc.exploration.study import Goal, Limit
 from forestc.parameters import Choice, Whole, used
 from forestc.passes import PASSES
 from forestc.passes.base import parse_passes
 from forestc.rows.batches import ArrayRows
-from forestc.studies import Goal, Limit
 
 
 def values_of(one):
@@ -55,7 +55,7 @@ def test_options_that_exclude_each_other_are_never_chosen_together():
 def space_of(kind="xgboost-binary", **more):
     model, X, y = trained(kind)
     forest = load(model)
-    asked = Asked(goals_of(None, "xcup", None), (), model, rows=X, device="xcup", **more)
+    asked = Asked(model, goals=goals_of(None, "xcup", None), rows=X, device="xcup", **more)
     half = len(X) // 2
     return compile_space(asked, forest, ArrayRows(X[:half], y[:half]), ArrayRows(X[half:], y[half:])), asked
 
@@ -119,5 +119,6 @@ def test_goals_and_limits_by_the_names_that_users_write():
 def test_what_can_not_be_asked_is_named(goals, limits, device, cpu, says):
     with pytest.raises(OptionError) as caught:
         wanted = goals_of(goals, device, cpu) if device or cpu else ()
-        Asked(wanted, limits_of(limits, device, cpu), "model.json", rows="rows.csv", device=device, cpu=cpu)
+        limits = limits_of(limits, device, cpu)
+        Asked("model.json", "rows.csv", goals=wanted, limits=limits, device=device, cpu=cpu)
     assert says in str(caught.value)

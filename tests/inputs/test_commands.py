@@ -12,10 +12,10 @@ from input_models import MIXED, mixed_rows
 
 import forestc
 from forestc.backends import c
-from forestc.backends.manifest import schema
 from forestc.errors import ForestcError
 from forestc.forest.text import print_forest
 from forestc.inputs.text import printed
+from forestc.manifest.content import schema
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 import forestc
 from forestc import load
-from forestc.checks.run import check
 from forestc.checks.vectors import random_words
+from forestc.commands.check import check
 from forestc.errors import OptionError
 from forestc.forest.builder import make_forest, make_tree
 from forestc.forest.evaluate import evaluate_words

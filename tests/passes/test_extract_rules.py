@@ -14,8 +14,8 @@ from sklearn.ensemble import RandomForestClassifier
 import forestc
 from forestc import load
 from forestc.algorithms.covers.boolean_rules import learn_rules
-from forestc.checks.run import check
 from forestc.checks.vectors import expected, random_words
+from forestc.commands.check import check
 from forestc.errors import ForestcError, ModelError, OptionError
 from forestc.forest.conditions import Below, Condition
 from forestc.forest.evaluate import evaluate_words

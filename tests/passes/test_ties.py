@@ -13,6 +13,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier,
 from sklearn.tree import DecisionTreeClassifier
 
 import forestc
+from forestc.compilation.record import leaves_note
 from forestc.errors import CheckError
 from forestc.forest.builder import changed, changed_tree, make_forest, make_tree
 from forestc.forest.evaluate import link_values
@@ -28,7 +29,6 @@ from forestc.passes.promises import EveryPath, KeepsAllButTies
 from forestc.passes.quantize.exact_leaves import common_steps, leaf_grid
 from forestc.passes.quantize.quantize import Quantize
 from forestc.passes.quantize.rounding import on_steps
-from forestc.record import leaves_note
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import evaluate
 from forestc.rows.made_rows import every_cell

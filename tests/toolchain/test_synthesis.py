@@ -13,10 +13,10 @@ from sklearn.base import clone
 
 import forestc
 from forestc.cli import main
+from forestc.commands.synth import synth
 from forestc.costs.devices import DEVICES, LUT6
 from forestc.errors import OptionError, ToolError
 from forestc.forest.text import print_forest
-from forestc.synthesis import synth
 from forestc.toolchain import nextpnr, yosys
 
 
@@ -85,7 +85,7 @@ def test_an_older_nextpnr_reads_what_a_newer_yosys_wrote(designs, need_tool, mon
     need_tool("nextpnr-ice40")
     packaged = yosys.find_yosys(False)
     monkeypatch.setattr(yosys, "find_yosys", lambda native=False: packaged)
-    monkeypatch.setattr("forestc.synthesis.find_yosys", lambda native=False: packaged)
+    monkeypatch.setattr("forestc.commands.synth.find_yosys", lambda native=False: packaged)
     figures = synth(designs[2], "ice40-hx8k", native=True)
     assert "(pip)" in figures["tools"][0] and figures["tools"][1].startswith("nextpnr-ice40 0.")
     assert figures["fmax_mhz"] > 10

@@ -14,8 +14,8 @@ from models import trained
 
 import forestc
 from forestc.cli import main
+from forestc.commands.synth import synth
 from forestc.errors import OptionError, ToolError
-from forestc.synthesis import synth
 from forestc.toolchain.vendor import read_quartus, read_vivado
 
 UTILIZATION = """\

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from forestc.checks.proof.netlist import prove_netlist
 from forestc.checks.proof.parts import Proof
 from forestc.checks.proof.verilog import prove_verilog
-from forestc.design import Design
 from forestc.errors import MissingToolError
+from forestc.manifest.design import Design
 from forestc.toolchain.yosys import need_yosys
 
 

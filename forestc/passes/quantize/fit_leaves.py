@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +24,6 @@ from forestc.rows.batches import Rows, count_rows
 from forestc.rows.encode import encode, evaluate
 from forestc.rows.noise import with_noise
 
-if TYPE_CHECKING:
-    from forestc.passes.quantize.quantize import Quantize
-
-MOST_FITTED_BITS = 4  # of leaf_bits=auto
 MOST_LEAVES = 1 << 26  # rows times trees kept in memory; beyond it, leaves are fitted on fewer rows
 
 
@@ -107,24 +102,25 @@ def fitted(
 
 @dataclass(frozen=True)
 class FittingLadder:
-    """The forest with fitted leaves of more and more bits. shaped: the model `source` with integer thresholds."""
+    """The forest with fitted leaves of more and more bits. shaped: the model `source` with integer
+    thresholds. noise: as of `fitting_rows`. settings: numbers of bits, and the pass with each."""
 
     source: Forest
     shaped: Forest
     rows: Rows
-    options: Quantize
+    noise: float
+    settings: tuple[tuple[int, Pass], ...]
 
     @cached_property
     def on(self) -> FittingRows:
-        return fitting_rows(self.source, self.shaped, self.rows, self.options.noise)
+        return fitting_rows(self.source, self.shaped, self.rows, self.noise)
 
     def branches(self) -> list[Branch]:
-        bits = range(1, MOST_FITTED_BITS + 1) if self.options.leaf_bits == "auto" else [self.options.leaf_bits]
-        return [Branch(tuple(replace(self.options, leaf_bits=count) for count in bits), grows=True)]
+        return [Branch(tuple(step for _, step in self.settings), grows=True)]
 
     def rungs(self, steps: Sequence[Pass]) -> Iterator[Rung]:
-        for step in cast("Sequence[Quantize]", steps):
-            bits = int(step.leaf_bits)
+        for step in steps:
+            bits = next(bits for bits, own in self.settings if own == step)
             start = round_leaves(one_output(one_sum(self.source)), bits)
             values, bias = fitted(start.values, start.outputs, start.bias, start.decision, bits, self.on)
             forest = with_leaves(self.shaped, replace(start, values=values, bias=bias))

@@ -26,6 +26,7 @@ from forestc.forest.numbers import (
     check_type,
     scaled_by,
     threshold_key,
+    word_bits,
     word_range,
 )
 from forestc.passes.share_thresholds.observation import Freedom
@@ -71,12 +72,6 @@ def choose(
             return _narrowed(freedom, missing, input_bits or MOST_INTEGER_BITS)
     bits = raw.bits if isinstance(raw, Float) else 64
     return Format(Ordered(bits), threshold_key(t, bits), "exact")
-
-
-def word_bits(number: NumberType) -> int:
-    """Bits of a feature's words."""
-    assert not isinstance(number, Float)
-    return number.count.bit_length() if isinstance(number, Category) else number.bits
 
 
 def comparator_bits(number: NumberType, words: NDArray[np.int64]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from forestc.costs.prices import prices
 from forestc.errors import ModelError, OptionError
 from forestc.forest.evaluate import decide, judged, leaf_nodes, score_range
 from forestc.forest.ir import Forest
-from forestc.forest.numbers import parse_number_type
+from forestc.forest.numbers import parse_number_type, word_bits
 from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult, required
 from forestc.passes.judge import Judge
@@ -36,7 +36,7 @@ from forestc.passes.promises import (
 from forestc.passes.quantize.exact_formats import choose_exact, given_exactly
 from forestc.passes.quantize.exact_leaves import whole_votes
 from forestc.passes.quantize.fit_leaves import FittingLadder
-from forestc.passes.quantize.formats import Format, choose, given, parse_formats, word_bits
+from forestc.passes.quantize.formats import Format, choose, given, parse_formats
 from forestc.passes.quantize.narrow_words import Narrowing, word_widths
 from forestc.passes.quantize.rounding import (
     Leaves,
@@ -61,6 +61,7 @@ from forestc.rows.ranges import Ranges, have_rows
 MOST_LEAF_BITS = 32
 SEARCHED_LEAF_BITS = 16
 SEARCHED_SCORE_BITS = 24
+MOST_FITTED_BITS = 4
 CHANGE = 0.01  # of a regression's scores, over their range
 
 
@@ -199,7 +200,7 @@ class Quantize:
         shaped, formats, missing = self._words(source, forest, rows, judge)
         if self.fit:
             assert rows is not None
-            return self._fitted(FittingLadder(source, shaped, rows, self), judge, formats)
+            return self._fitted(self._fitting(source, shaped, rows), judge, formats)
         searched = SEARCHED_LEAF_BITS if self.scores is None else SEARCHED_SCORE_BITS
         widths = range(1, searched + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
         tried = [(width, leaves) for width in widths for leaves in candidates(forest, width)]
@@ -250,7 +251,12 @@ class Quantize:
     def ladder(self, forest: Forest, rows: Rows) -> FittingLadder:
         """With fit: the numbers of leaf bits."""
         self.refuse(forest, rows, None)
-        return FittingLadder(forest, self._words(forest, one_sum(forest), rows, None)[0], rows, self)
+        return self._fitting(forest, self._words(forest, one_sum(forest), rows, None)[0], rows)
+
+    def _fitting(self, source: Forest, shaped: Forest, rows: Rows) -> FittingLadder:
+        bits = range(1, MOST_FITTED_BITS + 1) if self.leaf_bits == "auto" else [int(self.leaf_bits)]
+        settings = tuple((count, self if self.fixed else replace(self, leaf_bits=count)) for count in bits)
+        return FittingLadder(source, shaped, rows, self.noise, settings)
 
     def _words(
         self, source: Forest, forest: Forest, rows: Rows | None, judge: Judge | None

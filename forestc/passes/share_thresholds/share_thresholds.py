@@ -23,13 +23,13 @@ from forestc.algorithms.thresholds.node_bounds import NodeBounds
 from forestc.errors import OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest
-from forestc.forest.numbers import FLOAT32
+from forestc.forest.numbers import FLOAT32, word_bits
 from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult, print_pass
 from forestc.passes.judge import Judge
 from forestc.passes.option_rules import DEFAULT_TOLERANCE, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, KeepsPaths, Promise, Within
-from forestc.passes.quantize.formats import choose, comparator_bits, word_bits
+from forestc.passes.quantize.formats import choose, comparator_bits
 from forestc.passes.share_thresholds.drawn_rows import drawn_rows
 from forestc.passes.share_thresholds.observation import Observation, Observe, finite_nodes, freedom
 from forestc.passes.share_thresholds.path_change import widened

@@ -12,13 +12,13 @@ from urllib.parse import quote
 import numpy as np
 
 from forestc.backends.c import COptions, layout_told
+from forestc.compilation.record import GENERATED, MEASURED_ON
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.costs.estimate import estimates
-from forestc.design import Design
 from forestc.forest.node_text import node_figures
 from forestc.forest.summary import forest_figures, shown
+from forestc.manifest.design import Design
 from forestc.passes.extract_rules.rules_text import is_rules, rules_text
-from forestc.record import GENERATED, MEASURED_ON
 from forestc.report.page import design_charts
 from forestc.report.page.blocks import Block, Cell, Code, Drawing, Figures, Page, Section, Text, cell, table, texts
 from forestc.report.page.features import feature_table

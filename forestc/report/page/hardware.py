@@ -6,8 +6,8 @@ import re
 
 from forestc.costs.devices import DELAYS, Family
 from forestc.costs.shares import PARTS, part_of, shares
-from forestc.design import Design
 from forestc.lowering.stages import stages_of
+from forestc.manifest.design import Design
 from forestc.report.page import design_charts
 from forestc.report.page.blocks import Block, Drawing, table
 from forestc.report.page.svg import placed_svg

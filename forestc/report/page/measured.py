@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.checks.agreement import Agreement, agreement
-from forestc.design import Design
 from forestc.forest.ir import Forest
+from forestc.manifest.design import Design
 from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.rows import rows_from
 from forestc.rows.batches import Batch, Rows

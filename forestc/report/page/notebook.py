@@ -1,4 +1,7 @@
-"""Designs and studies in a notebook: the charts of their pages that say most, without programs, above a table."""
+"""Designs and studies in a notebook: the charts of their pages that say most, without programs, above a table.
+
+Users get both from here, so that whoever has one has what shows it, too.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,22 @@ from functools import cache
 
 from forestc.costs.devices import FAMILIES
 from forestc.costs.shares import shares
-from forestc.design import Design
 from forestc.errors import ForestcError, MissingExtraError
+from forestc.exploration.study import Study
+from forestc.exploration.study import open_study as open_study
 from forestc.forest.summary import html_figures
+from forestc.manifest.design import Design
+from forestc.manifest.design import open_design as open_design
+from forestc.notebook import shows
 from forestc.report.page import design_charts, study_charts
 from forestc.report.page.blocks import Chart
 from forestc.report.page.study_page import figure_cell, limit_text
-from forestc.studies import Study
 from hdl_templates import page_file, render_page
 
 MOST_NODES = 20_000  # of a forest whose logic is made anew for a picture
 
 
+@shows(Design)
 def design_html(design: Design) -> str:
     """A design as HTML: passes, LUTs by part, and its figures. Without the extra `report`, the figures alone."""
     figures = html_figures(f"Design {design.manifest['name']}", design.figures())
@@ -41,6 +48,7 @@ def _design_charts(design: Design) -> list[Chart]:
     return charts
 
 
+@shows(Study)
 def study_html(study: Study) -> str:
     """A study as HTML: its front, its progress, and the front's figures. Without the extra `report`, these alone."""
     goals = study.goals

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from forestc.exploration.study import Goal, Study, Trial
 from forestc.report.page.blocks import Chart
 from forestc.report.page.charts import WIDE, WIDTH, altair, data, finished
 from forestc.report.page.peers import Peer
 from forestc.report.page.study_figures import history, is_number, logarithmic, option_names
 from forestc.report.page.svg import shortened
 from forestc.report.tables import visible
-from forestc.studies import Goal, Study, Trial
 
 MOST_AXES = 14
 NAMES = {"lut": "LUTs", "ff": "flip-flops", "fmax_mhz": "Fmax", "latency_cycles": "latency", "ram": "RAM"}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import MissingExtraError
-from forestc.studies import Goal, Study, Trial
+from forestc.exploration.study import Goal, Study, Trial
 
 Point = tuple[float, ...]
 FEWEST = 12  # trials from which the importance of options is told

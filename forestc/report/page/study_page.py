@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from forestc.exploration.study import Goal, Limit, Score, Study, Trial
 from forestc.forest.summary import shown
 from forestc.report.page import study_charts
 from forestc.report.page.blocks import Block, Cell, Code, Figures, Page, Section, Table, Text, cell, table
@@ -13,7 +14,6 @@ from forestc.report.page.study_charts import goal_name
 from forestc.report.page.study_figures import equals, importance, option_names
 from forestc.report.page.svg import shortened
 from forestc.report.tables import visible
-from forestc.studies import Goal, Limit, Score, Study, Trial
 
 MOST_NUMBERS = 20
 

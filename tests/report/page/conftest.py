@@ -12,7 +12,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
-from forestc.report.page.report import Asked, report
+from forestc.commands.report import report
 
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
              "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
@@ -73,7 +73,7 @@ def design(tmp_path_factory):
 def design_file(design):
     """The page of the design, with rows."""
     out = design.folder.parent / "report.html"
-    report(design.folder, out, Asked(rows=design.folder.parent / "rows.csv", label="target"))
+    report(design.folder, out, rows=design.folder.parent / "rows.csv", label="target")
     return out
 
 
@@ -88,5 +88,5 @@ def study_file(study):
     out = study.folder.parent / "the study.html"
     peers = study.folder.parent / "peers.csv"
     peers.write_text("name,lut,accuracy\nTreeLUT,900,0.95\n</script><img src=x onerror=alert(1)>,402,0.93\n")
-    report(study.folder, out, Asked(peers=peers))
+    report(study.folder, out, peers=peers)
     return out

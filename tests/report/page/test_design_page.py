@@ -11,13 +11,13 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.tree import DecisionTreeClassifier
 
 import forestc
+from forestc.commands.report import report
 from forestc.costs.devices import DELAYS, FAMILIES
 from forestc.costs.shares import PARTS, shares
 from forestc.lowering.stages import stages_of
 from forestc.report.page.design_page import Given, design_page
 from forestc.report.page.features import feature_table
 from forestc.report.page.measured import Histogram, histograms, measured, rounded_outwards
-from forestc.report.page.report import Asked, report
 from forestc.report.page.svg import spark
 from forestc.rows.batches import ArrayRows
 from hdl_templates import page_file
@@ -173,7 +173,7 @@ KINDS = {
 def test_every_kind_of_model_has_a_page(kind, tmp_path):
     model, rows, labels, options = KINDS[kind]
     forestc.compile(model.set_params(random_state=0).fit(rows, labels), rows, tmp_path / "out", label=labels, **options)
-    report(tmp_path / "out", tmp_path / "a.html", Asked(rows=rows, label=labels))
+    report(tmp_path / "out", tmp_path / "a.html", rows=rows, label=labels)
     text = (tmp_path / "a.html").read_text()
     assert ("Confusion matrix" in text) == (kind in ("C alone", "a constant", "categories", "rules"))
     assert ("R squared of the design" in text) == ("regression" in kind)

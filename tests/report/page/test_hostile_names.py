@@ -12,11 +12,11 @@ from markupsafe import Markup
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
+from forestc.commands.report import report
 from forestc.errors import InternalError
+from forestc.exploration.study import Score, Trial, write_asked, write_trial
 from forestc.report.page.assembly import _json
 from forestc.report.page.charts import checked_svg
-from forestc.report.page.report import Asked, report
-from forestc.studies import Score, Trial, write_asked, write_trial
 
 HOSTILE = [
     "</script><img src=x onerror=alert(1)>", "<img src=x onerror=alert(2)>", "\"'><svg onload=alert(3)>", "<!--",
@@ -47,7 +47,7 @@ def test_names_of_models_do_not_act(visit, tmp_path):
     )  # fmt: skip
     frame.assign(y=labels).to_parquet(tmp_path / "<i>rows.parquet")
     out = tmp_path / "page.html"
-    report(done.design.folder, out, Asked(rows=tmp_path / "<i>rows.parquet", label="y"))
+    report(done.design.folder, out, rows=tmp_path / "<i>rows.parquet", label="y")
     with visit(out) as page:
         assert not page_acts(page)
         assert page.locator(".live svg").count() == page.locator("[data-chart]").count() == 5
@@ -77,7 +77,7 @@ def test_names_of_studies_do_not_act(visit, tmp_path):
         write_trial(folder, Trial(number, options=options, reason=HOSTILE[number % 8], command=HOSTILE[1], **state))
     peers = tmp_path / "peers.json"
     peers.write_text(json.dumps([{"name": name, "lut": 100, "accuracy": 0.5} for name in HOSTILE[:8]]))
-    report(folder, tmp_path / "study.html", Asked(peers=peers))
+    report(folder, tmp_path / "study.html", peers=peers)
     with visit(tmp_path / "study.html") as page:
         assert not page_acts(page) and page.locator(".live svg").count() == 4
         assert HOSTILE[0] in page.locator("section#front").inner_text()

@@ -10,10 +10,10 @@ import pytest
 from made_studies import made_study
 
 from forestc.cli import main
+from forestc.commands.report import report
 from forestc.errors import ForestcError, MissingExtraError, OptionError, RowsError
 from forestc.report.page import charts
 from forestc.report.page.peers import read_peers
-from forestc.report.page.report import Asked, report
 from forestc.synthesis import placement
 
 
@@ -57,14 +57,14 @@ def test_options_that_a_folder_has_no_use_for_are_refused(design, tmp_path):
     study = made_study(tmp_path / "study", trials=1).folder
     out = tmp_path / "a.html"
     for folder, asked, what in (
-        (design.folder, Asked(peers=Path("x")), "--peers is for studies"),
-        (design.folder, Asked(label="y"), "--label needs --rows"),
-        (design.folder, Asked(native=True), "--native needs --place"),
-        (study, Asked(rows="x.csv"), "--rows is for designs"),
-        (study, Asked(place=True), "--place is for designs"),
+        (design.folder, {"peers": Path("x")}, "--peers is for studies"),
+        (design.folder, {"label": "y"}, "--label needs --rows"),
+        (design.folder, {"native": True}, "--native needs --place"),
+        (study, {"rows": "x.csv"}, "--rows is for designs"),
+        (study, {"place": True}, "--place is for designs"),
     ):
         with pytest.raises(OptionError, match=what):
-            report(folder, out, asked)
+            report(folder, out, **asked)
     assert not out.exists()
 
 
@@ -73,9 +73,9 @@ def test_rows_that_do_not_fit_are_refused_and_leave_the_old_page(design, tmp_pat
     out.write_text("old")
     (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
     with pytest.raises(RowsError):
-        report(design.folder, out, Asked(rows=tmp_path / "rows.csv"))
+        report(design.folder, out, rows=tmp_path / "rows.csv")
     with pytest.raises(RowsError, match="no column 'truth'"):
-        report(design.folder, out, Asked(rows=design.folder.parent / "rows.csv", label="truth"))
+        report(design.folder, out, rows=design.folder.parent / "rows.csv", label="truth")
     assert out.read_text() == "old"
 
 
@@ -160,7 +160,7 @@ def test_without_the_extra_the_error_names_it(design, tmp_path, monkeypatch):
     def missing():
         raise MissingExtraError("altair", "report")
 
-    monkeypatch.setattr("forestc.report.page.report.altair", missing)
+    monkeypatch.setattr("forestc.commands.report.altair", missing)
     with pytest.raises(MissingExtraError, match=r'pip install "forestc\[report\]"'):
         report(design.folder, tmp_path / "a.html")
     monkeypatch.setattr(charts, "altair", missing)
@@ -176,9 +176,9 @@ def test_the_placed_design_is_drawn(design, tmp_path, visit, need_tool, monkeypa
     assert known and max(known) < len(design.netlist.cells) and placed.placed.used > 0
     with pytest.raises(OptionError, match="not placed for 'lut6'"):
         placement(design, "lut6")
-    monkeypatch.setattr("forestc.report.page.report.placement", lambda *_, **__: placed)
+    monkeypatch.setattr("forestc.commands.report.placement", lambda *_, **__: placed)
     out = tmp_path / "a.html"
-    report(design.folder, out, Asked(place=True))
+    report(design.folder, out, place=True)
     with visit(out) as page:
         picture = page.locator("section#placed figure [role=img]").first
         assert "cells on ice40-hx8k" in picture.get_attribute("aria-label") and picture.locator("path").count() > 4

@@ -9,13 +9,13 @@ import pytest
 from made_studies import GOALS, made_study
 from playwright.sync_api import expect
 
+from forestc.commands.report import report
 from forestc.errors import ForestcError
+from forestc.exploration.study import Goal, Score, Study, Trial, write_trial
 from forestc.report.page.notebook import study_html
 from forestc.report.page.peers import Peer
-from forestc.report.page.report import report
 from forestc.report.page.study_figures import equals, history, hypervolume, importance, option_names
 from forestc.report.page.study_page import study_page
-from forestc.studies import Goal, Score, Study, Trial, write_trial
 
 
 def test_the_page_is_small_and_complete_in_a_browser(visit, study, study_file):

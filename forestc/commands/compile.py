@@ -9,38 +9,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 from forestc.backends import axi_stream
-from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.base import Artifact, Source
 from forestc.backends.c import COptions, chosen_layout, layout_told
 from forestc.backends.c import types as c_types
 from forestc.backends.c.raw import by_position, column_types
-from forestc.backends.manifest import design_hash, manifest, sealed
 from forestc.backends.table import written
 from forestc.checks.agreement import Agreement, agreement
 from forestc.checks.bench import bench_vectors, raw_rows, selftest_answers, simulate_some
 from forestc.checks.vectors import unfit
-from forestc.costs.estimate import estimates
-from forestc.design import MANIFEST, MODEL, QUANTISED, REPORT, Design, check_writable, open_design, write_folder
-from forestc.errors import RowsError
-from forestc.figures import Figures
-from forestc.forest.ir import Forest
-from forestc.forest.summary import html_figures
-from forestc.forest.text import print_forest
-from forestc.frontends import load
-from forestc.inputs.coverage import with_visits
-from forestc.inputs.model import InputModel
-from forestc.inputs.text import read_inputs, text_hash
-from forestc.level_search import Ground, ground_of
-from forestc.lowering.clock import latency_for
-from forestc.lowering.trees import LoweringOptions, lower
-from forestc.netlist.ir import Netlist
-from forestc.options import CompileKeywords, CompileOptions
-from forestc.passes.base import Pass
-from forestc.passes.pipeline import Step, run_passes
-from forestc.record import (
+from forestc.commands.synth import synth
+from forestc.compilation.figures import Figures
+from forestc.compilation.level_search import Ground, ground_of
+from forestc.compilation.record import (
     accuracy_record,
     command_line,
     leaves_note,
@@ -49,7 +32,37 @@ from forestc.record import (
     synthesis_record,
     versions,
 )
+from forestc.compilation.request import Request
+from forestc.costs.estimate import estimates
+from forestc.errors import RowsError
+from forestc.forest.ir import Forest
+from forestc.forest.summary import html_figures
+from forestc.forest.text import print_forest
+from forestc.frontends import load
+from forestc.inputs.coverage import with_visits
+from forestc.inputs.model import InputModel
+from forestc.inputs.text import read_inputs, text_hash
+from forestc.lowering.clock import latency_for
+from forestc.lowering.trees import LoweringOptions, lower
+from forestc.manifest.content import design_hash, manifest, sealed
+from forestc.manifest.design import (
+    MANIFEST,
+    MODEL,
+    QUANTISED,
+    REPORT,
+    Design,
+    check_writable,
+    open_design,
+    write_folder,
+)
+from forestc.netlist.ir import Netlist
+from forestc.options.compile import CompileOptions
+from forestc.options.fields import takes
+from forestc.options.stream import StreamOptions
+from forestc.passes.base import Pass
+from forestc.passes.pipeline import Step, run_passes
 from forestc.report.markdown import compile_report
+from forestc.report.page.notebook import design_html
 from forestc.rows.batches import Rows
 from forestc.rows.cluster import on_cluster
 from forestc.rows.columns import name_classes
@@ -58,7 +71,7 @@ from forestc.rows.given import rows_for_model, share_of, split_rows
 from forestc.rows.made_rows import made_rows
 from forestc.rows.range_files import ranges_told
 from forestc.rows.ranges import Ranges
-from forestc.synthesis import check_fits, synth
+from forestc.synthesis import check_fits
 
 
 @dataclass(frozen=True)
@@ -76,7 +89,7 @@ class Compiled:
     def _repr_html_(self) -> str:
         shown = {key: value for key, value in self.figures.items() if isinstance(value, int | float | str)}
         shown |= {f"accuracy, {key}": value for key, value in self.figures["accuracy"].items()}
-        return html_figures(f"compiled: {self.figures['name']}", shown) + self.design._repr_html_()
+        return html_figures(f"compiled: {self.figures['name']}", shown) + design_html(self.design)
 
 
 @dataclass(frozen=True)
@@ -124,48 +137,36 @@ def quantize(
     model: anything `load` takes. truth: the rows' labels. The other arguments are those of `compile`. Raises
     ForestcError.
     """
-    wanted = CompileOptions.of(
-        rows, ranges=ranges, label=truth, held_out=held_out, level=level, tolerance=tolerance, passes=passes
-    )
+    wanted = Request.of(
+        CompileOptions(
+            model, rows, None, ranges=ranges, label=truth, held_out=held_out, level=level, tolerance=tolerance,
+            passes=passes,
+        )
+    )  # fmt: skip
     opened, source, _ = rows_for_model(rows, load(model), truth, ranges)
-    ground = ground_of(model, source, opened, wanted)
+    ground = ground_of(source, opened, wanted)
     return run_passes(source, ground.plan.passes, ground.fit, ground.held_out, evidence=ground.evidence)[0]
 
 
-def compile(
-    model: Any,
-    rows: Any,
-    out: str | Path,
-    *,
-    progress: Callable[[str], None] = lambda _: None,
-    **options: Unpack[CompileKeywords],
-) -> Compiled:
+@takes(CompileOptions)
+def compile(options: CompileOptions) -> Compiled:
     """Writes a folder with the targets, their manifest and a report. If it fails, nothing is written.
 
-    model: a path or a fitted model. rows: a path, a 2-D array or a data frame; input formats and leaf bits are chosen
-    on these rows, and accuracy is reported on them. None: formats come from the model's own thresholds and from
-    `ranges`, and are exact for every input in the ranges. progress: called with the name of each stage. All other
-    options may be left out:
-
-    Rows (`forestc.options.RowOptions`): label, classes, held_out, ranges, inputs, scheduler.
-    Passes (`PassOptions`): level, tolerance, passes, scores.
-    Hardware (`HardwareOptions`): targets, latency, outputs, stream, device, clock_mhz, native, try_anyway, no_synth.
-    C header (`forestc.backends.c.COptions`): c_inputs, c_types, c_quantiser, c_values, c_layout, c_project,
-    and its budgets: cpu, flash, ram, instructions.
-    name: of the module and the header. trust_pickle: allows opening pickles, which runs code in them.
-
-    With a device the design is also synthesised, placed and routed for it, as `synth` does: see
-    `figures["synthesis"]`. A model without column names takes those of the rows, in their order; `figures["notes"]`
-    holds this and other remarks on how the model was read. Raises ForestcError.
+    The parameters are the fields of `forestc.options.compile.CompileOptions`. With a device the design is also
+    synthesised, placed and routed for it, as `synth` does: see `figures["synthesis"]`. A model without column names
+    takes those of the rows, in their order; `figures["notes"]` holds this and other remarks on how the model was read.
+    Raises ForestcError.
     """
-    wanted, folder, clock = CompileOptions.of(rows, **options), Path(out), _Clock(progress)
+    model, progress = options.model, options.progress
+    wanted, folder, clock = Request.of(options), Path(options.out), _Clock(progress)
+    device = options.device
     check_writable(folder)
     with clock.measure("load"):
-        read = _read(model, wanted, progress)
+        read = _read(wanted)
     with clock.measure("passes"):
-        passed = _run_passes(model, read, wanted, progress)
+        passed = _run_passes(read, wanted)
         passed, inputs = _visited(read, passed, wanted)
-    c, firmware = _layout(passed.forest, read.c) if "c" in wanted.hardware.targets else (read.c, None)
+    c, firmware = _layout(passed.forest, read.c) if "c" in wanted.targets else (read.c, None)
     with clock.measure("lower"):
         netlist, lowering = _lower(passed.forest, wanted)
     with clock.measure("emit"):
@@ -174,7 +175,7 @@ def compile(
     with clock.measure("check"):
         agreed = agreement(read.source, passed.forest, passed.rows)
         held_out, held_agreed = _on_held_out(read, passed, wanted)
-        if set(wanted.hardware.targets) != {"c"}:  # C is not written from the netlist
+        if set(wanted.targets) != {"c"}:  # C is not written from the netlist
             simulate_some(passed.forest, netlist, passed.rows)
     shared = share_of(passed.ground.given) is not None
     measured = accuracy_record(passed.forest, agreed, held_agreed, shared, read.unseen)
@@ -183,11 +184,11 @@ def compile(
         folder, wanted, read.source, passed.forest, netlist, passed.steps, agreed,
         notes=notes, level=level, measured=measured, firmware=firmware,
     )  # fmt: skip
-    if "verilog" in wanted.hardware.targets:
+    if "verilog" in wanted.targets:
         with clock.measure("estimate"):
-            figures = replace(figures, estimate=estimates(netlist, wanted.hardware.device))
+            figures = replace(figures, estimate=estimates(netlist, device))
     made: dict[str, Any] = {
-        "command": command_line(model, wanted),
+        "command": command_line(wanted),
         "options": wanted.as_dict(),
         "level": level,
         "versions": versions(read.source),
@@ -209,31 +210,30 @@ def compile(
 
     with clock.measure("write"):
         design = write(figures, made)
-    if wanted.hardware.device is not None and not wanted.hardware.no_synth:
-        found = synth(
-            design, wanted.hardware.device, native=wanted.hardware.native, try_anyway=True, progress=progress
-        )  # _lower has compared it with the estimate already
+    if device is not None and not options.no_synth:
+        # _lower has compared it with the estimate already
+        found = synth(design, device, native=options.native, try_anyway=True, progress=progress)
         figures = replace(figures, synthesis=found)
         design = write(figures, {**made, "synthesis": synthesis_record(found)})
         clock.seconds |= found["seconds"]
     return Compiled(design, passed.steps, agreed, replace(figures, seconds=clock.seconds).as_dict())
 
 
-def _read(model: Any, wanted: CompileOptions, progress: Callable[[str], None]) -> _Read:
+def _read(wanted: Request) -> _Read:
     """Reads the model and its rows. Raises ForestcError, also for what the backends would refuse after the passes."""
-    rows = wanted.rows
-    source = load(model, trust_pickle=wanted.trust_pickle)
-    source = name_classes(replace(source, name=wanted.name or source.name), rows.classes)
-    opened, source, row_notes = rows_for_model(rows.rows, source, rows.label, rows.ranges)
+    options = wanted.options
+    source = load(options.model, trust_pickle=options.trust_pickle)
+    source = name_classes(replace(source, name=options.name or source.name), options.classes)
+    opened, source, row_notes = rows_for_model(options.rows, source, options.label, options.ranges)
     if isinstance(opened, Ranges):
-        record = ranges_told(rows.ranges, opened, source)
+        record = ranges_told(options.ranges, opened, source)
     else:
-        record = fingerprint(rows.rows, opened)
+        record = fingerprint(options.rows, opened)
     notes = (*source.provenance.notes, *row_notes)
     for note in notes:
-        progress(note)
+        options.progress(note)
     c = wanted.c
-    if "c" in wanted.hardware.targets and c.raw:
+    if "c" in wanted.targets and c.raw:
         if c.inputs == "float":
             c_types.float_inputs(source)
         c = replace(c, types=by_position(source, c.types))
@@ -263,10 +263,10 @@ def _refuse_unfit(source: Forest, rows: Rows, c: COptions) -> None:
         start += len(batch.X)
 
 
-def _run_passes(model: Any, read: _Read, wanted: CompileOptions, progress: Callable[[str], None]) -> _Passed:
-    source = read.source
-    with on_cluster(read.rows, wanted.rows.scheduler) as placed:
-        ground = ground_of(model, source, placed, wanted, progress)
+def _run_passes(read: _Read, wanted: Request) -> _Passed:
+    source, progress = read.source, wanted.options.progress
+    with on_cluster(read.rows, wanted.options.scheduler) as placed:
+        ground = ground_of(source, placed, wanted)
         forest, steps = run_passes(
             source, ground.plan.passes, ground.fit, ground.held_out, progress, evidence=ground.evidence
         )
@@ -279,9 +279,9 @@ def _run_passes(model: Any, read: _Read, wanted: CompileOptions, progress: Calla
     return _Passed(forest, tuple(steps), ground, rows, notes)
 
 
-def _visited(read: _Read, passed: _Passed, wanted: CompileOptions) -> tuple[_Passed, dict[str, Any] | None]:
+def _visited(read: _Read, passed: _Passed, wanted: Request) -> tuple[_Passed, dict[str, Any] | None]:
     """The forest with the visits of an input model's rows, and what the manifest records of the model; None without."""
-    given = wanted.rows.inputs
+    given = wanted.options.inputs
     if given is None:
         return passed, None
     inputs = given if isinstance(given, InputModel) else read_inputs(given)
@@ -297,20 +297,20 @@ def _layout(forest: Forest, c: COptions) -> tuple[COptions, dict[str, Any] | Non
     return chosen, layout_told(forest, chosen)
 
 
-def _lower(forest: Forest, wanted: CompileOptions) -> tuple[Netlist, LoweringOptions]:
+def _lower(forest: Forest, wanted: Request) -> tuple[Netlist, LoweringOptions]:
     """The netlist, and the options with the latency that the wanted clock needs. Raises OptionError if the device is
     too small."""
-    hardware, lowering = wanted.hardware, wanted.hardware.lowering
-    if hardware.clock_mhz is not None and hardware.device is not None and hardware.has_estimate:
-        lowering = replace(lowering, latency=latency_for(forest, lowering, hardware.clock_mhz, hardware.device))
+    options, lowering = wanted.options, wanted.lowering
+    if options.clock_mhz is not None and options.device is not None and wanted.has_estimate:
+        lowering = replace(lowering, latency=latency_for(forest, lowering, options.clock_mhz, options.device))
     netlist = lower(forest, lowering)
-    if hardware.device is not None and not hardware.try_anyway:
-        check_fits(netlist, hardware.device)
+    if options.device is not None and not options.try_anyway:
+        check_fits(netlist, options.device)
     return netlist, lowering
 
 
 def _emit(
-    passed: _Passed, printed: str, netlist: Netlist, wanted: CompileOptions, lowering: LoweringOptions
+    passed: _Passed, printed: str, netlist: Netlist, wanted: Request, lowering: LoweringOptions
 ) -> tuple[tuple[Artifact, ...], dict[str, Any]]:
     """The files of the backends, and the manifest without the record of how they were made."""
     forest, options = passed.forest, wanted.of_folder(lowering)
@@ -321,25 +321,23 @@ def _emit(
         cache(partial(bench_vectors, forest, netlist, passed.rows)),
         partial(raw_rows, forest, netlist),
         wanted.c,
-        wanted.hardware.stream or StreamOptions(),
-        wanted.hardware.project,
+        wanted.options.stream or StreamOptions(),
+        wanted.project,
         partial(selftest_answers, forest, wanted.c, passed.rows),
     )
     artifacts = written(source, options)
     roles = {one.role: one.path for one in artifacts}
     guarantees = {step.name: step.promise for step in passed.steps}
     content = manifest(forest, netlist, roles, options, guarantees, printed)
-    if wanted.hardware.stream is not None:
-        content["stream"] = axi_stream.stream_object(netlist, wanted.hardware.stream)
+    if wanted.options.stream is not None:
+        content["stream"] = axi_stream.stream_object(netlist, wanted.options.stream)
     return artifacts, content
 
 
-def _on_held_out(
-    read: _Read, passed: _Passed, wanted: CompileOptions
-) -> tuple[dict[str, Any] | None, Agreement | None]:
+def _on_held_out(read: _Read, passed: _Passed, wanted: Request) -> tuple[dict[str, Any] | None, Agreement | None]:
     """A record of the held-out rows, and how far the forest agrees with the model on them; None without such rows."""
     held_out = passed.ground.given
-    _, rows = split_rows(passed.rows, held_out, read.source, wanted.rows.label)
+    _, rows = split_rows(passed.rows, held_out, read.source, wanted.options.label)
     if rows is None:
         return None, None
     agreed = agreement(read.source, passed.forest, rows)

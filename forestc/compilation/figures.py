@@ -9,9 +9,9 @@ from typing import Any
 
 from forestc.backends.names import plain
 from forestc.checks.agreement import Agreement
+from forestc.compilation.request import Request
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist
-from forestc.options import CompileOptions
 from forestc.passes.pipeline import Step
 from forestc.passes.quantize.formats import comparator_bits
 
@@ -52,7 +52,7 @@ class Figures:
     @staticmethod
     def of(
         out: Path,
-        options: CompileOptions,
+        wanted: Request,
         source: Forest,
         forest: Forest,
         netlist: Netlist,
@@ -65,7 +65,7 @@ class Figures:
         return Figures(
             out=str(out),
             name=plain(forest.name),
-            targets=sorted(set(options.hardware.targets)),
+            targets=sorted(set(wanted.targets)),
             passes=[step.figures() for step in steps],
             trees=len(forest.trees),
             nodes=forest.n_nodes,

@@ -15,14 +15,20 @@ from forestc.forest.numbers import Fixed, word_range
 from forestc.forest.text import print_forest
 from forestc.forest.words import word_example
 from forestc.netlist.ir import Netlist
+from forestc.options.compile import CompileOptions
+from forestc.options.fields import schema_of
 
 FORMAT = 3
+FILE = files_of("forestc.manifest") / "manifest.schema.json"  # all but the options of compile
 
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of a manifest of this format, with a description of every field."""
-    text = files_of("forestc.backends").joinpath("manifest.schema.json").read_text(encoding="utf-8")
-    return dict(json.loads(text))
+    whole: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    options = schema_of(CompileOptions)
+    closed = {"properties": options, "required": list(options), "additionalProperties": False}
+    whole["properties"]["made"]["properties"]["options"] |= closed
+    return whole
 
 
 def digest(text: str | bytes) -> str:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from forestc.compiler import quantize
-from forestc.design import Design, open_design
+from forestc.commands.compile import quantize
 from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.frontends import load
-from forestc.inputs.learn import SECONDS, TREEWIDTH, independent_log_likelihood, learned
+from forestc.inputs.learn import independent_log_likelihood, learned
 from forestc.inputs.model import InputModel
 from forestc.inputs.text import printed, text_hash
+from forestc.manifest.design import Design, open_design
+from forestc.options.commands import LearnInputsOptions
+from forestc.options.fields import takes
 from forestc.rows.batches import FitAndHeldOut, Rows, count_rows
 from forestc.rows.given import rows_for_model
 
@@ -27,32 +28,23 @@ LEAST_ROWS = 50  # from which that is done
 JUDGED_SHARE = 0.25  # of the seconds, for the model that is judged
 
 
-def model_inputs(
-    source: Any,
-    rows: Any,
-    *,
-    label: Any = None,
-    treewidth: int = TREEWIDTH,
-    seconds: float = SECONDS,
-    samples: int | None = None,
-    least_count: int = 0,
-    seed: int = 0,
-    trust_pickle: bool = False,
-    progress: Callable[[str], None] = lambda _: None,
-) -> tuple[InputModel, dict[str, Any]]:
-    """An input model, and the figures of `forestc model-inputs --json` but for the file.
+@takes(LearnInputsOptions)
+def model_inputs(options: LearnInputsOptions) -> tuple[InputModel, dict[str, Any]]:
+    """An input model, and the figures of `forestc model-inputs --json`.
 
     source: a model that `load` takes, which is quantised exactly first; a compiled folder; or a Design. rows, label:
-    as for `compile`; labels are not used. The other options are those of `forestc.inputs.learn.learned`. From 50 rows
-    on, a model learnt from four fifths of them in a quarter of the seconds is judged on the others. Raises
-    ForestcError.
+    as for `compile`; labels are not used. out: a file for the model's text form. The other options are those of
+    `forestc.inputs.learn.learned`. From 50 rows on, a model learnt from four fifths of them in a quarter of the seconds
+    is judged on the others. Raises ForestcError.
     """
-    forest, opened, notes = _opened(source, rows, label, trust_pickle)
+    seconds, least_count = options.seconds, options.least_count
+    forest, opened, notes = _opened(options)
     count, held_out = count_rows(opened), None
-    options: dict[str, Any] = {"treewidth": treewidth, "samples": samples, "seed": seed, "progress": progress}
+    names = ("treewidth", "samples", "seed", "progress")
+    search: dict[str, Any] = {name: getattr(options, name) for name in names}
     if count >= LEAST_ROWS:
         fit, others = FitAndHeldOut.every(opened, HELD_OUT)
-        judged = learned(forest, fit, seconds=seconds * JUDGED_SHARE, **options)
+        judged = learned(forest, fit, seconds=seconds * JUDGED_SHARE, **search)
         fitted, fresh = _some(fit), _some(others)
         held_out = {
             "rows": len(fresh),
@@ -60,10 +52,13 @@ def model_inputs(
             "independent": independent_log_likelihood(judged, fitted, fresh),
         }
         seconds *= 1 - JUDGED_SHARE
-    model = learned(forest, opened, seconds=seconds, least_count=least_count, **options)
+    model = learned(forest, opened, seconds=seconds, least_count=least_count, **search)
     network = model.network
     rows_off, bits_off = model.contradictions()
+    if options.out is not None:
+        write_inputs(model, options.out)
     figures = {
+        **({} if options.out is None else {"out": str(options.out)}),
         "rows": model.rows_seen,
         "columns": len(model.inputs),
         "comparators": model.comparators,
@@ -100,14 +95,15 @@ def write_inputs(model: InputModel, path: str | Path) -> None:
                 Path(beside).unlink()
 
 
-def _opened(source: Any, rows: Any, label: Any, trust_pickle: bool) -> tuple[Forest, Rows, tuple[str, ...]]:
+def _opened(options: LearnInputsOptions) -> tuple[Forest, Rows, tuple[str, ...]]:
     """The quantised forest, its rows, and notes on how they were read."""
+    source, rows, label = options.source, options.rows, options.label
     if isinstance(source, str | Path) and Path(source).is_dir():
         source = open_design(source)
     if isinstance(source, Design):
         opened, _, notes = rows_for_model(rows, source.model, label)
         return source.forest, opened, notes
-    opened, forest, notes = rows_for_model(rows, load(source, trust_pickle=trust_pickle), label)
+    opened, forest, notes = rows_for_model(rows, load(source, trust_pickle=options.trust_pickle), label)
     return quantize(forest, level=0), opened, notes
 
 

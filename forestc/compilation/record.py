@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from forestc.checks.agreement import Agreement
+from forestc.compilation.request import Request
 from forestc.forest.ir import Forest
-from forestc.options import AN_OBJECT, CompileOptions
+from forestc.options.fields import AN_OBJECT
 from forestc.passes.pipeline import Step
 from forestc.passes.quantize.exact_leaves import bound_text
 from forestc.version import __version__
@@ -29,9 +30,9 @@ MEASURED_ON = {
 }
 
 
-def command_line(model: Any, options: CompileOptions) -> str | None:
+def command_line(wanted: Request) -> str | None:
     """The command that makes the same folder, naming files without their folders; None if Python objects were given."""
-    rows, flags = options.rows.rows, options.flags()
+    model, rows, flags = wanted.options.model, wanted.options.rows, wanted.flags
     if not isinstance(model, str | Path) or not isinstance(rows, str | Path | None):
         return None
     if AN_OBJECT in (each.value for each in flags):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,19 +13,21 @@ from typing import Any
 import numpy as np
 
 from forestc.checks.agreement import Agreement, agreement
-from forestc.checks.coverage import CoverageOfVectors, Covered
+from forestc.checks.coverage import CoverageOfVectors
 from forestc.checks.engines import ENGINES, ROLES, Difference, Engine
 from forestc.checks.proof import Proof, need_provers
 from forestc.checks.proof import prove as prove_design
 from forestc.checks.record import check_record, write_record
+from forestc.checks.result import CheckResult, EngineResult
 from forestc.checks.vectors import Vectors, vectors
-from forestc.design import Design, open_design
 from forestc.errors import CheckError, MissingToolError, OptionError
 from forestc.forest.evaluate import Evaluation, evaluate_words
-from forestc.forest.summary import html_table, shown
-from forestc.inputs.model import DRAWN, InputModel
+from forestc.inputs.model import InputModel
 from forestc.inputs.stimuli import stimuli
 from forestc.inputs.text import read_inputs, text_hash
+from forestc.manifest.design import Design, open_design
+from forestc.options.commands import CheckOptions
+from forestc.options.fields import takes
 from forestc.rows import rows_from
 from forestc.rows.batches import ArrayRows
 from forestc.rows.fingerprint import fingerprint
@@ -34,109 +36,10 @@ from forestc.rows.range_files import ranges_again
 from forestc.toolchain.run import together
 
 CHUNK = 65536
-RANDOM_ROWS = 10_000
 
 
-@dataclass
-class EngineResult:
-    """vectors: number that ran. differences: how many of them differ; None: not run, for the reason `why`. first: the
-    first difference. left_out: rows that the generated code can't be given, as the types of its inputs do not hold
-    them; unfit: the first of them."""
-
-    tool: str = ""
-    vectors: int = 0
-    differences: int | None = None
-    seconds: float = 0.0
-    why: str = ""
-    first: str = ""
-    left_out: int = 0
-    unfit: str = ""
-
-
-@dataclass(frozen=True)
-class CheckResult:
-    """engines: one result each. vectors: number of each origin (rows, inputs, boundary, ties, random). agreement: of
-    the quantised forest with the model, on the rows; None without rows. covered: what the vectors reached. changed:
-    files that changed after they were written. notes: for the user, such as that check.json could not be written, or
-    how many rows raw inputs of C do not hold."""
-
-    engines: dict[str, EngineResult]
-    vectors: dict[str, int]
-    agreement: Agreement | None
-    covered: Covered
-    proof: Proof | None = None
-    changed: tuple[str, ...] = ()
-    figures: dict[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        ran = [
-            f"{name} {engine.differences}" for name, engine in self.engines.items() if engine.differences is not None
-        ]
-        proof = "" if self.proof is None else f", {self.proof.verdict}"
-        return f"<CheckResult {'ok' if self.ok else 'failed'}: differences of {', '.join(ran) or 'no engine'}{proof}>"
-
-    def _repr_html_(self) -> str:
-        head = ("engine", "vectors", "differences", "seconds", "tool")
-        rows = [
-            (name, shown(e.vectors), "not run" if e.differences is None else shown(e.differences), f"{e.seconds:.1f}",
-             e.tool or e.why)
-            for name, e in self.engines.items()
-        ]  # fmt: skip
-        return html_table("check: ok" if self.ok else "check: failed", head, rows)
-
-    @property
-    def ok(self) -> bool:
-        """Whether at least one engine ran, none found a difference, no file changed and any proof succeeded."""
-        ran = [result.differences for result in self.engines.values() if result.differences is not None]
-        return bool(ran) and not any(ran) and not self.changed and (self.proof is None or self.proof.proved)
-
-    def not_run(self) -> list[str]:
-        """A line for each engine that did not run, and one more if no engine ran a generated file."""
-        lines = [
-            f"not run: {name}: {engine.why}" for name, engine in self.engines.items() if engine.differences is None
-        ]
-        if lines and not any(ROLES[name] and engine.vectors for name, engine in self.engines.items()):
-            lines.append("no generated file was run, only the netlist from which the files were generated")
-        return lines
-
-    def problem(self) -> CheckError | None:
-        """What is wrong, in one line; None if `ok`."""
-        wrong = {name: engine for name, engine in self.engines.items() if engine.differences}
-        edited = f"{', '.join(self.changed)} changed after forestc wrote it" if self.changed else ""
-        if wrong:
-            what, first = f"{', '.join(wrong)} differs from the quantised forest", next(iter(wrong))
-            where = "; ".join(part for part in (f"{first}: {wrong[first].first}", edited) if part)
-        elif self.proof is not None and not self.proof.proved:
-            part = next(part for part in self.proof.parts if part.proved < part.asked)
-            what = f"the design is {'refuted' if self.proof.refuted else 'not proved'}: {part.name}"
-            where = "; ".join(text for text in (part.why, edited) if text)
-        elif edited:
-            what, where = edited, ""
-        elif not self.ok:
-            what, where = "no engine could run", ""
-        else:
-            return None
-        return CheckError(what, where=where, do="compile again; if the error stays, report it")
-
-
-def check(
-    design: Design | str | Path,
-    rows: Any = None,
-    *,
-    inputs: InputModel | str | Path | None = None,
-    count: int = DRAWN,
-    label: Any = None,
-    engines: Sequence[str] | None = None,
-    every: bool = False,
-    random_rows: int = RANDOM_ROWS,
-    seed: int = 0,
-    require: bool = False,
-    prove: bool = False,
-    native: bool = False,
-    record: bool = True,
-    progress: Callable[[str], None] = lambda _: None,
-) -> CheckResult:
+@takes(CheckOptions)
+def check(options: CheckOptions) -> CheckResult:
     """Compares a compiled folder with its quantised forest, and the forest with the model.
 
     Engines run all given rows, rows on every threshold and one step beside it, and `random_rows` random ones. By
@@ -154,44 +57,45 @@ def check(
     PATH. record: write the results, with the hashes of what was checked, to check.json in the folder;
     `Design.last_check` reads it. Raises ForestcError for rows or folders that can't be read.
     """
-    if not isinstance(design, Design):
-        design = open_design(design)
+    design = options.design if isinstance(options.design, Design) else open_design(options.design)
+    rows, inputs, engines, progress = options.rows, options.inputs, options.engines, options.progress
     for name in engines or ():
         if name not in ENGINES:
             raise OptionError(f"unknown engine {name!r}", do=f"known: {', '.join(ENGINES)}")
-    if prove:
-        need_provers(design, native)
+    if options.prove:
+        need_provers(design, options.native)
     unseen = ranges_again(design.manifest.get("made", {}).get("rows", {}), design.model) if rows is None else None
-    if rows is None and unseen is None and inputs is None and not prove:
+    if rows is None and unseen is None and inputs is None and not options.prove:
         raise OptionError("no rows are given to check on", do="give --rows FILE, --inputs FILE, or --prove")
     none = ArrayRows(np.empty((0, design.model.columns)))
-    opened = none if rows is None else rows_from(rows, design.model, label)
+    opened = none if rows is None else rows_from(rows, design.model, options.label)
     if unseen is not None:
         rows = opened = made_rows(design.model, unseen, (design.forest,))
     coverage, drawn = CoverageOfVectors(design.forest), None
     if inputs is not None:
         progress("drawing rows")
         inputs = inputs if isinstance(inputs, InputModel) else read_inputs(inputs)
-        drawn = stimuli(inputs, design.model, design.forest, count, seed)
+        drawn = stimuli(inputs, design.model, design.forest, options.count, options.seed)
     digests, rows_record = design.digests(), None if rows is None else fingerprint(rows, opened)
     if rows_record is not None and unseen is not None:
         rows_record |= {"made": True}
     fitting = [name for name in ENGINES if not ROLES[name] or ROLES[name] in design.manifest["files"]]
     wanted = list(dict.fromkeys(engines or fitting))
-    all_of_it = every or bool(engines)
+    all_of_it = options.every or bool(engines)
     found: dict[str, EngineResult] = {name: EngineResult() for name in wanted}
     counts: dict[str, int] = {}
     with tempfile.TemporaryDirectory(prefix="forestc-check-") as scratch:
-        build = _Build(design, Path(scratch), found, strict=bool(engines) or require, progress=progress)
-        stand_ins = [] if all_of_it or require else [name for name in wanted if ENGINES[name].stands_in_for in wanted]
+        build = _Build(design, Path(scratch), found, strict=bool(engines) or options.require, progress=progress)
+        stand_ins = (
+            [] if all_of_it or options.require else [name for name in wanted if ENGINES[name].stands_in_for in wanted]
+        )
         built = build.engines([name for name in wanted if name not in stand_ins])
         built |= build.engines([name for name in stand_ins if ENGINES[name].stands_in_for not in built])
         for name in stand_ins:
             if name not in built and not found[name].why:
                 found[name].why = f"{ENGINES[name].stands_in_for} runs the same file; --all runs both"
-        for chunk in _chunks(
-            vectors(design.forest, opened, random_rows, seed, inputs=None if drawn is None else ArrayRows(drawn.rows))
-        ):
+        likely = None if drawn is None else ArrayRows(drawn.rows)
+        for chunk in _chunks(vectors(design.forest, opened, options.random_rows, options.seed, inputs=likely)):
             counts[chunk.origin] = counts.get(chunk.origin, 0) + len(chunk.words)
             truth = evaluate_words(design.forest, chunk.words)
             coverage.add(chunk.origin, truth.leaves)
@@ -206,7 +110,7 @@ def check(
     if rows is not None:
         progress("agreement with the model")
         agreed = agreement(design.model, design.forest, opened)
-    proof = prove_design(design, progress, native=native) if prove else None
+    proof = prove_design(design, progress, native=options.native) if options.prove else None
     changed = design.changed_files()
     notes = tuple(
         f"{name}: left out {each.left_out} rows that the types of its inputs do not hold, as {each.unfit}"
@@ -218,11 +122,12 @@ def check(
     figures = _figures(found, counts, agreed, proof) | {"changed": list(changed), "notes": list(notes)}
     figures |= {"coverage": covered.by_origin, "inputs": covered.inputs}
     result = CheckResult(found, counts, agreed, covered, proof, changed, figures, notes)
-    if not record:
+    if not options.record:
         return result
-    asked = {"engines": list(engines or ()), "all": every, "random": random_rows, "seed": seed, "prove": prove}
+    asked = {"engines": list(engines or ()), "all": options.every, "random": options.random_rows}
+    asked |= {"seed": options.seed, "prove": options.prove}
     if isinstance(inputs, InputModel):
-        asked |= {"count": count}
+        asked |= {"count": options.count}
     results = {"asked": asked, "rows": rows_record, **_recorded(result)}
     if isinstance(inputs, InputModel):
         results["inputs"] = {"sha256": text_hash(inputs), **(covered.inputs or {})}

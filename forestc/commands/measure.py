@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -18,14 +18,17 @@ from forestc.backends.c import chosen_layout, estimated
 from forestc.backends.c.inputs import fits, inputs_of
 from forestc.checks.engines import Difference
 from forestc.checks.vectors import Vectors, unfit, vectors
+from forestc.commands.drawn import rows_or_drawn
 from forestc.costs.firmware import firmware_costs
-from forestc.design import Design, open_design
 from forestc.errors import MissingToolError, OptionError
 from forestc.firmware import avr
 from forestc.firmware.emulator import Emulator, Machine, Run, emulator_version
 from forestc.firmware.entries import Entry, entry_names, made_entry
 from forestc.firmware.image import Image, StackUse, read_image, static_stack
 from forestc.forest.evaluate import evaluate_words
+from forestc.manifest.design import Design, open_design
+from forestc.options.commands import MeasureOptions
+from forestc.options.fields import takes
 from forestc.rows import rows_from
 from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.encode import encode
@@ -33,30 +36,19 @@ from forestc.toolchain.compilers import version
 from forestc.toolchain.firmware import COMPILERS, CPUS, OPTIMISE, Build, Compiler, Cpu, build, find_compiler
 from forestc.toolchain.run import together
 
-MOST_ROWS = 1000
 DRAWN = "inputs"  # the origin of rows drawn from an input model
 RANDOM_VECTORS, BOUNDARY_VECTORS = 200, 600
 
 
-def measure(
-    design: Design | str | Path,
-    cpu: str,
-    rows: Any = None,
-    *,
-    label: Any = None,
-    drawn: Any = None,
-    entries: Sequence[str] | None = None,
-    compiler: str = "auto",
-    optimise: str = "s",
-    most: int = MOST_ROWS,
-    progress: Callable[[str], None] = lambda _: None,
-) -> dict[str, Any]:
+@takes(MeasureOptions)
+def measure(options: MeasureOptions) -> dict[str, Any]:
     """The figures of `forestc measure --json`: a design's C header compiled for a processor and run in an emulator.
 
     Each entry is compiled and linked by itself, with the parts of the compiler's library that it calls and nothing
     else. All answers are compared with the quantised forest's: on the rows, on vectors on and beside its thresholds,
     and on random ones. Instructions are those of the rows (`mean`, `max`), without rows those of the vectors;
-    `max_of_all` is the largest number of both. drawn: rows of an input model, beside the others; `expected` is their
+    `max_of_all` is the largest number of both. drawn: rows of an input model, beside the others, or inputs: the model
+    itself, whose rows also stand in for rows where none are given; `expected` is their
     mean number of instructions (cycles on AVR), else None.
 
     cpu: cortex-m0plus, cortex-m4 (without floating-point unit), cortex-m4f, cortex-m7, rv32imc or avr (ATmega2560).
@@ -65,6 +57,8 @@ def measure(
     run, spread over all; 0 for all. Raises OptionError for unknown names, MissingToolError for tools that are missing,
     CheckError if the firmware fails in the emulator.
     """
+    cpu, compiler, optimise, most = options.cpu, options.compiler, options.optimise, options.most
+    progress = options.progress
     known = {"cpu": (cpu, CPUS), "compiler": (compiler, COMPILERS), "optimisation": (optimise, OPTIMISE)}
     for what, (name, names) in known.items():
         if name not in names:
@@ -72,11 +66,13 @@ def measure(
     processor = CPUS[cpu]
     need_libraries(processor)
     tool, simavr = find_compiler(processor, compiler), avr.find_simavr()
-    design = design if isinstance(design, Design) else open_design(design)
+    design = options.design if isinstance(options.design, Design) else open_design(options.design)
+    drawn = options.drawn if options.inputs is None else rows_or_drawn(None, options, design)
+    rows = drawn if options.rows is None and options.inputs is not None else options.rows
     header = design.path("c")
-    names = entries or [name for name in entry_names(design, processor) if name != "values"]
+    names = options.entries or [name for name in entry_names(design, processor) if name != "values"]
     wanted = [made_entry(design, processor, name) for name in dict.fromkeys(names)]
-    opened = None if rows is None else rows_from(rows, design.model, label)
+    opened = None if rows is None else rows_from(rows, design.model, options.label)
     given, total = (None, 0) if opened is None else spread(opened, most)
     notes = []
     types = inputs_of(design.forest, design.c_options.inputs, design.c_options.types).types

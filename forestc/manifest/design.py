@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.c import COptions
-from forestc.backends.manifest import FORMAT, design_hash, digest, field_digest, manifest
 from forestc.backends.ports import Field, packed_bytes, unpacked, width_of
 from forestc.backends.table import TARGETS, implied_roles
 from forestc.costs.devices import DEFAULT_FAMILY
@@ -26,8 +24,10 @@ from forestc.errors import ForestcError, ModelError, OptionError, RowsError
 from forestc.forest.ir import Forest
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, Witness, lower_with_witness
+from forestc.manifest.content import FORMAT, design_hash, digest, field_digest, manifest
 from forestc.netlist.ir import Netlist, WordType
 from forestc.netlist.ports import Port
+from forestc.notebook import notebook_html
 from forestc.predictor import Predictor
 from forestc.rows.encode import encode
 
@@ -54,9 +54,8 @@ class Design(Predictor):
     def __repr__(self) -> str:
         return f"<Design {str(self.manifest['name'])!r:.80} in {str(self.folder)!r}: {', '.join(self.targets)}>"
 
-    def _repr_html_(self) -> str:
-        # by name, as forestc/__init__.py does: reports stand above designs, and only notebooks ask for one here
-        return str(import_module("forestc.report.page.notebook").design_html(self))
+    def _repr_html_(self) -> str | None:
+        return notebook_html(self)
 
     def figures(self) -> dict[str, Any]:
         """The figures that `forestc inspect` prints for a folder."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,51 +13,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.commands.check import check
+from forestc.commands.compile import compile
+from forestc.commands.measure import measure
+from forestc.commands.synth import synth
+from forestc.compilation.record import versions
 from forestc.errors import ForestcError, OptionError
 from forestc.exploration import sampling
-from forestc.exploration.asked import Asked, Top, cores
-from forestc.exploration.candidate import test_rows
+from forestc.exploration.asked import Asked, cores
+from forestc.exploration.candidate import Bench, Commands, test_rows
+from forestc.exploration.front import summary as summary
 from forestc.exploration.front import write_front
 from forestc.exploration.goals import goals_of, limits_of, told
 from forestc.exploration.material import Material, material_of
 from forestc.exploration.pool import pool_of
 from forestc.exploration.search import Search, unreachable
+from forestc.exploration.study import STUDY, Study, write_asked
 from forestc.forest.ir import Forest
-from forestc.record import versions
+from forestc.options.explore import ExploreOptions
+from forestc.options.fields import takes
+from forestc.options.shared import quiet
+from forestc.report.page.notebook import open_study
 from forestc.rows.tables import read_inputs
-from forestc.studies import STUDY, Limit, Study, open_study, write_asked
 from forestc.version import __version__
 
+COMMANDS = Commands(compile, check, synth, measure)
 
-def explore(
-    model: Any = None,
-    rows: Any = None,
-    out: str | Path = "study",
-    *,
-    train: str | Sequence[str] | Callable[[Any], Any] | None = None,
-    label: Any = None,
-    classes: Sequence[str] = (),
-    test: Any = None,
-    validation: Any = None,
-    regression: bool = False,
-    device: str | None = None,
-    cpu: str | None = None,
-    goals: str | Sequence[str] | None = None,
-    limits: Sequence[str | Limit] = (),
-    trials: int = 200,
-    seed: int = 0,
-    jobs: int | None = None,
-    scheduler: str | None = None,
-    storage: str | None = None,
-    rungs: Top | None = None,
-    trial_seconds: float = 600.0,
-    trial_mb: int | None = None,
-    native: bool = False,
-    prove: bool = True,
-    trust_pickle: bool = False,
-    resume: bool = False,
-    progress: Callable[[str], None] = lambda _: None,
-) -> Study:
+
+@takes(ExploreOptions)
+def explore(options: ExploreOptions) -> Study:
     """Searches for small designs that are good enough, and writes a study: a folder with every trial and the front.
 
     model: a file or a fitted model, whose passes' options are searched. train: instead, names of trainers
@@ -76,26 +61,28 @@ def explore(
     Ctrl-C ends the search; the front of what was found is finished, unless it comes again.
     """
     sampling.optuna()
-    folder = Path(out)
-    names = (train,) if isinstance(train, str) else train
+    folder, progress = Path(options.out), options.progress
+    names = (options.train,) if isinstance(options.train, str) else options.train
     if names is not None and not callable(names):
         names = tuple(part.strip() for name in names for part in name.split(","))
-    found_goals, found_limits = goals_of(goals, device, cpu), limits_of(limits, device, cpu)
     asked = Asked(
-        found_goals, found_limits, model, names or (), rows, label, test, validation,
-        regression=regression, device=device, cpu=cpu, trials=trials, seed=seed, jobs=cores() if jobs is None else jobs,
-        scheduler=scheduler, storage=storage, top=rungs or "estimate", trial_seconds=trial_seconds, trial_mb=trial_mb,
-        native=native, prove=prove, trust_pickle=trust_pickle, classes=tuple(classes),
-    )  # fmt: skip
-    if rungs is None:
-        asked = Asked(**{**vars(asked), "top": asked.rungs[-1]})
-    with _held(folder, resume=resume):
+        **{
+            **vars(options),
+            "train": names or (),
+            "classes": tuple(options.classes),
+            "goals": goals_of(options.goals, options.device, options.cpu),
+            "limits": limits_of(options.limits, options.device, options.cpu),
+            "jobs": cores() if options.jobs is None else options.jobs,
+            "progress": quiet,  # what is asked is given to the workers
+        }
+    )
+    with _held(folder, resume=options.resume):
         content: str | None = None
-        if resume:
+        if options.resume:
             before = open_study(folder)
             asked.same(before.asked, before.goals, before.limits)
             content = before.asked.get("content")
-        return _search(asked, folder, content, resume=resume, progress=progress)
+        return _search(asked, folder, content, resume=options.resume, progress=progress)
 
 
 def asked_before(out: str | Path) -> dict[str, Any]:
@@ -103,17 +90,12 @@ def asked_before(out: str | Path) -> dict[str, Any]:
     Python objects, whose arguments have to be given again."""
     study = open_study(out)
     known = study.asked
-    names = [
-        "model", "rows", "label", "classes", "test", "validation_rows", "regression", "device", "cpu", "trials", "seed",
-        "jobs", "scheduler", "storage",
-    ]  # fmt: skip
-    names += ["trial_seconds", "trial_mb", "native", "prove"]
     if known.get("rows") is None or not (known.get("model") or known.get("train")):
         raise ForestcError("was asked for with Python objects", where=str(out), do="resume it from Python")
-    found = {name.removesuffix("_rows"): known[name] for name in names if known.get(name) is not None}
-    found |= {"goals": [goal.figure for goal in study.goals], "limits": list(study.limits), "rungs": known["top"]}
-    found |= {"train": known["train"]} if known.get("train") else {}
-    return found
+    known = {**known, "validation": known.get("validation_rows"), "rungs": known["top"]}
+    names = [each.name for each in fields(ExploreOptions) if each.name != "trust_pickle"]
+    found = {name: known[name] for name in names if known.get(name) not in (None, [])}
+    return found | {"goals": [goal.figure for goal in study.goals], "limits": list(study.limits)}
 
 
 def _search(asked: Asked, folder: Path, content: str | None, *, resume: bool, progress: Callable[[str], None]) -> Study:
@@ -127,7 +109,8 @@ def _search(asked: Asked, folder: Path, content: str | None, *, resume: bool, pr
     space = material.space  # refuses rows that can't be learnt from before anything is written
     folder.mkdir(parents=True, exist_ok=True)
     record = _record(asked, material, notes)
-    pool = pool_of(material)
+    bench = Bench(material, COMMANDS)
+    pool = pool_of(bench)
     study = sampling.opened(folder, asked.storage, asked.goals, asked.seed, resume=resume)
     if not resume:
         write_asked(folder, asked.goals, asked.limits, record)
@@ -141,7 +124,7 @@ def _search(asked: Asked, folder: Path, content: str | None, *, resume: bool, pr
             stopped = True
             progress("stopped: finishing the front of what was found; Ctrl-C again leaves it")
             pool.close()
-            search.pool = pool = pool_of(material)
+            search.pool = pool = pool_of(bench)
         try:
             search.finish()
         except KeyboardInterrupt:

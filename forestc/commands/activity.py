@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from forestc.design import Design, open_design
 from forestc.errors import OptionError
 from forestc.forest.conditions import Below, Test
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import NumberType, word_value
 from forestc.inputs.activity import Activity, counted_activity
 from forestc.inputs.activity import activity as activity_under
-from forestc.inputs.model import DRAWN, InputModel
+from forestc.inputs.model import InputModel
 from forestc.inputs.text import read_inputs
+from forestc.manifest.design import Design, open_design
+from forestc.options.commands import ActivityOptions
+from forestc.options.fields import takes
 from forestc.passes.extract_rules.rules_text import literal_text
 from forestc.rows import rows_from
 
 
-def activity(
-    design: Design | str | Path,
-    *,
-    inputs: InputModel | str | Path | None = None,
-    rows: Any = None,
-    label: Any = None,
-    count: int = DRAWN,
-    seed: int = 0,
-) -> dict[str, Any]:
+@takes(ActivityOptions)
+def activity(options: ActivityOptions) -> dict[str, Any]:
     """How often each comparator of a compiled design is 1 and changes, and how likely its leaves and labels are.
 
     design: a Design or its folder. inputs: an input model, or its file: probabilities are exact where the thresholds
@@ -44,18 +38,20 @@ def activity(
     a row, which are the inner nodes that it is expected to visit. Raises OptionError unless one of inputs and rows is
     given, RowsError for an input model of other columns, ForestcError.
     """
-    if (inputs is None) == (rows is None):
-        if rows is None:
-            raise OptionError("no rows are given to count on", do="give --inputs FILE or --rows FILE")
+    inputs, rows = options.inputs, options.rows
+    if inputs is None and rows is None:
+        raise OptionError("no rows are given to count on", do="give --inputs FILE or --rows FILE")
+    if inputs is not None and rows is not None:
         raise OptionError(
             "rows and inputs are both given", do="remove inputs to count on the rows, or rows to ask the model"
         )
-    design = design if isinstance(design, Design) else open_design(design)
+    design = options.design if isinstance(options.design, Design) else open_design(options.design)
+    options.progress("asking the input model" if rows is None else "counting on the rows")
     if inputs is None:
-        found = counted_activity(design.forest, rows_from(rows, design.model, label))
+        found = counted_activity(design.forest, rows_from(rows, design.model, options.label))
     else:
         inputs = inputs if isinstance(inputs, InputModel) else read_inputs(inputs)
-        found = activity_under(inputs, design.model, design.forest, count, seed)
+        found = activity_under(inputs, design.model, design.forest, options.count, options.seed)
     comparators, trees = _comparators(design.forest, found), _trees(design.forest, found)
     return {
         "source": "rows" if inputs is None else "inputs",

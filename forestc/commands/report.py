@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from forestc.design import MANIFEST, Design, open_design
 from forestc.errors import ForestcError, MissingExtraError, OptionError
+from forestc.exploration.study import STUDY, Study, open_study
+from forestc.manifest.design import MANIFEST, Design, open_design
+from forestc.options.commands import ReportOptions
+from forestc.options.fields import takes
+from forestc.options.shared import Progress
 from forestc.report.page.assembly import check_writable, html, write
 from forestc.report.page.charts import altair, converter
 from forestc.report.page.design_page import Given, design_page
@@ -18,45 +21,29 @@ from forestc.report.page.measured import measured
 from forestc.report.page.peers import read_peers
 from forestc.report.page.study_page import study_page
 from forestc.report.tables import visible
-from forestc.studies import STUDY, Study, open_study
 from forestc.synthesis import placement
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The options of `forestc report`. rows, label: of a design, to measure on. place: draw its placed cells; native:
-    with tools on the PATH rather than those of PyPI. peers: a file of other designs' figures, beside a study's."""
-
-    rows: Any = None
-    label: Any = None
-    peers: Path | None = None
-    place: bool = False
-    native: bool = False
-
-
-def report(
-    source: Path,
-    out: Path,
-    asked: Asked = Asked(),
-    progress: Callable[[str], None] = lambda _: None,
-) -> dict[str, Any]:
+@takes(ReportOptions)
+def report(options: ReportOptions) -> dict[str, Any]:
     """Writes the page of a folder, and returns the figures of `forestc report --json`. The page is written whole or not
     at all. Of a study, a folder beside the page gets a page for each design on the front. Raises ForestcError."""
+    source, out = Path(options.source), Path(options.out)
     if not source.is_dir():
         raise ForestcError("is not a folder", where=str(source), do="give a folder of forestc compile or explore")
     study, design = ((source / name).is_file() for name in (STUDY, MANIFEST))
     if not study and not design:
         what = f"holds neither {MANIFEST} nor {STUDY}"
         raise ForestcError(what, where=str(source), do="give a folder that forestc compile or forestc explore wrote")
-    _refuse(asked, study)
+    _refuse(options, study)
     check_writable(out, pages_folder(out) if study else None)
     _ = altair(), converter()  # raises here if they are not installed
     if study:
-        return _of_study(open_study(source), out, asked, progress)
-    return _of_design(open_design(source), out, asked, progress)
+        return _of_study(open_study(source), out, options)
+    return _of_design(open_design(source), out, options)
 
 
-def _refuse(asked: Asked, study: bool) -> None:
+def _refuse(asked: ReportOptions, study: bool) -> None:
     """Raises OptionError for options that the folder has no use for."""
     if not study and asked.peers is not None:
         raise OptionError("--peers is for studies, and this is a design", do="remove --peers")
@@ -69,8 +56,8 @@ def _refuse(asked: Asked, study: bool) -> None:
         raise OptionError("--native needs --place", do="add --place")
 
 
-def _of_design(design: Design, out: Path, asked: Asked, progress: Callable[[str], None]) -> dict[str, Any]:
-    found = None
+def _of_design(design: Design, out: Path, asked: ReportOptions) -> dict[str, Any]:
+    found, progress = None, asked.progress
     if asked.rows is not None:
         progress("rows")
         name = Path(asked.rows).name if isinstance(asked.rows, str | Path) else ""
@@ -82,7 +69,8 @@ def _of_design(design: Design, out: Path, asked: Asked, progress: Callable[[str]
     return {"out": str(out), "kind": "design", "bytes": len(text.encode()), "pages": [], "notes": []}
 
 
-def _of_study(study: Study, out: Path, asked: Asked, progress: Callable[[str], None]) -> dict[str, Any]:
+def _of_study(study: Study, out: Path, asked: ReportOptions) -> dict[str, Any]:
+    progress = asked.progress
     peers = () if asked.peers is None else read_peers(asked.peers, [goal.figure for goal in study.goals])
     beside = pages_folder(out)
     pages, notes = _front_pages(study, beside, out, progress)
@@ -103,9 +91,7 @@ def _name(number: int) -> str:
     return f"{number:04d}.html"
 
 
-def _front_pages(
-    study: Study, beside: Path, out: Path, progress: Callable[[str], None]
-) -> tuple[dict[int, str], list[str]]:
+def _front_pages(study: Study, beside: Path, out: Path, progress: Progress) -> tuple[dict[int, str], list[str]]:
     """The pages of the front's designs, by trial, and notes on those that can't be read."""
     pages: dict[int, str] = {}
     notes = []

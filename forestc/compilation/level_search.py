@@ -4,7 +4,6 @@ of the smallest designs synthesis finds the smallest."""
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 
 from forestc.backends import verilog
 from forestc.backends.c.choice import estimates as firmware_estimates
+from forestc.compilation.request import Request
 from forestc.costs.devices import DEVICES
 from forestc.costs.estimate import estimate, estimated
 from forestc.costs.firmware import DEFAULT_CPU
@@ -20,7 +20,6 @@ from forestc.costs.prices import DEFAULT_COST
 from forestc.errors import ForestcError
 from forestc.forest.ir import Forest
 from forestc.lowering.trees import LoweringOptions, lower
-from forestc.options import CompileOptions
 from forestc.passes.judge import Judge, Loss
 from forestc.passes.levels import DEFAULT_LEVEL, HELD_OUT, SEARCHING, Plan, plan, refused, searched
 from forestc.passes.portfolio import Fold, Size, Trial
@@ -53,16 +52,14 @@ class Ground:
     evidence: tuple[Loss, Loss] | None = None
 
 
-def ground_of(
-    model: Any, source: Forest, rows: Rows, wanted: CompileOptions, progress: Callable[[str], None] = lambda _: None
-) -> Ground:
-    """The plan of the wanted level, or of the passes that the user named. model: as `load` takes it; source: its
-    forest. Raises ForestcError."""
-    options, given = wanted.passes, wanted.rows.held_out
-    named, level, label = options.named, options.level, wanted.rows.label
+def ground_of(source: Forest, rows: Rows, wanted: Request) -> Ground:
+    """The plan of the wanted level, or of the passes that the user named. source: the forest of the wanted model.
+    Raises ForestcError."""
+    options, progress = wanted.options, wanted.options.progress
+    named, level, label, given = wanted.named, wanted.level, options.label, options.held_out
     why = refused(level, source, rows, options.scores) if named is None else None
     if named is not None or level not in SEARCHING or why is not None:
-        share = named is None and level == SEARCHING[-1] and given is None and wanted.rows.rows is not None
+        share = named is None and level == SEARCHING[-1] and given is None and options.rows is not None
         if share:
             given = HELD_OUT
         fit, held_out = split_rows(rows, given, source, label)
@@ -78,7 +75,7 @@ def ground_of(
     else:
         progress("training the model again on parts of the rows, to judge on the others")
         try:
-            trained = folds_of(model, source, rows, trust_pickle=wanted.trust_pickle)
+            trained = folds_of(options.model, source, rows, trust_pickle=options.trust_pickle)
         except ForestcError as error:
             planned = plan(None, DEFAULT_LEVEL, source, fit, None, scores=options.scores)
             note = f"-O{level} is -O{DEFAULT_LEVEL} here: {error.what}; give other rows to judge on: --held-out FILE"
@@ -87,9 +84,9 @@ def ground_of(
     size = size_of(wanted)
     found = searched(
         level, source, fit, folds, size,
-        how=how, tolerance=options.tolerance, stop=options.stop, progress=progress,
+        how=how, tolerance=options.tolerance, stop=wanted.stop, progress=progress,
     )  # fmt: skip
-    found = _synthesised(found, wanted, progress)
+    found = _synthesised(found, wanted)
     assert found.chosen is not None
     loss = found.chosen.loss
     loss = replace(loss, measure=f"{loss.measure}, cross-validated")
@@ -126,10 +123,10 @@ def _some(rows: Rows) -> np.ndarray[Any, Any]:
     return np.ascontiguousarray(np.concatenate(parts))
 
 
-def size_of(wanted: CompileOptions) -> Size:
+def size_of(wanted: Request) -> Size:
     """What is minimised: LUTs of the device, or bytes on the processor where only C is written."""
-    hardware = wanted.hardware
-    if set(hardware.targets) == {"c"}:
+    options = wanted.options
+    if set(wanted.targets) == {"c"}:
         cpu = wanted.c.cpu or DEFAULT_CPU
 
         def flash(forest: Forest) -> float:
@@ -137,22 +134,22 @@ def size_of(wanted: CompileOptions) -> Size:
             return min(each.flash for each in layouts.values())
 
         return Size(flash, f"bytes of flash ({cpu})", f"flash-{cpu}")
-    device = hardware.device if hardware.device is not None and estimated(hardware.device) else DEVICE
-    lowering = hardware.lowering
+    device = options.device if options.device is not None and estimated(options.device) else DEVICE
+    lowering = wanted.lowering
 
     def luts(forest: Forest) -> float:
         return float(estimate(lower(forest, lowering), device)["lut"])
 
-    known = hardware.device is not None and device == hardware.device
+    known = options.device is not None and device == options.device
     return Size(luts, f"LUTs ({device})", DEVICES[device].family.name if known else DEFAULT_COST)
 
 
-def _synthesised(found: Plan, wanted: CompileOptions, progress: Callable[[str], None]) -> Plan:
+def _synthesised(found: Plan, wanted: Request) -> Plan:
     """The plan with the trial that synthesis for the device finds the smallest, of those that are nearly as small as
     the chosen one by estimates."""
-    hardware, chosen = wanted.hardware, found.chosen
+    options, chosen = wanted.options, found.chosen
     assert chosen is not None
-    if hardware.device is None or hardware.no_synth or hardware.device not in DEVICES:
+    if options.device is None or options.no_synth or options.device not in DEVICES:
         return found
     near = [trial for trial in found.trials if trial.good and trial.measured and trial.size <= NEARLY * chosen.size]
     near = sorted(near, key=lambda trial: (trial is not chosen, trial.size))[:SYNTHESISED]
@@ -160,8 +157,8 @@ def _synthesised(found: Plan, wanted: CompileOptions, progress: Callable[[str], 
         return found
     luts = []
     for number, trial in enumerate(near, 1):
-        progress(f"synthesising {number} of {len(near)} designs: {trial.family}")
-        luts.append(_luts(trial, hardware.device, hardware.lowering, hardware.native))
+        options.progress(f"synthesising {number} of {len(near)} designs: {trial.family}")
+        luts.append(_luts(trial, options.device, wanted.lowering, options.native))
     best = near[luts.index(min(luts))]
     return replace(found, passes=best.passes, chosen=best)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,41 +12,41 @@ from numpy.typing import NDArray
 from forestc.backends.saif import saif as activity_text
 from forestc.checks.engines import netlist_words
 from forestc.checks.vectors import expected
-from forestc.design import Design, open_design
-from forestc.errors import ForestcError
+from forestc.commands.drawn import rows_or_drawn
+from forestc.errors import ForestcError, OptionError
+from forestc.manifest.design import Design, open_design
+from forestc.options.commands import SimulateOptions
+from forestc.options.fields import takes
 from forestc.rows import rows_from
 from forestc.rows.encode import encode
 from hw_sim import activity, clock_rows
 
 
-def simulate(
-    design: Design | str | Path,
-    rows: Any,
-    *,
-    label: Any = None,
-    vcd: Path | None = None,
-    saif: Path | None = None,
-    gaps: bool = False,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> dict[str, Any]:
+@takes(SimulateOptions)
+def simulate(options: SimulateOptions) -> dict[str, Any]:
     """Simulates a compiled design's netlist with one row per clock, and compares the results with the evaluator.
 
-    design: a Design or its folder. vcd: a file for the waveform. saif: a file for the switching activity of the core's
+    design: a Design or its folder. inputs: in place of rows, an input model from which `count` rows are drawn with
+    `seed`. vcd: a file for the waveform. saif: a file for the switching activity of the core's
     nets, with rows in their order and no idle cycles. gaps: insert idle cycles with invalid inputs between
     some rows. Returns the figures of `forestc simulate --json`. Raises ForestcError for a file that can't be written.
     """
-    design = design if isinstance(design, Design) else open_design(design)
+    design = options.design if isinstance(options.design, Design) else open_design(options.design)
+    rows = rows_or_drawn(options.rows, options, design)
+    if rows is None:
+        raise OptionError("no rows are given to simulate", do="give --rows FILE or --inputs FILE")
+    vcd, saif = (None if file is None else Path(file) for file in (options.vcd, options.saif))
     for file, what in ((vcd, "waveform"), (saif, "activity")):
         if file is not None and (not file.name or file.is_dir()):
             raise ForestcError("is a folder", where=str(file), do=f"name a file for the {what}")
-    opened = rows_from(rows, design.model, label)
+    opened = rows_from(rows, design.model, options.label)
     words = np.concatenate([encode(design.forest, batch.X) for batch in opened.batches()])
-    idle = [int(n) for n in np.random.default_rng(0).integers(0, 3, len(words))] if gaps else None
+    idle = [int(n) for n in np.random.default_rng(0).integers(0, 3, len(words))] if options.gaps else None
     staged: Path | None = None
     try:
         if vcd is not None:  # moved into place at the end, so that no incomplete waveform is left
             staged = vcd.with_name(f".{vcd.name}.part")
-        run = clock_rows(design.netlist, words, idle, staged, lambda done: progress(done, len(words)))
+        run = clock_rows(design.netlist, words, idle, staged, lambda done: options.progress(done, len(words)))
         if staged is not None and vcd is not None:
             staged.replace(vcd)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What the commands share: arguments and options by name, progress on the terminal, tables or JSON."""
+"""Progress on the terminal, and results as tables or JSON."""
 
 from __future__ import annotations
 
@@ -6,29 +6,15 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="a model file: .json, .ubj, .txt, .onnx, .skops, .tl, .forest, ...")
-]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a folder that forestc compile wrote")]
-RowsFile = Annotated[Path, typer.Option("--rows", metavar="FILE", help="CSV (gzip too), Parquet, Arrow or NumPy")]
-MaybeRows = Annotated[
-    Path | None, typer.Option("--rows", metavar="FILE", help="CSV (gzip too), Parquet, Arrow or NumPy")
-]
-Label = Annotated[
-    str | None,
-    typer.Option("--label", metavar="COL", help="column of the true labels; several prediction targets: y1,y2"),
-]
-Json = Annotated[
+JSON = Annotated[
     bool, typer.Option("--json", help="print one JSON object and nothing else; errors as JSON on standard error")
 ]
-Trust = Annotated[bool, typer.Option("--trust-pickle", help="allow opening pickles, which runs code in them")]
 
 
 @contextmanager
@@ -42,6 +28,26 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda stage: bar.update(task, description=stage)
+
+
+@contextmanager
+def lines(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """As `progress` on a terminal, else a line a stage."""
+    if quiet or Console(stderr=True).is_terminal:
+        with progress(quiet) as say:
+            yield say
+        return
+    yield lambda line: print(line, file=sys.stderr, flush=True)  # noqa: T201
+
+
+@contextmanager
+def row_progress(quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Yields a function that shows how many of the rows are done."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} rows"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
+        task = bar.add_task("simulating", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def show(json_wanted: bool, figures: Any, tables: Callable[[], list[Any]]) -> None:

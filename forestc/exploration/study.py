@@ -20,11 +20,11 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from forestc.errors import ForestcError
+from forestc.notebook import notebook_html
 
 FORMAT = 1
 LARGEST = 1e15  # a number beyond it is no figure, option or limit of a study
@@ -114,9 +114,8 @@ class Study:
     asked: Mapping[str, Any]
     trials: tuple[Trial, ...]
 
-    def _repr_html_(self) -> str:
-        # by name, as forestc/__init__.py does: reports stand above studies, and only notebooks ask for one here
-        return str(import_module("forestc.report.page.notebook").study_html(self))
+    def _repr_html_(self) -> str | None:
+        return notebook_html(self)
 
     @property
     def complete(self) -> tuple[Trial, ...]:

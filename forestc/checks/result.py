@@ -1,0 +1,96 @@
+"""What a check found: of each engine, and together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from forestc.checks.agreement import Agreement
+from forestc.checks.coverage import Covered
+from forestc.checks.engines import ROLES
+from forestc.checks.proof import Proof
+from forestc.errors import CheckError
+from forestc.forest.summary import html_table, shown
+
+
+@dataclass
+class EngineResult:
+    """vectors: number that ran. differences: how many of them differ; None: not run, for the reason `why`. first: the
+    first difference. left_out: rows that the generated code can't be given, as the types of its inputs do not hold
+    them; unfit: the first of them."""
+
+    tool: str = ""
+    vectors: int = 0
+    differences: int | None = None
+    seconds: float = 0.0
+    why: str = ""
+    first: str = ""
+    left_out: int = 0
+    unfit: str = ""
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """engines: one result each. vectors: number of each origin (rows, inputs, boundary, ties, random). agreement: of
+    the quantised forest with the model, on the rows; None without rows. covered: what the vectors reached. changed:
+    files that changed after they were written. notes: for the user, such as that check.json could not be written, or
+    how many rows raw inputs of C do not hold."""
+
+    engines: dict[str, EngineResult]
+    vectors: dict[str, int]
+    agreement: Agreement | None
+    covered: Covered
+    proof: Proof | None = None
+    changed: tuple[str, ...] = ()
+    figures: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        ran = [
+            f"{name} {engine.differences}" for name, engine in self.engines.items() if engine.differences is not None
+        ]
+        proof = "" if self.proof is None else f", {self.proof.verdict}"
+        return f"<CheckResult {'ok' if self.ok else 'failed'}: differences of {', '.join(ran) or 'no engine'}{proof}>"
+
+    def _repr_html_(self) -> str:
+        head = ("engine", "vectors", "differences", "seconds", "tool")
+        rows = [
+            (name, shown(e.vectors), "not run" if e.differences is None else shown(e.differences), f"{e.seconds:.1f}",
+             e.tool or e.why)
+            for name, e in self.engines.items()
+        ]  # fmt: skip
+        return html_table("check: ok" if self.ok else "check: failed", head, rows)
+
+    @property
+    def ok(self) -> bool:
+        """Whether at least one engine ran, none found a difference, no file changed and any proof succeeded."""
+        ran = [result.differences for result in self.engines.values() if result.differences is not None]
+        return bool(ran) and not any(ran) and not self.changed and (self.proof is None or self.proof.proved)
+
+    def not_run(self) -> list[str]:
+        """A line for each engine that did not run, and one more if no engine ran a generated file."""
+        lines = [
+            f"not run: {name}: {engine.why}" for name, engine in self.engines.items() if engine.differences is None
+        ]
+        if lines and not any(ROLES[name] and engine.vectors for name, engine in self.engines.items()):
+            lines.append("no generated file was run, only the netlist from which the files were generated")
+        return lines
+
+    def problem(self) -> CheckError | None:
+        """What is wrong, in one line; None if `ok`."""
+        wrong = {name: engine for name, engine in self.engines.items() if engine.differences}
+        edited = f"{', '.join(self.changed)} changed after forestc wrote it" if self.changed else ""
+        if wrong:
+            what, first = f"{', '.join(wrong)} differs from the quantised forest", next(iter(wrong))
+            where = "; ".join(part for part in (f"{first}: {wrong[first].first}", edited) if part)
+        elif self.proof is not None and not self.proof.proved:
+            part = next(part for part in self.proof.parts if part.proved < part.asked)
+            what = f"the design is {'refuted' if self.proof.refuted else 'not proved'}: {part.name}"
+            where = "; ".join(text for text in (part.why, edited) if text)
+        elif edited:
+            what, where = edited, ""
+        elif not self.ok:
+            what, where = "no engine could run", ""
+        else:
+            return None
+        return CheckError(what, where=where, do="compile again; if the error stays, report it")

@@ -1,0 +1,87 @@
+"""Commands whose parameters on the command line are made from the fields of a dataclass of options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, dataclass
+from inspect import Parameter, Signature
+from typing import Annotated, Any
+
+import typer
+
+from forestc.cli.terminal import JSON, show
+from forestc.errors import OptionError
+from forestc.options.fields import options_of, required, value_type
+
+
+@dataclass(frozen=True)
+class Call:
+    """A command as it was called. given: by keyword, the options that are on the command line."""
+
+    given: dict[str, Any]
+    json: bool
+
+    def show(self, figures: Any, tables: Callable[[], list[Any]]) -> None:
+        """Prints the figures: as JSON, or as tables for people."""
+        show(self.json, figures, tables)
+
+
+def command(app: typer.Typer, kind: Any, name: str | None = None) -> Callable[[Callable[[Call], None]], None]:
+    """Adds a command. Its help is the docstring of the function that carries it out."""
+
+    def add(run: Callable[[Call], None]) -> None:
+        def called(context: typer.Context, **values: Any) -> None:
+            typed = {key for key in values if getattr(context.get_parameter_source(key), "name", "") == "COMMANDLINE"}
+            run(Call(_given(kind, values, typed), values["json"]))
+
+        parameters = [Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context), *_parameters(kind)]
+        parameters.append(Parameter("json", Parameter.KEYWORD_ONLY, default=False, annotation=JSON))
+        called.__doc__, called.__annotations__ = run.__doc__, {each.name: each.annotation for each in parameters}
+        called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        app.command(name or run.__name__.strip("_"))(called)
+
+    return add
+
+
+def _parameters(kind: Any) -> Iterator[Parameter]:
+    """The fields as typer takes them."""
+    for each, told in options_of(kind):
+        wanted: Any = bool if told.group else value_type(kind, each.name)
+        switch, needed = wanted is bool, required(each, told)
+        shown: dict[str, Any] = {"help": told.help, "metavar": told.metavar or None, "min": told.least}
+        info = typer.Option(*told.flags, **shown) if told.flags else typer.Argument(**shown)
+        wanted = list[wanted] if told.repeated else wanted
+        default = Parameter.empty if needed else False if switch else _default(each.default)
+        annotation = wanted if needed or switch else wanted | None
+        yield Parameter(each.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, info])
+        if told.group:
+            for inner in _parameters(told.group):  # their help tells what they are without the group
+                yield inner if inner.default is False else inner.replace(default=None)
+
+
+def _default(value: Any) -> Any:
+    """The default that the help shows; None for those that its text tells."""
+    return ",".join(value) or None if isinstance(value, tuple) else None if value is MISSING else value
+
+
+def _given(kind: Any, values: dict[str, Any], typed: set[str]) -> dict[str, Any]:
+    """By keyword, the options of the command line. Raises OptionError for options of a group without its flag."""
+    found: dict[str, Any] = {}
+    for each, told in options_of(kind):
+        if told.group:
+            inner = _given(told.group, values, typed)
+            if inner and each.name not in typed:
+                switches_last = sorted(options_of(told.group), key=lambda pair: pair[0].default is False)
+                flags = [own.flags[0] for _, own in switches_last]
+                wanted = f"{', '.join(flags[:-1])} and {flags[-1]} need {told.flags[0]}"
+                raise OptionError(wanted, do=f"add {told.flags[0]}")
+            if each.name in typed:
+                found[each.name] = told.group(**inner)
+        elif each.name in typed:
+            value = values[each.name]
+            if told.listed:
+                value = [part.strip() for part in value.split(",")]
+            found[each.name] = not value if each.default is True else value
+        elif each.default is MISSING:
+            found[each.name] = None
+    return found

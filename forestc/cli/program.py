@@ -1,0 +1,105 @@
+"""The program `forestc`: its commands, its errors as one line, and its exit status.
+
+Exit status: 0 for success; 1 for invalid input; 2 for wrong usage; 3 for a failed check; 4 for a failing outside
+tool; 128 plus the signal's number if a signal ends the program, such as 130 for Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Annotated, Any
+
+import typer
+import typer.core
+
+from forestc.cli.verbs import add_commands
+from forestc.errors import ForestcError
+from forestc.failures import Failure, interrupted, one_line
+from forestc.interrupts import Interrupted, ctrl_c_ends, interruptible
+from forestc.version import __version__
+
+# Typer contains click under varying names; this finds the class that it raises for wrong usage under any of them.
+_UsageProblem: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+
+
+class _Commands(typer.core.TyperGroup):
+    """The commands. Where none of them makes use of Ctrl-C it goes on as `Interrupted`, which typer leaves alone."""
+
+    def make_context(self, *given: Any, **named: Any) -> Any:
+        with ctrl_c_ends():
+            return super().make_context(*given, **named)
+
+    def invoke(self, ctx: Any) -> Any:
+        with ctrl_c_ends():
+            return super().invoke(ctx)
+
+
+app = typer.Typer(
+    cls=_Commands,
+    name="forestc",
+    help="Compiles trained tree ensembles into FPGA logic and microcontroller C, exactly.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+add_commands(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"forestc {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="show the version")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="show the traceback of an error")] = False,
+) -> None:
+    """Compiles trained tree ensembles into FPGA logic and microcontroller C, exactly."""
+
+
+def _usage(error: Exception) -> Failure:
+    """Wrong usage as a Failure, from typer's error."""
+    message = one_line(str(error.format_message())).rstrip(".")  # type: ignore[attr-defined]
+    context = getattr(error, "ctx", None)
+    command = "forestc" if context is None else context.command_path
+    return Failure("UsageError", message, do=f"see {command} --help", status=2)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the program. An error is one line on standard error (with --json an object), and sets the exit status."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in arguments
+    failure = None
+    try:
+        with interruptible():
+            app([a for a in arguments if a != "--debug"], standalone_mode=False, prog_name="forestc")
+    except Interrupted as signalled:
+        failure = interrupted(signalled.status)
+    except KeyboardInterrupt:
+        failure = interrupted(128 + signal.SIGINT)
+    except ForestcError as error:
+        if debug:
+            raise
+        failure = Failure.of(error)
+    except _UsageProblem as error:
+        failure = _usage(error)
+        if type(error).__name__ == "NoArgsIsHelpError":
+            sys.stderr.write(f"{error.format_message()}\n")  # type: ignore[attr-defined]
+            sys.exit(failure.status)
+    except BrokenPipeError:
+        # the reader of standard output closed it, as `head` does
+        sys.stderr.close()
+    except (OSError, MemoryError, RecursionError) as error:
+        if debug:
+            raise
+        failure = Failure(type(error).__name__, str(error) or type(error).__name__, do="--debug shows where")
+    if failure is not None:
+        failure.tell("--json" in arguments)
+    sys.exit(0 if failure is None else failure.status)

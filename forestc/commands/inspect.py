@@ -1,0 +1,38 @@
+"""inspect: figures of a model or of a compiled folder, and of single trees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from forestc.errors import OptionError
+from forestc.forest.node_text import node_figures
+from forestc.forest.summary import feature_figures, forest_figures
+from forestc.frontends import load
+from forestc.manifest.design import Design, open_design
+from forestc.options.commands import InspectOptions
+from forestc.options.fields import takes
+
+
+@takes(InspectOptions)
+def inspect(options: InspectOptions) -> dict[str, Any]:
+    """The figures of `forestc inspect --json`.
+
+    source: a model that `load` takes, a compiled folder, or a Design. For the latter two the forest is the quantised
+    one, and `compiled` describes the written files. `per_feature` lists the features.
+
+    tree: gives instead one tree as nested nodes. An inner node has `condition` and its children where the condition
+    holds (`yes`) and where it does not (`no`), a leaf has `leaf`, its values. `cover`: the training rows that reached
+    the node, None if the source does not record them. At level `depth` a node has `below`, the number of nodes below
+    it, instead of its children. Raises OptionError for a tree that does not exist, ForestcError.
+    """
+    source, tree = options.source, options.tree
+    if isinstance(source, str | Path) and Path(source).is_dir():
+        source = open_design(source)
+    forest = source.forest if isinstance(source, Design) else load(source, trust_pickle=options.trust_pickle)
+    if tree is not None:
+        if not 0 <= tree < len(forest.trees):
+            raise OptionError(f"there is no tree {tree}", do=f"the forest has trees 0 to {len(forest.trees) - 1}")
+        return node_figures(forest, tree, 0, options.depth)
+    compiled = {"compiled": source.figures()} if isinstance(source, Design) else {}
+    return {**forest_figures(forest), **compiled, "per_feature": feature_figures(forest)}

@@ -1,0 +1,111 @@
+"""synth: area and clock rate of a compiled design on a device, by synthesis and place and route."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from forestc.backends.project import ProjectOptions
+from forestc.costs.devices import DEVICES
+from forestc.costs.estimate import estimate, estimated
+from forestc.errors import ToolError
+from forestc.manifest.design import Design, open_design
+from forestc.options.commands import SynthOptions
+from forestc.options.fields import takes
+from forestc.options.shared import Progress
+from forestc.synthesis import check_fits, known_device, need_tools, registered
+from forestc.toolchain.nextpnr import place
+from forestc.toolchain.vendor import PROGRAMS, run_vendor
+from forestc.toolchain.yosys import find_yosys, synthesise, yosys_version
+
+
+@takes(SynthOptions)
+def synth(options: SynthOptions) -> dict[str, Any]:
+    """The figures of `forestc synth --json` for a compiled design: a Design or its folder.
+
+    device: lut6 (any 6-input LUTs, no carry chains), xcup (UltraScale+), one that nextpnr supports, or vivado:PART or
+    quartus:PART if the tool is on the PATH. lut, ff, carry, bram and depth count the design itself; fmax_mhz is
+    measured after place and route with registers on all ports. native: prefer tools on the PATH to those from PyPI.
+    seed: of the placer. try_anyway: synthesise also a design whose estimate exceeds the device. route: whether it is
+    placed and routed; without, fmax_mhz is None (vendors' tools always do). Raises OptionError for
+    an unknown device, ToolError for a missing or failing tool, ForestcError for a design too large for the device.
+    """
+    device, native, progress = options.device, options.native, options.progress
+    known_device(device)
+    need_tools(device, native)
+    design = options.design if isinstance(options.design, Design) else open_design(options.design)
+    if not options.try_anyway:
+        check_fits(design.netlist, device)
+    tool, _, part = device.partition(":")
+    if tool in PROGRAMS:
+        return _vendor(design, device, tool, part, progress)
+    source, core = design.path("verilog"), str(design.manifest["core"])
+    wanted = DEVICES[device]
+    family = wanted.family
+    seconds: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as name:
+        file = Path(name) / "core.v"
+        file.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+        start = time.perf_counter()
+        progress(f"yosys for {device}")
+        cells = synthesise([file], core, family.synthesis, native=native)
+        seconds["synthesis"] = round(time.perf_counter() - start, 3)
+        command = find_yosys(native)
+        assert command is not None
+        figures: dict[str, Any] = {
+            "device": device,
+            "lut": cells.lut,
+            "ff": cells.flip_flops,
+            "carry": cells.carry,
+            "bram": cells.memory,
+            "depth": cells.depth,
+            "fmax_mhz": None,
+            "tools": [yosys_version(command, Path(name))],
+        }
+        if wanted.nextpnr and options.route:
+            start = time.perf_counter()
+            progress(f"nextpnr for {device}")
+            top = registered(design, Path(name), wanted, native)
+            try:
+                placed = place(top, family.nextpnr, wanted.nextpnr, family.logic_cell, native=native, seed=options.seed)
+            except ToolError as error:
+                what = error.what
+                if "does not fit" in what:
+                    used = f"{cells.lut:,} LUTs and {cells.flip_flops:,} flip-flops of {wanted.cells:,} logic cells"
+                    what += f" on {device}, where it takes {used}"
+                raise ToolError(what, where=error.where, do=error.do) from None
+            seconds["place and route"] = round(time.perf_counter() - start, 3)
+            figures["fmax_mhz"] = None if placed.fmax_mhz is None else round(placed.fmax_mhz, 2)
+            figures["placed"] = {"used": placed.used, "available": placed.available}
+            figures["tools"].append(placed.version)
+    figures["estimate"] = estimate(design.netlist, device) if estimated(device) else None
+    return figures | {"latency_cycles": design.manifest["latency_cycles"], "seconds": seconds}
+
+
+def _vendor(design: Design, device: str, tool: str, part: str, progress: Progress) -> dict[str, Any]:
+    """The figures of `synth` by the design's vendor script, at its clock rate. The design's folder is not changed."""
+    period = ProjectOptions(clock_mhz=design.manifest["options"].get("clock_mhz")).period()
+    with tempfile.TemporaryDirectory() as name:
+        script = Path(name) / design.path(tool).name
+        for role in (tool, "verilog", "registered", "xdc"):
+            shutil.copy(design.path(role), name)
+        start = time.perf_counter()
+        progress(f"{tool} for {part}")
+        reported = run_vendor(tool, part, script, design.path("registered").stem, period_ns=period)
+        seconds = round(time.perf_counter() - start, 3)
+    return {
+        "device": device,
+        "lut": reported.lut,
+        "ff": reported.flip_flops,
+        "carry": reported.carry,
+        "bram": reported.memory,
+        "depth": reported.depth,
+        "fmax_mhz": round(reported.fmax_mhz, 2),
+        "tools": [reported.version],
+        "placed": {"used": reported.used, "available": reported.available},
+        "latency_cycles": design.manifest["latency_cycles"],
+        "seconds": {"synthesis, place and route": seconds},
+    }

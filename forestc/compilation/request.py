@@ -1,0 +1,158 @@
+"""What `compile` was asked for, checked, as each stage takes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+from forestc.backends.c import COptions
+from forestc.backends.project import ProjectOptions
+from forestc.backends.table import TARGETS
+from forestc.costs.devices import DEFAULT_FAMILY, family_of
+from forestc.costs.fitted import fitted
+from forestc.errors import OptionError
+from forestc.lowering.trees import LoweringOptions
+from forestc.options.compile import CompileOptions
+from forestc.options.fields import AN_OBJECT, Flag, recorded
+from forestc.passes import passes_from
+from forestc.passes.base import Pass, print_pass
+from forestc.passes.levels import check_effort, check_tolerance, level_number
+from forestc.passes.portfolio import Stop
+from forestc.rows.given import share_of
+from forestc.rows.labels import label_columns
+from forestc.synthesis import known_device, need_tools
+
+
+@dataclass(frozen=True)
+class Request:
+    """options: as they were given, in one form: a number for the level, names in tuples, passes as text. level, named,
+    stop: which passes run, and how long they are searched for. targets: output languages. c: the options of the C
+    header."""
+
+    options: CompileOptions
+    level: int | None
+    named: tuple[Pass, ...] | None
+    stop: Stop | None
+    targets: tuple[str, ...]
+    c: COptions
+
+    @staticmethod
+    def of(options: CompileOptions) -> Request:
+        """Raises OptionError for invalid values and combinations, as far as they are seen without the model."""
+        level, passes = level_number(options.level), options.passes
+        check_tolerance(level, options.tolerance, passes)
+        stop = check_effort(level, options.effort, passes)
+        named = None if passes is None else tuple(passes_from(passes, options.scores))
+        targets = _names(options.targets)
+        if "c" not in targets and options.cpu:
+            raise OptionError("a processor and budgets are those of C", do="add the target c, or remove --cpu")
+        _check_targets(targets, options)
+        request = Request(
+            replace(
+                options,
+                level=level,
+                passes=passes if passes is None or isinstance(passes, str) else ",".join(map(print_pass, passes)),
+                targets=targets,
+                classes=tuple(options.classes),
+                clock_mhz=None if options.clock_mhz is None else float(options.clock_mhz),
+            ),
+            level,
+            named,
+            stop,
+            targets,
+            _c_options(options),
+        )
+        request._check_hardware()
+        return request
+
+    def _check_hardware(self) -> None:
+        given = self.options
+        if given.device is not None:
+            known_device(given.device)
+            if not given.no_synth:
+                need_tools(given.device, given.native)
+            if "verilog" not in self.targets:
+                raise OptionError("a device needs the Verilog core", do="add the target verilog")
+        if given.clock_mhz is not None:
+            if given.device is None or (given.latency and self.has_estimate):
+                raise OptionError("a clock needs a device, and chooses the latency", do="give a device, and no latency")
+            if not 0 < given.clock_mhz < math.inf:
+                raise OptionError(f"clock_mhz={given.clock_mhz:g}", do="give a number of megahertz above 0")
+        self.lowering  # noqa: B018  rejects an invalid latency or outputs
+
+    @property
+    def has_estimate(self) -> bool:
+        """Whether forestc can estimate costs on the device: it can't for parts of vendors' tools."""
+        return self.options.device is None or ":" not in self.options.device
+
+    @property
+    def lowering(self) -> LoweringOptions:
+        """The options of `lower`, before a wanted clock has chosen the latency."""
+        return LoweringOptions(self.options.latency, self.options.outputs, family_of(self.options.device or ""))
+
+    @property
+    def project(self) -> ProjectOptions:
+        return ProjectOptions(self.options.device or "", self.options.clock_mhz)
+
+    def of_folder(self, lowering: LoweringOptions) -> dict[str, Any]:
+        """The options on which the files of the folder depend: `options` in the manifest."""
+        given = self.options
+        options: dict[str, Any] = {"targets": sorted(set(self.targets)), "latency": lowering.latency}
+        options["outputs"] = given.outputs
+        if lowering.family != DEFAULT_FAMILY:
+            options["target"] = lowering.family
+        options["c"] = vars(self.c)
+        if given.stream is not None:
+            options["stream"] = vars(given.stream)
+        if given.device is not None:
+            options["device"] = given.device
+        if given.clock_mhz is not None:
+            options["clock_mhz"] = given.clock_mhz
+        return options
+
+    @cached_property
+    def flags(self) -> tuple[Flag, ...]:
+        """Every option that changes the files, in the order of a command line."""
+        held_out = self.options.held_out
+        own: dict[str, Any] = {"label": _label(self.options.label, self.options.rows)}
+        if isinstance(held_out, str | int | float) and (share := share_of(held_out)) is not None:
+            own["held_out"] = share
+        return tuple(flag._replace(value=own.get(flag.key, flag.value)) for flag in recorded(self.options))
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON values: files by their names, Python objects as AN_OBJECT."""
+        return {flag.key: flag.value for flag in self.flags}
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(name.strip() for name in given.split(",") if name.strip()) if isinstance(given, str) else tuple(given)
+
+
+def _check_targets(targets: tuple[str, ...], given: CompileOptions) -> None:
+    if not targets:
+        raise OptionError("no target is given", do=f"known: {', '.join(TARGETS)}")
+    for target in targets:
+        if target not in TARGETS:
+            raise OptionError(f"unknown target {target!r}", do=f"known: {', '.join(TARGETS)}")
+    if "verilog" in targets:
+        fitted()  # a damaged table of costs is refused here
+    elif given.stream is not None:
+        raise OptionError("a stream wrapper needs the Verilog core", do="add the target verilog")
+
+
+def _c_options(given: CompileOptions) -> COptions:
+    """The options of the C header: those of compile without `c_`, and the budgets."""
+    names = {each.name: f"c_{each.name}" for each in fields(COptions)}
+    return COptions(**{name: getattr(given, long if hasattr(given, long) else name) for name, long in names.items()})
+
+
+def _label(label: Any, rows: Any) -> str | list[str] | None:
+    if label is None:
+        return None
+    columns = label_columns(label, rows)
+    if columns is None:
+        return AN_OBJECT
+    return columns if isinstance(columns, str) else [str(name) for name in columns]

@@ -1,0 +1,1 @@
+"""The compiled folder and its manifest."""

@@ -1,0 +1,24 @@
+"""What notebooks show of a value: reports stand above designs and studies, so they register their functions here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+_SHOWN: dict[type, Callable[[Any], str]] = {}
+
+
+def shows(kind: type) -> Callable[[Callable[[Any], str]], Callable[[Any], str]]:
+    """Registers a function that writes a value of the type as HTML."""
+
+    def register(write: Callable[[Any], str]) -> Callable[[Any], str]:
+        _SHOWN[kind] = write
+        return write
+
+    return register
+
+
+def notebook_html(value: Any) -> str | None:
+    """The value as HTML; None, for which notebooks print its repr, where no function is registered."""
+    write = _SHOWN.get(type(value))
+    return None if write is None else write(value)

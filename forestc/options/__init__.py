@@ -1,0 +1,1 @@
+"""The options of all commands, each written once, as a field of a frozen dataclass; see `fields`."""

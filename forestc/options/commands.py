@@ -1,0 +1,155 @@
+"""The options of the commands on models and compiled folders, but for `compile` and `explore`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
+
+from forestc.options.fields import argument, flag, option
+from forestc.options.shared import (
+    FOLDER,
+    MODEL,
+    ROWS,
+    SOURCE,
+    DrawnRows,
+    Progress,
+    label_option,
+    native_option,
+    quiet,
+    rows_option,
+    trust_option,
+)
+
+
+@dataclass(frozen=True)
+class InspectOptions:
+    source: Any = field(metadata=SOURCE)
+    _: KW_ONLY
+    tree: int | None = option(None, "--tree", "draw tree N, counted from 0", "N", least=0)
+    depth: int = option(6, "--depth", "with --tree: number of levels to draw", least=1)
+    trust_pickle: bool = trust_option()
+
+
+@dataclass(frozen=True)
+class CheckOptions(DrawnRows):
+    design: Any = field(metadata=FOLDER)
+    rows: Any = rows_option(
+        "CSV, Parquet, Arrow or NumPy; not needed with --inputs or --prove, or if compiled without rows"
+    )
+    _: KW_ONLY
+    label: Any = label_option()
+    engines: Sequence[str] | None = option(
+        None,
+        "--engines",
+        "a list of: netlist, icarus, verilator, c, words, hls, amaranth; default: one for each file",
+        listed=True,
+    )
+    every: bool = option(False, "--all", "run all engines on all vectors (slow)")
+    random_rows: int = option(10_000, "--random", "number of random vectors beside the rows", least=0)
+    seed: int = option(0, "--seed", "seed of the random vectors and of rows drawn", least=0)
+    prove: bool = option(False, "--prove", "also prove equality for every input")
+    native: bool = native_option("prove with the yosys on the PATH")
+    require: bool = False
+    record: bool = True
+    progress: Progress = quiet
+
+
+@dataclass(frozen=True)
+class SimulateOptions(DrawnRows):
+    design: Any = field(metadata=FOLDER)
+    rows: Any = rows_option()
+    _: KW_ONLY
+    vcd: Any = option(None, "--vcd", "write a waveform, for GTKWave", "FILE")
+    saif: Any = option(None, "--saif", "write switching activity, for power tools", "FILE")
+    label: Any = label_option()
+    gaps: bool = False
+    progress: Callable[[int, int], None] = lambda done, total: None
+
+
+@dataclass(frozen=True)
+class SynthOptions:
+    design: Any = field(metadata=FOLDER)
+    device: str = field(metadata=flag("--device", "lut6, xcup, ice40-hx8k, ecp5-25k, ecp5-85k, vivado:PART, ..."))
+    _: KW_ONLY
+    native: bool = native_option()
+    seed: int = option(1, "--seed", "seed of place and route", least=0)
+    try_anyway: bool = option(False, "--try", "even if the estimate says it does not fit")
+    route: bool = True
+    progress: Progress = quiet
+
+
+@dataclass(frozen=True)
+class MeasureOptions(DrawnRows):
+    design: Any = field(metadata=FOLDER)
+    cpu: str = field(metadata=flag("--cpu", "cortex-m0plus, cortex-m4, cortex-m4f, cortex-m7, rv32imc or avr"))
+    rows: Any = rows_option(
+        "CSV (gzip too), Parquet, Arrow or NumPy; without it instructions are those of generated inputs"
+    )
+    _: KW_ONLY
+    label: Any = label_option()
+    entries: Sequence[str] | None = option(
+        None, "--entry", "a list of: predict, scores, values, row (raw floats); default: all but values", listed=True
+    )
+    compiler: str = option("auto", "--compiler", "gcc (on the PATH), ziglang (from pip) or auto: gcc if there is one")
+    optimise: str = option("s", "-O --optimize", "the compiler's level: s, 2 or 3")
+    most: int = option(1000, "--most", "number of rows to run, spread over all; 0: all", "N", least=0)
+    drawn: Any = None
+    progress: Progress = quiet
+
+
+@dataclass(frozen=True)
+class ActivityOptions(DrawnRows):
+    design: Any = field(metadata=FOLDER)
+    _: KW_ONLY
+    inputs: Any = option(None, "--inputs", "input model of forestc model-inputs: exact where it can be", "FILE")
+    rows: Any = rows_option("instead: rows to count on, CSV, Parquet, Arrow or NumPy")
+    label: Any = label_option()
+    progress: Progress = quiet
+
+
+@dataclass(frozen=True)
+class LearnInputsOptions:
+    source: Any = field(metadata=SOURCE)
+    rows: Any = field(metadata=flag("--rows", ROWS, "FILE"))
+    out: Any = option(None, "-o --out", "the file to write", "FILE", needed=True)
+    _: KW_ONLY
+    label: Any = label_option()
+    treewidth: int = option(4, "--treewidth", "how many columns depend on each other at most", "N", least=1)
+    seconds: float = option(20.0, "--time", "seconds to search for a network", "SECONDS")
+    samples: int | None = option(
+        None, "--samples", "search runs instead of seconds: the same file each time", "N", least=1
+    )
+    least_count: int = option(0, "--least-count", "write smaller counts of rows as 0", "N", least=0)
+    seed: int = option(0, "--seed", "seed of the search", least=0)
+    trust_pickle: bool = trust_option()
+    progress: Progress = quiet
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """rows, label: of a design, to measure on. place: draw its placed cells; native: with tools on the PATH rather than
+    those of PyPI. peers: a file of other designs' figures, beside a study's."""
+
+    source: Any = field(metadata=argument("DIR|STUDY", "a folder that forestc compile or forestc explore wrote"))
+    out: Any = field(metadata=flag("-o --out", "the page to write, such as report.html", "FILE"))
+    _: KW_ONLY
+    rows: Any = rows_option(
+        "of a design: rows to measure accuracy on, and to draw histograms of; CSV, Parquet, Arrow or NumPy"
+    )
+    label: Any = label_option()
+    peers: Any = option(None, "--peers", "of a study: others' figures, CSV or JSON: name,lut,accuracy", "FILE")
+    place: bool = option(False, "--place", "of a design: place and route it, and draw where its cells lie")
+    native: bool = native_option("with --place: prefer tools on the PATH")
+    progress: Progress = quiet
+
+
+@dataclass(frozen=True)
+class PrintOptions:
+    model: Any = field(metadata=MODEL)
+    trust_pickle: bool = trust_option()
+
+
+@dataclass(frozen=True)
+class PassesOptions:
+    name: str | None = option(None, "", "show one pass and its options", "[NAME]")

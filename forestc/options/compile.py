@@ -1,0 +1,177 @@
+"""The options of `compile`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Literal
+
+from forestc.errors import OptionError
+from forestc.options.fields import flag, option
+from forestc.options.shared import MODEL, Progress, label_option, quiet, trust_option
+from forestc.options.stream import StreamOptions
+
+TARGETS = ("verilog", "c", "hls", "amaranth")
+_SHARE_OR_FILE = {"type": ["string", "number", "null"]}
+_LEVEL = {"type": ["integer", "null"], "minimum": 0, "enum": [0, 1, 2, 3, None]}
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """The options of `compile`, as they are given.
+
+    model: a path or a fitted model. rows: a path, a 2-D array or a data frame, on which input formats and leaf bits are
+    chosen and accuracy is reported. None: formats come from the model's own thresholds, and from the ranges. out: the
+    folder. progress: called with the name of each stage.
+
+    ranges: used instead of rows: a path or {name: (smallest, largest)}. inputs: an input model or its path: how many of
+    its rows visit each node stands in for the training rows that the source recorded, which C's `branches` goes by;
+    nothing is promised on its rows. held_out: rows on which passes are judged: a path, an array, a frame or a pair
+    (rows, labels); or the share of the rows to set aside. label: the column with the labels (a list of columns for
+    several prediction targets), or the labels themselves, (rows,) or (rows, targets).
+
+    tolerance: at levels 2 and 3, the accuracy (R squared) that may be lost on rows that the model was not trained on.
+    passes: those that replace the level's, as text or as a list of passes. scores: the largest error of a probability
+    on the rows, or of other values as a share of their range.
+
+    clock_mhz: for constraints and scripts; on devices with an estimate it also chooses the latency. The options c_...
+    and the budgets cpu, flash, ram and instructions are those of `forestc.backends.c.COptions`.
+    """
+
+    model: Any = field(metadata=MODEL)
+    rows: Any = field(
+        metadata=flag(
+            "--rows",
+            "CSV (gzip too), Parquet, Arrow or NumPy; without it formats come from the thresholds, exact",
+            "FILE",
+            needed=False,
+            recorded=False,
+        )
+    )
+    out: Any = field(metadata=flag("-o --out", "the folder to write", "DIR", recorded=False))
+    _: KW_ONLY
+    ranges: Any = option(
+        None,
+        "--ranges",
+        "instead of --rows: CSV (feature,smallest,largest,step,missing) or JSON; exact in these ranges",
+        "FILE",
+    )
+    inputs: Any = option(
+        None,
+        "--inputs",
+        "input model of forestc model-inputs: C's branches puts the side first that more of its rows take",
+        "FILE",
+    )
+    classes: Sequence[str] = option(
+        (), "--classes", "names of the model's classes as in the labels, in its order: a,b,c", "NAMES", listed=True
+    )
+    held_out: Any = option(
+        None,
+        "--held-out",
+        "rows on which passes are judged, or the share of rows to set aside (0.2)",
+        "FILE",
+        kind=str,
+        schema=_SHARE_OR_FILE,
+    )
+    label: Any = label_option()
+    scheduler: str | None = option(
+        None, "--scheduler", "address of a Dask cluster, on which passes go through the rows", "ADDRESS", recorded=False
+    )
+    level: int | str | None = option(
+        None,
+        "-O --level",
+        "0 (exact) to 3 (smallest); default: 1; see forestc passes",
+        "LEVEL",
+        kind=str,
+        schema=_LEVEL,
+    )
+    tolerance: float | None = option(
+        None, "--tolerance", "with -O2 and -O3: accuracy that may be lost on other rows; default: 0.01", "T"
+    )
+    effort: int | str | None = option(
+        None,
+        "--effort",
+        "with -O2 and -O3: how long is searched, 1 to 3 or seconds (60s); default: 2",
+        "N",
+        kind=str,
+        schema={"type": ["string", "integer", "null"]},
+    )
+    passes: str | Sequence[Any] | None = option(
+        None,
+        "--passes -p",
+        "passes to run instead of a level's: simplify,quantize{leaf_bits=4}; none: only what is needed",
+        schema={"type": ["string", "null"]},
+    )
+    scores: float | None = option(
+        None,
+        "--scores",
+        "largest error of probabilities on the rows; of other values as a share of their range",
+        "E",
+    )
+    targets: str | Sequence[str] = option(
+        ("verilog", "c"),
+        "--target",
+        "output languages, a list of: verilog, c, hls, amaranth",
+        schema={"type": "array", "items": {"enum": [*TARGETS]}},
+    )
+    latency: int = option(
+        0,
+        "--latency",
+        "clock cycles from input to output; 0: combinational",
+        schema={"type": "integer", "minimum": 0},
+    )
+    outputs: Literal["auto", "label", "scores", "both"] = option(
+        "auto", "--outputs", "what the hardware returns: auto, label, scores or both"
+    )
+    device: str | None = option(None, "--device", "also synthesise, place and route for this device; see forestc synth")
+    clock_mhz: float | None = option(
+        None,
+        "--clock",
+        "with --device: the wanted clock; chooses the latency and sets the constraints",
+        "MHZ",
+        least=1,
+        key="clock",
+        schema={"type": ["number", "null"]},
+    )
+    native: bool = option(False, "--native", "with --device: prefer tools on the PATH")
+    try_anyway: bool = option(False, "--try", "with --device: even if the estimate says it does not fit")
+    no_synth: bool = option(False, "--no-synth", "with --device: place registers for it, but synthesise nothing")
+    c_inputs: str = option(
+        "words", "--c-inputs", "words: an array of integers; struct: integers as members; float or raw: rows"
+    )
+    c_quantiser: str = option("auto", "--c-quantiser", "C function from raw rows to words: auto, none, float or double")
+    c_values: str = option(
+        "q31", "--c-values", "type of probabilities and values in C: q15, q31 (fixed point), float or none"
+    )
+    c_layout: str = option(
+        "auto",
+        "--c-layout",
+        "branches: nested ifs, fast; calls: the same, a function for each tree; nodes, masks: tables, small; "
+        "mixed: between; or auto",
+    )
+    c_project: str = option(
+        "none",
+        "--c-project",
+        "files for build systems beside the header, with a self-test: none, all, or a list of selftest, "
+        "cmake, platformio, arduino and zephyr",
+    )
+    c_types: str = option("", "--c-types", "types of --c-inputs raw: adc=int16,3=uint8,*=float (name or position)")
+    cpu: str = option("", "--cpu", "processor for which --c-layout auto chooses; see forestc measure")
+    flash: int | None = option(None, "--flash", "most flash that C may take", "BYTES")
+    ram: int | None = option(None, "--ram", "most stack that C may take", "BYTES")
+    instructions: int | None = option(
+        None, "--instructions", "most instructions of any prediction in C (AVR: cycles)", "N"
+    )
+    stream: StreamOptions | None = option(
+        None, "--stream", "also write an AXI4-Stream wrapper and its cocotb test bench", group=StreamOptions
+    )
+    name: str | None = option(None, "--name", "name of the module and the header; default: the model file's")
+    trust_pickle: bool = trust_option()
+    progress: Progress = quiet
+
+    def __post_init__(self) -> None:
+        if self.rows is not None and self.ranges is not None:
+            raise OptionError("both rows and ranges are given", do="remove one of them")
+        for name in ("label", "held_out", "scheduler"):
+            if self.rows is None and getattr(self, name) is not None:
+                raise OptionError(f"{name} needs rows, and none are given", do="give rows, or remove it")

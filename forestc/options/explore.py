@@ -1,0 +1,63 @@
+"""The options of `explore`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
+
+from forestc.options.fields import flag, option
+from forestc.options.shared import Progress, label_option, native_option, quiet, rows_option, trust_option
+
+
+@dataclass(frozen=True)
+class ExploreOptions:
+    model: Any = option(None, "", "a model file, whose passes' options are searched", "[MODEL]")
+    train: str | Sequence[str] | Callable[[Any], Any] | None = field(
+        default=None,
+        kw_only=True,
+        metadata=flag("--train", "instead of MODEL, train: a list of trainers, such as xgboost", "NAMES"),
+    )
+    rows: Any = rows_option()
+    out: Any = option("study", "-o --out", "the folder of the study", "DIR")
+    _: KW_ONLY
+    label: Any = label_option("column of the true labels")
+    test: Any = option(None, "--test", "rows read once, at the end, for the front alone", "FILE")
+    validation: Any = option(
+        None, "--validation", "rows that candidates are judged on; default: a part of --rows", "FILE"
+    )
+    regression: bool = option(False, "--regression", "with --train: the labels are values, not classes")
+    device: str | None = option(None, "--device", "lut6, xcup, ice40-hx8k, ecp5-25k, ecp5-85k, ...")
+    cpu: str | None = option(None, "--cpu", "processor of C, such as cortex-m0plus")
+    goals: Sequence[Any] | None = option(
+        None,
+        "--goal",
+        "what is optimised: a list of accuracy, lut, ff, latency, fmax, flash, ram, instructions; "
+        "default: size and accuracy",
+        "FIGURES",
+    )
+    limits: Sequence[Any] = option(
+        (), "--limit", "what every design must keep, as in 'fmax>=150'; several times", "LIMIT", repeated=True
+    )
+    trials: int = option(200, "--trials", "designs to try", "N", least=1)
+    seed: int = option(0, "--seed", "seed of all that is drawn", least=0)
+    jobs: int | None = option(None, "--jobs", "worker processes; default: one for each core", "N", least=1)
+    scheduler: str | None = option(None, "--scheduler", "address of a Dask cluster that runs the trials", "ADDRESS")
+    storage: str | None = option(
+        None, "--storage", "database of Optuna, as sqlite:///study.db; default: a file in DIR", "ADDRESS"
+    )
+    rungs: str | None = option(
+        None,
+        "--rungs",
+        "the highest of: estimate, synthesis, placed, measured (firmware); default: the highest there is",
+    )
+    trial_seconds: float = option(600.0, "--trial-seconds", "time limit of a trial at one rung, for --jobs", "SECONDS")
+    trial_mb: int | None = option(None, "--trial-mb", "memory limit of a trial, for --jobs", "MB", least=1)
+    native: bool = native_option()
+    prove: bool = option(True, "--no-prove", "check the front without proofs")
+    trust_pickle: bool = trust_option()
+    classes: Sequence[str] = option(
+        (), "--classes", "names of MODEL's classes as in the labels, in its order: a,b", "NAMES", listed=True
+    )
+    resume: bool = option(False, "--resume", "go on with the study in DIR, as it was asked for")
+    progress: Progress = quiet

@@ -1,0 +1,173 @@
+"""Options as fields of frozen dataclasses.
+
+A field holds an option's name in Python, its type and its default; its metadata, an `Option`, holds the flag, the help
+and the rest. The command line, the keywords of Python, the record in the manifest, its JSON Schema and the reference
+documentation are all made from these. A field without an `Option` is for Python alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from difflib import get_close_matches
+from functools import wraps
+from inspect import signature
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+
+P = ParamSpec("P")
+T = TypeVar("T")
+R = TypeVar("R")
+
+AN_OBJECT = "given in Python"  # stands in records for values that no file or text names
+FILES = ("FILE", "DIR", "MODEL", "MODEL|DIR", "DIR|STUDY", "[MODEL]")  # metavars of paths
+_JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
+
+
+@dataclass(frozen=True)
+class Option:
+    """What a field does not say of its option.
+
+    flags: on the command line, the one that records use first; none for a positional argument. help: for the command
+    line and the documentation. metavar: what stands for the value; those of FILES are paths. kind: of the value on the
+    command line, where the field's annotation has several. least: the smallest number. listed: several texts, on the
+    command line separated by commas. repeated: the flag is given once for each value. needed: whether the command line
+    requires the option, where that is not as in Python. recorded: whether manifests keep it. key: its name there, if
+    not the field's. schema: JSON Schema of the recorded value, where the annotation does not give it. group: the
+    dataclass of further options that the flag, a switch, asks for.
+    """
+
+    flags: tuple[str, ...]
+    help: str
+    metavar: str = ""
+    kind: type | None = None
+    least: float | None = None
+    listed: bool = False
+    repeated: bool = False
+    needed: bool | None = None
+    recorded: bool = True
+    key: str = ""
+    schema: Mapping[str, Any] | None = None
+    group: Any = None
+
+
+def argument(metavar: str, help: str) -> dict[str, Option]:
+    """Metadata of a positional argument."""
+    return {"option": Option((), help, metavar, recorded=False)}
+
+
+def flag(flags: str, help: str, metavar: str = "", **more: Any) -> dict[str, Option]:
+    """Metadata of an option. flags: separated by blanks."""
+    return {"option": Option(tuple(flags.split()), help, metavar, **more)}
+
+
+def option(default: Any, flags: str, help: str, metavar: str = "", **more: Any) -> Any:
+    """A field with a default. A switch whose default is True is turned off by its flag."""
+    return field(default=default, metadata=flag(flags, help, metavar, **more))
+
+
+def options_of(kind: Any) -> Iterator[tuple[Field[Any], Option]]:
+    """The fields of a dataclass that the command line has, in their order."""
+    return ((each, each.metadata["option"]) for each in fields(kind) if "option" in each.metadata)
+
+
+def value_type(kind: Any, name: str) -> type:
+    """The type of a field's value on the command line."""
+    known: Option = {each.name: told for each, told in options_of(kind)}[name]
+    if known.kind is not None:
+        return known.kind
+    if known.metavar in FILES:
+        return Path
+    wanted = get_type_hints(kind)[name]
+    choices = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
+    return next((each for each in choices if each in _JSON_TYPES), str)
+
+
+def takes(kind: Callable[P, T]) -> Callable[[Callable[[T], R]], Callable[P, R]]:
+    """Makes a function of a dataclass of options a function of its fields, by position and keyword as the dataclass
+    takes them. It raises TypeError for unknown keywords, with the nearest known one."""
+    known = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+
+    def decorate(run: Callable[[T], R]) -> Callable[P, R]:
+        @wraps(run)
+        def call(*args: P.args, **given: P.kwargs) -> R:
+            for name in given:
+                if name not in known:
+                    near = "".join(f"; did you mean {each!r}?" for each in get_close_matches(name, known, 1))
+                    raise TypeError(f"{run.__name__}() got an unexpected keyword argument {name!r}{near}")
+            return run(kind(*args, **given))
+
+        own = signature(kind).replace(return_annotation=signature(run).return_annotation)
+        del call.__wrapped__
+        call.__signature__ = own  # type: ignore[attr-defined]
+        call.options = kind  # type: ignore[attr-defined]
+        call.__annotations__ = {each.name: each.annotation for each in own.parameters.values()}
+        return call
+
+    return decorate
+
+
+class Flag(NamedTuple):
+    """A recorded option: its key in the manifest, its flag on the command line, its value and default as JSON."""
+
+    key: str
+    flag: str
+    value: Any
+    default: Any
+
+
+def recorded(options: Any) -> Iterator[Flag]:
+    """The recorded options of a dataclass, in the order of its fields: files by their names, Python objects as
+    AN_OBJECT."""
+    for each, told in options_of(options):
+        if not told.recorded:
+            continue
+        value, key = getattr(options, each.name), told.key or each.name
+        if told.group is None:
+            yield Flag(key, told.flags[0], _plain(value, told), _plain(each.default, told))
+        else:
+            yield Flag(key, told.flags[0], value is not None, False)
+            yield from recorded(told.group() if value is None else value)
+
+
+def _plain(value: Any, told: Option) -> Any:
+    """A value as JSON."""
+    if isinstance(value, str | Path):
+        return Path(value).name if told.metavar in FILES else value
+    if isinstance(value, tuple | list) and all(isinstance(part, str) for part in value):
+        return list(value)
+    return value if isinstance(value, int | float | NoneType) else AN_OBJECT
+
+
+def schema_of(kind: Any) -> dict[str, Any]:
+    """The JSON Schema of the recorded options, by key."""
+    hints, found = get_type_hints(kind), dict[str, Any]()
+    for each, told in options_of(kind):
+        if told.recorded:
+            own = told.schema or _schema(bool if told.group else hints[each.name], told)
+            found[told.key or each.name] = {**own, "description": f"{told.flags[0]}: {told.help}"}
+            found |= {} if told.group is None else schema_of(told.group)
+    return found
+
+
+def _schema(hint: Any, told: Option) -> dict[str, Any]:
+    """The schema of an annotation: a type, a Literal of texts, several texts, and None beside one of these."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    if told.metavar in FILES:
+        parts = (str, NoneType)
+    names = [name for part in parts if get_origin(part) is Literal for name in get_args(part)]
+    types = ["string"] if names else [_JSON_TYPES[part] for part in parts if part in _JSON_TYPES]
+    listed = told.listed or not types
+    types = ["array"] if listed else types + ["null"] * (NoneType in parts)
+    whole: dict[str, Any] = {"type": types[0] if len(types) == 1 else types}
+    if told.least is not None:
+        whole["minimum"] = told.least
+    if listed:
+        whole["items"] = {"type": "string"}
+    return whole | ({"enum": names} if names else {})
+
+
+def required(each: Field[Any], told: Option) -> bool:
+    """Whether the command line needs an option."""
+    return each.default is MISSING if told.needed is None else told.needed

@@ -1,0 +1,46 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from forestc.options.fields import argument, option
+
+MODEL = argument("MODEL", "a model file: .json, .ubj, .txt, .onnx, .skops, .tl, .forest, ...")
+ROWS = "CSV (gzip too), Parquet, Arrow or NumPy"
+FOLDER = argument("DIR", "a folder that forestc compile wrote")
+SOURCE = argument("MODEL|DIR", "a model file, or a folder that forestc compile wrote")
+DRAWN = 10_000  # rows that are drawn from an input model
+Progress = Callable[[str], None]
+
+
+def quiet(_: str) -> None:
+    """Shows no progress."""
+
+
+def rows_option(help: str = ROWS) -> Any:
+    return option(None, "--rows", help, "FILE", recorded=False)
+
+
+def label_option(help: str = "column of the true labels; several prediction targets: y1,y2") -> Any:
+    schema = {"type": ["string", "array", "null"], "items": {"type": "string"}}
+    return option(None, "--label", help, "COL", kind=str, schema=schema)
+
+
+def trust_option() -> Any:
+    return option(False, "--trust-pickle", "allow opening pickles, which runs code in them")
+
+
+def native_option(help: str = "prefer tools on the PATH to those from pip") -> Any:
+    return option(False, "--native", help)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnRows:
+    """Rows of an input model, an `InputModel` or its file, in place of given ones."""
+
+    inputs: Any = option(None, "--inputs", "draw rows from an input model; see forestc model-inputs", "FILE")
+    count: int = option(DRAWN, "--count", "with --inputs: number of rows to draw", "N", least=1)
+    seed: int = option(0, "--seed", "with --inputs: seed of the rows drawn", least=0)

@@ -1,0 +1,46 @@
+"""The options of an AXI4-Stream wrapper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from forestc.errors import OptionError
+from forestc.options.fields import option
+
+WIDEST = 1 << 16
+SIZES = (8, 16, 32, 64)  # bits of an integer of C
+_FROM_0 = {"type": "integer", "minimum": 0}
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """tdata_bits: of the input, a multiple of 8; 0: a row in one beat. user_bits: of tuser. registers: adds an
+    AXI4-Lite block. align: 0 packs words without gaps; 8, 16, 32 or 64 gives each word and each result the smallest C
+    integer of at least so many bits, with the layout of C and NumPy."""
+
+    tdata_bits: int = option(
+        0, "--tdata", "with --stream: bits of tdata; default: a whole row in one beat", "N", schema=_FROM_0, key="tdata"
+    )
+    user_bits: int = option(1, "--tuser", "with --stream: bits of tuser; default: 1", "N", schema=_FROM_0, key="tuser")
+    registers: bool = option(False, "--axi-lite", "with --stream: add a block of AXI4-Lite registers", key="axi_lite")
+    align: int = option(
+        0, "--align", "with --stream: place words in lanes of at least 8, 16, 32 or 64 bits", "N", schema=_FROM_0
+    )
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tdata_bits, int) or not 0 <= self.tdata_bits <= WIDEST or self.tdata_bits % 8:
+            raise OptionError(
+                f"stream: tdata of {self.tdata_bits} bits",
+                do=f"use a multiple of 8 up to {WIDEST}, or 0 for whole rows",
+            )
+        if self.align and self.tdata_bits & (self.tdata_bits - 1):
+            raise OptionError(
+                f"stream: tdata of {self.tdata_bits} bits does not fit lanes with the layout of C",
+                do="use a power of 2, or packed rows",
+            )
+        if not isinstance(self.user_bits, int) or not 1 <= self.user_bits <= WIDEST:
+            raise OptionError(f"stream: tuser of {self.user_bits} bits", do=f"use 1 to {WIDEST} bits")
+        if self.align not in (0, *SIZES):
+            raise OptionError(
+                f"stream: lanes of {self.align} bits", do=f"use {', '.join(map(str, SIZES))}, or 0 for packed rows"
+            )

@@ -1,0 +1,43 @@
+"""The front of a study as a table for the terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+
+def front_tables(figures: dict[str, Any], goals: list[str]) -> list[Any]:
+    """The front as a table, from the best of the first goal on."""
+    shown = list(dict.fromkeys([*goals, "accuracy"]))
+    table = Table(title=f"front of {figures['out']}")
+    for name in ("trial", *(_HEADS.get(name, name) for name in shown), "test", "from", "remark"):
+        table.add_column(name, justify="left" if name in ("remark", "from") else "right")
+    for row in figures["front"]:
+        cells = [_cell(row, name) for name in shown]
+        same = row["equal_to"]
+        remark = f"equal to {same}" if same is not None else ""
+        table.add_row(str(row["trial"]), *cells, _cell(row, "test_accuracy"), row["rung"] or "", remark)
+    counts = figures["trials"]
+    lines = []
+    if any(row["equal_to"] is not None for row in figures["front"]):
+        lines += ["equal to N: its accuracy is within a standard error of that of trial N, which is smaller"]
+    lines += [f"{counts['complete']} trials, {counts['failed']} failed; accuracy by {figures['validation']}"]
+    lines += [f"{name}: corrected to {line['factor']:.2f} x estimate^{line['slope']:.2f}, as {line['designs']} showed"
+              for name, line in (figures["corrections"] or {}).items()]  # fmt: skip
+    lines += [f"note: {note}" for note in figures["notes"] or ()]
+    lines += ["stopped before its end; --resume goes on"] if figures["stopped"] else []
+    lines += [f"designs: {figures['out']}/trials/NNNN/design", f"charts: forestc report {figures['out']} -o study.html"]
+    return [table, *map(Text, lines)]
+
+
+_HEADS = {"latency_cycles": "cycles", "fmax_mhz": "MHz", "flash": "flash bytes", "ram": "RAM bytes", "lut": "LUTs"}
+
+
+def _cell(row: dict[str, Any], name: str) -> str:
+    value = row.get(name)
+    if value is None:
+        return "-"
+    error = row.get(f"{name}_se")
+    return f"{value:.4f} ±{error:.4f}" if error is not None else f"{value:,.0f}"
