@@ -116,7 +116,7 @@ def steps() -> dict[str, Callable[[], AbstractContextManager[Any]]]:
         "nothing": nullcontext,
         "smallest leaf in offset": lambda: patch.object(Lowering, "rows_of", rows_from_zero),
         "offset in the decision": offsets_behind,
-        "tables for narrow sums": lambda: patch.object(trees, "SMALL_SUM", 7),
+        "tables for narrow sums": lambda: patch.object(trees, "TABLE_BITS", 7),
         "narrow sums first": lambda: patch.object(sums, "_in_threes", in_order),
         "three at a time": lambda: patch.object(sums, "_in_threes", partial(sums._narrowest_first, tables=False)),
         "comparators bit by bit": lambda: patch.object(verilog, "compared_bitwise", lambda netlist, net: False),

@@ -9,7 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import InternalError, RowsError
-from forestc.netlist.ir import Add, And, Cell, Compare, Const, Input, InSet, Less, Mux, Net, Netlist, Not, Or, reads
+from forestc.netlist.ir import (
+    Add,
+    And,
+    Cell,
+    Compare,
+    Const,
+    Extend,
+    Input,
+    InSet,
+    Less,
+    Mux,
+    Net,
+    Netlist,
+    Not,
+    Or,
+    Shift,
+    Table,
+    linear,
+    reads,
+)
 
 Column: TypeAlias = NDArray[np.int64]
 
@@ -29,7 +48,7 @@ def evaluate(netlist: Netlist, words: NDArray[np.int64]) -> NDArray[np.int64]:
     held: dict[Net, Column] = {}
     for net, cell in enumerate(netlist.cells):
         column = columns[net] if isinstance(cell, Input) else value_of(cell, held, len(words))
-        if isinstance(cell, Input | Add | Const):
+        if isinstance(cell, Input | Add | Table | Const):
             _check(netlist, net, column)
         held[net] = column
         for read in set(reads(cell)):
@@ -57,7 +76,7 @@ def evaluate_from(netlist: Netlist, net: Net, known: Mapping[Net, Column], vecto
             if isinstance(cell, Input):
                 raise KeyError(cell.port.name)
             held[at] = value_of(cell, held, vectors)
-            if isinstance(cell, Add | Const):
+            if isinstance(cell, Add | Table | Const):
                 _check(netlist, at, held[at])
         stack.pop()
     return held[net]
@@ -80,10 +99,11 @@ def value_of(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
             return held[a] | held[b]
         case Mux(select, a, b):
             return np.where(held[select] != 0, held[a], held[b])
-        case Add(operands):
-            total = np.zeros(vectors, np.int64)
-            for operand in operands:
-                total += held[operand]
+        case Add() | Table() | Shift() | Extend():
+            terms, constant = linear(cell)
+            total = np.full(vectors, constant, np.int64)
+            for a, factor in terms:
+                total += factor * held[a]
             return total
         case Compare(a, b):
             return (held[a] < held[b]).astype(np.int64)

@@ -20,6 +20,7 @@ from forestc.netlist.ir import (
     And,
     Compare,
     Const,
+    Extend,
     Input,
     InSet,
     Less,
@@ -29,6 +30,8 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
+    Shift,
+    Table,
 )
 
 PERIOD = 10  # ns
@@ -65,7 +68,7 @@ def signals(netlist: Netlist) -> list[Signal]:
                 found.append(Signal("comparators", names[net], net, width))
             case Register():
                 found.append(Signal("registers", names[net], net, width, "reg"))
-            case Add():
+            case Add() | Table() | Shift() | Extend():
                 found.append(Signal("sums", names[net], net, width))
             case Const() | Input() | Not() | And() | Or() | Mux():
                 pass
@@ -103,7 +106,7 @@ def _names(netlist: Netlist) -> list[str]:
                 name = f"{names[a]}_in_{shown}" + "_etc" * (len(members) > NAMED_MEMBERS)
             case Compare(a, b):
                 name = f"{names[a]}_lt_{names[b]}"
-            case Add():
+            case Add() | Table() | Shift() | Extend():
                 name = f"sum_{net}"
             case Register(a):
                 name, delay = delays[a][0], delays[a][1] + 1

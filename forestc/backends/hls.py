@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
+from forestc.backends.logic import lookup_of
 from forestc.backends.names import identifier, port_name
 from forestc.backends.ports import Field, input_fields, output_fields, result_meaning, width_of
 from forestc.errors import OptionError
@@ -22,6 +23,7 @@ from forestc.netlist.ir import (
     Cell,
     Compare,
     Const,
+    Extend,
     Input,
     InSet,
     Less,
@@ -31,6 +33,8 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
+    Shift,
+    Table,
     WordType,
     reads,
 )
@@ -239,7 +243,7 @@ class _Writer:
                 return port.name
             case Less() | InSet():
                 name = f"c{net}"
-            case Add():
+            case Add() | Table() | Shift() | Extend():
                 name = f"sum{net}"
             case Not() | And() | Or() | Mux() | Compare() | Register():
                 name = f"n{net}"
@@ -271,6 +275,18 @@ class _Writer:
                 # in the type of the sum, which holds every operand: C++ adds mixed signs as unsigned
                 kind = _c_type(own)
                 return " + ".join(names[a] if types[a] == own else f"({kind}){names[a]}" for a in operands)
+            case Table(words):
+                lookup, index, low = lookup_of(cell, types), [], 0
+                for a, _ in words:
+                    index.append(f"{names[a]} << {low}" if low else names[a])
+                    low += types[a].width
+                at = " | ".join(index)
+                bits = [f"(0x{lookup.values(place):x}ULL >> ({at}) & 1) << {place}" for place in range(own.width)]
+                return " | ".join(bits)
+            case Shift(a):
+                return f"({_c_type(own)}){names[a]} << 1"
+            case Extend(a):
+                return names[a]
             case Compare(a, b):
                 return f"{names[a]} < {names[b]}"
             case Const() | Register():

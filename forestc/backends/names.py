@@ -17,6 +17,7 @@ from forestc.netlist.ir import (
     Cell,
     Compare,
     Const,
+    Extend,
     Input,
     InSet,
     Less,
@@ -25,6 +26,8 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
+    Shift,
+    Table,
 )
 from forestc.netlist.ports import Port
 
@@ -124,7 +127,7 @@ def net_name(net: Net, cell: Cell) -> str:
             return port_name(port)
         case Less() | InSet():
             return f"c{net}"
-        case Add():
+        case Add() | Table() | Shift() | Extend():
             return f"sum{net}"
         case Register():
             return f"r{net}"

@@ -11,6 +11,7 @@ from forestc.netlist.bit_network import BitNetwork
 from forestc.netlist.ir import (
     Add,
     And,
+    Extend,
     Input,
     InSet,
     Less,
@@ -20,6 +21,8 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
+    Shift,
+    Table,
     behind_registers,
 )
 
@@ -52,7 +55,7 @@ def part_of(netlist: Netlist, net: Net) -> PartName:
             return "inputs"
         case Less(a) | InSet(a) if isinstance(behind_registers(netlist, a), Input):
             return "comparators"
-        case Add():
+        case Add() | Table() | Shift() | Extend():
             return "sums"
         case And() | Or() | Not():
             return "trees"

@@ -24,7 +24,7 @@ from forestc.lowering.schedule import pipelined
 from forestc.lowering.sums import Sum, Word, added, better_bit_by_bit, in_one_table, sum_of_bits, table_of
 from forestc.lowering.term_nets import TermNets
 from forestc.netlist.builder import NetlistBuilder, width_for
-from forestc.netlist.ir import BIT, FALSE, SMALL_SUM, Const, Net, Netlist, Origin, WordType
+from forestc.netlist.ir import BIT, FALSE, TABLE_BITS, Const, Net, Netlist, Origin, WordType
 from forestc.netlist.ports import IN_VALID, OUT_VALID, Port, label_port, score_port
 
 Outputs: TypeAlias = Literal["auto", "label", "scores", "both"]
@@ -117,7 +117,7 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
     if not forest.decides and wanted != "scores":
         raise OptionError(f"outputs={wanted} of a regression model", do="use outputs=scores")
     refuse_extremes_of_parts(forest)
-    lowering = _Lowering(forest, DELAYS[options.family].inputs >= SMALL_SUM)
+    lowering = _Lowering(forest, DELAYS[options.family].inputs >= TABLE_BITS)
     extremes = [] if adds(forest) else [extreme_of(lowering, output) for output in range(forest.n_outputs)]
     voting = bool(forest.parts) and forest.combine.kind == "vote"  # scores are votes then, not these sums
     sums = [one.score for one in extremes] or lowering.sums(voting or wanted != "scores", voting or wanted == "label")
@@ -374,7 +374,7 @@ class _Lowering:
                 found.append((net, largest))
             weight, largest = weight >> 1, 2 * largest
             if weight:
-                net = self.builder.add((net, net), width_for(0, largest))
+                net = self.builder.shift(net)
         return found
 
     def level(self, score: Sum, curve: Sequence[int], offset: int, times: int, more: int = 0) -> tuple[Net, int]:
@@ -405,8 +405,8 @@ class _Lowering:
 
         total, _, most = self.added(levels(1, "level"))
         doubles = [total]
-        for bit in range(1, bits + 1):
-            doubles.append(self.builder.add((doubles[-1], doubles[-1]), width_for(0, most << bit)))
+        for _ in range(bits):
+            doubles.append(self.builder.shift(doubles[-1]))
         self.steps |= {("double", place, 0, bit): self.place(net) for bit, net in enumerate(doubles)}
         # 2 * steps is a little below a power of 2: shift, which costs nothing, and subtract the difference at the start
         dividends, taken = levels(2 << bits, "dividend"), levels((2 << bits) - 2 * steps, "taken")
@@ -448,9 +448,9 @@ class _Lowering:
         builder, bits = self.builder, len(doubles) - 1
         narrow = width_for(0, dividend[1])
         word = width_for(0, narrow.high + (most << bits))
-        rest = builder.add((builder.not_(self.widened(dividend[0], narrow)), start), narrow)
+        rest = builder.add((builder.not_(builder.extend(dividend[0], narrow)), start), narrow)
         self.steps["rest", *place, bits] = self.place(rest)
-        rest = self.widened(rest, word)
+        rest = builder.extend(rest, word)
         found = []
         for bit in reversed(range(bits)):
             less = builder.add((rest, doubles[bit + 1]), word)
@@ -479,7 +479,7 @@ class _Lowering:
         raised = [self.plus(*one, offset - least) for one, offset in zip(sums, self.offsets, strict=True)]
         largest = max(high for _, _, high in raised)
         word = width_for(0, largest)
-        scores = [self.widened(net, word) for net, _, _ in raised]
+        scores = [builder.extend(net, word) for net, _, _ in raised]
         above = {  # (i, j): score i is above score j
             (i, j): builder.compare(scores[j], scores[i])
             for i in range(len(scores))
@@ -519,14 +519,7 @@ class _Lowering:
         """Sums plus their offsets minus the smallest offset, as only differences matter: unsigned words of one type."""
         scores = [self.plus(*score, offset - min(offsets)) for score, offset in zip(sums, offsets, strict=True)]
         word = width_for(0, max(high for _, _, high in scores))
-        return [self.widened(net, word) for net, _, _ in scores], word
-
-    def widened(self, net: Net, word: WordType) -> Net:
-        """The same value in a wider unsigned word."""
-        if self.builder.type_of(net) == word:
-            return net
-        zero = self.builder.const(0, word)
-        return self.builder.add((net, zero), word)
+        return [self.builder.extend(net, word) for net, _, _ in scores], word
 
     def argmax(self, scores: list[Net], backwards: bool) -> Net:
         """Index of the largest score, the first in the list if several are equal: a balanced tree of compare and mux.

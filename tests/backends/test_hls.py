@@ -195,7 +195,9 @@ def test_cells_of_wide_words(tmp_path, monkeypatch):
     chosen = [builder.mux(bit, builder.const(5, WordType(60, False)), b) for bit in low]
     nets = [builder.add((a, c), WordType(11, True)), builder.add((a, b), WordType(62, True)), *chosen,
             builder.add(chosen[:2], WordType(61, False)), builder.compare(b, chosen[2]), builder.in_set(a, [-256, 3]),
-            builder.and_(low[0], builder.or_(c, builder.not_(low[3])))]  # fmt: skip
+            builder.and_(low[0], builder.or_(c, builder.not_(low[3]))), builder.shift(b), builder.shift(c),
+            builder.table([(low[0], 1), (builder.shift(c), 3), (low[1], 2), (1, 1)], 10),
+            builder.extend(b, WordType(62, False))]  # fmt: skip
     for place, net in enumerate(nets):
         builder.output(score_port(place), net)
     netlist = builder.build()

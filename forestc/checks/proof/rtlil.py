@@ -15,6 +15,7 @@ from forestc.netlist.ir import (
     Cell,
     Compare,
     Const,
+    Extend,
     Input,
     InSet,
     Less,
@@ -24,7 +25,10 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
+    Shift,
+    Table,
     WordType,
+    linear,
 )
 
 
@@ -123,14 +127,17 @@ class _Writer:
                 self.binary("or", signal(a), signal(b), y, 1, 1)
             case Mux(select, a, b):
                 self.cell("mux", {"WIDTH": word.width}, {"A": signal(b), "B": signal(a), "S": signal(select), "Y": y})
-            case Add(operands):
-                total = self.extended(operands[0], word.width)
-                for operand in operands[1:]:
-                    result = y if operand is operands[-1] and len(operands) == 2 else self.fresh(word.width)
-                    self.binary("add", total, self.extended(operand, word.width), result, word.width, word.width)
+            case Add() | Table() | Shift() | Extend():
+                terms, constant = linear(cell)
+                addends = [self.extended(a, word.width) for a, factor in terms for _ in range(factor)]
+                if constant or len(addends) < 2:  # another name of the same bits is not proved
+                    addends.append(_bits(constant, word.width))
+                total, *others = addends
+                for addend in others:
+                    result = self.fresh(word.width)
+                    self.binary("add", total, addend, result, word.width, word.width)
                     total = result
-                if total != y:
-                    self.lines.append(f"connect {y} {total}")
+                self.lines.append(f"connect {y} {total}")
             case Compare(a, b):
                 self.binary("lt", signal(a), signal(b), y, types[a].width, 1, types[a].signed)
             case Register(a):

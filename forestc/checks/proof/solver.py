@@ -18,6 +18,7 @@ from forestc.netlist.ir import (
     Cell,
     Compare,
     Const,
+    Extend,
     Input,
     InSet,
     Less,
@@ -27,7 +28,10 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
+    Shift,
+    Table,
     WordType,
+    linear,
     reads,
 )
 
@@ -211,11 +215,13 @@ class Solver:
                 return self.make(kind.BV_OR, [known[a], known[b]])
             case Mux(select, a, b):
                 return self.make(kind.ITE, [self.holds(known[select]), known[a], known[b]])
-            case Add(operands, width):
-                terms = [self.extended(known[a], types[a], width) for a in operands]
-                total = terms[0]
-                for term in terms[1:]:
-                    total = self.make(kind.BV_ADD, [total, term])
+            case Add() | Table() | Shift() | Extend():
+                terms, constant = linear(cell)
+                total = self.constant(constant, types[net].width)
+                for a, factor in terms:
+                    addend = self.resized(known[a], types[a], types[net].width)
+                    addend = self.make(kind.BV_MUL, [addend, self.constant(factor, types[net].width)])
+                    total = self.make(kind.BV_ADD, [total, addend])
                 return total
             case Compare(a, b):
                 return self.bit(self.less(known[a], known[b], types[a].signed))
