@@ -10,7 +10,7 @@ import linecache
 from types import ModuleType
 from typing import assert_never
 
-from forestc.backends.logic import lookup_of
+from forestc.backends.logic import below, lookup_of
 from forestc.backends.names import class_name, net_name
 from forestc.backends.ports import input_fields, input_note, output_fields, output_note
 from forestc.backends.verilog import module_name
@@ -137,8 +137,8 @@ class _Writer:
         """The value of a combinational cell."""
         names = self.names
         match cell:
-            case Less(a, threshold):
-                return f"{names[a]} < {threshold}"
+            case Less(a, threshold, chained):
+                return f"{names[a]} < {threshold}" if chained else below(names[a], self.netlist.types[a], threshold)
             case InSet(a, members):
                 return f"{self.value(a)}.matches({', '.join(map(str, members))})"
             case Not(a):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
-from forestc.backends.logic import lookup_of
+from forestc.backends.logic import compared, lookup_of
 from forestc.backends.names import identifier, port_name
 from forestc.backends.ports import Field, input_fields, output_fields, result_meaning, width_of
 from forestc.errors import OptionError
@@ -259,8 +259,10 @@ class _Writer:
         match cell:
             case Input(port):
                 return self.word(port)
-            case Less(a, threshold):
-                return f"{names[a]} < {_literal(threshold)}"
+            case Less(a, threshold, chained):
+                if chained:
+                    return f"{names[a]} < {_literal(threshold)}"
+                return compared(types[a], threshold, lambda place: f"({names[a]} >> {place} & 1)", "!")
             case InSet(a, members):
                 return " || ".join(f"{names[a]} == {_literal(member)}" for member in members) or "false"
             case Not(a):

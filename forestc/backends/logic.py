@@ -1,8 +1,8 @@
-"""Tables as bits, for every hardware description."""
+"""Comparators and tables as logic of bits, for every hardware description."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from forestc.netlist.ir import Table, WordType
@@ -32,3 +32,26 @@ class Lookup(NamedTuple):
 
 def lookup_of(table: Table, types: Sequence[WordType]) -> Lookup:
     return Lookup(tuple((types[a].width, factor) for a, factor in table.words), table.constant)
+
+
+def below(name: str, word: WordType, threshold: int) -> str:
+    """Whether a word is below a constant, in Verilog and in Python."""
+    return compared(word, threshold, lambda place: f"{name}[{place}]" if word.width > 1 else name, "~")
+
+
+def compared(word: WordType, threshold: int, bit: Callable[[int], str], inverse: str) -> str:
+    """Whether a word is below a constant, bit by bit: `and` where the constant's bit is 0, `or` where it is 1, from the
+    constant's lowest 1. Synthesis maps it to a few LUTs, where `<` would become a carry chain.
+
+    bit: of a place of the word. inverse: the operator that inverts a bit.
+    """
+    pattern = threshold & ((1 << word.width) - 1)
+    if word.signed:  # two's complement numbers are ordered as their patterns with the highest bit inverted
+        pattern ^= 1 << (word.width - 1)
+    low = (pattern & -pattern).bit_length() - 1
+    text = ""
+    for place in range(low, word.width):
+        own = bit(place) if word.signed and place == word.width - 1 else f"{inverse}{bit(place)}"
+        inner = f"({text})" if place > low + 1 else text
+        text = f"{own} {'|' if pattern >> place & 1 else '&'} {inner}" if text else own
+    return text

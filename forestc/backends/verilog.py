@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from forestc.backends.logic import Lookup, lookup_of
+from forestc.backends.logic import Lookup, below, lookup_of
 from forestc.backends.names import identifier, net_name
 from forestc.backends.ports import Field, input_fields, input_note, output_fields, output_note, width_of
 from forestc.netlist.ir import (
@@ -27,7 +27,6 @@ from forestc.netlist.ir import (
     Shift,
     Table,
     WordType,
-    compared_bitwise,
     reads,
 )
 from hdl_templates import render
@@ -130,7 +129,7 @@ class _Writer:
         ]
 
     def _unused(self) -> list[str]:
-        """Features, registers and tables, or their low bits, that no cell reads, which linters report otherwise."""
+        """Nets, or their low bits, that no cell reads, which linters report otherwise."""
         cells, types = self.netlist.cells, self.netlist.types
         idle = [word.width for word in types]  # number of low bits of each net that no cell reads
         for _, net in self.netlist.outputs:
@@ -141,14 +140,13 @@ class _Writer:
                 less = 0
                 if isinstance(cell, Register):
                     less = idle[net]
-                elif isinstance(cell, Less) and compared_bitwise(self.netlist, a):
+                elif isinstance(cell, Less) and not cell.chained:
                     less = min((cell.threshold & -cell.threshold).bit_length() - 1, types[a].width - 1)
                     less = max(less, 0) if cell.threshold else types[a].width - 1
                 idle[a] = min(idle[a], less)
         found = []
         for net, cell in enumerate(cells):
-            feature = isinstance(cell, Input) and cell.port.kind == "word"
-            if idle[net] and (feature or isinstance(cell, Register | Table)):
+            if idle[net] and not isinstance(cell, Const):
                 whole = idle[net] == types[net].width
                 found.append(self.names[net] if whole else f"{self.names[net]}[{idle[net] - 1}:0]")
         return found
@@ -164,8 +162,8 @@ class _Writer:
         names, types = self.names, self.netlist.types
         cell, word = self.netlist.cells[net], types[net]
         match cell:
-            case Less(a, threshold):
-                if compared_bitwise(self.netlist, a):
+            case Less(a, threshold, chained):
+                if not chained:
                     return below(names[a], types[a], threshold)
                 width = types[a].width
                 if types[a].signed:
@@ -210,22 +208,6 @@ class _Writer:
         if not own.signed:
             return f"{{{more}'d0, {self.names[net]}}}"
         return f"{{{{{more}{{{self.names[net]}[{own.width - 1}]}}}}, {self.names[net]}}}"
-
-
-def below(name: str, word: WordType, threshold: int) -> str:
-    """Whether a word is below a constant, bit by bit: `and` where the constant's bit is 0, `or` where it is 1, from the
-    constant's lowest 1. Synthesis maps it to a few LUTs, where `<` would become a carry chain."""
-    pattern = threshold & ((1 << word.width) - 1)
-    if word.signed:  # two's complement numbers are ordered as their patterns with the highest bit inverted
-        pattern ^= 1 << (word.width - 1)
-    if word.width == 1:
-        return f"~{name}"
-    low = (pattern & -pattern).bit_length() - 1
-    bits = [f"{'' if word.signed and place == word.width - 1 else '~'}{name}[{place}]" for place in range(word.width)]
-    text = bits[low]
-    for place in range(low + 1, word.width):
-        text = f"{bits[place]} {'|' if pattern >> place & 1 else '&'} ({text})"
-    return text.replace(f"({bits[low]})", bits[low])
 
 
 def vector_lines(inputs: list[Field], outputs: list[Field], x: list[int], y: list[int]) -> str:

@@ -27,7 +27,6 @@ from forestc.netlist.ir import (
     Register,
     Shift,
     Table,
-    compared_bitwise,
     reads,
 )
 
@@ -91,7 +90,7 @@ class Timing:
         match cell:
             case And() | Or() | Mux():
                 found = {(self._inverted(a), 0) for a in reads(cell) if not self._constant(a)}
-            case Less(a, threshold) if compared_bitwise(self.netlist, a):
+            case Less(a, threshold, chained=False):
                 found = {(a, place) for place in range(_idle(threshold, types[a].width), types[a].width)}
             case InSet(a):
                 found = {(a, place) for place in range(types[a].width)}
@@ -131,7 +130,7 @@ class Timing:
         match cell:
             case Const() | Input() | Register() | Not() | Shift() | Extend():
                 return 0.0
-            case Less(a, threshold) if not compared_bitwise(self.netlist, a):
+            case Less(a, threshold, chained=True):
                 width = types[a].width - _idle(threshold, types[a].width)
                 return delays.less[0] + delays.less[1] * width if width > 1 else 0.0
             case Less(a) | InSet(a):  # each LUT takes the result of the one before

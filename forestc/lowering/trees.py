@@ -24,7 +24,7 @@ from forestc.lowering.schedule import pipelined
 from forestc.lowering.sums import Sum, Word, added, better_bit_by_bit, in_one_table, sum_of_bits, table_of
 from forestc.lowering.term_nets import TermNets
 from forestc.netlist.builder import NetlistBuilder, width_for
-from forestc.netlist.ir import BIT, FALSE, TABLE_BITS, Const, Net, Netlist, Origin, WordType
+from forestc.netlist.ir import BIT, FALSE, TABLE_BITS, Const, Net, Netlist, Origin, Table, WordType
 from forestc.netlist.ports import IN_VALID, OUT_VALID, Port, label_port, score_port
 
 Outputs: TypeAlias = Literal["auto", "label", "scores", "both"]
@@ -307,6 +307,10 @@ class _Lowering:
         """The sum of words, each with its largest value, and of a constant: net, smallest and largest value."""
         return added(self.builder, words, more, self.counting)
 
+    def below(self, total: Net, threshold: int) -> Net:
+        """1 if a sum is below a threshold: bit by bit in the LUTs of a table, on a carry chain behind an adder's."""
+        return self.builder.less(total, threshold, chained=not isinstance(self.builder.cell_of(total), Table))
+
     def plus(self, net: Net, low: int, high: int, offset: int) -> tuple[Net, int, int]:
         """The word plus a constant: net, smallest and largest value."""
         if offset == 0:
@@ -417,9 +421,7 @@ class _Lowering:
             share = self.quotient((place, k), (dividend, high), start, doubles, most)
             if part.link.kind == "shares":  # the largest level of a softmax is never 0
                 word = self.builder.type_of(share)
-                share = self.builder.mux(
-                    self.builder.less(total, 1), self.builder.const(steps // part.width, word), share
-                )
+                share = self.builder.mux(self.below(total, 1), self.builder.const(steps // part.width, word), share)
             found.append(share)
         return found
 
@@ -454,7 +456,7 @@ class _Lowering:
         found = []
         for bit in reversed(range(bits)):
             less = builder.add((rest, doubles[bit + 1]), word)
-            fits = builder.less(less, narrow.high + 1)
+            fits = self.below(less, narrow.high + 1)
             rest = builder.mux(fits, less, rest)
             one = width_for(0, 1 << bit)
             found.append(builder.mux(fits, builder.const(1 << bit, one), builder.const(0, one)))
@@ -469,7 +471,7 @@ class _Lowering:
         middle = len(cuts) // 2
         below = self.stepped(net, cuts[:middle], values[: middle + 1], word)
         above = self.stepped(net, cuts[middle + 1 :], values[middle + 1 :], word)
-        return self.builder.mux(self.builder.less(net, cuts[middle]), below, above)
+        return self.builder.mux(self.below(net, cuts[middle]), below, above)
 
     def median(self, sums: Sequence[Sum]) -> tuple[list[Sum], list[int]]:
         """The weighted median: the smallest score such that the parts with scores up to it have half of the weight."""
@@ -495,7 +497,7 @@ class _Lowering:
             ]
             weight, _, most = self.added([*up_to, (builder.const(weights[i], width_for(0, weights[i])), weights[i])])
             needed = -(-sum(weights) // 2)
-            enough = builder.not_(builder.less(weight, needed)) if most >= needed else FALSE
+            enough = builder.not_(self.below(weight, needed)) if most >= needed else FALSE
             never = builder.const(largest, word)  # no score is above it
             candidate = builder.mux(enough, score, never)
             best = candidate if best is None else builder.mux(builder.compare(best, candidate), best, candidate)
@@ -509,7 +511,7 @@ class _Lowering:
             needed = int(decision.threshold) - offsets[-1]
             if needed > high:
                 return FALSE
-            return self.builder.not_(self.builder.less(net, needed))
+            return self.builder.not_(self.below(net, needed))
         widened, _ = self.raised(sums, offsets)
         if decision.ties == "last":
             widened.reverse()

@@ -26,7 +26,6 @@ from forestc.netlist.ir import (
     Shift,
     Table,
     behind_registers,
-    compared_bitwise,
     reads,
 )
 from forestc.netlist.lut_cover import LutCover, LutKind, Mapper
@@ -133,8 +132,8 @@ class BitNetwork:
                 return [self.leaf() for _ in range(width)]
             case Register(a):
                 return [self.register(edge) for edge in words[a]]
-            case Less(a, threshold):
-                chained = "less" in self.chained and not compared_bitwise(self.netlist, a)
+            case Less(a, threshold, chained):
+                chained = chained and "less" in self.chained
                 return [self.less(words[a], threshold, self.netlist.types[a].signed, chained)]
             case InSet(a, members):
                 return [self.in_set(words[a], members)]

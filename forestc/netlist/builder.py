@@ -83,7 +83,7 @@ class NetlistBuilder:
     def input(self, port: Port, word: WordType) -> Net:
         return self._add(Input(port, word.width, word.signed), NOWHERE)
 
-    def less(self, a: Net, threshold: int, origin: Origin = NOWHERE) -> Net:
+    def less(self, a: Net, threshold: int, origin: Origin = NOWHERE, *, chained: bool = False) -> Net:
         word = self._types[a]
         if threshold <= word.low:
             return FALSE
@@ -94,7 +94,7 @@ class NetlistBuilder:
             return int(cell.value < threshold)
         if word == BIT:  # a < 1
             return self.not_(a, origin)
-        return self._add(Less(a, threshold), origin)
+        return self._add(Less(a, threshold, chained), origin)
 
     def in_set(self, a: Net, members: Iterable[int], origin: Origin = NOWHERE) -> Net:
         word = self._types[a]
@@ -251,8 +251,8 @@ def rename(cell: Cell, renamed: Sequence[Net] | Mapping[Net, Net]) -> Cell:
     match cell:
         case Const() | Input():
             return cell
-        case Less(a, threshold):
-            return Less(renamed[a], threshold)
+        case Less(a, threshold, chained):
+            return Less(renamed[a], threshold, chained)
         case InSet(a, members):
             return InSet(renamed[a], members)
         case Not(a, width):

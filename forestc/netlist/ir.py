@@ -10,7 +10,8 @@ the same number of registers (`verify` proves it), so the initiation interval is
 |----------|------------------|------------------------------------------------------------|
 | Const    |                  | `value`                                                    |
 | Input    |                  | the word of that input port                                |
-| Less     | a                | 1 if a < threshold, by a's own signedness                  |
+| Less     | a                | 1 if a < threshold, by a's own signedness; from the carry  |
+|          |                  | chain of a subtraction if `chained`, else bit by bit       |
 | InSet    | a                | 1 if a is one of `members`                                 |
 | Not      | a                | 2^width - 1 - a: every bit inverted (unsigned a, its width) |
 | And, Or  | a, b             | conjunction, disjunction          (one-bit nets)           |
@@ -51,6 +52,7 @@ class Input(NamedTuple):
 class Less(NamedTuple):
     a: Net
     threshold: int
+    chained: bool = False
 
 
 class InSet(NamedTuple):
@@ -220,12 +222,6 @@ def behind_registers(netlist: Netlist, net: Net) -> Cell:
     while isinstance(cell, Register):
         cell = netlist.cells[cell.a]
     return cell
-
-
-def compared_bitwise(netlist: Netlist, net: Net) -> bool:
-    """Whether comparisons of a net with constants become logic: of a feature's word or a table. Those of other
-    sums join their carry chains."""
-    return isinstance(behind_registers(netlist, net), Input | Table)
 
 
 def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> WordType:

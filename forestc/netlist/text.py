@@ -69,8 +69,8 @@ def _cell_text(cell: Cell) -> str:
             return f"const {value}"
         case Input(port):
             return f"input {json.dumps(port.name)}"
-        case Less(a, threshold):
-            return f"less %{a}, {threshold}"
+        case Less(a, threshold, chained):
+            return f"{'less_chained' if chained else 'less'} %{a}, {threshold}"
         case InSet(a, members):
             return f"in_set %{a}, {', '.join(map(str, members))}"
         case Not(a):
@@ -168,8 +168,8 @@ def _parse_cell(match: re.Match[str], word: WordType) -> Cell | None:
     match op, nets, plain:
         case "const", [], [value]:
             return Const(value, word.width, word.signed)
-        case "less", [a], [threshold]:
-            return Less(a, threshold)
+        case "less" | "less_chained", [a], [threshold]:
+            return Less(a, threshold, op == "less_chained")
         case "in_set", [a], [_, *_]:
             return InSet(a, tuple(plain))
         case "not", [a], []:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.text import print_netlist
@@ -73,7 +75,7 @@ def test_a_word_twice_is_shifted():
         "%6 = less %2, 3 : u1",
         "%7 = mux %6, %4, %5 : u4",
         "%8 = shift %7 : u5",
-        "%9 = less %8, 9 : u1",
+        "%9 = less_chained %8, 9 : u1",
         "%10 = not %9 : u1",
     ]
 
@@ -92,3 +94,9 @@ def test_scores_of_several_widths_are_extended_to_be_compared():
         "%15 = extend %9, %10 : u4",
         "%18 = compare %14, %15 : u1",
     ]
+
+
+@pytest.mark.parametrize(("votes_of_b", "cell"), [(1, "less"), (15, "less_chained")])
+def test_sums_of_adders_are_compared_on_their_carry_chains(votes_of_b, cell):
+    lines = lowered(votes(15, votes_of_b, 8))
+    assert [line.split(" = ")[1].split(" ")[0] for line in lines if "less" in line] == ["less", "less", cell]
