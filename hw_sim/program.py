@@ -15,11 +15,9 @@ from typing import TypeAlias, assert_never
 from forestc.errors import InternalError
 from forestc.netlist.builder import width_for
 from forestc.netlist.ir import (
-    Add,
     And,
     Compare,
     Const,
-    Extend,
     Input,
     InSet,
     Less,
@@ -30,8 +28,7 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
-    Shift,
-    Table,
+    SumCell,
     WordType,
     linear,
     reads,
@@ -107,14 +104,10 @@ def value_ranges(netlist: Netlist, clocked: bool) -> list[tuple[int, int]]:
                 low, high = ranges[a]
                 if clocked:
                     low, high = min(low, 0), max(high, 0)
-            case Add() | Table() | Shift() | Extend():
-                low, high = sum_range(linear(cell), ranges)
+            case _:
+                low, high = sum_range(linear(cell), ranges) if isinstance(cell, SumCell) else (word.low, word.high)
                 if low < word.low or high > word.high:
                     low, high = word.low, word.high
-            case Input() | Less() | InSet() | Not() | And() | Or() | Compare():
-                low, high = word.low, word.high
-            case _:
-                assert_never(cell)
         ranges.append((low, high))
     return ranges
 
@@ -200,6 +193,8 @@ class _Elaboration:
 
     def _word(self, net: Net) -> Sequence[Literal]:
         gates, cell = self.gates, self.cells[net]
+        if isinstance(cell, SumCell):
+            return self._sum(net, linear(cell))
         match cell:
             case Const(value, width):
                 return [value >> k & 1 for k in range(width)]
@@ -215,8 +210,6 @@ class _Elaboration:
                 return [gates.or_(self._planes(a)[0], self._planes(b)[0])]
             case Mux():
                 return self._mux(net, cell)
-            case Add() | Table() | Shift() | Extend():
-                return self._sum(net, linear(cell))
             case Compare(a, b):
                 return [gates.less(self._planes(a), self._planes(b), self.types[a].signed)]
             case Input() | Register():

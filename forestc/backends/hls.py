@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from forestc.backends.logic import compared, lookup_of
-from forestc.backends.names import identifier, port_name
+from forestc.backends.names import identifier, net_name, port_name
 from forestc.backends.ports import Field, input_fields, output_fields, result_meaning, width_of
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
@@ -241,14 +241,8 @@ class _Writer:
                 return ("true" if value else "false") if word.width == 1 else _literal(value)
             case Input(port):
                 return port.name
-            case Less() | InSet():
-                name = f"c{net}"
-            case Add() | Table() | Shift() | Extend():
-                name = f"sum{net}"
-            case Not() | And() | Or() | Mux() | Compare() | Register():
-                name = f"n{net}"
             case _:
-                assert_never(cell)
+                name = net_name(net, cell)
         return f"n.{name}" if net in shared else name
 
     def expression(self, net: Net, shared: set[Net]) -> str:

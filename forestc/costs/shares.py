@@ -9,9 +9,7 @@ from typing import Literal
 from forestc.costs.devices import Family
 from forestc.netlist.bit_network import BitNetwork
 from forestc.netlist.ir import (
-    Add,
     And,
-    Extend,
     Input,
     InSet,
     Less,
@@ -21,8 +19,7 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
-    Shift,
-    Table,
+    SumCell,
     behind_registers,
 )
 
@@ -50,13 +47,13 @@ def part_of(netlist: Netlist, net: Net) -> PartName:
     cell = netlist.cells[net]
     while isinstance(cell, Register):
         net, cell = cell.a, netlist.cells[cell.a]
+    if isinstance(cell, SumCell):
+        return "sums"
     match cell:
         case Input():
             return "inputs"
         case Less(a) | InSet(a) if isinstance(behind_registers(netlist, a), Input):
             return "comparators"
-        case Add() | Table() | Shift() | Extend():
-            return "sums"
         case And() | Or() | Not():
             return "trees"
         case Mux() if netlist.origins[net].tree >= 0:

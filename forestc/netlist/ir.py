@@ -119,7 +119,8 @@ class Register(NamedTuple):
 Cell: TypeAlias = (
     Const | Input | Less | InSet | Not | And | Or | Mux | Add | Table | Shift | Extend | Compare | Register
 )
-LinearCell: TypeAlias = Const | Add | Table | Shift | Extend | Register
+SumCell: TypeAlias = Add | Table | Shift | Extend
+LinearCell: TypeAlias = SumCell | Const | Register
 
 
 class WordType(NamedTuple):

@@ -21,6 +21,7 @@ from forestc.netlist.ir import (
     Input,
     InSet,
     Less,
+    LinearCell,
     Mux,
     Not,
     Or,
@@ -30,6 +31,7 @@ from forestc.netlist.ir import (
     Table,
     WordType,
     evaluate,
+    linear,
     reads,
 )
 from forestc.netlist.ports import Port
@@ -160,6 +162,10 @@ def test_cells_nobody_reads_are_left_out_but_ports_stay(builder):
 def test_what_cells_mean(cell, values, result):
     assert evaluate(cell, values) == result
     assert len(reads(cell)) == len(values)
+    if isinstance(cell, LinearCell):
+        terms, constant = linear(cell)
+        held = dict(zip(reads(cell), values, strict=True))
+        assert constant + sum(factor * held[a] for a, factor in terms) == result
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,10 @@ from typing import assert_never
 from forestc.backends.names import net_name
 from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.netlist.ir import (
-    Add,
     And,
     Cell,
     Compare,
     Const,
-    Extend,
     Input,
     InSet,
     Less,
@@ -25,8 +23,7 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
-    Shift,
-    Table,
+    SumCell,
     WordType,
     linear,
 )
@@ -107,6 +104,9 @@ class _Writer:
 
     def connect(self, net: Net, cell: Cell, word: WordType, y: str) -> None:
         types, signal = self.netlist.types, self.signal
+        if isinstance(cell, SumCell):
+            self.sum(cell, word, y)
+            return
         match cell:
             case Const():
                 pass
@@ -127,17 +127,6 @@ class _Writer:
                 self.binary("or", signal(a), signal(b), y, 1, 1)
             case Mux(select, a, b):
                 self.cell("mux", {"WIDTH": word.width}, {"A": signal(b), "B": signal(a), "S": signal(select), "Y": y})
-            case Add() | Table() | Shift() | Extend():
-                terms, constant = linear(cell)
-                addends = [self.extended(a, word.width) for a, factor in terms for _ in range(factor)]
-                if constant or len(addends) < 2:  # another name of the same bits is not proved
-                    addends.append(_bits(constant, word.width))
-                total, *others = addends
-                for addend in others:
-                    result = self.fresh(word.width)
-                    self.binary("add", total, addend, result, word.width, word.width)
-                    total = result
-                self.lines.append(f"connect {y} {total}")
             case Compare(a, b):
                 self.binary("lt", signal(a), signal(b), y, types[a].width, 1, types[a].signed)
             case Register(a):
@@ -145,6 +134,18 @@ class _Writer:
                 self.cell("dff", {"WIDTH": word.width, "CLK_POLARITY": "1'1"}, ports)
             case _:
                 assert_never(cell)
+
+    def sum(self, cell: SumCell, word: WordType, y: str) -> None:
+        terms, constant = linear(cell)
+        addends = [self.extended(a, word.width) for a, factor in terms for _ in range(factor)]
+        if constant or len(addends) < 2:  # another name of the same bits is not proved
+            addends.append(_bits(constant, word.width))
+        total, *others = addends
+        for addend in others:
+            result = self.fresh(word.width)
+            self.binary("add", total, addend, result, word.width, word.width)
+            total = result
+        self.lines.append(f"connect {y} {total}")
 
     def in_set(self, a: Net, members: tuple[int, ...], y: str) -> None:
         width, found = self.netlist.types[a].width, []
