@@ -256,7 +256,7 @@ class _Writer:
             case Less(a, threshold, chained):
                 if chained:
                     return f"{names[a]} < {_literal(threshold)}"
-                return compared(types[a], threshold, lambda place: f"({names[a]} >> {place} & 1)", "!")
+                return compared(types[a], threshold, lambda place, no: f"({'~' * no}{names[a]} >> {place} & 1)")
             case InSet(a, members):
                 return " || ".join(f"{names[a]} == {_literal(member)}" for member in members) or "false"
             case Not(a):

@@ -36,14 +36,15 @@ def lookup_of(table: Table, types: Sequence[WordType]) -> Lookup:
 
 def below(name: str, word: WordType, threshold: int) -> str:
     """Whether a word is below a constant, in Verilog and in Python."""
-    return compared(word, threshold, lambda place: f"{name}[{place}]" if word.width > 1 else name, "~")
+    place_of = "{}[{}]".format if word.width > 1 else "{}".format
+    return compared(word, threshold, lambda place, inverted: ("~" if inverted else "") + place_of(name, place))
 
 
-def compared(word: WordType, threshold: int, bit: Callable[[int], str], inverse: str) -> str:
+def compared(word: WordType, threshold: int, bit: Callable[[int, bool], str]) -> str:
     """Whether a word is below a constant, bit by bit: `and` where the constant's bit is 0, `or` where it is 1, from the
     constant's lowest 1. Synthesis maps it to a few LUTs, where `<` would become a carry chain.
 
-    bit: of a place of the word. inverse: the operator that inverts a bit.
+    bit: of a place of the word, inverted or not.
     """
     pattern = threshold & ((1 << word.width) - 1)
     if word.signed:  # two's complement numbers are ordered as their patterns with the highest bit inverted
@@ -51,7 +52,7 @@ def compared(word: WordType, threshold: int, bit: Callable[[int], str], inverse:
     low = (pattern & -pattern).bit_length() - 1
     text = ""
     for place in range(low, word.width):
-        own = bit(place) if word.signed and place == word.width - 1 else f"{inverse}{bit(place)}"
+        own = bit(place, not (word.signed and place == word.width - 1))
         inner = f"({text})" if place > low + 1 else text
         text = f"{own} {'|' if pattern >> place & 1 else '&'} {inner}" if text else own
     return text

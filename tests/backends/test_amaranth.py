@@ -333,8 +333,8 @@ def test_differences_are_refused():
 
 
 PLANTED = [
-    (r"(x\w+ < )(-?\d+)", lambda m: f"{m[1]}{int(m[2]) + 1}"),
-    (r"(x\w+ < )(-?\d+)", lambda m: f"{m[1]}{int(m[2]) - 1}"),
+    (r"~(x\w+\[\d+\] [&|])", lambda m: m[1]),
+    (r"(x\w+\[\d+\] )([&|])", lambda m: f"{m[1]}{'&' if m[2] == '|' else '|'}"),
     (r"(Mux\(\w+, )(-?\d+)", lambda m: f"{m[1]}{int(m[2]) ^ 1}"),
     (r"_register\((.*?)(, reset_less=False)?\)\n", lambda m: f"_word({m[1]})\n"),
     (r'"label": unsigned\((\d+)\)', lambda m: f'"label": unsigned({int(m[1]) + 1})'),
