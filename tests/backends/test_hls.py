@@ -81,13 +81,13 @@ def test_c_simulation_equals_the_evaluator(tmp_path, monkeypatch, seed, kind, ou
     assert differences(made, tmp_path, seed).count == 0
 
 
-def test_a_wrong_threshold_is_found(tmp_path):
+def test_a_wrong_comparator_is_found(tmp_path):
     forest = random_forest(12, True, "argmax", types=[Fixed(8)])
     made = design(forest, tmp_path, "both")
     path = made.path("hls")
     text = path.read_text()
-    line = next(line for line in text.splitlines() if " < " in line and " c" in line)
-    path.write_text(text.replace(line, line.replace(" < ", " <= ")))
+    line = next(line for line in text.splitlines() if " c" in line and "(~" in line)
+    path.write_text(text.replace(line, line.replace("(~", "(", 1)))
     assert differences(made, tmp_path, 12).count > 0
 
 
