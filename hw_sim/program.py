@@ -15,20 +15,22 @@ from typing import TypeAlias, assert_never
 from forestc.errors import InternalError
 from forestc.netlist.builder import width_for
 from forestc.netlist.ir import (
-    Add,
     And,
     Compare,
     Const,
     Input,
     InSet,
     Less,
+    Linear,
     Mux,
     Net,
     Netlist,
     Not,
     Or,
     Register,
+    SumCell,
     WordType,
+    linear,
     reads,
 )
 from hw_sim.gates import ONE, ZERO, Gates, Literal
@@ -102,21 +104,18 @@ def value_ranges(netlist: Netlist, clocked: bool) -> list[tuple[int, int]]:
                 low, high = ranges[a]
                 if clocked:
                     low, high = min(low, 0), max(high, 0)
-            case Add():
-                low, high = sum_range(cell, ranges)
+            case _:
+                low, high = sum_range(linear(cell), ranges) if isinstance(cell, SumCell) else (word.low, word.high)
                 if low < word.low or high > word.high:
                     low, high = word.low, word.high
-            case Input() | Less() | InSet() | Not() | And() | Or() | Compare():
-                low, high = word.low, word.high
-            case _:
-                assert_never(cell)
         ranges.append((low, high))
     return ranges
 
 
-def sum_range(cell: Add, ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """The least and greatest sum of operands in these ranges."""
-    return sum(ranges[a][0] for a in cell.operands), sum(ranges[a][1] for a in cell.operands)
+def sum_range(added: Linear, ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """The least and greatest sum of nets in these ranges. Factors are not negative."""
+    low, high = (added.constant + sum(factor * ranges[a][end] for a, factor in added.terms) for end in (0, 1))
+    return low, high
 
 
 class _Elaboration:
@@ -194,6 +193,8 @@ class _Elaboration:
 
     def _word(self, net: Net) -> Sequence[Literal]:
         gates, cell = self.gates, self.cells[net]
+        if isinstance(cell, SumCell):
+            return self._sum(net, linear(cell))
         match cell:
             case Const(value, width):
                 return [value >> k & 1 for k in range(width)]
@@ -209,8 +210,6 @@ class _Elaboration:
                 return [gates.or_(self._planes(a)[0], self._planes(b)[0])]
             case Mux():
                 return self._mux(net, cell)
-            case Add():
-                return self._add(cell)
             case Compare(a, b):
                 return [gates.less(self._planes(a), self._planes(b), self.types[a].signed)]
             case Input() | Register():
@@ -244,12 +243,18 @@ class _Elaboration:
             result = self.gates.xor3(result, literals[k], literals[k + 1])
         return result
 
-    def _add(self, cell: Add) -> Sequence[Literal]:
-        word = WordType(cell.width, cell.signed)
-        low, high = sum_range(cell, self.ranges)
+    def _sum(self, net: Net, added: Linear) -> Sequence[Literal]:
+        word = self.types[net]
+        low, high = sum_range(added, self.ranges)
         exact = width_for(low, high)
-        operands = [(self._planes(a), self.types[a].signed) for a in cell.operands]
-        planes = self.gates.add(operands, exact.width)
+        addends: list[tuple[Sequence[Literal], bool]] = [
+            ([*[ZERO] * place, *self._planes(a)], self.types[a].signed)
+            for a, factor in added.terms
+            for place in range(factor.bit_length())
+            if factor >> place & 1
+        ]
+        constant = [added.constant >> place & 1 for place in range(added.constant.bit_length())]
+        planes = self.gates.add([*addends, (constant, False)], exact.width)
         fill = planes[-1] if exact.signed else ZERO
         planes += [fill] * (word.width - exact.width)
         if low < word.low or high > word.high:

@@ -10,26 +10,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.netlist.ir import (
-    Add,
-    And,
-    Compare,
-    Const,
-    Input,
-    InSet,
-    Less,
-    Mux,
-    Net,
-    Netlist,
-    Not,
-    Or,
-    Register,
-)
+from forestc.netlist.ir import Compare, Const, Input, InSet, Less, Net, Netlist, Register, SumCell
 
 PERIOD = 10  # ns
 CLOCK = "clk"
@@ -60,17 +46,12 @@ def signals(netlist: Netlist) -> list[Signal]:
     found += [Signal("", legal(port.name), net, netlist.types[net].width) for port, net in netlist.outputs]
     for net, cell in enumerate(netlist.cells):
         width = netlist.types[net].width
-        match cell:
-            case Less() | InSet() | Compare():
-                found.append(Signal("comparators", names[net], net, width))
-            case Register():
-                found.append(Signal("registers", names[net], net, width, "reg"))
-            case Add():
-                found.append(Signal("sums", names[net], net, width))
-            case Const() | Input() | Not() | And() | Or() | Mux():
-                pass
-            case _:
-                assert_never(cell)
+        if isinstance(cell, Less | InSet | Compare):
+            found.append(Signal("comparators", names[net], net, width))
+        elif isinstance(cell, Register):
+            found.append(Signal("registers", names[net], net, width, "reg"))
+        elif isinstance(cell, SumCell):
+            found.append(Signal("sums", names[net], net, width))
     taken = {("", CLOCK)}
     unique: list[Signal] = []
     for signal in found:
@@ -103,14 +84,12 @@ def _names(netlist: Netlist) -> list[str]:
                 name = f"{names[a]}_in_{shown}" + "_etc" * (len(members) > NAMED_MEMBERS)
             case Compare(a, b):
                 name = f"{names[a]}_lt_{names[b]}"
-            case Add():
-                name = f"sum_{net}"
             case Register(a):
                 name, delay = delays[a][0], delays[a][1] + 1
-            case Not() | And() | Or() | Mux():
-                name = f"tree{origin.tree}_node{origin.node}" if origin.tree >= 0 else f"net_{net}"
             case _:
-                assert_never(cell)
+                kind = "sum" if isinstance(cell, SumCell) else "net"
+                in_tree = origin.tree >= 0 and kind == "net"
+                name = f"tree{origin.tree}_node{origin.node}" if in_tree else f"{kind}_{net}"
         name = legal(name.replace("-", "m"))
         delays.append((name, delay))
         names.append(f"{name}_d{delay}" if delay else name)

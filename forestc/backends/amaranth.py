@@ -10,6 +10,7 @@ import linecache
 from types import ModuleType
 from typing import assert_never
 
+from forestc.backends.logic import below, lookup_of
 from forestc.backends.names import class_name, net_name
 from forestc.backends.ports import input_fields, input_note, output_fields, output_note
 from forestc.backends.verilog import module_name
@@ -20,6 +21,7 @@ from forestc.netlist.ir import (
     Cell,
     Compare,
     Const,
+    Extend,
     Input,
     InSet,
     Less,
@@ -29,6 +31,8 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
+    Shift,
+    Table,
     WordType,
 )
 from hdl_templates import render
@@ -133,8 +137,8 @@ class _Writer:
         """The value of a combinational cell."""
         names = self.names
         match cell:
-            case Less(a, threshold):
-                return f"{names[a]} < {threshold}"
+            case Less(a, threshold, chained):
+                return f"{names[a]} < {threshold}" if chained else below(names[a], self.netlist.types[a], threshold)
             case InSet(a, members):
                 return f"{self.value(a)}.matches({', '.join(map(str, members))})"
             case Not(a):
@@ -147,6 +151,18 @@ class _Writer:
                 return f"Mux({names[select]}, {names[a]}, {names[b]})"
             case Add(operands):
                 return " + ".join(names[a] for a in operands)
+            case Table(words):
+                index = f"Cat({', '.join(names[a] for a, _ in words)})"
+                lookup = lookup_of(cell, self.netlist.types)
+                bits = [
+                    f"Const(0x{lookup.values(place):x}, {lookup.size}).bit_select({index}, 1)"
+                    for place in range(cell.width)
+                ]
+                return f"Cat({', '.join(bits)})"
+            case Shift(a):
+                return f"Cat(Const(0, 1), {names[a]}) + 0"  # another name of the same bits is not proved
+            case Extend(a):
+                return f"{names[a]} + 0"
             case Compare(a, b):
                 return f"{names[a]} < {names[b]}"
             case Const() | Input() | Register():

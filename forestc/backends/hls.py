@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
-from forestc.backends.names import identifier, port_name
+from forestc.backends.logic import compared, lookup_of
+from forestc.backends.names import identifier, net_name, port_name
 from forestc.backends.ports import Field, input_fields, output_fields, result_meaning, width_of
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
@@ -22,6 +23,7 @@ from forestc.netlist.ir import (
     Cell,
     Compare,
     Const,
+    Extend,
     Input,
     InSet,
     Less,
@@ -31,6 +33,8 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
+    Shift,
+    Table,
     WordType,
     reads,
 )
@@ -237,14 +241,8 @@ class _Writer:
                 return ("true" if value else "false") if word.width == 1 else _literal(value)
             case Input(port):
                 return port.name
-            case Less() | InSet():
-                name = f"c{net}"
-            case Add():
-                name = f"sum{net}"
-            case Not() | And() | Or() | Mux() | Compare() | Register():
-                name = f"n{net}"
             case _:
-                assert_never(cell)
+                name = net_name(net, cell)
         return f"n.{name}" if net in shared else name
 
     def expression(self, net: Net, shared: set[Net]) -> str:
@@ -255,8 +253,10 @@ class _Writer:
         match cell:
             case Input(port):
                 return self.word(port)
-            case Less(a, threshold):
-                return f"{names[a]} < {_literal(threshold)}"
+            case Less(a, threshold, chained):
+                if chained:
+                    return f"{names[a]} < {_literal(threshold)}"
+                return compared(types[a], threshold, lambda place, no: f"({'~' * no}{names[a]} >> {place} & 1)")
             case InSet(a, members):
                 return " || ".join(f"{names[a]} == {_literal(member)}" for member in members) or "false"
             case Not(a):
@@ -271,6 +271,18 @@ class _Writer:
                 # in the type of the sum, which holds every operand: C++ adds mixed signs as unsigned
                 kind = _c_type(own)
                 return " + ".join(names[a] if types[a] == own else f"({kind}){names[a]}" for a in operands)
+            case Table(words):
+                lookup, index, low = lookup_of(cell, types), [], 0
+                for a, _ in words:
+                    index.append(f"{names[a]} << {low}" if low else names[a])
+                    low += types[a].width
+                at = " | ".join(index)
+                bits = [f"(0x{lookup.values(place):x}ULL >> ({at}) & 1) << {place}" for place in range(own.width)]
+                return " | ".join(bits)
+            case Shift(a):
+                return f"({_c_type(own)}){names[a]} << 1"
+            case Extend(a):
+                return names[a]
             case Compare(a, b):
                 return f"{names[a]} < {names[b]}"
             case Const() | Register():

@@ -9,23 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from keyword import iskeyword
-from typing import assert_never
 
-from forestc.netlist.ir import (
-    Add,
-    And,
-    Cell,
-    Compare,
-    Const,
-    Input,
-    InSet,
-    Less,
-    Mux,
-    Net,
-    Not,
-    Or,
-    Register,
-)
+from forestc.netlist.ir import Cell, Const, Input, InSet, Less, Net, Register, SumCell
 from forestc.netlist.ports import Port
 
 MOST_CHARACTERS = 40
@@ -124,14 +109,10 @@ def net_name(net: Net, cell: Cell) -> str:
             return port_name(port)
         case Less() | InSet():
             return f"c{net}"
-        case Add():
-            return f"sum{net}"
         case Register():
             return f"r{net}"
-        case Not() | And() | Or() | Mux() | Compare():
-            return f"n{net}"
         case _:
-            assert_never(cell)
+            return f"sum{net}" if isinstance(cell, SumCell) else f"n{net}"
 
 
 def c_string(text: str) -> str:

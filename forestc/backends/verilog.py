@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
+from forestc.backends.logic import Lookup, below, lookup_of
 from forestc.backends.names import identifier, net_name
 from forestc.backends.ports import Field, input_fields, input_note, output_fields, output_note, width_of
 from forestc.netlist.ir import (
@@ -12,6 +13,7 @@ from forestc.netlist.ir import (
     Cell,
     Compare,
     Const,
+    Extend,
     Input,
     InSet,
     Less,
@@ -22,11 +24,10 @@ from forestc.netlist.ir import (
     Or,
     Origin,
     Register,
-    SmallSum,
+    Shift,
+    Table,
     WordType,
-    compared_bitwise,
     reads,
-    small_sum,
 )
 from hdl_templates import render
 
@@ -58,31 +59,11 @@ def _literal(value: int, width: int) -> str:
     return f"{width}'d{value}" if value >= 0 else f"{width}'h{value & ((1 << width) - 1):x}"
 
 
-class _Shape(NamedTuple):
-    """Of a small sum: of each word its bits, and how often it is added; and a constant."""
-
-    words: tuple[tuple[int, int], ...]
-    constant: int
-
-    def name(self, place: int) -> str:
-        """Of the table of a bit."""
-        words = "".join(f"_{bits}" if times == 1 else f"_{bits}x{times}" for bits, times in self.words)
-        constant = f"_PLUS{self.constant}" if self.constant else ""
-        return f"SUM{words}{constant}_BIT{place}"
-
-    @property
-    def bits(self) -> int:
-        return sum(width for width, _ in self.words)
-
-    def table(self, place: int) -> str:
-        """A bit of the sum of the words that each number spells, the first word in its lowest bits."""
-        value = 0
-        for number in range(1 << self.bits):
-            total, rest = self.constant, number
-            for width, times in self.words:
-                total, rest = total + times * (rest & ((1 << width) - 1)), rest >> width
-            value |= (total >> place & 1) << number
-        return f"{1 << self.bits}'h{value:x}"
+def _table_name(lookup: Lookup, place: int) -> str:
+    """The constant that holds a bit of the sums."""
+    words = "".join(f"_{bits}" if factor == 1 else f"_{bits}x{factor}" for bits, factor in lookup.words)
+    constant = f"_PLUS{lookup.constant}" if lookup.constant else ""
+    return f"SUM{words}{constant}_BIT{place}"
 
 
 class _Writer:
@@ -134,24 +115,21 @@ class _Writer:
             "results": results,
         }
 
-    def shape(self, small: SmallSum) -> _Shape:
-        return _Shape(tuple((self.netlist.types[a].width, times) for a, times in small.words), small.constant)
-
     def tables(self) -> list[str]:
-        """Constants that hold the bits of small sums, at the place that the operands spell."""
-        widths: dict[_Shape, int] = {}
-        for net, word in enumerate(self.netlist.types):
-            if small := small_sum(self.netlist, net):
-                shape = self.shape(small)
-                widths[shape] = max(word.width, widths.get(shape, 0))
+        """Constants that hold the bits of tables, at the place that the words spell."""
+        widths: dict[Lookup, int] = {}
+        for cell in self.netlist.cells:
+            if isinstance(cell, Table):
+                lookup = lookup_of(cell, self.netlist.types)
+                widths[lookup] = max(cell.width, widths.get(lookup, 0))
         return [
-            f"localparam [{(1 << shape.bits) - 1}:0] {shape.name(place)} = {shape.table(place)};"
-            for shape, width in sorted(widths.items())
+            f"localparam [{lookup.size - 1}:0] {_table_name(lookup, place)} = {lookup.size}'h{lookup.values(place):x};"
+            for lookup, width in sorted(widths.items())
             for place in range(width)
         ]
 
     def _unused(self) -> list[str]:
-        """Features, registers and tables, or their low bits, that no cell reads, which linters report otherwise."""
+        """Nets, or their low bits, that no cell reads, which linters report otherwise."""
         cells, types = self.netlist.cells, self.netlist.types
         idle = [word.width for word in types]  # number of low bits of each net that no cell reads
         for _, net in self.netlist.outputs:
@@ -162,14 +140,13 @@ class _Writer:
                 less = 0
                 if isinstance(cell, Register):
                     less = idle[net]
-                elif isinstance(cell, Less) and compared_bitwise(self.netlist, a):
+                elif isinstance(cell, Less) and not cell.chained:
                     less = min((cell.threshold & -cell.threshold).bit_length() - 1, types[a].width - 1)
                     less = max(less, 0) if cell.threshold else types[a].width - 1
                 idle[a] = min(idle[a], less)
         found = []
         for net, cell in enumerate(cells):
-            feature = isinstance(cell, Input) and cell.port.kind == "word"
-            if idle[net] and (feature or isinstance(cell, Register) or small_sum(self.netlist, net)):
+            if idle[net] and not isinstance(cell, Const):
                 whole = idle[net] == types[net].width
                 found.append(self.names[net] if whole else f"{self.names[net]}[{idle[net] - 1}:0]")
         return found
@@ -185,8 +162,8 @@ class _Writer:
         names, types = self.names, self.netlist.types
         cell, word = self.netlist.cells[net], types[net]
         match cell:
-            case Less(a, threshold):
-                if compared_bitwise(self.netlist, a):
+            case Less(a, threshold, chained):
+                if not chained:
                     return below(names[a], types[a], threshold)
                 width = types[a].width
                 if types[a].signed:
@@ -203,14 +180,14 @@ class _Writer:
                 return f"{names[a]} | {names[b]}"
             case Mux(select, a, b):
                 return f"{names[select]} ? {names[a]} : {names[b]}"
-            case Add() if small := small_sum(self.netlist, net):
-                shape, index = self.shape(small), ", ".join(names[a] for a, _ in reversed(small.words))
-                bits = [f"{shape.name(place)}[{{{index}}}]" for place in range(word.width)]
+            case Add() | Extend():
+                return " + ".join(self.extended(a, word) for a in reads(cell))
+            case Table(words):
+                lookup, index = lookup_of(cell, types), ", ".join(names[a] for a, _ in reversed(words))
+                bits = [f"{_table_name(lookup, place)}[{{{index}}}]" for place in range(word.width)]
                 return f"{{{', '.join(reversed(bits))}}}"
-            case Add((a, b)) if a == b and word == WordType(types[a].width + 1, False):
-                return f"{{{names[a]}, 1'd0}}"  # not a sum, which would become a carry chain
-            case Add(operands):
-                return " + ".join(self.extended(a, word) for a in operands)
+            case Shift(a):
+                return f"{{{names[a]}, 1'd0}}"
             case Compare(a, b):
                 if types[a].signed:
                     return f"$signed({names[a]}) < $signed({names[b]})"
@@ -231,22 +208,6 @@ class _Writer:
         if not own.signed:
             return f"{{{more}'d0, {self.names[net]}}}"
         return f"{{{{{more}{{{self.names[net]}[{own.width - 1}]}}}}, {self.names[net]}}}"
-
-
-def below(name: str, word: WordType, threshold: int) -> str:
-    """Whether a word is below a constant, bit by bit: `and` where the constant's bit is 0, `or` where it is 1, from the
-    constant's lowest 1. Synthesis maps it to a few LUTs, where `<` would become a carry chain."""
-    pattern = threshold & ((1 << word.width) - 1)
-    if word.signed:  # two's complement numbers are ordered as their patterns with the highest bit inverted
-        pattern ^= 1 << (word.width - 1)
-    if word.width == 1:
-        return f"~{name}"
-    low = (pattern & -pattern).bit_length() - 1
-    bits = [f"{'' if word.signed and place == word.width - 1 else '~'}{name}[{place}]" for place in range(word.width)]
-    text = bits[low]
-    for place in range(low + 1, word.width):
-        text = f"{bits[place]} {'|' if pattern >> place & 1 else '&'} ({text})"
-    return text.replace(f"({bits[low]})", bits[low])
 
 
 def vector_lines(inputs: list[Field], outputs: list[Field], x: list[int], y: list[int]) -> str:

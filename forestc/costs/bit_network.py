@@ -14,6 +14,7 @@ from forestc.netlist.ir import (
     And,
     Compare,
     Const,
+    Extend,
     Input,
     InSet,
     Less,
@@ -23,10 +24,10 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
+    Shift,
+    Table,
     behind_registers,
-    compared_bitwise,
     reads,
-    small_sum,
 )
 
 CHAIN_COUNTS = ("pass", "add", "add_bits", "compare", "compare_bits", "less", "less_bits")
@@ -131,8 +132,8 @@ class BitNetwork:
                 return [self.leaf() for _ in range(width)]
             case Register(a):
                 return [self.register(edge) for edge in words[a]]
-            case Less(a, threshold):
-                chained = "less" in self.chained and not compared_bitwise(self.netlist, a)
+            case Less(a, threshold, chained):
+                chained = chained and "less" in self.chained
                 return [self.less(words[a], threshold, self.netlist.types[a].signed, chained)]
             case InSet(a, members):
                 return [self.in_set(words[a], members)]
@@ -146,13 +147,13 @@ class BitNetwork:
                 return [self.mux(words[select][0], x, y) for x, y in zip(words[a], words[b], strict=True)]
             case Compare(a, b):
                 return [self.compare(words[a], words[b], self.netlist.types[a].signed)]
-            case Add() if added := small_sum(self.netlist, net):
-                bits = [(edge, times << place) for a, times in added.words for place, edge in enumerate(words[a])]
-                return [self.sum_bit(place, added.constant, tuple(bits)) for place in range(width)]
-            case Add((a, b)) if a == b and width == len(words[a]) + 1:
+            case Add() | Extend():  # which Verilog has as a sum with 0
+                return self.add(net, reads(cell), words)
+            case Table(own, constant):
+                bits = [(edge, factor << place) for a, factor in own for place, edge in enumerate(words[a])]
+                return [self.sum_bit(place, constant, tuple(bits)) for place in range(width)]
+            case Shift(a):
                 return [0, *words[a]]
-            case Add(operands):
-                return self.add(net, operands, words)
             case _:
                 assert_never(cell)
 
@@ -241,7 +242,7 @@ class BitNetwork:
         most = sum((1 << len(word)) - 1 for word, _ in terms)
         if len(terms) > 1 and most < 1 << width and len(self.readers[net]) == 1:
             reader = self.readers[net][0]
-            if reader >= 0 and isinstance(self.netlist.cells[reader], Add) and not small_sum(self.netlist, reader):
+            if reader >= 0 and isinstance(self.netlist.cells[reader], Add | Extend):
                 self.terms[net] = terms
                 return []
         queue = deque(word[:width] + [word[-1] if signed else 0] * (width - len(word)) for word, signed in terms)

@@ -9,7 +9,6 @@ from typing import Literal
 from forestc.costs.bit_network import BitNetwork
 from forestc.costs.devices import Family
 from forestc.netlist.ir import (
-    Add,
     And,
     Input,
     InSet,
@@ -20,6 +19,7 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
+    SumCell,
     behind_registers,
 )
 
@@ -47,13 +47,13 @@ def part_of(netlist: Netlist, net: Net) -> PartName:
     cell = netlist.cells[net]
     while isinstance(cell, Register):
         net, cell = cell.a, netlist.cells[cell.a]
+    if isinstance(cell, SumCell):
+        return "sums"
     match cell:
         case Input():
             return "inputs"
         case Less(a) | InSet(a) if isinstance(behind_registers(netlist, a), Input):
             return "comparators"
-        case Add():
-            return "sums"
         case And() | Or() | Not():
             return "trees"
         case Mux() if netlist.origins[net].tree >= 0:

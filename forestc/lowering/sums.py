@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from forestc.netlist.builder import NetlistBuilder, width_for
-from forestc.netlist.ir import BIT, FALSE, SMALL_SUM, Net
+from forestc.netlist.ir import BIT, FALSE, TABLE_BITS, Net
 
 MANY_BITS = 9  # fewer take fewer LUTs as adders of two
 FEW_WORDS = 6
@@ -46,17 +46,13 @@ def better_bit_by_bit(largest: Sequence[int]) -> bool:
 
 
 def in_one_table(largest: Sequence[int]) -> bool:
-    return sum(most.bit_length() for most in largest) <= SMALL_SUM
+    return sum(most.bit_length() for most in largest) <= TABLE_BITS
 
 
 def table_of(builder: NetlistBuilder, words: Sequence[tuple[Net, int, int]]) -> Word:
     """The sum of words of at most six bits together, each with its largest value and how often it is added."""
-    operands = [net for net, _, times in words for _ in range(times)]
-    if len(operands) == 1:
-        return words[0][0], words[0][1]
-    operands += [FALSE] * (3 - len(operands))  # sums of two are adders
     largest = sum(most * times for _, most, times in words)
-    return builder.add(operands, width_for(0, largest)), largest
+    return builder.table([(net, times) for net, _, times in words], largest), largest
 
 
 def sum_of_bits(builder: NetlistBuilder, bits: Mapping[int, Sequence[Net]]) -> Sum:
@@ -79,7 +75,7 @@ def _shifted_sum(builder: NetlistBuilder, words: Sequence[Word], shift: int) -> 
     """The first word plus the second, if there is one, times two to the `shift`."""
     net, largest = words[-1]
     for _ in range(shift if len(words) > 1 and largest else 0):
-        net, largest = builder.add((net, net), width_for(0, 2 * largest)), 2 * largest
+        net, largest = builder.shift(net), 2 * largest
     some = [word for word in (*words[:-1], (net, largest)) if word[1]]
     return _in_threes(builder, some) if some else (FALSE, 0)
 
@@ -87,13 +83,21 @@ def _shifted_sum(builder: NetlistBuilder, words: Sequence[Word], shift: int) -> 
 def _counts(builder: NetlistBuilder, bits: Sequence[Word], least: int) -> list[Word]:
     """The numbers of ones of groups of six bits. least: a smaller group stays as it is."""
     found: list[Word] = []
-    for first in range(0, len(bits), SMALL_SUM):
-        some = bits[first : first + SMALL_SUM]
+    for first in range(0, len(bits), TABLE_BITS):
+        some = bits[first : first + TABLE_BITS]
         if len(some) < least:
             found += some
         else:
-            found.append((builder.add([net for net, _ in some], width_for(0, len(some))), len(some)))
+            found.append(_joined(builder, some))
     return found
+
+
+def _joined(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
+    """The sum of two words by an adder, of more by a table."""
+    largest = sum(most for _, most in words)
+    if len(words) > 2:
+        return builder.table([(net, 1) for net, _ in words], largest), largest
+    return builder.add([net for net, _ in words], width_for(0, largest)), largest
 
 
 def _in_threes(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
@@ -125,8 +129,8 @@ def _narrowest_first(builder: NetlistBuilder, words: Sequence[Word], *, tables: 
         some = [heapq.heappop(heap), heapq.heappop(heap)]
         while tables and heap and in_one_table([most for most, _, _ in [*some, heap[0]]]):
             some.append(heapq.heappop(heap))
-        largest = sum(most for most, _, _ in some)
-        heapq.heappush(heap, (largest, order, builder.add([net for *_, net in some], width_for(0, largest))))
+        net, largest = _joined(builder, [(net, most) for most, _, net in some])
+        heapq.heappush(heap, (largest, order, net))
         order += 1
     largest, _, net = heap[0]
     return net, largest

@@ -13,9 +13,9 @@ from forestc.costs.devices import Delays
 from forestc.netlist.ir import (
     Add,
     And,
-    Cell,
     Compare,
     Const,
+    Extend,
     Input,
     InSet,
     Less,
@@ -25,9 +25,9 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
-    compared_bitwise,
+    Shift,
+    Table,
     reads,
-    small_sum,
 )
 
 Bit: TypeAlias = tuple[Net, int]  # a net and a place; place 0 of words whose bits a cell chooses alike
@@ -90,12 +90,12 @@ class Timing:
         match cell:
             case And() | Or() | Mux():
                 found = {(self._inverted(a), 0) for a in reads(cell) if not self._constant(a)}
-            case Less(a, threshold) if compared_bitwise(self.netlist, a):
+            case Less(a, threshold, chained=False):
                 found = {(a, place) for place in range(_idle(threshold, types[a].width), types[a].width)}
             case InSet(a):
                 found = {(a, place) for place in range(types[a].width)}
-            case Add() if small := small_sum(self.netlist, net):
-                found = {(a, place) for a, _ in small.words for place in range(types[a].width)}
+            case Table(words):
+                found = {(a, place) for a, _ in words for place in range(types[a].width)}
             case _:
                 return frozenset()
         return frozenset(found if len(found) <= self.delays.inputs else ())
@@ -128,9 +128,9 @@ class Timing:
         """The delay of a cell that is no single LUT."""
         cell, types, delays = self.netlist.cells[net], self.netlist.types, self.delays
         match cell:
-            case Const() | Input() | Register() | Not():
+            case Const() | Input() | Register() | Not() | Shift() | Extend():
                 return 0.0
-            case Less(a, threshold) if not compared_bitwise(self.netlist, a):
+            case Less(a, threshold, chained=True):
                 width = types[a].width - _idle(threshold, types[a].width)
                 return delays.less[0] + delays.less[1] * width if width > 1 else 0.0
             case Less(a) | InSet(a):  # each LUT takes the result of the one before
@@ -138,10 +138,7 @@ class Timing:
                 return self._lut(delays.inputs) * -(-(types[a].width - idle - 1) // (delays.inputs - 1))
             case Compare(a, _):
                 return delays.compare[0] + delays.compare[1] * types[a].width
-            case Add(operands, width):
-                a, b = operands[0], operands[-1]
-                if len(operands) == 2 and (a == b or any(_is_zero(self.netlist.cells[one]) for one in operands)):
-                    return 0.0  # twice a word, or a wider one: only wires
+            case Add(_, width) | Table(_, _, width):
                 return delays.add[0] + delays.add[1] * width
             case And() | Or() | Mux():
                 return 0.0  # of constants alone
@@ -153,7 +150,3 @@ def _idle(threshold: int, width: int) -> int:
     """The number of low bits of a word that decide nothing: those below the lowest 1 of the threshold. Below 0 is what
     the sign tells alone."""
     return (threshold & -threshold).bit_length() - 1 if threshold else width - 1
-
-
-def _is_zero(cell: Cell) -> bool:
-    return isinstance(cell, Const) and cell.value == 0

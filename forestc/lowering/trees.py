@@ -22,7 +22,7 @@ from forestc.lowering.extremes import adds, extreme_of, prioritised, refuse_extr
 from forestc.lowering.schedule import pipelined
 from forestc.lowering.sums import Sum, Word, added, better_bit_by_bit, in_one_table, sum_of_bits, table_of
 from forestc.netlist.builder import NetlistBuilder, width_for
-from forestc.netlist.ir import BIT, FALSE, SMALL_SUM, Const, Net, Netlist, Origin, WordType
+from forestc.netlist.ir import BIT, FALSE, TABLE_BITS, Const, Net, Netlist, Origin, Table, WordType
 from forestc.netlist.ports import IN_VALID, OUT_VALID, Port, label_port, score_port
 
 Outputs: TypeAlias = Literal["auto", "label", "scores", "both"]
@@ -115,7 +115,7 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
     if not forest.decides and wanted != "scores":
         raise OptionError(f"outputs={wanted} of a regression model", do="use outputs=scores")
     refuse_extremes_of_parts(forest)
-    lowering = _Lowering(forest, DELAYS[options.family].inputs >= SMALL_SUM)
+    lowering = _Lowering(forest, DELAYS[options.family].inputs >= TABLE_BITS)
     extremes = [] if adds(forest) else [extreme_of(lowering, output) for output in range(forest.n_outputs)]
     voting = bool(forest.parts) and forest.combine.kind == "vote"  # scores are votes then, not these sums
     sums = [one.score for one in extremes] or lowering.sums(voting or wanted != "scores", voting or wanted == "label")
@@ -300,6 +300,10 @@ class _Lowering:
         """The sum of words, each with its largest value, and of a constant: net, smallest and largest value."""
         return added(self.builder, words, more, self.counting)
 
+    def below(self, total: Net, threshold: int) -> Net:
+        """1 if a sum is below a threshold: bit by bit in the LUTs of a table, on a carry chain behind an adder's."""
+        return self.builder.less(total, threshold, chained=not isinstance(self.builder.cell_of(total), Table))
+
     def plus(self, net: Net, low: int, high: int, offset: int) -> tuple[Net, int, int]:
         """The word plus a constant: net, smallest and largest value."""
         if offset == 0:
@@ -367,7 +371,7 @@ class _Lowering:
                 found.append((net, largest))
             weight, largest = weight >> 1, 2 * largest
             if weight:
-                net = self.builder.add((net, net), width_for(0, largest))
+                net = self.builder.shift(net)
         return found
 
     def level(self, score: Sum, curve: Sequence[int], offset: int, times: int, more: int = 0) -> tuple[Net, int]:
@@ -398,8 +402,8 @@ class _Lowering:
 
         total, _, most = self.added(levels(1, "level"))
         doubles = [total]
-        for bit in range(1, bits + 1):
-            doubles.append(self.builder.add((doubles[-1], doubles[-1]), width_for(0, most << bit)))
+        for _ in range(bits):
+            doubles.append(self.builder.shift(doubles[-1]))
         self.steps |= {("double", place, 0, bit): self.place(net) for bit, net in enumerate(doubles)}
         # 2 * steps is a little below a power of 2: shift, which costs nothing, and subtract the difference at the start
         dividends, taken = levels(2 << bits, "dividend"), levels((2 << bits) - 2 * steps, "taken")
@@ -410,9 +414,7 @@ class _Lowering:
             share = self.quotient((place, k), (dividend, high), start, doubles, most)
             if part.link.kind == "shares":  # the largest level of a softmax is never 0
                 word = self.builder.type_of(share)
-                share = self.builder.mux(
-                    self.builder.less(total, 1), self.builder.const(steps // part.width, word), share
-                )
+                share = self.builder.mux(self.below(total, 1), self.builder.const(steps // part.width, word), share)
             found.append(share)
         return found
 
@@ -441,13 +443,13 @@ class _Lowering:
         builder, bits = self.builder, len(doubles) - 1
         narrow = width_for(0, dividend[1])
         word = width_for(0, narrow.high + (most << bits))
-        rest = builder.add((builder.not_(self.widened(dividend[0], narrow)), start), narrow)
+        rest = builder.add((builder.not_(builder.extend(dividend[0], narrow)), start), narrow)
         self.steps["rest", *place, bits] = self.place(rest)
-        rest = self.widened(rest, word)
+        rest = builder.extend(rest, word)
         found = []
         for bit in reversed(range(bits)):
             less = builder.add((rest, doubles[bit + 1]), word)
-            fits = builder.less(less, narrow.high + 1)
+            fits = self.below(less, narrow.high + 1)
             rest = builder.mux(fits, less, rest)
             one = width_for(0, 1 << bit)
             found.append(builder.mux(fits, builder.const(1 << bit, one), builder.const(0, one)))
@@ -462,7 +464,7 @@ class _Lowering:
         middle = len(cuts) // 2
         below = self.stepped(net, cuts[:middle], values[: middle + 1], word)
         above = self.stepped(net, cuts[middle + 1 :], values[middle + 1 :], word)
-        return self.builder.mux(self.builder.less(net, cuts[middle]), below, above)
+        return self.builder.mux(self.below(net, cuts[middle]), below, above)
 
     def median(self, sums: Sequence[Sum]) -> tuple[list[Sum], list[int]]:
         """The weighted median: the smallest score such that the parts with scores up to it have half of the weight."""
@@ -472,7 +474,7 @@ class _Lowering:
         raised = [self.plus(*one, offset - least) for one, offset in zip(sums, self.offsets, strict=True)]
         largest = max(high for _, _, high in raised)
         word = width_for(0, largest)
-        scores = [self.widened(net, word) for net, _, _ in raised]
+        scores = [builder.extend(net, word) for net, _, _ in raised]
         above = {  # (i, j): score i is above score j
             (i, j): builder.compare(scores[j], scores[i])
             for i in range(len(scores))
@@ -488,7 +490,7 @@ class _Lowering:
             ]
             weight, _, most = self.added([*up_to, (builder.const(weights[i], width_for(0, weights[i])), weights[i])])
             needed = -(-sum(weights) // 2)
-            enough = builder.not_(builder.less(weight, needed)) if most >= needed else FALSE
+            enough = builder.not_(self.below(weight, needed)) if most >= needed else FALSE
             never = builder.const(largest, word)  # no score is above it
             candidate = builder.mux(enough, score, never)
             best = candidate if best is None else builder.mux(builder.compare(best, candidate), best, candidate)
@@ -502,7 +504,7 @@ class _Lowering:
             needed = int(decision.threshold) - offsets[-1]
             if needed > high:
                 return FALSE
-            return self.builder.not_(self.builder.less(net, needed))
+            return self.builder.not_(self.below(net, needed))
         widened, _ = self.raised(sums, offsets)
         if decision.ties == "last":
             widened.reverse()
@@ -512,14 +514,7 @@ class _Lowering:
         """Sums plus their offsets minus the smallest offset, as only differences matter: unsigned words of one type."""
         scores = [self.plus(*score, offset - min(offsets)) for score, offset in zip(sums, offsets, strict=True)]
         word = width_for(0, max(high for _, _, high in scores))
-        return [self.widened(net, word) for net, _, _ in scores], word
-
-    def widened(self, net: Net, word: WordType) -> Net:
-        """The same value in a wider unsigned word."""
-        if self.builder.type_of(net) == word:
-            return net
-        zero = self.builder.const(0, word)
-        return self.builder.add((net, zero), word)
+        return [self.builder.extend(net, word) for net, _, _ in scores], word
 
     def argmax(self, scores: list[Net], backwards: bool) -> Net:
         """Index of the largest score, the first in the list if several are equal: a balanced tree of compare and mux.

@@ -17,6 +17,7 @@ from forestc.netlist.ir import (
     Cell,
     Compare,
     Const,
+    Extend,
     Input,
     InSet,
     Less,
@@ -27,6 +28,8 @@ from forestc.netlist.ir import (
     Or,
     Origin,
     Register,
+    Shift,
+    Table,
     WordType,
     reads,
     result_type,
@@ -80,7 +83,7 @@ class NetlistBuilder:
     def input(self, port: Port, word: WordType) -> Net:
         return self._add(Input(port, word.width, word.signed), NOWHERE)
 
-    def less(self, a: Net, threshold: int, origin: Origin = NOWHERE) -> Net:
+    def less(self, a: Net, threshold: int, origin: Origin = NOWHERE, *, chained: bool = False) -> Net:
         word = self._types[a]
         if threshold <= word.low:
             return FALSE
@@ -91,7 +94,7 @@ class NetlistBuilder:
             return int(cell.value < threshold)
         if word == BIT:  # a < 1
             return self.not_(a, origin)
-        return self._add(Less(a, threshold), origin)
+        return self._add(Less(a, threshold, chained), origin)
 
     def in_set(self, a: Net, members: Iterable[int], origin: Origin = NOWHERE) -> Net:
         word = self._types[a]
@@ -150,7 +153,40 @@ class NetlistBuilder:
         constants = [cell.value for a in operands if isinstance(cell := self._cells[a], Const)]
         if len(constants) == len(operands):
             return self.const(sum(constants), word)
+        if len(operands) == 2 and operands[0] == operands[1] and word == (self._types[operands[0]].width + 1, False):
+            return self.shift(operands[0], origin)
         return self._add(Add(tuple(operands), word.width, word.signed), origin)
+
+    def table(self, words: Iterable[tuple[Net, int]], largest: int, origin: Origin = NOWHERE) -> Net:
+        """The sum of unsigned words times factors, from a table. largest: of the sums that occur."""
+        factors: dict[Net, int] = {}
+        constant = 0
+        for a, factor in words:
+            if isinstance(cell := self._cells[a], Const):
+                constant += factor * cell.value
+            else:
+                factors[a] = factors.get(a, 0) + factor
+        most = min(largest, constant + sum(factor * self._types[a].high for a, factor in factors.items()))
+        word = width_for(0, most)
+        if not factors:
+            return self.const(constant, word)
+        if not constant and list(factors.values()) == [1]:
+            return next(iter(factors))
+        return self._add(Table(tuple(factors.items()), constant, word.width), origin)
+
+    def shift(self, a: Net, origin: Origin = NOWHERE) -> Net:
+        """2a, of an unsigned word."""
+        cell, word = self._cells[a], self._types[a]
+        if isinstance(cell, Const):
+            return self.const(2 * cell.value, WordType(word.width + 1, False))
+        return self._add(Shift(a), origin)
+
+    def extend(self, a: Net, word: WordType, origin: Origin = NOWHERE) -> Net:
+        """An unsigned word in one that is no narrower."""
+        if self._types[a] == word:
+            return a
+        cell, zero = self._cells[a], self.const(0, word)
+        return self.const(cell.value, word) if isinstance(cell, Const) else self._add(Extend(a, zero), origin)
 
     def compare(self, a: Net, b: Net, origin: Origin = NOWHERE) -> Net:
         """1 if a < b."""
@@ -215,8 +251,8 @@ def rename(cell: Cell, renamed: Sequence[Net] | Mapping[Net, Net]) -> Cell:
     match cell:
         case Const() | Input():
             return cell
-        case Less(a, threshold):
-            return Less(renamed[a], threshold)
+        case Less(a, threshold, chained):
+            return Less(renamed[a], threshold, chained)
         case InSet(a, members):
             return InSet(renamed[a], members)
         case Not(a, width):
@@ -229,6 +265,12 @@ def rename(cell: Cell, renamed: Sequence[Net] | Mapping[Net, Net]) -> Cell:
             return Mux(renamed[select], renamed[a], renamed[b])
         case Add(operands, width, signed):
             return Add(tuple(renamed[a] for a in operands), width, signed)
+        case Table(words, constant, width):
+            return Table(tuple((renamed[a], factor) for a, factor in words), constant, width)
+        case Shift(a):
+            return Shift(renamed[a])
+        case Extend(a, zero):
+            return Extend(renamed[a], renamed[zero])
         case Compare(a, b):
             return Compare(renamed[a], renamed[b])
         case Register(a):

@@ -10,19 +10,22 @@ the same number of registers (`verify` proves it), so the initiation interval is
 |----------|------------------|------------------------------------------------------------|
 | Const    |                  | `value`                                                    |
 | Input    |                  | the word of that input port                                |
-| Less     | a                | 1 if a < threshold, by a's own signedness                  |
+| Less     | a                | 1 if a < threshold, by a's own signedness; from the carry  |
+|          |                  | chain of a subtraction if `chained`, else bit by bit       |
 | InSet    | a                | 1 if a is one of `members`                                 |
 | Not      | a                | 2^width - 1 - a: every bit inverted (unsigned a, its width) |
 | And, Or  | a, b             | conjunction, disjunction          (one-bit nets)           |
 | Mux      | select, a, b     | a if select is 1, else b          (a, b of one type)       |
 | Add      | operands         | their sum; wide enough that it never wraps                 |
+| Table    | words            | `constant` + factor * word of each        (unsigned words) |
+| Shift    | a                | 2a: a moved up by one place               (unsigned a)     |
+| Extend   | a, zero          | a, in the wider word of the constant zero (unsigned a)     |
 | Compare  | a, b             | 1 if a < b                        (a, b of one type)       |
 | Register | a                | a, one clock earlier                                       |
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, assert_never
 
@@ -31,7 +34,7 @@ from forestc.netlist.ports import Port
 Net: TypeAlias = int
 FALSE: Net = 0
 TRUE: Net = 1
-SMALL_SUM = 6  # bits that a sum reads which becomes a table: the inputs of the largest LUTs
+TABLE_BITS = 6  # inputs of the largest LUTs
 
 
 class Const(NamedTuple):
@@ -49,6 +52,7 @@ class Input(NamedTuple):
 class Less(NamedTuple):
     a: Net
     threshold: int
+    chained: bool = False
 
 
 class InSet(NamedTuple):
@@ -83,6 +87,26 @@ class Add(NamedTuple):
     signed: bool
 
 
+class Table(NamedTuple):
+    """A sum whose bits are each looked up, in a LUT, by all bits of the words: at most TABLE_BITS together.
+
+    words: distinct nets with their factors, from the lowest bits of the index on.
+    """
+
+    words: tuple[tuple[Net, int], ...]
+    constant: int
+    width: int
+
+
+class Shift(NamedTuple):
+    a: Net
+
+
+class Extend(NamedTuple):
+    a: Net
+    zero: Net
+
+
 class Compare(NamedTuple):
     a: Net
     b: Net
@@ -92,7 +116,11 @@ class Register(NamedTuple):
     a: Net
 
 
-Cell: TypeAlias = Const | Input | Less | InSet | Not | And | Or | Mux | Add | Compare | Register
+Cell: TypeAlias = (
+    Const | Input | Less | InSet | Not | And | Or | Mux | Add | Table | Shift | Extend | Compare | Register
+)
+SumCell: TypeAlias = Add | Table | Shift | Extend
+LinearCell: TypeAlias = SumCell | Const | Register
 
 
 class WordType(NamedTuple):
@@ -151,50 +179,42 @@ def reads(cell: Cell) -> tuple[Net, ...]:
     match cell:
         case Const() | Input():
             return ()
-        case Less(a) | InSet(a) | Not(a) | Register(a):
+        case Less(a) | InSet(a) | Not(a) | Shift(a) | Register(a):
             return (a,)
-        case And(a, b) | Or(a, b) | Compare(a, b):
+        case And(a, b) | Or(a, b) | Extend(a, b) | Compare(a, b):
             return (a, b)
         case Mux(select, a, b):
             return (select, a, b)
         case Add(operands):
             return operands
+        case Table(words):
+            return tuple(a for a, _ in words)
         case _:
             assert_never(cell)
 
 
-class SmallSum(NamedTuple):
-    """A sum that is a table. words: the nets that it adds, each with how often. constant: added to them."""
+class Linear(NamedTuple):
+    """A sum of nets, each times a factor, and a constant."""
 
-    words: tuple[tuple[Net, int], ...]
-    constant: int
+    terms: tuple[tuple[Net, int], ...]
+    constant: int = 0
 
 
-def small_sum(netlist: Netlist, net: Net) -> SmallSum | None:
-    """A sum of three or more operands as a table, if its nets have at most six bits together: a LUT for each bit of the
-    sum. None for other cells.
-
-    Sums with more bits than their operands need are sums like any others, so that no table holds a highest place that
-    is always 0.
-    """
-    cell, types = netlist.cells[net], netlist.types
-    if (
-        not isinstance(cell, Add)
-        or cell.signed
-        or len(cell.operands) < 3
-        or any(types[a].signed for a in cell.operands)
-    ):
-        return None
-    times = Counter(cell.operands)
-    constant = 0
-    for a in cell.operands:
-        if isinstance(operand := netlist.cells[a], Const):
-            constant += operand.value
-            times.pop(a, None)
-    largest = constant + sum(often * types[a].high for a, often in times.items())
-    if sum(types[a].width for a in times) > SMALL_SUM or cell.width > largest.bit_length():
-        return None
-    return SmallSum(tuple(times.items()), constant)
+def linear(cell: LinearCell) -> Linear:
+    """A cell as a sum, a register taken for a wire."""
+    match cell:
+        case Const(value):
+            return Linear((), value)
+        case Add(operands):
+            return Linear(tuple((a, 1) for a in operands))
+        case Table(words, constant):
+            return Linear(words, constant)
+        case Shift(a):
+            return Linear(((a, 2),))
+        case Extend(a) | Register(a):
+            return Linear(((a, 1),))
+        case _:
+            assert_never(cell)
 
 
 def behind_registers(netlist: Netlist, net: Net) -> Cell:
@@ -205,24 +225,18 @@ def behind_registers(netlist: Netlist, net: Net) -> Cell:
     return cell
 
 
-def compared_bitwise(netlist: Netlist, net: Net) -> bool:
-    """Whether comparisons of a net with constants become logic: of a feature's word or a small sum. Those of other
-    sums join their carry chains."""
-    while isinstance(cell := netlist.cells[net], Register):
-        net = cell.a
-    return isinstance(cell, Input) or small_sum(netlist, net) is not None
-
-
 def result_type(cell: Cell, types: list[WordType] | tuple[WordType, ...]) -> WordType:
     """The type of the net a cell drives, given the types of the nets below it."""
     match cell:
         case Const(_, width, signed) | Input(_, width, signed) | Add(_, width, signed):
             return WordType(width, signed)
+        case Table(_, _, width) | Not(_, width):
+            return WordType(width, False)
+        case Shift(a):
+            return WordType(types[a].width + 1, False)
         case Less() | InSet() | And() | Or() | Compare():
             return BIT
-        case Not(_, width):
-            return WordType(width, False)
-        case Mux(_, a, _) | Register(a):
+        case Mux(_, a, _) | Extend(_, a) | Register(a):
             return types[a]
         case _:
             assert_never(cell)
@@ -251,6 +265,12 @@ def evaluate(cell: Cell, values: tuple[int, ...]) -> int:
             return values[1] if values[0] else values[2]
         case Add():
             return sum(values)
+        case Table(words, constant):
+            return constant + sum(factor * value for (_, factor), value in zip(words, values, strict=True))
+        case Shift():
+            return 2 * values[0]
+        case Extend():
+            return values[0]
         case Compare():
             return int(values[0] < values[1])
         case Input() | Register():

@@ -23,6 +23,7 @@ from forestc.netlist.ir import (
     Cell,
     Compare,
     Const,
+    Extend,
     Input,
     InSet,
     Less,
@@ -32,6 +33,8 @@ from forestc.netlist.ir import (
     Or,
     Origin,
     Register,
+    Shift,
+    Table,
     WordType,
     result_type,
 )
@@ -66,8 +69,8 @@ def _cell_text(cell: Cell) -> str:
             return f"const {value}"
         case Input(port):
             return f"input {json.dumps(port.name)}"
-        case Less(a, threshold):
-            return f"less %{a}, {threshold}"
+        case Less(a, threshold, chained):
+            return f"{'less_chained' if chained else 'less'} %{a}, {threshold}"
         case InSet(a, members):
             return f"in_set %{a}, {', '.join(map(str, members))}"
         case Not(a):
@@ -80,6 +83,12 @@ def _cell_text(cell: Cell) -> str:
             return f"mux %{select}, %{a}, %{b}"
         case Add(operands):
             return f"add {', '.join(f'%{a}' for a in operands)}"
+        case Table(words, constant):
+            return f"table {constant}, {', '.join(f'{factor} %{a}' for a, factor in words)}"
+        case Shift(a):
+            return f"shift %{a}"
+        case Extend(a, zero):
+            return f"extend %{a}, %{zero}"
         case Compare(a, b):
             return f"compare %{a}, %{b}"
         case Register(a):
@@ -159,8 +168,8 @@ def _parse_cell(match: re.Match[str], word: WordType) -> Cell | None:
     match op, nets, plain:
         case "const", [], [value]:
             return Const(value, word.width, word.signed)
-        case "less", [a], [threshold]:
-            return Less(a, threshold)
+        case "less" | "less_chained", [a], [threshold]:
+            return Less(a, threshold, op == "less_chained")
         case "in_set", [a], [_, *_]:
             return InSet(a, tuple(plain))
         case "not", [a], []:
@@ -173,6 +182,12 @@ def _parse_cell(match: re.Match[str], word: WordType) -> Cell | None:
             return Mux(select, a, b)
         case "add", [_, _, *_], []:
             return Add(tuple(nets), word.width, word.signed)
+        case "table", [_, *_], [constant, *factors] if len(factors) == len(nets):
+            return Table(tuple(zip(nets, factors, strict=True)), constant, word.width)
+        case "shift", [a], []:
+            return Shift(a)
+        case "extend", [a, zero], []:
+            return Extend(a, zero)
         case "compare", [a, b], []:
             return Compare(a, b)
         case "register", [a], []:

@@ -8,11 +8,13 @@ from typing import assert_never
 from forestc.errors import InternalError
 from forestc.netlist.ir import (
     BIT,
+    TABLE_BITS,
     Add,
     And,
     Cell,
     Compare,
     Const,
+    Extend,
     Input,
     InSet,
     Less,
@@ -22,6 +24,8 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
+    Shift,
+    Table,
     WordType,
     reads,
     result_type,
@@ -60,7 +64,7 @@ def verify(netlist: Netlist) -> None:
         below = reads(cell)
         if any(not 0 <= read < net for read in below):
             raise fail(net, f"reads a net that is not below it: {below}")
-        problem = _type_problem(cell, types)
+        problem = _type_problem(cell, cells, types)
         if problem:
             raise fail(net, problem)
         if types[net] != result_type(cell, types):
@@ -94,7 +98,7 @@ def verify(netlist: Netlist) -> None:
             raise fail(net, f"output {name!r} comes after {delays[net]} cycles, not the netlist's {netlist.latency}")
 
 
-def _type_problem(cell: Cell, types: Sequence[WordType]) -> str:
+def _type_problem(cell: Cell, cells: Sequence[Cell], types: Sequence[WordType]) -> str:
     match cell:
         case Const(value, width, signed):
             word = WordType(width, signed)
@@ -130,5 +134,21 @@ def _type_problem(cell: Cell, types: Sequence[WordType]) -> str:
             # that occur is ensured by the lowering and checked by the simulators.
             widest = max(types[a].width + (signed and not types[a].signed) for a in operands)
             return "" if word.width >= widest else f"narrower than an operand ({widest} bits)"
+        case Table(words, constant, width):
+            if not words or len({a for a, _ in words}) < len(words) or any(types[a].signed for a, _ in words):
+                return "words are none, repeated or signed"
+            if constant < 0 or any(factor < 1 for _, factor in words):
+                return "a constant below 0 or a factor below 1"
+            read = sum(types[a].width for a, _ in words)
+            if read > TABLE_BITS:
+                return f"reads {read} bits, more than {TABLE_BITS}"
+            most = constant + sum(factor * types[a].high for a, factor in words)
+            return "" if width <= most.bit_length() else f"holds at most {most}"
+        case Shift(a):
+            return "operand is signed" if types[a].signed else ""
+        case Extend(a, zero):
+            if types[a].signed or types[zero].signed or types[zero].width <= types[a].width:
+                return f"{types[a]} is not narrower than {types[zero]}, or signed"
+            return "" if cells[zero] == (0, *types[zero]) else f"net {zero} is not the constant 0"
         case _:
             assert_never(cell)

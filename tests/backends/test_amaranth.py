@@ -44,12 +44,15 @@ from forestc.netlist.ir import (
     And,
     Compare,
     Const,
+    Extend,
     InSet,
     Less,
     Mux,
     Netlist,
     Not,
     Or,
+    Shift,
+    Table,
     WordType,
     evaluate,
     reads,
@@ -229,7 +232,7 @@ def all_kinds(random: Random, latency: int) -> Netlist:
 
 def one_more(b: NetlistBuilder, random: Random, pool: list[int]) -> int:
     """A cell on nets of the pool and constants."""
-    kind = random.choice(["less", "set", "not", "and", "or", "mux", "add", "compare"])
+    kind = random.choice(["less", "set", "not", "and", "or", "mux", "add", "compare", "table", "shift", "extend"])
     a, other = random.choice(pool), random.choice(pool)
     word = b.type_of(a)
     constant = b.const(random.randint(word.low, word.high), word)
@@ -249,6 +252,14 @@ def one_more(b: NetlistBuilder, random: Random, pool: list[int]) -> int:
         return b.mux(bit, *pair)
     if kind == "compare":
         return b.compare(*pair)
+    unsigned = random.choice([net for net in pool if not b.type_of(net).signed])
+    if kind == "table":
+        narrow = [net for net in pool if b.type_of(net) in (BIT, (2, False))]
+        return b.table([(random.choice(narrow), random.randint(1, 5)) for _ in range(3)], 1000)
+    if kind == "shift":
+        return b.shift(unsigned)
+    if kind == "extend":
+        return b.extend(unsigned, WordType(b.type_of(unsigned).width + 3, False))
     nets = (a, other, same)
     span = width_for(sum(b.type_of(n).low for n in nets), sum(b.type_of(n).high for n in nets))
     return b.add(nets, span)
@@ -267,7 +278,7 @@ def test_every_kind_of_cell_is_proved_and_simulated(latency):
         prove_component(netlist)
         if not latency:
             simulated_equals_the_cells(netlist, seed)
-    assert {Less, InSet, Not, And, Or, Mux, Add, Compare, Const} <= seen
+    assert {Less, InSet, Not, And, Or, Mux, Add, Table, Shift, Extend, Compare, Const} <= seen
 
 
 def simulated_equals_the_cells(netlist: Netlist, seed: int) -> None:
@@ -322,8 +333,8 @@ def test_differences_are_refused():
 
 
 PLANTED = [
-    (r"(x\w+ < )(-?\d+)", lambda m: f"{m[1]}{int(m[2]) + 1}"),
-    (r"(x\w+ < )(-?\d+)", lambda m: f"{m[1]}{int(m[2]) - 1}"),
+    (r"~(x\w+\[\d+\] [&|])", lambda m: m[1]),
+    (r"(x\w+\[\d+\] )([&|])", lambda m: f"{m[1]}{'&' if m[2] == '|' else '|'}"),
     (r"(Mux\(\w+, )(-?\d+)", lambda m: f"{m[1]}{int(m[2]) ^ 1}"),
     (r"_register\((.*?)(, reset_less=False)?\)\n", lambda m: f"_word({m[1]})\n"),
     (r'"label": unsigned\((\d+)\)', lambda m: f'"label": unsigned({int(m[1]) + 1})'),

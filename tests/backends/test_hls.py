@@ -81,13 +81,13 @@ def test_c_simulation_equals_the_evaluator(tmp_path, monkeypatch, seed, kind, ou
     assert differences(made, tmp_path, seed).count == 0
 
 
-def test_a_wrong_threshold_is_found(tmp_path):
+def test_a_wrong_comparator_is_found(tmp_path):
     forest = random_forest(12, True, "argmax", types=[Fixed(8)])
     made = design(forest, tmp_path, "both")
     path = made.path("hls")
     text = path.read_text()
-    line = next(line for line in text.splitlines() if " < " in line and " c" in line)
-    path.write_text(text.replace(line, line.replace(" < ", " <= ")))
+    line = next(line for line in text.splitlines() if " c" in line and "(~" in line)
+    path.write_text(text.replace(line, line.replace("(~", "(", 1)))
     assert differences(made, tmp_path, 12).count > 0
 
 
@@ -195,7 +195,9 @@ def test_cells_of_wide_words(tmp_path, monkeypatch):
     chosen = [builder.mux(bit, builder.const(5, WordType(60, False)), b) for bit in low]
     nets = [builder.add((a, c), WordType(11, True)), builder.add((a, b), WordType(62, True)), *chosen,
             builder.add(chosen[:2], WordType(61, False)), builder.compare(b, chosen[2]), builder.in_set(a, [-256, 3]),
-            builder.and_(low[0], builder.or_(c, builder.not_(low[3])))]  # fmt: skip
+            builder.and_(low[0], builder.or_(c, builder.not_(low[3]))), builder.shift(b), builder.shift(c),
+            builder.table([(low[0], 1), (builder.shift(c), 3), (low[1], 2), (1, 1)], 10),
+            builder.extend(b, WordType(62, False))]  # fmt: skip
     for place, net in enumerate(nets):
         builder.output(score_port(place), net)
     netlist = builder.build()

@@ -98,7 +98,7 @@ def test_small_sums_are_read_as_sums_and_must_hold_them():
 def test_words_that_are_added_more_than_once_and_constants_are_in_the_tables():
     builder = NetlistBuilder("pair", "2 trees, 6 nodes")
     a, b = (builder.input(Port(f"x{index}", "word", index), WordType(2, False)) for index in range(2))
-    total = builder.add((a, b, b, builder.const(3, WordType(2, False))), WordType(4, False))
+    total = builder.table([(a, 1), (b, 2), (builder.const(3, WordType(2, False)), 1)], 12)
     builder.output(Port("label", "label"), builder.less(total, 9))
     netlist = builder.build()
     text = verilog.emit(netlist)["pair.v"]

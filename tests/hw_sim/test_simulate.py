@@ -82,7 +82,23 @@ def random_word(random: Random) -> WordType:
     return WordType(width, width > 1 and random.random() < 0.5)
 
 
-CELL_KINDS = ("const", "less", "set", "not", "and", "or", "mux", "mux", "mux", "add", "add", "compare")
+CELL_KINDS = (
+    "const",
+    "less",
+    "set",
+    "not",
+    "and",
+    "or",
+    "mux",
+    "mux",
+    "mux",
+    "add",
+    "add",
+    "compare",
+    "table",
+    "shift",
+    "extend",
+)
 
 
 def random_cell(b: NetlistBuilder, random: Random, pool: list[Net]) -> Net:
@@ -110,6 +126,13 @@ def random_cell(b: NetlistBuilder, random: Random, pool: list[Net]) -> Net:
         return b.add(operands, width_for(low, high))
     if kind == "not":
         return b.not_(random.choice(bits))
+    if kind == "table":
+        words = [(random.choice([net for net in pool if b.type_of(net) in (BIT, (2, False))]), random.randint(1, 5))
+                 for _ in range(random.randint(1, 3))]  # fmt: skip
+        return b.table(words, 1000)
+    if kind in ("shift", "extend"):
+        net = random.choice([net for net in pool if not b.type_of(net).signed])
+        return b.shift(net) if kind == "shift" else b.extend(net, WordType(b.type_of(net).width + 3, False))
     return (b.and_ if kind == "and" else b.or_)(random.choice(bits), random.choice(bits))
 
 

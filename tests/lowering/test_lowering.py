@@ -15,7 +15,7 @@ from forestc.forest.boundary import boundary_inputs
 from forestc.lowering.sums import added
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.builder import NetlistBuilder
-from forestc.netlist.ir import Less, Mux, Register, WordType, small_sum
+from forestc.netlist.ir import Less, Mux, Register, Table, WordType
 from forestc.netlist.ports import Port
 from forestc.netlist.verify import latencies
 from forestc.rows.encode import encode
@@ -97,10 +97,9 @@ def test_words_are_added_by_threes_the_narrowest_first():
 def test_narrow_words_of_a_decision_are_added_by_tables_where_luts_have_six_inputs(trees, most, tables, latency):
     forest = votes(trees, most)
     netlist = lower(forest, LoweringOptions(latency))
-    small = [net for net in range(len(netlist.cells)) if small_sum(netlist, net)]
     words = all_words(forest, 1)
     assert np.array_equal(simulated(Simulator(netlist).run, netlist, words), expected(forest, netlist, words))
-    assert len(small) == tables
+    assert sum(isinstance(cell, Table) for cell in netlist.cells) == tables
 
 
 @pytest.mark.parametrize("outputs", ["label", "both", "scores"])
@@ -109,17 +108,16 @@ def test_nothing_but_decisions_reads_the_sums_of_parts_that_vote(outputs):
     netlist = lower(forest, LoweringOptions(outputs=outputs))
     words = all_words(forest, 1)
     assert np.array_equal(simulated(Simulator(netlist).run, netlist, words), expected(forest, netlist, words))
-    assert sum(small_sum(netlist, net) is not None for net in range(len(netlist.cells))) >= 3
+    assert sum(isinstance(cell, Table) for cell in netlist.cells) >= 3
     other = lower(forest, LoweringOptions(family="ice40"))  # narrower LUTs
-    assert not any(small_sum(other, net) for net in range(len(other.cells)))
+    assert not any(isinstance(cell, Table) for cell in other.cells)
 
 
 def test_many_bits_of_a_score_are_counted_by_tables():
     netlist = lower(votes(20), LoweringOptions(outputs="both"))
-    small = [small_sum(netlist, net) for net in range(len(netlist.cells))]
-    assert [len(sum_.words) for sum_ in small if sum_] == [6, 6, 6]
+    assert [len(cell.words) for cell in netlist.cells if isinstance(cell, Table)] == [6, 6, 6]
     few = lower(votes(8), LoweringOptions(outputs="both"))
-    assert not any(small_sum(few, net) for net in range(len(few.cells)))
+    assert not any(isinstance(cell, Table) for cell in few.cells)
 
 
 def test_what_can_not_be_lowered_is_refused():

@@ -17,16 +17,21 @@ from forestc.netlist.ir import (
     And,
     Compare,
     Const,
+    Extend,
     Input,
     InSet,
     Less,
+    LinearCell,
     Mux,
     Not,
     Or,
     Origin,
     Register,
+    Shift,
+    Table,
     WordType,
     evaluate,
+    linear,
     reads,
 )
 from forestc.netlist.ports import Port
@@ -70,6 +75,59 @@ def test_rules_of_the_builder(builder):
     assert builder.not_(builder.const(5, BYTE)) == builder.const(250, BYTE)
 
 
+def test_sums_without_an_adder(builder):
+    x, a, b = (builder.input(Port(name), word) for name, word in (("x", BYTE), ("a", BIT), ("b", BIT)))
+    two, three = builder.const(2, WordType(2, False)), builder.const(3, WordType(2, False))
+    assert builder.add((x, x), WordType(9, False)) == builder.shift(x)
+    assert builder.add((x, x), WordType(10, False)) != builder.shift(x)  # with a bit that it does not need
+    assert (builder.shift(two), builder.extend(x, BYTE)) == (builder.const(4, WordType(3, False)), x)
+    assert builder.extend(three, BYTE) == builder.const(3, BYTE)
+    table = builder.table([(a, 1), (b, 1), (a, 2), (two, 3), (FALSE, 1)], 100)
+    assert builder.cell_of(table) == Table(((a, 3), (b, 1)), 6, 4)
+    assert builder.type_of(builder.table([(a, 3), (b, 1)], 3)).width == 2  # no more than what occurs
+    assert builder.table([(a, 1)], 1) == a
+    assert builder.table([(two, 2), (TRUE, 1)], 5) == builder.const(5, WordType(3, False))
+
+
+SUMS = """\
+netlist "sums"
+%2 = input "x" : u3
+%3 = input "y" : u2
+%4 = table 3, 1 %2, 2 %3 : u5
+%5 = shift %2 : u4
+%6 = const 0 : u5
+%7 = extend %5, %6 : u5
+output "a" = %4
+output "b" = %7
+"""
+
+
+def test_sums_without_an_adder_print_and_parse():
+    netlist = parse_netlist(SUMS)
+    assert netlist.cells[4:] == (Table(((2, 1), (3, 2)), 3, 5), Shift(2), Const(0, 5, False), Extend(5, 6))
+    assert print_netlist(netlist) == SUMS
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("1 %2, 2 %3", "1 %2, 2 %2", "words are none, repeated or signed"),
+        ("1 %2, 2 %3", "1 %2, 0 %3", "a factor below 1"),
+        ("3, 1 %2", "-3, 1 %2", "a constant below 0"),
+        ('"y" : u2', '"y" : u4', "reads 7 bits, more than 6"),
+        ("%3 : u5", "%3 : u6", "holds at most 16"),
+        ("3, 1 %2, 2 %3", "3, 1 %2, %3", "unknown cell"),
+        ('"x" : u3', '"x" : s3', "operand is signed|signed"),
+        ("const 0", "const 1", "net 6 is not the constant 0"),
+        ("extend %5, %6", "extend %6, %6", "is not narrower"),
+    ],
+)
+def test_broken_sums_are_found(old, new, message):
+    assert old in SUMS
+    with pytest.raises((ModelError, InternalError), match=message):
+        parse_netlist(SUMS.replace(old, new, 1))
+
+
 def test_cells_nobody_reads_are_left_out_but_ports_stay(builder):
     x, _ = builder.input(Port("x"), BYTE), builder.input(Port("y"), BYTE)
     builder.less(x, 3)
@@ -94,6 +152,9 @@ def test_cells_nobody_reads_are_left_out_but_ports_stay(builder):
         (Mux(2, 3, 4), (1, 10, 20), 10),
         (Mux(2, 3, 4), (0, 10, 20), 20),
         (Add((2, 3, 4), 9, True), (1, -2, 3), 2),
+        (Table(((2, 1), (3, 4)), 5, 4), (1, 2), 14),
+        (Shift(2), (5,), 10),
+        (Extend(2, 3), (5, 0), 5),
         (Compare(2, 3), (1, 2), 1),
         (Compare(2, 3), (2, 2), 0),
     ],
@@ -101,6 +162,10 @@ def test_cells_nobody_reads_are_left_out_but_ports_stay(builder):
 def test_what_cells_mean(cell, values, result):
     assert evaluate(cell, values) == result
     assert len(reads(cell)) == len(values)
+    if isinstance(cell, LinearCell):
+        terms, constant = linear(cell)
+        held = dict(zip(reads(cell), values, strict=True))
+        assert constant + sum(factor * held[a] for a, factor in terms) == result
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from forestc.checks.proof.whole import Meaning, equal_everywhere, wrong_result
 from forestc.errors import InternalError
 from forestc.forest.ir import LEAF, Decision, Forest, Part
 from forestc.lowering.trees import Place, Witness, feature_word
-from forestc.netlist.ir import BIT, Add, Const, Input, Net, Netlist, Not, Register, WordType, reads
+from forestc.netlist.ir import BIT, Const, Input, LinearCell, Net, Netlist, Not, Register, WordType, linear, reads
 from forestc.netlist.ports import IN_VALID, OUT_VALID, Port, label_port, score_port
 from forestc.netlist.verify import verify
 from hw_sim import evaluate_from
@@ -442,31 +442,30 @@ class _NetlistProof:
         while stack:
             at = stack[-1]
             cell = self.netlist.cells[at]
-            inside = reads(cell) if isinstance(cell, Add | Register) and at not in self.largest else ()
-            missing = [a for a in inside if a not in self.forms]
+            inside = linear(cell).terms if isinstance(cell, LinearCell) and at not in self.largest else ()
+            missing = [a for a, _ in inside if a not in self.forms]
             if at not in self.forms and missing:
                 stack += missing
                 continue
             if at not in self.forms:
-                self.forms[at] = self.form_of(at, inside)
+                self.forms[at] = self.form_of(at)
             stack.pop()
         return self.forms[net]
 
-    def form_of(self, net: Net, operands: tuple[Net, ...]) -> Form:
-        """The form of a net whose operands' forms are known."""
+    def form_of(self, net: Net) -> Form:
+        """The form of a net that is proved or adds nets whose forms are known."""
         cell = self.netlist.cells[net]
         counts: dict[Net, int] = {}
         constant = 0
         if net in self.largest:
             counts[net] = 1
-        elif isinstance(cell, Const):
-            constant = cell.value
-        elif operands:
-            for operand in operands:
-                some, more = self.forms[operand]
-                constant += more
+        elif isinstance(cell, LinearCell):
+            terms, constant = linear(cell)
+            for addend, factor in terms:
+                some, more = self.forms[addend]
+                constant += factor * more
                 for part, times in some:
-                    counts[part] = counts.get(part, 0) + times
+                    counts[part] = counts.get(part, 0) + factor * times
         else:
             raise UnprovedError(f"net {net} ({type(cell).__name__}) is not a sum of trees")
         form = _form(counts, constant)
@@ -558,7 +557,7 @@ class _NetlistProof:
         while stack:
             net = stack.pop()
             cell = self.netlist.cells[net]
-            if isinstance(cell, Add | Register) or net in self.largest:
+            if isinstance(cell, LinearCell) or net in self.largest:
                 try:
                     form = self.form(net)
                 except UnprovedError:

@@ -10,7 +10,6 @@ from typing import assert_never
 from forestc.backends.names import net_name
 from forestc.backends.ports import input_fields, output_fields, width_of
 from forestc.netlist.ir import (
-    Add,
     And,
     Cell,
     Compare,
@@ -24,7 +23,9 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
+    SumCell,
     WordType,
+    linear,
 )
 
 
@@ -103,6 +104,9 @@ class _Writer:
 
     def connect(self, net: Net, cell: Cell, word: WordType, y: str) -> None:
         types, signal = self.netlist.types, self.signal
+        if isinstance(cell, SumCell):
+            self.sum(cell, word, y)
+            return
         match cell:
             case Const():
                 pass
@@ -123,14 +127,6 @@ class _Writer:
                 self.binary("or", signal(a), signal(b), y, 1, 1)
             case Mux(select, a, b):
                 self.cell("mux", {"WIDTH": word.width}, {"A": signal(b), "B": signal(a), "S": signal(select), "Y": y})
-            case Add(operands):
-                total = self.extended(operands[0], word.width)
-                for operand in operands[1:]:
-                    result = y if operand is operands[-1] and len(operands) == 2 else self.fresh(word.width)
-                    self.binary("add", total, self.extended(operand, word.width), result, word.width, word.width)
-                    total = result
-                if total != y:
-                    self.lines.append(f"connect {y} {total}")
             case Compare(a, b):
                 self.binary("lt", signal(a), signal(b), y, types[a].width, 1, types[a].signed)
             case Register(a):
@@ -138,6 +134,18 @@ class _Writer:
                 self.cell("dff", {"WIDTH": word.width, "CLK_POLARITY": "1'1"}, ports)
             case _:
                 assert_never(cell)
+
+    def sum(self, cell: SumCell, word: WordType, y: str) -> None:
+        terms, constant = linear(cell)
+        addends = [self.extended(a, word.width) for a, factor in terms for _ in range(factor)]
+        if constant or len(addends) < 2:  # another name of the same bits is not proved
+            addends.append(_bits(constant, word.width))
+        total, *others = addends
+        for addend in others:
+            result = self.fresh(word.width)
+            self.binary("add", total, addend, result, word.width, word.width)
+            total = result
+        self.lines.append(f"connect {y} {total}")
 
     def in_set(self, a: Net, members: tuple[int, ...], y: str) -> None:
         width, found = self.netlist.types[a].width, []

@@ -13,7 +13,6 @@ from forestc.forest.conditions import NO_SET
 from forestc.forest.ir import LEAF, Decision, Forest, Tree
 from forestc.forest.numbers import Category, word_range
 from forestc.netlist.ir import (
-    Add,
     And,
     Cell,
     Compare,
@@ -27,7 +26,9 @@ from forestc.netlist.ir import (
     Not,
     Or,
     Register,
+    SumCell,
     WordType,
+    linear,
     reads,
 )
 
@@ -192,6 +193,14 @@ class Solver:
 
     def cell(self, net: Net, cell: Cell, known: Mapping[Net, Term]) -> Term:
         types, kind = self.netlist.types, self.kind
+        if isinstance(cell, SumCell):
+            terms, constant = linear(cell)
+            total = self.constant(constant, types[net].width)
+            for a, factor in terms:
+                addend = self.resized(known[a], types[a], types[net].width)
+                addend = self.make(kind.BV_MUL, [addend, self.constant(factor, types[net].width)])
+                total = self.make(kind.BV_ADD, [total, addend])
+            return total
         match cell:
             case Const(value, width):
                 return self.constant(value, width)
@@ -211,12 +220,6 @@ class Solver:
                 return self.make(kind.BV_OR, [known[a], known[b]])
             case Mux(select, a, b):
                 return self.make(kind.ITE, [self.holds(known[select]), known[a], known[b]])
-            case Add(operands, width):
-                terms = [self.extended(known[a], types[a], width) for a in operands]
-                total = terms[0]
-                for term in terms[1:]:
-                    total = self.make(kind.BV_ADD, [total, term])
-                return total
             case Compare(a, b):
                 return self.bit(self.less(known[a], known[b], types[a].signed))
             case Register(a):
