@@ -61,7 +61,7 @@ CLIPS_BASE_SCORE = (3, 2)  # from this version on, the probabilities 0 and 1 are
 
 SORTS_QUANTILES = (3, 4)  # from this version on, several quantiles are predicted in ascending order
 
-MAX_TREES = 1 << 20  # a file with more is refused as damaged; models have some thousands
+MAX_TREES = 1 << 20  # bounds what a damaged file may claim
 
 
 def read_json(data: bytes, where: str) -> Forest:
