@@ -43,52 +43,44 @@ READERS: dict[str, Callable[[Any, str], Forest]] = {
 # unchecked when it predicts; forestc does not predict with them, reads the arrays after checking their length, and the
 # builder bounds every number in them. The others are data, or functions that forestc never calls.
 TRUSTED = frozenset(
-    {
-        "sklearn.tree._tree.Tree",
-        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-        "sklearn.utils._bunch.Bunch",
-        "numpy.dtype",
-        "functools.partial",
-        "sklearn.utils.validation.check_array",
-        *(
-            f"sklearn.feature_selection._univariate_selection.{name}"
-            for name in ("f_classif", "f_regression", "chi2", "r_regression")
+    f"{module}.{name}"
+    for module, names in {
+        "sklearn.tree._tree": ("Tree",),
+        "sklearn.ensemble._hist_gradient_boosting.predictor": ("TreePredictor",),
+        "sklearn.utils._bunch": ("Bunch",),
+        "numpy": ("dtype",),
+        "functools": ("partial",),
+        "sklearn.utils.validation": ("check_array",),
+        "sklearn.feature_selection._univariate_selection": ("f_classif", "f_regression", "chi2", "r_regression"),
+        # Only attributes of these are read.
+        "sklearn.calibration": ("_CalibratedClassifier", "_SigmoidCalibration", "_TemperatureScaling"),
+        # A search holds these besides its best estimator.
+        "sklearn.model_selection._search_successive_halving": meta.SEARCHES,
+        "sklearn.metrics._scorer": ("_PassthroughScorer", "_Scorer", "_CurveScorer"),
+        "sklearn.utils._metadata_requests": ("MetadataRequest", "MethodMetadataRequest"),
+        "sklearn.model_selection._split": (
+            *("KFold", "GroupKFold", "StratifiedKFold", "StratifiedGroupKFold", "TimeSeriesSplit"),
+            *("RepeatedKFold", "RepeatedStratifiedKFold", "LeaveOneOut", "PredefinedSplit"),
+            *("ShuffleSplit", "GroupShuffleSplit", "StratifiedShuffleSplit"),
         ),
-        # only attributes of these are read
-        *(
-            f"sklearn.calibration.{name}"
-            for name in ("_CalibratedClassifier", "_SigmoidCalibration", "_TemperatureScaling")
+        "sklearn.metrics._classification": (
+            *("accuracy_score", "balanced_accuracy_score", "f1_score", "fbeta_score", "jaccard_score"),
+            *("precision_score", "recall_score", "log_loss", "brier_score_loss"),
+            *("matthews_corrcoef", "cohen_kappa_score"),
         ),
-        # objects that a search holds besides its best estimator
-        *(f"sklearn.model_selection._search_successive_halving.{name}" for name in meta.SEARCHES),
-        *(f"sklearn.metrics._scorer.{name}" for name in ("_PassthroughScorer", "_Scorer", "_CurveScorer")),
-        *(f"sklearn.utils._metadata_requests.{name}" for name in ("MetadataRequest", "MethodMetadataRequest")),
-        *(
-            f"sklearn.model_selection._split.{name}"
-            for name in (
-                *("KFold", "GroupKFold", "StratifiedKFold", "StratifiedGroupKFold", "TimeSeriesSplit"),
-                *("RepeatedKFold", "RepeatedStratifiedKFold", "LeaveOneOut", "PredefinedSplit"),
-                *("ShuffleSplit", "GroupShuffleSplit", "StratifiedShuffleSplit"),
-            )
+        "sklearn.metrics._ranking": ("roc_auc_score", "average_precision_score", "top_k_accuracy_score"),
+        "sklearn.metrics._regression": (
+            *("mean_squared_error", "mean_absolute_error", "mean_squared_log_error", "mean_poisson_deviance_error"),
+            *("root_mean_squared_error", "median_absolute_error", "max_error"),
+            *("mean_absolute_percentage_error", "r2_score", "explained_variance_score"),
         ),
-        *(
-            f"sklearn.metrics.{name}"
-            for name in (
-                *(f"_classification.{of}_score" for of in ("accuracy", "balanced_accuracy", "f1", "fbeta", "jaccard")),
-                *(
-                    f"_classification.{of}"
-                    for of in ("precision_score", "recall_score", "log_loss", "brier_score_loss")
-                ),
-                *("_classification.matthews_corrcoef", "_classification.cohen_kappa_score"),
-                *("_ranking.roc_auc_score", "_ranking.average_precision_score", "_ranking.top_k_accuracy_score"),
-                *(f"_regression.mean_{of}_error" for of in ("squared", "absolute", "squared_log", "poisson_deviance")),
-                *("_regression.root_mean_squared_error", "_regression.median_absolute_error", "_regression.max_error"),
-                *("_regression.mean_absolute_percentage_error", "_regression.r2_score"),
-                *("_regression.explained_variance_score",),
-            )
-        ),
-    }
+    }.items()
+    for name in names
 )
+
+
+# Bounds of what a skops file may unpack to, in bytes, and relative to its size: real models compress far less.
+UNPACKED, UNPACKED_SHARE = 64 << 20, 100
 
 
 def read_skops(path: Path) -> Forest:
@@ -126,7 +118,7 @@ def _refuse_bomb(path: Path) -> None:
             size = sum(entry.file_size for entry in archive.infolist())
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise ModelError(f"not a readable skops file ({_short(error)})", where=str(path)) from None
-    if size > (64 << 20) + 100 * path.stat().st_size:
+    if size > UNPACKED + UNPACKED_SHARE * path.stat().st_size:
         raise ModelError(f"the file unpacks to {size} bytes, far more than a model of its size", where=str(path))
 
 
@@ -149,17 +141,15 @@ def read_live(model: Any, where: str = "") -> Forest:
     reader = READERS.get(kind)
     if reader is None or not type(model).__module__.startswith("sklearn."):
         raise ModelError(f"{kind} is not read", where=where, do="known: " + ", ".join(sorted(READERS)))
-    if not any(name.endswith("_") and not name.startswith("_") for name in vars(model)) and kind not in (
-        "Pipeline",
-        "FixedThresholdClassifier",
-    ):
+    fitted = any(name.endswith("_") and not name.startswith("_") for name in vars(model))
+    if not fitted and kind not in ("Pipeline", "FixedThresholdClassifier"):
         raise ModelError("the estimator is not fitted", where=where, do="call fit first")
     try:
         return reader(model, where)
     except ForestcError:
         raise
     except Exception as error:  # noqa: BLE001
-        # skops restores the attributes that a file names, so any of them may be missing or invalid
+        # skops restores the attributes that a file names, so any of them may be missing or invalid.
         raise ModelError(f"the estimator is damaged ({_short(error)})", where=where) from None
 
 
