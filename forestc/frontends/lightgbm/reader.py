@@ -23,47 +23,24 @@ from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Label, Link, LinkKind, Provenance, Tree
 from forestc.forest.numbers import FLOAT64, MAX_CATEGORIES, Category
 from forestc.frontends.lightgbm.dump import parse_dump
-from forestc.frontends.lightgbm.text import (
-    CATEGORICAL,
-    DEFAULT_LEFT,
-    MISSING_NAN,
-    MISSING_ZERO,
-    SavedModel,
-    parse_text,
-)
+from forestc.frontends.lightgbm.text import CATEGORICAL, DEFAULT_LEFT, MISSING_NAN, MISSING_ZERO, SavedModel, parse_text
 from forestc.frontends.shared.assemble import assembled
 from forestc.frontends.shared.document import Document
 from forestc.frontends.shared.exact import labels_of, least_float, next_above
 
-# Objective -> link from score to prediction. LightGBM 2.0 wrote the `xent...` names; the last four stand for a custom
-# objective.
+CUSTOM = ("none", "null", "custom", "na")  # stand for a custom objective
+# Objective -> link from score to prediction. LightGBM 2.0 wrote the `xent...` names.
 LINKS: dict[str, LinkKind] = {
-    "regression": "identity",
-    "regression_l1": "identity",
-    "huber": "identity",
-    "fair": "identity",
-    "quantile": "identity",
-    "mape": "identity",
-    "poisson": "exp",
-    "gamma": "exp",
-    "tweedie": "exp",
+    **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), "identity"),
+    **dict.fromkeys(("poisson", "gamma", "tweedie"), "exp"),
     "binary": "sigmoid",
     "multiclass": "softmax",
-    "multiclassova": "sigmoid",
-    "cross_entropy": "sigmoid",
-    "xentropy": "sigmoid",
-    "cross_entropy_lambda": "softplus",
-    "xentlambda": "softplus",
-    "lambdarank": "identity",
-    "rank_xendcg": "identity",
-    "none": "identity",
-    "null": "identity",
-    "custom": "identity",
-    "na": "identity",
+    **dict.fromkeys(("multiclassova", "cross_entropy", "xentropy"), "sigmoid"),
+    **dict.fromkeys(("cross_entropy_lambda", "xentlambda"), "softplus"),
+    **dict.fromkeys(("lambdarank", "rank_xendcg", *CUSTOM), "identity"),
 }
 MULTI = ("multiclass", "multiclassova")
 SIGMOID = ("binary", "multiclassova")  # objectives with a sigmoid parameter
-CUSTOM = ("none", "null", "custom", "na")
 SQUARES = ("regression", "regression_l1", "fair", "quantile", "mape")  # objectives for which `sqrt` has an effect
 
 ESTIMATORS = ("LGBMModel", "LGBMClassifier", "LGBMRegressor", "LGBMRanker")

@@ -79,25 +79,25 @@ class Attributes:
 
     def __init__(self, node: Any, known: Iterable[str], where: str) -> None:
         self.where = where
-        self.found: dict[str, Any] = {}
+        self.by_name: dict[str, Any] = {}
         names = set(known)
         for attribute in node.attribute:
             if attribute.name not in names:
                 raise self.fail(f"attribute {attribute.name[:60]!r} is not known", "known: " + ", ".join(sorted(names)))
-            if attribute.name in self.found:
+            if attribute.name in self.by_name:
                 raise self.fail(f"attribute {attribute.name!r} appears twice")
             if attribute.ref_attr_name:
                 raise self.fail(f"attribute {attribute.name!r} refers to an attribute of a function")
-            self.found[attribute.name] = attribute
+            self.by_name[attribute.name] = attribute
 
     def fail(self, what: str, do: str = "") -> ModelError:
         return ModelError(what, where=self.where, do=do)
 
     def has(self, name: str) -> bool:
-        return name in self.found
+        return name in self.by_name
 
     def _get(self, name: str, kind: int, meant: str) -> Any:
-        attribute = self.found.get(name)
+        attribute = self.by_name.get(name)
         if attribute is not None and attribute.type not in (0, kind):
             raise self.fail(f"attribute {name!r} is not {meant}")
         return attribute

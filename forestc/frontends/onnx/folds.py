@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.forest.ir import Decision, Link
-from forestc.frontends.onnx.attributes import TENSOR_TYPES
+from forestc.frontends.onnx.attributes import TENSOR_TYPES, Attributes
 from forestc.frontends.onnx.columns import NARROW, Monotone, Replace, Step, bits_of
 from forestc.frontends.onnx.shapes import chosen, concat, reduce_sum, reshape, slice_, split
 from forestc.frontends.onnx.text_folds import TEXT_OPERATORS, cast_text, equal, label_encoder, one_hot, where
@@ -21,7 +21,7 @@ from forestc.frontends.onnx.trees import OPERATORS, Shown
 from forestc.frontends.onnx.values import FLOATS, ML, Answer, Array, Fold, Node, Scores, Table, Value
 from forestc.frontends.shared.exact import least_float
 
-MAX_STEPS = 50
+MAX_STEPS = 50  # nodes in turn; columns are built recursively, and Python's stack is limited
 # Operators that accept tables of other than two dimensions.
 ANY_SHAPE = {
     *("Identity", "Cast", "Concat", "Gather", "Split", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "ReduceSum"),
@@ -49,11 +49,11 @@ def fold(node: Node) -> list[Value]:
         raise node.fail(
             f"operator {node.operator!r} on text is not read", f"known: {', '.join(sorted(TEXT_OPERATORS))}"
         )
-    made = None if constant else known[node.operator](node, subject)
-    if made is None:
+    outputs = None if constant else known[node.operator](node, subject)
+    if outputs is None:
         kind = {Table: "its columns", Scores: "the trees' scores", Answer: "the class"}.get(type(subject), "constants")
         raise node.fail(f"operator {node.operator!r} is not folded into {kind} exactly")
-    outputs = made if isinstance(made, list) else [made]
+    outputs = outputs if isinstance(outputs, list) else [outputs]
     if any(isinstance(value, Table) and value.depth > MAX_STEPS for value in outputs):
         raise node.fail(f"the columns are changed more than {MAX_STEPS} times before the trees")
     return outputs
@@ -65,21 +65,16 @@ def _identity(node: Node, subject: Any) -> Value | None:
 
 
 def _constant(node: Node, subject: Any) -> Value | None:
-    names = ("value", "value_float", "value_floats", "value_int", "value_ints", "value_string", "value_strings")
-    attributes = node.attributes(*names)
-    if attributes.has("value"):
-        return attributes.tensor("value")
-    if attributes.has("value_float"):
-        return np.array(attributes.number("value_float", 0), dtype=np.float32)
-    if attributes.has("value_int"):
-        return np.array(attributes.integer("value_int", 0), dtype=np.int64)
-    if attributes.has("value_floats"):
-        return attributes.floats("value_floats")
-    if attributes.has("value_ints"):
-        return attributes.ints("value_ints")
-    if attributes.has("value_strings"):
-        return np.array(attributes.texts("value_strings"), dtype=object)
-    return None
+    readers: dict[str, Callable[[Attributes, str], Value | None]] = {
+        "value": Attributes.tensor,
+        "value_float": lambda attributes, name: np.array(attributes.number(name, 0), dtype=np.float32),
+        "value_int": lambda attributes, name: np.array(attributes.integer(name, 0), dtype=np.int64),
+        "value_floats": Attributes.floats,
+        "value_ints": Attributes.ints,
+        "value_strings": lambda attributes, name: np.array(attributes.texts(name), dtype=object),
+    }
+    attributes = node.attributes(*readers, "value_string")
+    return next((read(attributes, name) for name, read in readers.items() if attributes.has(name)), None)
 
 
 def _cast(node: Node, subject: Any) -> Value | None:
@@ -195,6 +190,7 @@ def _table_arithmetic(node: Node, table: Table, constant: Array, first: bool) ->
     width = _width(node, table, len(constant), "constants")
     if table.width == 1 != len(constant):
         raise node.fail("broadcasts one column to several")
+    from_constant = first and node.operator == "Sub"
     functions: dict[str, Callable[[Array, Array], Array]] = {
         "Add": lambda x, c: x + c,
         "Sub": (lambda x, c: c - x) if first else lambda x, c: x - c,
@@ -202,11 +198,10 @@ def _table_arithmetic(node: Node, table: Table, constant: Array, first: bool) ->
         "Div": lambda x, c: x / c,
     }
     function = functions[node.operator]
-    negated = first if node.operator == "Sub" else False
 
     def step(index: int) -> Step:
         c = constant[index if len(constant) > 1 else 0]
-        falling = bool(c < 0) if node.operator in ("Mul", "Div") else negated
+        falling = bool(c < 0) if node.operator in ("Mul", "Div") else from_constant
         return Monotone(function, bits_of(table.dtype), not falling, (c,))
 
     return table.then(step, None, width)
@@ -216,19 +211,19 @@ def _score_arithmetic(operator: str, scores: Scores, constant: Array, first: boo
     """Additions become the bias, divisions the divisor, products the link's slope, unless an earlier operation would
     have to be rounded in between."""
     numbers = constant.tolist()
-    one = len(set(numbers)) == 1 and len(numbers) in (1, scores.columns)
+    uniform = len(set(numbers)) == 1 and len(numbers) in (1, scores.columns)
     neutral = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}[operator]
-    if one and numbers[0] == neutral and not (operator == "Sub" and first):
+    if uniform and numbers[0] == neutral and not (operator == "Sub" and first):
         return scores
     if operator == "Mul":
-        if one and scores.link == Link() and scores.open:
+        if uniform and scores.link == Link() and scores.open:
             shown: Shown = "second" if scores.shown == "complement" else scores.shown
             return replace(scores, link=Link(slope=numbers[0]), shown=shown)
         return None
     if scores.link != Link() or not scores.open or scores.classifier or any(scores.bias):
         return None
     if operator == "Div":
-        if one and scores.aggregate.divisor == 1.0:
+        if uniform and scores.aggregate.divisor == 1.0:
             return replace(scores, aggregate=replace(scores.aggregate, divisor=numbers[0]))
         return None
     if (operator == "Sub" and first) or len(numbers) not in (1, scores.outputs):
@@ -309,35 +304,29 @@ def _arg_max(node: Node, subject: Any) -> Value | None:
 
 def two_columns(scores: NDArray[np.float32], link: Link, shown: Shown) -> NDArray[np.float32]:
     """The two columns (rows, 2) in which onnxruntime shows single scores (rows,) of class 1."""
-    one = np.float32(1)
+    unit = np.float32(1)
     with np.errstate(over="ignore"):
         s = scores * np.float32(link.slope)
         if shown == "complement":
-            return np.stack([one - s, s], axis=1)
+            return np.stack([unit - s, s], axis=1)
         if shown == "opposite":
             return np.stack([-s, s], axis=1)
-        upper = one / (one + np.exp(-np.abs(s.astype(np.float64))).astype(np.float32))
-        second = np.where(s < 0, one - upper, upper)
-        return np.stack([np.where(s > 0, one - upper, upper), second], axis=1)
+        upper = unit / (unit + np.exp(-np.abs(s.astype(np.float64))).astype(np.float32))
+        second = np.where(s < 0, unit - upper, upper)
+        return np.stack([np.where(s > 0, unit - upper, upper), second], axis=1)
 
 
 _AROUND: dict[str, Fold] = {
     "Identity": _identity,
     "Constant": _constant,
     "Cast": _cast,
-    "Add": _arithmetic,
-    "Sub": _arithmetic,
-    "Mul": _arithmetic,
-    "Div": _arithmetic,
+    **dict.fromkeys(("Add", "Sub", "Mul", "Div"), _arithmetic),
     "Clip": _clip,
     "Concat": concat,
     "Gather": chosen,
     "Split": split,
     "Slice": slice_,
-    "Reshape": reshape,
-    "Flatten": reshape,
-    "Squeeze": reshape,
-    "Unsqueeze": reshape,
+    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), reshape),
     "ReduceSum": reduce_sum,
     "Equal": equal,
     "Where": where,

@@ -13,6 +13,7 @@ import numpy as np
 
 from forestc.errors import ModelError
 from forestc.forest.ir import Link
+from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.onnx.attributes import TENSOR_TYPES, TEXT_TENSOR, tensor_array
 from forestc.frontends.onnx.columns import NARROW, Column, bits_of
 from forestc.frontends.onnx.folds import fold
@@ -20,8 +21,7 @@ from forestc.frontends.onnx.text import Text
 from forestc.frontends.onnx.trees import OPERATORS, Ensemble, read_operator
 from forestc.frontends.onnx.values import ML, Answer, Node, Scores, Table, Value
 
-MAX_COLUMNS = 1 << 20
-_INPUTS = {kind: np.dtype(held) for kind, (held, _) in TENSOR_TYPES.items() if held is not np.bool_}
+_INPUTS = {kind: np.dtype(dtype) for kind, (dtype, _) in TENSOR_TYPES.items() if dtype is not np.bool_}
 _INPUTS[TEXT_TENSOR] = np.dtype(object)
 
 

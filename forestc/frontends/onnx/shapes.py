@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from forestc.frontends.onnx.columns import Column
 from forestc.frontends.onnx.text import Text, summed
 from forestc.frontends.onnx.values import Answer, Node, Scores, Table, Value
 
-MAX_IMAGES = 1 << 22
+MAX_IMAGES = 1 << 22  # texts of all columns that are added, which bounds time and memory
 EXACT_SUM = 1 << 24  # up to here float32 adds integers exactly
 
 
@@ -85,13 +85,13 @@ def chosen(node: Node, subject: Any) -> Value | None:
         lost = 1 - node.constant(1, "list of columns").ndim  # a scalar index removes the dimension
         if lost < 0:
             raise node.fail("its list of columns has several dimensions")
-    return _some(subject, wanted, subject.dims - lost)
+    return _selected(subject, wanted, subject.dims - lost)
 
 
-def _some(table: Table, wanted: list[int], dims: int) -> Table:
-    before = table.column
-    made = table.made(lambda index: before(wanted[index]), table.dtype, len(wanted))
-    return made.shaped(dims, len(wanted))
+def _selected(table: Table, indices: Sequence[int], dims: int) -> Table:
+    """The columns of these indices, in a table of `dims` dimensions."""
+    selection = table.made(lambda index: table.column(indices[index]), table.dtype, len(indices))
+    return selection.shaped(dims, len(indices))
 
 
 def split(node: Node, subject: Any) -> list[Value] | None:
@@ -107,13 +107,13 @@ def split(node: Node, subject: Any) -> list[Value] | None:
     if not sizes:
         if attributes.integer("num_outputs", count) != count:
             raise node.fail(f"names {count} of {attributes.integer('num_outputs', count)} outputs")
-        each = -(-subject.width // count)
-        sizes = [*[each] * (count - 1), subject.width - each * (count - 1)]
+        size = -(-subject.width // count)
+        sizes = [*[size] * (count - 1), subject.width - size * (count - 1)]
     if len(sizes) != count or min(sizes) < 1 or sum(sizes) != subject.width:
         raise node.fail(f"splits {subject.width} columns into {count} parts of {sizes[:5]}")
     ends = np.cumsum(sizes).tolist()
     parts = zip(sizes, ends, strict=True)
-    return [_some(subject, list(range(end - size, end)), subject.dims) for size, end in parts]
+    return [_selected(subject, range(end - size, end), subject.dims) for size, end in parts]
 
 
 def slice_(node: Node, subject: Any) -> Value | None:

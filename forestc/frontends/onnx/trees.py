@@ -20,8 +20,8 @@ from forestc.forest.builder import MAX_OUTPUTS, make_tree
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import LEAF, Aggregate, Decision, Label, Link, Tree
 from forestc.frontends.onnx.attributes import Attributes
-from forestc.frontends.onnx.columns import Column, cut_sets, folded, thresholds
-from forestc.frontends.onnx.nodes import Nodes, classic_nodes, modern_nodes, numbers, slices
+from forestc.frontends.onnx.columns import Column, folded, tests_of
+from forestc.frontends.onnx.nodes import Nodes, classic_nodes, modern_nodes, numbers
 from forestc.frontends.onnx.text import Text, Vocabulary, code_sets
 from forestc.frontends.shared.exact import next_above
 
@@ -47,7 +47,7 @@ LINKS = {
     "SOFTMAX_ZERO": Link("softmax-zero"),
     "PROBIT": Link("probit"),
 }
-MAX_VALUES = 1 << 26
+MAX_VALUES = 1 << 26  # leaf values of all trees, which take 512 megabytes
 
 # How a classifier shows its scores: all of them; or a single score s in two columns, (1 - s, s), (-s, s) or the
 # logistic function of the latter; or in two columns of which only the second is known: the link applied to s.
@@ -85,7 +85,7 @@ def read_operator(name: str, node: Any, version: int, dtype: Any, where: str) ->
     if version >= 3:
         known += [*_CLASSIC_3, f"{votes}_weights_as_tensor"]
     attributes = Attributes(node, known, where)
-    # integers are compared with float32 thresholds, in float32
+    # Integers are compared with float32 thresholds, in float32.
     dtype = np.float64 if np.dtype(dtype) == np.float64 else np.float32
     if votes == "class":
         return _classifier(attributes, dtype)
@@ -97,17 +97,17 @@ def _precision(dtype: Any) -> Literal["float32", "float64"]:
 
 
 def _named(attributes: Attributes, name: str, default: str, known: tuple[str, ...]) -> str:
-    found = attributes.text(name, default)
-    if found not in known:
-        raise attributes.fail(f"{name} {found[:40]!r} is not known", "known: " + ", ".join(known))
-    return found
+    value = attributes.text(name, default)
+    if value not in known:
+        raise attributes.fail(f"{name} {value[:40]!r} is not known", "known: " + ", ".join(known))
+    return value
 
 
 def _numbered(attributes: Attributes, name: str, default: int, known: tuple[str, ...]) -> str:
-    found = attributes.integer(name, default)
-    if not 0 <= found < len(known):
-        raise attributes.fail(f"{name} {found} is not known", f"known: 0 to {len(known) - 1}")
-    return known[found]
+    number = attributes.integer(name, default)
+    if not 0 <= number < len(known):
+        raise attributes.fail(f"{name} {number} is not known", f"known: 0 to {len(known) - 1}")
+    return known[number]
 
 
 def _targets(attributes: Attributes) -> int:
@@ -270,28 +270,22 @@ def _check_votes(attributes: Attributes, nodes: Nodes, outputs: int) -> None:
     keys = np.sort(keys)
     if (twice := np.flatnonzero(np.diff(keys) == 0)).size:
         node, output = divmod(int(keys[twice[0]]), outputs)
-        tree = nodes.tree[np.searchsorted(nodes.start, node, side="right") - 1]
         raise ModelError(
             f"has two weights for output {output}",
-            where=f"{attributes.where}, tree {tree}, node {nodes.ids[node]}",
+            where=f"{attributes.where}, {nodes.place(node)}",
             do="write their sum: onnxruntime adds or drops the second one, depending on the number of outputs",
         )
 
 
-def _votes_by_tree(nodes: Nodes, outputs: int) -> tuple[Array, Array]:
-    """How many leaves of each tree have a weight for each output: sorted keys tree * outputs + output, and counts."""
-    real = nodes.weight_leaf != LEAF
-    tree = np.searchsorted(nodes.start, nodes.weight_leaf[real], side="right") - 1
-    return np.unique(tree * outputs + nodes.weight_target[real], return_counts=True)
-
-
 def _always_voted(nodes: Nodes, outputs: int) -> NDArray[np.bool_]:
     """The outputs for which every row reaches a weight, because all leaves of some tree have one."""
-    keys, counts = _votes_by_tree(nodes, outputs)
+    real = nodes.weight_leaf != LEAF
+    tree = np.searchsorted(nodes.start, nodes.weight_leaf[real], side="right") - 1
+    pairs, counts = np.unique(tree * outputs + nodes.weight_target[real], return_counts=True)
     leaves = np.add.reduceat(nodes.true == LEAF, nodes.start[:-1], dtype=np.int64)
-    found = np.zeros(outputs, dtype=bool)
-    found[(keys % outputs)[counts == leaves[keys // outputs]]] = True
-    return found
+    always = np.zeros(outputs, dtype=bool)
+    always[(pairs % outputs)[counts == leaves[pairs // outputs]]] = True
+    return always
 
 
 def _some_positive(nodes: Nodes) -> bool:
@@ -320,7 +314,7 @@ def make_trees(
     of_text = code_sets(nodes.conditions, reads, texts, known)
     columns = columns | {key: Column(text.index, 64) for key, text in texts.items()}  # nothing left to fold
     conditions = folded(nodes.conditions, reads, columns)
-    below, turned, by_set = thresholds(conditions)
+    below, turned, inner_sets, sets = tests_of(conditions, np.array(list(of_text), dtype=np.int64))
     for node, code_set in of_text.items():
         turned[node] = code_set.turned
     n = len(nodes.true)
@@ -332,14 +326,11 @@ def make_trees(
     whole = np.zeros(len(raw), dtype=bool)
     whole[list(columns)] = [column.whole for column in columns.values()]
     left, right = nodes.true.copy(), nodes.false.copy()
-    left[inner], right[inner] = (
-        np.where(turned, nodes.false[inner], nodes.true[inner]),
-        np.where(turned, nodes.true[inner], nodes.false[inner]),
-    )
+    left[inner[turned]], right[inner[turned]] = nodes.false[inner[turned]], nodes.true[inner[turned]]
     missing_left = np.zeros(n, dtype=bool)
     missing_left[inner] = (conditions.missing != turned) & ~whole[reads]
     set_index = np.full(n, NO_SET, dtype=np.int64)
-    set_index[inner], sets = cut_sets(conditions, np.setdiff1d(by_set, list(of_text)))
+    set_index[inner] = inner_sets
     places: dict[tuple[Member, ...], int] = {}
     for node, code_set in of_text.items():
         set_index[inner[node]] = len(sets) + places.setdefault(code_set.members, len(places))
@@ -347,8 +338,9 @@ def make_trees(
     sets += places
     values_of = _values(ensemble, where)
     trees = []
-    for index, (name, start, stop) in enumerate(slices(nodes)):
-        here = slice(start, stop)
+    for index, name in enumerate(nodes.tree.tolist()):
+        start = nodes.start[index]
+        here = slice(start, nodes.start[index + 1])
         outputs, values = values_of(index)
         chosen, tree_sets = set_index[here], ()
         if sets and (chosen != NO_SET).any():

@@ -35,7 +35,7 @@ from forestc.frontends.shared.exact import least_keys
 
 Function: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 WINDOW = 256  # floats on either side of a cut that are tested one by one
-MOST_WINDOW = 1 << 16
+MOST_WINDOW = 1 << 16  # floats on either side past which a function does not count as monotone
 AT_ONCE = 1 << 19  # floats tested at a time, to bound memory
 
 
@@ -139,7 +139,9 @@ def fold(forest: Forest, columns: Sequence[Column], width: int, names: Sequence[
         # a step that refuses NaN also refuses it in columns that no tree reads
         refused = any(column.source == source and column.missing is None for column in columns)
         features.append(replace(feature, missing=feature.missing and not refused))
-    conditions = [each for index, image in enumerate(images) for each in _rewritten(forest, index, image, where)]
+    conditions: list[Condition] = []
+    for index, image in enumerate(images):
+        conditions += _rewritten(forest, index, image, where)
     moved = np.array([*(place.get(image.source, 0) for image in images), LEAF], dtype=np.int32)
     if not features and forest.features:  # only constants are read: any column serves
         features = [Feature("x0", FLOAT64, 0, raw=FLOAT64, named=False)]
@@ -236,9 +238,9 @@ def _on_raw(feature: Feature, image: Column, conditions: Sequence[Condition], wh
     else:
         wanted = [condition.test.cuts for condition in conditions if not isinstance(condition.test, OneOf)]
         flat = np.array([cut for cuts in wanted for cut in cuts if cut != -np.inf], dtype=np.float64)
-        found = iter(_preimages(feature, image.function, flat, where))
+        preimages = iter(_preimages(feature, image.function, flat, where))
         for condition, cuts in zip(conditions, wanted, strict=True):
-            moved = [raw for cut in cuts for raw in ([cut] if cut == -np.inf else next(found))]
+            moved = [raw for cut in cuts for raw in ([cut] if cut == -np.inf else next(preimages))]
             yield _with_points(feature, image, condition, moved)
 
 
@@ -304,9 +306,9 @@ def _flips(
     odd = reached != (steps >= 0)
     wider = odd[:, : window // 2].any(axis=1) | odd[:, -window // 2 :].any(axis=1)
     flips = np.diff(reached, axis=1, prepend=False)
-    found = [key_value(keys[row][flips[row]], 64).tolist() for row in range(len(cuts))]
+    floats = [key_value(keys[row][flips[row]], 64).tolist() for row in range(len(cuts))]
     if wider.any():
         again = _flips(reaches, high[wider], cuts[wider], window * 4, lowest, highest, where)
         for row, flipped in zip(np.flatnonzero(wider).tolist(), again, strict=True):
-            found[row] = flipped
-    return found
+            floats[row] = flipped
+    return floats

@@ -89,10 +89,7 @@ def read_tree(
     left = np.asarray(tree.children_left)
     is_leaf = left == LEAF
     if values is None:
-        value = np.asarray(tree.value, dtype=np.float64)
-        if value.ndim != 3 or value.shape[1:] != (1, len(outputs)):
-            raise ModelError(f"leaf values have shape {value.shape}, not (nodes, 1, {len(outputs)})", where=where)
-        values = value[:, 0, :]
+        values = _flat(tree, [len(outputs)], where)
     feature = np.where(is_leaf, LEAF, tree.feature)
     if columns is not None:
         if (bad := ~is_leaf & ((feature < 0) | (feature >= len(columns)))).any():
@@ -125,8 +122,9 @@ def read_forest(model: Any, where: str) -> Forest:
     outputs = range(sum(widths))
     trees = []
     for index, estimator in enumerate(estimators):
-        values, drawn = _flat(estimator.tree_, widths), _draw(model, estimator)
-        trees.append(read_tree(estimator.tree_, f"{where}, tree {index}", outputs, values, drawn=drawn))
+        place = f"{where}, tree {index}"
+        values = _flat(estimator.tree_, widths, place)
+        trees.append(read_tree(estimator.tree_, place, outputs, values, drawn=_draw(model, estimator)))
     if not classes:
         return finished(model, where, trees, n_outputs=targets, aggregate=aggregate)
     argmax = Decision("argmax")
@@ -153,12 +151,13 @@ def _draw(model: Any, estimator: Any) -> Draw | None:
     return Draw(*numbers) if len(numbers) == len(stored) else None
 
 
-def _flat(tree: Any, widths: list[int]) -> NDArray[np.float64]:
+def _flat(tree: Any, widths: list[int], where: str) -> NDArray[np.float64]:
     """A tree's values, (nodes, targets, most classes), as (nodes, classes of all targets). widths: classes per
     target."""
     value = np.asarray(tree.value, dtype=np.float64)
     if value.ndim != 3 or value.shape[1:] != (len(widths), max(widths)):
-        raise ModelError(f"leaf values have shape {value.shape}, not (nodes, {len(widths)}, {max(widths)})")
+        what = f"leaf values have shape {value.shape}, not (nodes, {len(widths)}, {max(widths)})"
+        raise ModelError(what, where=where)
     return np.concatenate([value[:, target, :width] for target, width in enumerate(widths)], axis=1)
 
 
@@ -297,7 +296,7 @@ def read_bagging(model: Any, where: str) -> Forest:
         place = f"{where}, estimator {index}"
         if type(estimator).__name__ not in TREES:
             raise ModelError(f"is a {type(estimator).__name__}", where=place, do="bag single trees")
-        values = seen = _values(estimator.tree_, place) if classes else _flat(estimator.tree_, [1] * n)
+        values = seen = _values(estimator.tree_, place) if classes else _flat(estimator.tree_, [1] * n, place)
         if classes:  # an estimator has no column for a class that it never saw
             values = np.zeros((len(seen), n))
             values[:, np.asarray(estimator.classes_, dtype=np.int64)] = seen

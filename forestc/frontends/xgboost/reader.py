@@ -31,26 +31,13 @@ from forestc.frontends.xgboost.ubjson import parse_ubjson
 # Objective -> link from margin to prediction. The inverse link turns base_score, which files store as
 # a prediction, into a margin.
 LINKS: dict[str, LinkKind] = {
-    "binary:logistic": "sigmoid",
-    "reg:logistic": "sigmoid",
-    "multi:softmax": "softmax",
-    "multi:softprob": "softmax",
-    "reg:squarederror": "identity",
-    "reg:linear": "identity",
-    "reg:squaredlogerror": "identity",
-    "reg:pseudohubererror": "identity",
-    "reg:absoluteerror": "identity",
-    "reg:quantileerror": "identity",
-    "binary:logitraw": "identity",
+    **dict.fromkeys(("binary:logistic", "reg:logistic"), "sigmoid"),
+    **dict.fromkeys(("multi:softmax", "multi:softprob"), "softmax"),
+    **dict.fromkeys(("reg:squarederror", "reg:linear", "reg:squaredlogerror", "reg:pseudohubererror"), "identity"),
+    **dict.fromkeys(("reg:absoluteerror", "reg:quantileerror", "binary:logitraw"), "identity"),
+    **dict.fromkeys(("rank:pairwise", "rank:ndcg", "rank:map"), "identity"),
     "binary:hinge": "step",
-    "rank:pairwise": "identity",
-    "rank:ndcg": "identity",
-    "rank:map": "identity",
-    "survival:cox": "exp",
-    "survival:aft": "exp",
-    "count:poisson": "exp",
-    "reg:gamma": "exp",
-    "reg:tweedie": "exp",
+    **dict.fromkeys(("survival:cox", "survival:aft", "count:poisson", "reg:gamma", "reg:tweedie"), "exp"),
 }
 
 # The smallest float32 margin whose float32 sigmoid exceeds 0.5, from which on the library predicts

@@ -12,7 +12,7 @@ import numpy as np
 
 from forestc.errors import ModelError
 
-MAX_DEPTH = 64
+MAX_DEPTH = 64  # of nested containers: models nest fewer than ten, and Python's stack is limited
 
 # marker -> (struct format, size); big-endian throughout
 _NUMBERS = {
@@ -128,10 +128,10 @@ class _Reader:
             form, size = _NUMBERS[kind]
             if count > (len(self.data) - self.at) // size:
                 raise self.fail(f"{count} numbers promised, {len(self.data) - self.at} bytes left")
-            # a big-endian view of the data, not a copy
-            found = np.frombuffer(self.data, dtype=np.dtype(form), count=count, offset=self.at)
+            # This is a big-endian view of the data, not a copy.
+            numbers = np.frombuffer(self.data, dtype=np.dtype(form), count=count, offset=self.at)
             self.at += count * size
-            return found
+            return numbers
         items: list[Any] = []
         if count is None:
             while (marker := self.marker()) != b"]":
