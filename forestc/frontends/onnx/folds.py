@@ -17,8 +17,8 @@ from forestc.frontends.onnx.attributes import TENSOR_TYPES, Attributes
 from forestc.frontends.onnx.columns import NARROW, Monotone, Replace, Step, bits_of
 from forestc.frontends.onnx.shapes import chosen, concat, reduce_sum, reshape, slice_, split
 from forestc.frontends.onnx.text_folds import TEXT_OPERATORS, cast_text, equal, label_encoder, one_hot, where
-from forestc.frontends.onnx.trees import OPERATORS, Shown
-from forestc.frontends.onnx.values import FLOATS, ML, Answer, Array, Fold, Node, Scores, Table, Value
+from forestc.frontends.onnx.trees import OPERATORS
+from forestc.frontends.onnx.values import FLOATS, ML, Answer, Array, Fold, Node, Scores, Shown, Table, Value
 from forestc.frontends.shared.exact import least_float
 
 MAX_STEPS = 50  # nodes in turn; columns are built recursively, and Python's stack is limited

@@ -23,6 +23,7 @@ from forestc.frontends.onnx.attributes import Attributes
 from forestc.frontends.onnx.columns import Column, folded, tests_of
 from forestc.frontends.onnx.nodes import Nodes, classic_nodes, modern_nodes, numbers
 from forestc.frontends.onnx.text import Text, Vocabulary, code_sets
+from forestc.frontends.onnx.values import Answer, Scores, Shown
 from forestc.frontends.shared.exact import next_above
 
 Array: TypeAlias = NDArray[Any]
@@ -49,26 +50,27 @@ LINKS = {
 }
 MAX_VALUES = 1 << 26  # leaf values of all trees, which take 512 megabytes
 
-# How a classifier shows its scores: all of them; or a single score s in two columns, (1 - s, s), (-s, s) or the
-# logistic function of the latter; or in two columns of which only the second is known: the link applied to s.
-Shown: TypeAlias = Literal["all", "complement", "opposite", "logistic", "second"]
-
 
 @dataclass(frozen=True)
 class Ensemble:
-    """A tree operator, before its columns are traced to the model's inputs.
-
-    bias: (outputs,), added last. classes: empty for a regression. shown: see `Shown`.
-    """
+    """A tree operator, before its columns are traced to the model's inputs. answer: None for a regression."""
 
     nodes: Nodes
-    outputs: int
-    aggregate: Aggregate
-    bias: NDArray[np.float64]
-    link: Link
-    decision: Decision
-    classes: tuple[Label, ...]
-    shown: Shown
+    scores: Scores
+    answer: Answer | None
+
+
+def _ensemble(
+    nodes: Nodes,
+    aggregate: Aggregate,
+    bias: NDArray[np.float64],
+    link: Link,
+    shown: Shown = "all",
+    answer: Answer | None = None,
+) -> Ensemble:
+    """The operator with scores in its own type. bias: (outputs,)."""
+    dtype, classifier = np.dtype(aggregate.precision), answer is not None
+    return Ensemble(nodes, Scores(dtype, len(bias), aggregate, tuple(bias.tolist()), link, shown, classifier), answer)
 
 
 def read_operator(name: str, node: Any, version: int, dtype: Any, where: str) -> Ensemble:
@@ -168,7 +170,7 @@ def _regression(
     divisor = float(len(nodes.tree)) if aggregate == "AVERAGE" else 1.0
     bias = base if len(base) else np.zeros(targets)
     summed = Aggregate(kind, _precision(dtype), bias_first=False, divisor=divisor)
-    return Ensemble(nodes, targets, summed, bias, link, Decision("none"), (), "all")
+    return _ensemble(nodes, summed, bias, link)
 
 
 def _classifier(attributes: Attributes, dtype: Any) -> Ensemble:
@@ -200,7 +202,7 @@ def _classifier(attributes: Attributes, dtype: Any) -> Ensemble:
             "give every leaf a weight for every class, or give base_values",
         )
     bias = base if len(base) else np.zeros(count)
-    return Ensemble(nodes, count, summed, bias, LINKS[transform], Decision("argmax"), labels, "all")
+    return _ensemble(nodes, summed, bias, LINKS[transform], "all", Answer(labels, Decision("argmax")))
 
 
 def _binary(
@@ -236,7 +238,7 @@ def _binary(
         shown: Shown = "logistic" if transform == "LOGISTIC" else "complement" if positive else "opposite"
         link = LINKS["LOGISTIC" if transform == "LOGISTIC" else "NONE"]
         bias = base if len(base) else np.zeros(1)
-        return Ensemble(nodes, 1, summed, bias, link, decision, labels, shown)
+        return _ensemble(nodes, summed, bias, link, shown, Answer(labels, decision))
     if len(base) > 1:
         raise attributes.fail(
             "has two base values and weights for class 1, whose sum onnxruntime then replaces",
@@ -254,7 +256,7 @@ def _binary(
         bias[0] = base[0]
     if len(voted) == 2 and isinstance(labels[0], int):
         labels = (0, 1)  # onnxruntime outputs these here, whatever the labels are
-    return Ensemble(nodes, 2, summed, bias, LINKS[transform], decision, labels, "all")
+    return _ensemble(nodes, summed, bias, LINKS[transform], "all", Answer(labels, decision))
 
 
 def _check_votes(attributes: Attributes, nodes: Nodes, outputs: int) -> None:
@@ -374,7 +376,8 @@ def _values(ensemble: Ensemble, where: str) -> Callable[[int], tuple[tuple[int, 
     nodes, is_leaf = ensemble.nodes, ensemble.nodes.true == LEAF
     real = nodes.weight_leaf != LEAF
     leaf, target, weight = nodes.weight_leaf[real], nodes.weight_target[real], nodes.weight[real].astype(np.float64)
-    if ensemble.outputs == 1:
+    width, kind = ensemble.scores.outputs, ensemble.scores.aggregate.kind
+    if width == 1:
         value = nodes.value.astype(np.float64)
         value[leaf] = weight
 
@@ -387,11 +390,11 @@ def _values(ensemble: Ensemble, where: str) -> Callable[[int], tuple[tuple[int, 
     leaf, target, weight = leaf[order], target[order], weight[order]
     bounds = np.searchsorted(leaf, nodes.start)
     rank = np.cumsum(is_leaf) - 1
-    fill = np.zeros(ensemble.outputs)
-    if ensemble.aggregate.kind == "min":
+    fill = np.zeros(width)
+    if kind == "min":
         fill[:] = -np.inf
         np.maximum.at(fill, target, weight)
-    elif ensemble.aggregate.kind == "max":
+    elif kind == "max":
         fill[:] = np.inf
         np.minimum.at(fill, target, weight)
     leaves = np.add.reduceat(is_leaf, nodes.start[:-1], dtype=np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,14 @@ from forestc.forest.ir import Aggregate, Decision, Label, Link
 from forestc.frontends.onnx.attributes import Attributes
 from forestc.frontends.onnx.columns import Column, Step
 from forestc.frontends.onnx.text import Text
-from forestc.frontends.onnx.trees import Shown
 
 Array: TypeAlias = NDArray[Any]
 ML = "ai.onnx.ml"
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+# How a classifier shows its scores: all of them; or a single score s in two columns, (1 - s, s), (-s, s) or the
+# logistic function of the latter; or in two columns of which only the second is known: the link applied to s.
+Shown: TypeAlias = Literal["all", "complement", "opposite", "logistic", "second"]
 
 
 @dataclass(frozen=True)
@@ -62,9 +65,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of the trees after the operators applied to them; fields as in `Ensemble`.
+    """The scores of the trees after the operators applied to them.
 
-    dtype: of the tensor. rounded: whether the operator rounded its sums to float32, which the forest does not do. part:
+    dtype: of the tensor. bias: (outputs,), added last. shown: see `Shown`. classifier: whether they are those of a
+    classifier. rounded: whether the operator rounded its sums to float32, which the forest does not do. part:
     whether only some of the columns are there.
     """
 
