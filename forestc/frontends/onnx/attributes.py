@@ -28,7 +28,7 @@ TENSOR_TYPES: dict[int, tuple[Any, str]] = {
     9: (np.bool_, "int32_data"),
     11: (np.float64, "double_data"),
 }
-TEXT_TENSOR = 8
+TEXT_TENSOR = 8  # TensorProto.DataType of texts
 # AttributeProto.AttributeType
 _FLOAT, _INT, _STRING, _TENSOR, _FLOATS, _INTS, _STRINGS = 1, 2, 3, 4, 6, 7, 8
 
