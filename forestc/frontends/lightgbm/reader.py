@@ -371,7 +371,7 @@ def _leftmost(saved: SavedModel, columns: Sequence[int], lists: Sequence[Sequenc
     return place if len(place) == len(lists) else []
 
 
-def _like_a_number(name: Any) -> bool:
+def _like_a_number(name: object) -> bool:
     """Whether a reader of files may parse a text as a number or boolean."""
     if not isinstance(name, str) or name.lower() in ("true", "false"):
         return isinstance(name, str)

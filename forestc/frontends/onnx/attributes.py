@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from forestc.errors import ModelError
 
@@ -140,7 +140,7 @@ class Attributes:
         attribute = self._get(name, _TENSOR, "a tensor")
         return None if attribute is None else tensor_array(attribute.t, lambda what: self.fail(f"{name!r} {what}"))
 
-    def vector(self, name: str, dtype: Any) -> Array:
+    def vector(self, name: str, dtype: DTypeLike) -> Array:
         """A one-dimensional tensor of the given type; empty if the attribute is absent."""
         array = self.tensor(name)
         if array is None:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import Feature
@@ -28,7 +28,7 @@ Ints: TypeAlias = NDArray[np.int64]
 BLOCK = 1 << 14  # cuts bisected together, so that they stay in the processor's cache
 
 
-def bits_of(dtype: Any) -> int:
+def bits_of(dtype: DTypeLike) -> int:
     """The bits of the floats that hold a column of this type: 32 for float32, else 64; integers are held in float64."""
     return 32 if np.dtype(dtype) == np.float32 else 64
 

@@ -59,12 +59,12 @@ def fold(node: Node) -> list[Value]:
     return outputs
 
 
-def _identity(node: Node, subject: Any) -> Value | None:
+def _identity(node: Node, subject: Value | None) -> Value | None:
     node.attributes()
     return node.input(0)
 
 
-def _constant(node: Node, subject: Any) -> Value | None:
+def _constant(node: Node, subject: Value | None) -> Value | None:
     readers: dict[str, Callable[[Attributes, str], Value | None]] = {
         "value": Attributes.tensor,
         "value_float": lambda attributes, name: np.array(attributes.number(name, 0), dtype=np.float32),
@@ -77,7 +77,7 @@ def _constant(node: Node, subject: Any) -> Value | None:
     return next((read(attributes, name) for name, read in readers.items() if attributes.has(name)), None)
 
 
-def _cast(node: Node, subject: Any) -> Value | None:
+def _cast(node: Node, subject: Value | None) -> Value | None:
     attributes = node.attributes("to", "saturate", "round_mode")
     to = attributes.integer("to", 0)
     if isinstance(subject, Answer) and to == 8 and isinstance(subject.classes[0], str):
@@ -106,7 +106,7 @@ def _cast(node: Node, subject: Any) -> Value | None:
     return None
 
 
-def _scaler(node: Node, subject: Any) -> Value | None:
+def _scaler(node: Node, subject: Value | None) -> Value | None:
     attributes = node.attributes("offset", "scale")
     if not isinstance(subject, Table):
         return None
@@ -138,7 +138,7 @@ def _width(node: Node, table: Table, count: int, what: str) -> int | None:
     return count
 
 
-def _imputer(node: Node, subject: Any) -> Value | None:
+def _imputer(node: Node, subject: Value | None) -> Value | None:
     attributes = node.attributes(
         "imputed_value_floats", "replaced_value_float", "imputed_value_int64s", "replaced_value_int64"
     )
@@ -162,11 +162,11 @@ def _imputer(node: Node, subject: Any) -> Value | None:
     return subject.then(lambda index: Replace(value, float(by[index if len(by) > 1 else 0]), bits))
 
 
-def _normalizer(node: Node, subject: Any) -> Value | None:
+def _normalizer(node: Node, subject: Value | None) -> Value | None:
     raise node.fail("a Normalizer mixes the columns of a row", "train without it, or normalise the rows before")
 
 
-def _arithmetic(node: Node, subject: Any) -> Value | None:
+def _arithmetic(node: Node, subject: Value | None) -> Value | None:
     """Add, Sub, Mul or Div of columns or scores with a constant."""
     node.attributes()
     if node.opset < 7:
@@ -175,7 +175,7 @@ def _arithmetic(node: Node, subject: Any) -> Value | None:
     constant = node.input(0 if first else 1)
     if not isinstance(constant, np.ndarray) or len(node.inputs) != 2 or (first and node.operator == "Div"):
         return None
-    if isinstance(subject, Answer) or constant.dtype != subject.dtype or constant.dtype not in FLOATS:
+    if not isinstance(subject, Table | Scores) or constant.dtype != subject.dtype or constant.dtype not in FLOATS:
         return None
     if not np.isfinite(constant).all() or (node.operator in ("Mul", "Div") and not constant.all()):
         raise node.fail("its constant is zero or not finite")
@@ -232,7 +232,7 @@ def _score_arithmetic(operator: str, scores: Scores, constant: Array, first: boo
     return replace(scores, bias=tuple(-x if operator == "Sub" else x for x in added))
 
 
-def _clip(node: Node, subject: Any) -> Value | None:
+def _clip(node: Node, subject: Value | None) -> Value | None:
     attributes = node.attributes("min", "max")
     if not isinstance(subject, Table) or subject.dtype not in FLOATS:
         return None
@@ -253,7 +253,7 @@ def _clip(node: Node, subject: Any) -> Value | None:
     return subject.then(lambda _: clipped)
 
 
-def _zip_map(node: Node, subject: Any) -> Value | None:
+def _zip_map(node: Node, subject: Value | None) -> Value | None:
     attributes = node.attributes("classlabels_int64s", "classlabels_strings")
     if not isinstance(subject, Scores) or subject.part:
         return None
@@ -264,7 +264,7 @@ def _zip_map(node: Node, subject: Any) -> Value | None:
 
 
 def _linked(kind: Literal["sigmoid", "exp"]) -> Fold:
-    def link(node: Node, subject: Any) -> Value | None:
+    def link(node: Node, subject: Value | None) -> Value | None:
         node.attributes()
         if not isinstance(subject, Scores) or not subject.open or replace(subject.link, slope=1.0) != Link():
             return None
@@ -274,7 +274,7 @@ def _linked(kind: Literal["sigmoid", "exp"]) -> Fold:
     return link
 
 
-def _softmax(node: Node, subject: Any) -> Value | None:
+def _softmax(node: Node, subject: Value | None) -> Value | None:
     node.axis(node.attributes("axis"), default=-1)
     if not isinstance(subject, Scores) or not subject.open or subject.link != Link() or subject.shown != "all":
         return None
@@ -283,7 +283,7 @@ def _softmax(node: Node, subject: Any) -> Value | None:
     return replace(subject, link=Link("softmax"))
 
 
-def _arg_max(node: Node, subject: Any) -> Value | None:
+def _arg_max(node: Node, subject: Value | None) -> Value | None:
     attributes = node.attributes("axis", "keepdims", "select_last_index")
     node.axis(attributes)
     if not isinstance(subject, Scores) or subject.part or subject.rounded:

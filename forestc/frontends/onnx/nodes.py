@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.builder import MAX_DEPTH
@@ -67,7 +67,7 @@ class Nodes:
         return f"tree {tree}, node {self.ids[node]}"
 
 
-def _bad(attributes: Attributes, tree: Any, node: Any, what: str, do: str = "") -> ModelError:
+def _bad(attributes: Attributes, tree: object, node: object, what: str, do: str = "") -> ModelError:
     return ModelError(what, where=f"{attributes.where}, tree {tree}, node {node}", do=do)
 
 
@@ -93,7 +93,7 @@ def _missing_true(attributes: Attributes, count: int) -> Bools:
     return missing == 1 if len(missing) else np.zeros(count, dtype=bool)
 
 
-def classic_nodes(attributes: Attributes, votes: str, dtype: Any) -> Nodes:
+def classic_nodes(attributes: Attributes, votes: str, dtype: DTypeLike) -> Nodes:
     """The nodes of a TreeEnsembleClassifier or -Regressor. votes: the prefix of its weights: class or target.
 
     dtype: the type in which thresholds are compared and weights added. Raises ModelError.
@@ -155,7 +155,7 @@ def classic_nodes(attributes: Attributes, votes: str, dtype: Any) -> Nodes:
 _ROOT_FIRST = "list each tree's root before its other nodes: onnxruntime starts at the first one"
 
 
-def numbers(attributes: Attributes, name: str, dtype: Any) -> Array:
+def numbers(attributes: Attributes, name: str, dtype: DTypeLike) -> Array:
     """A list of numbers, or the tensor of the given type that may replace it."""
     plain, tensor = attributes.floats(name), attributes.vector(f"{name}_as_tensor", dtype)
     if len(plain) and len(tensor):
@@ -227,7 +227,7 @@ class _Places:
         return places
 
 
-def _votes(attributes: Attributes, votes: str, places: _Places, dtype: Any) -> tuple[Ints, Ints, Array]:
+def _votes(attributes: Attributes, votes: str, places: _Places, dtype: DTypeLike) -> tuple[Ints, Ints, Array]:
     trees, ids = attributes.ints(f"{votes}_treeids"), attributes.ints(f"{votes}_nodeids")
     target, weight = attributes.ints(f"{votes}_ids"), numbers(attributes, f"{votes}_weights", dtype)
     lists = {f"{votes}_nodeids": ids, f"{votes}_ids": target, f"{votes}_weights": weight}
@@ -292,13 +292,13 @@ def _refuse_merged(
 Intervals: TypeAlias = tuple[Ints, Floats, Floats]
 
 
-def _exactly(value: Array, dtype: Any) -> tuple[Floats, Floats]:
+def _exactly(value: Array, dtype: DTypeLike) -> tuple[Floats, Floats]:
     """The ends of the intervals [low, high) that hold one number each; NaN stands for a high that is never reached."""
     low = value.astype(np.float64) + 0.0  # -0.0 and 0.0 are equal
     return low, np.where(np.isposinf(low), np.nan, next_above(low, bits_of(dtype)))
 
 
-def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, dtype: Any) -> Conditions:
+def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, dtype: DTypeLike) -> Conditions:
     """The conditions of inner nodes. equal: for modes EQ, NEQ and MEMBER the node and the intervals of its set."""
     even = (mode == LEQ) | (mode == LT) | (mode == NEQ)
     missing = nan_true | (mode == NEQ)  # NaN differs from every number
@@ -320,7 +320,7 @@ def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, d
     return Conditions(all_cuts[order], first, even, missing)
 
 
-def modern_nodes(attributes: Attributes, dtype: Any) -> Nodes:
+def modern_nodes(attributes: Attributes, dtype: DTypeLike) -> Nodes:
     """The nodes of a TreeEnsemble, whose leaves are listed separately. dtype: as in `classic_nodes`. Raises ModelError.
 
     Inner nodes keep their numbers as ids; leaf k has the id (number of inner nodes) + k.
@@ -424,7 +424,7 @@ def _reached(attributes: Attributes, roots: Ints, child: Ints, leaf: Bools, one_
 _OWN_NODES = "give every tree nodes of its own"
 
 
-def _members(attributes: Attributes, mode: Array, dtype: Any) -> Intervals:
+def _members(attributes: Attributes, mode: Array, dtype: DTypeLike) -> Intervals:
     """The sets of mode MEMBER: the node and the interval of each of the membership_values, in which NaN ends a node's
     list.
 

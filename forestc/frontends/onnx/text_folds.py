@@ -30,7 +30,7 @@ _DEFAULTS: dict[Any, tuple[str, Image]] = {
 }
 
 
-def one_hot(node: Node, subject: Any) -> Value | None:
+def one_hot(node: Node, subject: Value | None) -> Value | None:
     """OneHotEncoder of text, or of integers encoded from text. onnxruntime refuses unknown texts if `zeros` is 0; here
     they are encoded as zeros then too."""
     attributes = node.attributes("cats_strings", "cats_int64s", "zeros")
@@ -63,7 +63,7 @@ def _twice(items: list[Any]) -> Any:
     return next(item for item, count in Counter(items).items() if count > 1)
 
 
-def label_encoder(node: Node, subject: Any) -> Value | None:
+def label_encoder(node: Node, subject: Value | None) -> Value | None:
     """LabelEncoder of text, of integers encoded from text, of constants, and of the decided class."""
     if isinstance(subject, Answer):
         return _other_labels(node, subject)
@@ -163,7 +163,7 @@ def cast_text(table: Table, dtype: np.dtype[Any]) -> Table | None:
     return table.made(column, dtype, table.width)
 
 
-def equal(node: Node, subject: Any) -> Value | None:
+def equal(node: Node, subject: Value | None) -> Value | None:
     """Equal of text, or of integers encoded from text, and a constant."""
     node.attributes()
     constant = node.input(1) if node.input(0) is subject else node.input(0)
@@ -179,7 +179,7 @@ def equal(node: Node, subject: Any) -> Value | None:
     return subject.made(column, np.bool_, subject.width)
 
 
-def where(node: Node, subject: Any) -> Value | None:
+def where(node: Node, subject: Value | None) -> Value | None:
     """Where: one of two texts or numbers, by booleans computed from the same column of text."""
     node.attributes()
     parts = [node.input(index) for index in range(3)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.builder import MAX_OUTPUTS, make_tree
@@ -73,7 +73,7 @@ def _ensemble(
     return Ensemble(nodes, Scores(dtype, len(bias), aggregate, tuple(bias.tolist()), link, shown, classifier), answer)
 
 
-def read_operator(name: str, node: Any, version: int, dtype: Any, where: str) -> Ensemble:
+def read_operator(name: str, node: Any, version: int, dtype: DTypeLike, where: str) -> Ensemble:
     """Reads one of `OPERATORS`. version: of ai.onnx.ml. dtype: of the operator's input. Raises ModelError."""
     if name == "TreeEnsemble":
         if version < 5:
@@ -94,7 +94,7 @@ def read_operator(name: str, node: Any, version: int, dtype: Any, where: str) ->
     return _regressor(attributes, dtype)
 
 
-def _precision(dtype: Any) -> Literal["float32", "float64"]:
+def _precision(dtype: DTypeLike) -> Literal["float32", "float64"]:
     return "float32" if np.dtype(dtype) == np.float32 else "float64"
 
 
@@ -119,7 +119,7 @@ def _targets(attributes: Attributes) -> int:
     return targets
 
 
-def _modern(attributes: Attributes, dtype: Any) -> Ensemble:
+def _modern(attributes: Attributes, dtype: DTypeLike) -> Ensemble:
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise attributes.fail(f"its input is {np.dtype(dtype)}", "onnxruntime takes float and double")
     targets = _targets(attributes)
@@ -129,12 +129,12 @@ def _modern(attributes: Attributes, dtype: Any) -> Ensemble:
     return _regression(attributes, nodes, targets, aggregate, transform, np.zeros(0), dtype)
 
 
-def _refuse_wide_probit(attributes: Attributes, transform: str, dtype: Any) -> None:
+def _refuse_wide_probit(attributes: Attributes, transform: str, dtype: DTypeLike) -> None:
     if transform == "PROBIT" and _precision(dtype) == "float64":
         raise attributes.fail("PROBIT over doubles, which onnxruntime computes in float32")
 
 
-def _regressor(attributes: Attributes, dtype: Any) -> Ensemble:
+def _regressor(attributes: Attributes, dtype: DTypeLike) -> Ensemble:
     targets = _targets(attributes)
     nodes = classic_nodes(attributes, "target", dtype)
     aggregate = _named(attributes, "aggregate_function", "SUM", AGGREGATES)
@@ -152,7 +152,7 @@ def _regression(
     aggregate: str,
     transform: str,
     base: NDArray[np.float64],
-    dtype: Any,
+    dtype: DTypeLike,
 ) -> Ensemble:
     _refuse_wide_probit(attributes, transform, dtype)
     _check_votes(attributes, nodes, targets)
@@ -173,7 +173,7 @@ def _regression(
     return _ensemble(nodes, summed, bias, link)
 
 
-def _classifier(attributes: Attributes, dtype: Any) -> Ensemble:
+def _classifier(attributes: Attributes, dtype: DTypeLike) -> Ensemble:
     texts, whole = attributes.texts("classlabels_strings"), attributes.ints("classlabels_int64s").tolist()
     if bool(texts) == bool(whole):
         raise attributes.fail("needs either classlabels_strings or classlabels_int64s")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.ir import Aggregate, Decision, Label, Link
@@ -41,7 +41,9 @@ class Table:
     dims: int = 2
     inner: int = 0
 
-    def then(self, step: Callable[[int], Step | None], dtype: Any = None, width: int | None = None) -> Table:
+    def then(
+        self, step: Callable[[int], Step | None], dtype: DTypeLike | None = None, width: int | None = None
+    ) -> Table:
         """The table with a step applied to each column (None: unchanged)."""
 
         def column(index: int) -> Column | Text:
@@ -50,7 +52,7 @@ class Table:
 
         return self.made(column, self.dtype if dtype is None else dtype, width or self.width)
 
-    def made(self, column: Callable[[int], Column | Text], dtype: Any, width: int | None) -> Table:
+    def made(self, column: Callable[[int], Column | Text], dtype: DTypeLike, width: int | None) -> Table:
         """The output of a node with the same dimensions."""
         return replace(self, dtype=np.dtype(dtype), width=width, column=column, depth=self.depth + 1)
 
@@ -102,7 +104,7 @@ class Answer:
 
 
 Value: TypeAlias = Array | Table | Scores | Answer
-Fold: TypeAlias = "Callable[[Node, Any], Value | list[Value] | None]"
+Fold: TypeAlias = "Callable[[Node, Value | None], Value | list[Value] | None]"
 
 
 class Node:

@@ -146,7 +146,7 @@ def _calibration(method: str, calibrator: Any) -> tuple[Link, bool]:
     return Link("interpolated", points=tuple((float(x), float(y)) for x, y in ascending)), falls
 
 
-def _method_of(estimator: Any, methods: list[str]) -> str:
+def _method_of(estimator: object, methods: list[str]) -> str:
     return next(name for name in methods if hasattr(estimator, name))
 
 
