@@ -103,9 +103,9 @@ def _stepped(step: Any, columns: list[Column], where: str) -> list[Column]:
     kind = type(step).__name__
     if (isinstance(step, str) and step == "passthrough") or step is None:
         return columns
-    wanted = getattr(step, "n_features_in_", len(columns))
-    if wanted != len(columns):
-        raise ModelError(f"takes {wanted} columns, but gets {len(columns)}", where=where)
+    width = getattr(step, "n_features_in_", len(columns))
+    if width != len(columns):
+        raise ModelError(f"takes {width} columns, but gets {len(columns)}", where=where)
     if not type(step).__module__.startswith("sklearn."):
         raise ModelError(f"{kind} can't be folded into a forest", where=where, do="transform the rows before")
     if kind not in CONTAINERS and not _takes_missing(step):
@@ -127,7 +127,7 @@ def _takes_missing(step: Any) -> bool:
     from sklearn.utils import get_tags
 
     tags = get_tags(step)
-    # an imputer with the marker None takes the missing texts of forestc's rows
+    # An imputer with the marker None takes the missing texts of forestc's rows.
     return bool(tags.no_validation or tags.input_tags.allow_nan or getattr(step, "missing_values", np.nan) is None)
 
 

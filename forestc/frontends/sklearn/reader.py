@@ -14,26 +14,17 @@ from forestc.frontends.sklearn import hist, meta, pipeline, thresholds, trees
 # Class of an estimator -> its reader.
 READERS: dict[str, Callable[[Any, str], Forest]] = {
     **dict.fromkeys(trees.TREES, trees.read_forest),
-    "RandomForestClassifier": trees.read_forest,
-    "RandomForestRegressor": trees.read_forest,
-    "ExtraTreesClassifier": trees.read_forest,
-    "ExtraTreesRegressor": trees.read_forest,
-    "GradientBoostingClassifier": trees.read_boosting,
-    "GradientBoostingRegressor": trees.read_boosting,
-    "AdaBoostClassifier": trees.read_adaboost,
-    "AdaBoostRegressor": trees.read_adaboost,
-    "BaggingClassifier": trees.read_bagging,
-    "BaggingRegressor": trees.read_bagging,
+    **dict.fromkeys(("RandomForestClassifier", "RandomForestRegressor"), trees.read_forest),
+    **dict.fromkeys(("ExtraTreesClassifier", "ExtraTreesRegressor"), trees.read_forest),
+    **dict.fromkeys(("GradientBoostingClassifier", "GradientBoostingRegressor"), trees.read_boosting),
+    **dict.fromkeys(("AdaBoostClassifier", "AdaBoostRegressor"), trees.read_adaboost),
+    **dict.fromkeys(("BaggingClassifier", "BaggingRegressor"), trees.read_bagging),
     "IsolationForest": trees.read_isolation,
-    "HistGradientBoostingClassifier": hist.read_hist,
-    "HistGradientBoostingRegressor": hist.read_hist,
-    "VotingClassifier": meta.read_voting,
-    "VotingRegressor": meta.read_voting,
-    "MultiOutputClassifier": meta.read_multi_output,
-    "MultiOutputRegressor": meta.read_multi_output,
+    **dict.fromkeys(("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"), hist.read_hist),
+    **dict.fromkeys(("VotingClassifier", "VotingRegressor"), meta.read_voting),
+    **dict.fromkeys(("MultiOutputClassifier", "MultiOutputRegressor"), meta.read_multi_output),
     "OneVsRestClassifier": meta.read_one_vs_rest,
-    "TunedThresholdClassifierCV": thresholds.read_threshold,
-    "FixedThresholdClassifier": thresholds.read_threshold,
+    **dict.fromkeys(("TunedThresholdClassifierCV", "FixedThresholdClassifier"), thresholds.read_threshold),
     "CalibratedClassifierCV": thresholds.read_calibrated,
     **dict.fromkeys(meta.SEARCHES, meta.read_search),
     "Pipeline": pipeline.read_pipeline,
@@ -96,15 +87,15 @@ def open_skops(path: Path) -> Any:
         raise MissingExtraError("skops", "sklearn") from None
     _refuse_bomb(path)
     try:
-        held = skops.io.get_untrusted_types(file=path)
-        untrusted = [name for name in held if str(name) not in TRUSTED]
+        types = skops.io.get_untrusted_types(file=path)
+        untrusted = [name for name in types if str(name) not in TRUSTED]
         if untrusted:
             raise ModelError(
                 f"the file holds types that skops does not trust: {', '.join(map(str, untrusted[:5]))}",
                 where=str(path),
                 do="save only the scikit-learn estimator",
             )
-        return skops.io.load(path, trusted=[str(name) for name in held])
+        return skops.io.load(path, trusted=[str(name) for name in types])
     except ForestcError:
         raise
     except Exception as error:  # noqa: BLE001  a damaged file can fail anywhere in skops and zipfile

@@ -26,8 +26,8 @@ Values: TypeAlias = NDArray[np.float64]
 def read_threshold(model: Any, where: str) -> Forest:
     """TunedThresholdClassifierCV and FixedThresholdClassifier."""
     estimator = getattr(model, "estimator_", model.estimator)  # a FixedThresholdClassifier may be given a fitted one
-    wanted = model._get_response_method()
-    method = _method_of(estimator, [wanted] if isinstance(wanted, str) else wanted)
+    methods = model._get_response_method()
+    method = _method_of(estimator, [methods] if isinstance(methods, str) else methods)
     if hasattr(model, "best_threshold_"):
         threshold, positive = model.best_threshold_, model._curve_scorer._get_pos_label()
     else:

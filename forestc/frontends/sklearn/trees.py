@@ -296,10 +296,12 @@ def read_bagging(model: Any, where: str) -> Forest:
         place = f"{where}, estimator {index}"
         if type(estimator).__name__ not in TREES:
             raise ModelError(f"is a {type(estimator).__name__}", where=place, do="bag single trees")
-        values = seen = _values(estimator.tree_, place) if classes else _flat(estimator.tree_, [1] * n, place)
         if classes:  # an estimator has no column for a class that it never saw
-            values = np.zeros((len(seen), n))
-            values[:, np.asarray(estimator.classes_, dtype=np.int64)] = seen
+            class_values = _values(estimator.tree_, place)
+            values = np.zeros((len(class_values), n))
+            values[:, np.asarray(estimator.classes_, dtype=np.int64)] = class_values
+        else:
+            values = _flat(estimator.tree_, [1] * n, place)
         trees.append(read_tree(estimator.tree_, place, range(n), values, columns=np.asarray(chosen, dtype=np.int64)))
     return finished(
         model,
