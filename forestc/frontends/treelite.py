@@ -85,7 +85,7 @@ for tree in range(model.num_tree):
 
 def _probe(data: bytes, where: str) -> None:
     """Opens a checkpoint in a separate process. Raises ModelError if that fails, crashes or does not end in time."""
-    seconds = 30 + len(data) // (1 << 20)  # a second per megabyte, and the time that Python takes to start
+    seconds = 30 + len(data) // (1 << 20)  # at least 30, and one more for each megabyte
     try:
         process = subprocess.run(
             [sys.executable, "-c", _PROBE, *_FIELDS], input=data, capture_output=True, timeout=seconds, check=False

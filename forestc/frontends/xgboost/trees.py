@@ -15,7 +15,7 @@ from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import MAX_CATEGORIES, Category
 from forestc.frontends.shared.document import Document
 
-_DELETED = 0x7FFFFFFF  # the feature of a deleted node, XGBoost's `RegTree::kDeletedNodeMarker` as a signed number
+_DELETED = 0x7FFFFFFF  # the feature of a deleted node: `RegTree::kDeletedNodeMarker` in XGBoost's source
 RightCodes: TypeAlias = Mapping[int, NDArray[np.int64]]  # node -> the category codes that go right; others go left
 
 
