@@ -20,7 +20,7 @@ from forestc.frontends.sklearn import meta as sklearn_meta
 from forestc.frontends.sklearn import reader as sklearn
 from forestc.frontends.xgboost import reader as xgboost
 
-MAX_BYTES = 4 << 30
+MAX_BYTES = 4 << 30  # of a model file, which is read into memory as a whole
 
 
 def _read_text(data: bytes, where: str) -> Forest:

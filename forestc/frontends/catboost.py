@@ -11,28 +11,19 @@ from __future__ import annotations
 import math
 import re
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import ModelError
-from forestc.forest.builder import make_forest, make_tree, read_features
-from forestc.forest.ir import (
-    LEAF,
-    Aggregate,
-    Decision,
-    Feature,
-    Forest,
-    Label,
-    Link,
-    Part,
-    Provenance,
-    Tree,
-)
+from forestc.forest.builder import MAX_OUTPUTS, make_tree
+from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Label, Link, Part, Provenance, Tree
 from forestc.forest.numbers import FLOAT32
+from forestc.forest.verify import MAX_COLUMNS
+from forestc.frontends.shared.assemble import assembled
 from forestc.frontends.shared.document import Document, read_document
 from forestc.frontends.shared.exact import next_above
 
@@ -53,9 +44,10 @@ KNOWN = BINARY | MULTI | LABELS | EXPONENT | UNCERTAINTY | SCORES
 ESTIMATORS = ("CatBoost", "CatBoostClassifier", "CatBoostRegressor", "CatBoostRanker")
 LABEL_TYPES: dict[str, type] = {"Integer": int, "Float": float, "String": str, "Boolean": bool}
 
-MAX_DEPTH = 16
-MAX_COLUMNS = 1 << 20
-MAX_OUTPUTS = 1 << 16
+MAX_DEPTH = 16  # levels of an oblivious tree: CatBoost's documentation of the parameter `depth`
+
+# A split: its column, the threshold t for which rows with `x < t` go left, and whether NaN goes left.
+SPLIT = np.dtype([("column", np.int64), ("threshold", np.float64), ("missing_left", np.bool_)])
 
 
 def read_export(document: Any, where: str) -> Forest:
@@ -100,23 +92,15 @@ def _values(forest: Forest) -> bytes:
     return b"".join(tree.values[np.argsort(tree.ids[tree.left == LEAF])].tobytes() for tree in forest.trees)
 
 
-class _Split(NamedTuple):
-    """A split's column, the threshold t for which rows with `x < t` go left, and whether NaN goes left."""
-
-    column: int
-    strict: float
-    missing_left: bool
-
-
-@dataclass(frozen=True)
+@dataclass
 class _Numbers:
-    """The numeric features. splits: at all borders, indexed by `split_index`. borders: of each split, (border,
-    float_feature_index) as the document gives them. names: by column ("": none). width: of the rows."""
+    """The numeric features. splits: the fields of `SPLIT` at all borders, indexed by `split_index`. borders: of each
+    split, (border, float_feature_index) as the document gives them. names: by column ("": none). width: of the rows."""
 
-    splits: list[_Split]
+    splits: list[tuple[int, float, bool]]
     borders: list[tuple[Any, int]]
     names: dict[int, str]
-    width: int
+    width: int = 0
 
 
 def _forest(root: Document, predicts: str = "", trained: bool = False) -> Forest:
@@ -129,23 +113,20 @@ def _forest(root: Document, predicts: str = "", trained: bool = False) -> Forest
     trees = [
         _oblivious(doc, len(bias), numbers) if oblivious else _nested(doc, len(bias), numbers, trained) for doc in docs
     ]
-    features, trees = read_features(
-        trees,
-        numbers.width,
-        lambda column: Feature(
-            numbers.names[column] or f"f{column}", FLOAT32, column, missing=True, named=bool(numbers.names[column])
-        ),
-        root.where,
-    )
+
+    def feature(column: int) -> Feature:
+        name = numbers.names[column]
+        return Feature(name or f"f{column}", FLOAT32, column, missing=True, named=bool(name))
+
     info = root.get("model_info") if root.has("model_info") else Document({}, "model_info", root.where)
     (link, decision, classes), parts = _meaning(info, _loss(info), predicts, len(bias))
-    aggregate = Aggregate("sum", "float64", bias_first=False, divisor=1 / scale)
-    return make_forest(
-        where=root.where,
-        name="forest",
-        features=features,
-        columns=numbers.width,
-        trees=trees,
+    aggregate = Aggregate(bias_first=False, divisor=1 / scale)
+    return assembled(
+        trees,
+        numbers.width,
+        feature,
+        Provenance("catboost", _version(info)),
+        root.where,
         n_outputs=len(bias),
         bias=bias,
         aggregate=aggregate,
@@ -153,25 +134,23 @@ def _forest(root: Document, predicts: str = "", trained: bool = False) -> Forest
         decision=decision,
         classes=classes,
         parts=[Part(k, k + 1, aggregate, *part) for k, part in enumerate(parts)],
-        provenance=Provenance("catboost", _version(info)),
     )
 
 
 def _numbers(doc: Document) -> _Numbers:
-    found = _Numbers([], [], {}, 0)
-    width = 0
+    numbers = _Numbers([], [], {})
     for kind in ("float_features", "categorical_features", "text_features", "embedding_features"):
         for feature in doc.get(kind).items() if doc.has(kind) else []:
             column = feature.get("flat_feature_index").integer(0, MAX_COLUMNS - 1)
-            width = max(width, column + 1)
+            numbers.width = max(numbers.width, column + 1)
             if kind == "float_features":
-                _add_splits(found, feature, column)
-    return replace(found, width=width)
+                _add_splits(numbers, feature, column)
+    return numbers
 
 
-def _add_splits(found: _Numbers, doc: Document, column: int) -> None:
+def _add_splits(numbers: _Numbers, doc: Document, column: int) -> None:
     """Adds a numeric feature and the splits at its borders."""
-    if column in found.names:
+    if column in numbers.names:
         raise doc.fail(f"column {column} is another feature's")
     treatment = doc.get("nan_value_treatment").text()
     if treatment not in ("AsIs", "AsFalse", "AsTrue"):
@@ -179,12 +158,12 @@ def _add_splits(found: _Numbers, doc: Document, column: int) -> None:
     borders = doc.get("borders").array(np.float32)
     if not np.isfinite(borders).all() or (np.diff(borders) <= 0).any():
         raise doc.get("borders").fail("does not ascend or is not finite")
-    found.names[column] = doc.get("feature_id").text() if doc.has("feature_id") else ""
-    # without NaN in the training data a value is just compared, and NaN is not greater than any border
+    numbers.names[column] = doc.get("feature_id").text() if doc.has("feature_id") else ""
+    # Without NaN in the training data a value is just compared, and NaN is not greater than any border
     missing_left = treatment != "AsTrue" or doc.get("has_nans").value is not True
     index = doc.get("feature_index").integer(0, MAX_COLUMNS - 1)
-    found.splits.extend(_Split(column, strict, missing_left) for strict in next_above(borders, 32).tolist())
-    found.borders.extend((border, index) for border in doc.get("borders").value)
+    numbers.splits.extend((column, threshold, missing_left) for threshold in next_above(borders, 32).tolist())
+    numbers.borders.extend((border, index) for border in doc.get("borders").value)
 
 
 def _scale_and_bias(root: Document) -> tuple[float, NDArray[np.float64]]:
@@ -200,8 +179,8 @@ def _scale_and_bias(root: Document) -> tuple[float, NDArray[np.float64]]:
     return scale, bias
 
 
-def _split(fields: Any, numbers: _Numbers, tree: Document, node: int) -> _Split:
-    """The split of a part of the document."""
+def _split(fields: Any, numbers: _Numbers, tree: Document, node: int) -> tuple[int, float, bool]:
+    """The split that a part of the document describes. fields: that part, a dictionary in a valid document."""
     fields = fields if isinstance(fields, dict) else {}
     if (kind := fields.get("split_type")) != "FloatFeature":
         what = f"split {node} is on {str(kind)[:40]}: categories, texts and embeddings are not read"
@@ -215,8 +194,8 @@ def _split(fields: Any, numbers: _Numbers, tree: Document, node: int) -> _Split:
 
 
 def _oblivious(doc: Document, outputs: int, numbers: _Numbers) -> Tree:
-    given = doc.get("splits").value
-    splits = [_split(split, numbers, doc, k) for k, split in enumerate(given if isinstance(given, list) else [None])]
+    fields = doc.get("splits").value
+    splits = [_split(split, numbers, doc, k) for k, split in enumerate(fields if isinstance(fields, list) else [None])]
     depth = len(splits)
     if depth > MAX_DEPTH:
         raise doc.fail(f"has {depth} levels", f"CatBoost makes at most {MAX_DEPTH}")
@@ -231,25 +210,46 @@ def _oblivious(doc: Document, outputs: int, numbers: _Numbers) -> Tree:
         cover = np.concatenate([weights.reshape(1 << level, -1).sum(axis=1) for level in range(depth + 1)])
     # With the last split as the root, the leaves lie in the order of their numbers.
     level = depth - 1 - np.repeat(np.arange(depth), 1 << np.arange(depth))
-    inner, padding = np.arange(leaves - 1), np.zeros(leaves, dtype=np.int64)
+    inner, no_child = np.arange(leaves - 1), np.full(leaves, LEAF)
+    return _tree(
+        doc,
+        outputs,
+        np.concatenate([np.array(splits, SPLIT)[level], np.zeros(leaves, SPLIT)]),
+        (np.concatenate([2 * inner + 1, no_child]), np.concatenate([2 * inner + 2, no_child])),
+        values,
+        cover,
+        np.concatenate([inner, np.arange(leaves)]),
+    )
+
+
+def _tree(
+    doc: Document,
+    outputs: int,
+    splits: NDArray[np.void],
+    children: tuple[NDArray[np.int64], NDArray[np.int64]],
+    values: NDArray[np.float64],
+    cover: NDArray[np.float64] | None,
+    ids: NDArray[np.int64],
+) -> Tree:
+    """The tree of (nodes,) arrays; splits: of type `SPLIT`, any at a leaf. values: (leaves * outputs,)."""
     return make_tree(
         where=f"{doc.where}, {doc.path}",
-        feature=np.concatenate([np.array([split.column for split in splits], np.int64)[level], padding]),
-        threshold=np.concatenate([np.array([split.strict for split in splits], np.float64)[level], padding]),
-        left=np.concatenate([2 * inner + 1, padding + LEAF]),
-        right=np.concatenate([2 * inner + 2, padding + LEAF]),
-        values=values.reshape(leaves, outputs),
+        feature=splits["column"],
+        threshold=splits["threshold"],
+        left=children[0],
+        right=children[1],
+        values=values.reshape(-1, outputs),
         outputs=range(outputs),
-        missing_left=np.concatenate([np.array([split.missing_left for split in splits], bool)[level], padding != 0]),
+        missing_left=splits["missing_left"],
         cover=cover,
-        ids=np.concatenate([inner, np.arange(leaves)]),
+        ids=ids,
     )
 
 
 def _nested(root: Document, outputs: int, numbers: _Numbers, trained: bool) -> Tree:
     """A tree of nested splits. Its leaves are numbered from left to right; in a `trained` model, a node's own leaves
     come before all deeper ones."""
-    splits: list[_Split] = []
+    splits: list[tuple[int, float, bool]] = []
     left: list[int] = []
     right: list[int] = []
     ids: list[int] = []
@@ -270,38 +270,28 @@ def _nested(root: Document, outputs: int, numbers: _Numbers, trained: bool) -> T
             splits.append(_split(fields["split"], numbers, root, node))
             ids.append(node)
             weights.append(0)
-            numbered = []
-            for child in (fields.get("left"), fields.get("right")):
+            children = []
+            for child, to_child in ((fields.get("left"), left), (fields.get("right"), right)):
                 early = trained and isinstance(child, dict) and "value" in child
-                numbered.append((child, leaves if early else LEAF))
+                children.append((child, node, to_child, leaves if early else LEAF))
                 leaves += early
-            (a, a_leaf), (b, b_leaf) = numbered
-            waiting += [(b, node, right, b_leaf), (a, node, left, a_leaf)]
+            waiting += reversed(children)
             continue
-        splits.append(_Split(0, 0.0, False))
+        splits.append((0, 0.0, False))
         ids.append(leaves if leaf == LEAF else leaf)
         leaves += leaf == LEAF
-        found = fields["value"] if isinstance(fields["value"], list) else [fields["value"]]
-        if len(found) != outputs:
-            raise root.fail(f"node {node} has {len(found)} values for {outputs} outputs")
-        values += found
+        leaf_values = fields["value"] if isinstance(fields["value"], list) else [fields["value"]]
+        if len(leaf_values) != outputs:
+            raise root.fail(f"node {node} has {len(leaf_values)} values for {outputs} outputs")
+        values += leaf_values
         weights.append(fields.get("weight", 0))
     cover = Document(weights, f"{root.path}, weights", root.where).array(np.float64)
     for node in range(len(left) - 1, -1, -1):
         if left[node] != LEAF:
             cover[node] = cover[left[node]] + cover[right[node]]
-    return make_tree(
-        where=f"{root.where}, {root.path}",
-        feature=np.array([split.column for split in splits]),
-        threshold=np.array([split.strict for split in splits]),
-        left=np.array(left),
-        right=np.array(right),
-        values=Document(values, f"{root.path}, values", root.where).array(np.float64).reshape(-1, outputs),
-        outputs=range(outputs),
-        missing_left=np.array([split.missing_left for split in splits]),
-        cover=cover,
-        ids=np.array(ids),
-    )
+    leaf_array = Document(values, f"{root.path}, values", root.where).array(np.float64)
+    children_of = np.array(left), np.array(right)
+    return _tree(root, outputs, np.array(splits, SPLIT), children_of, leaf_array, cover, np.array(ids))
 
 
 _Meaning: TypeAlias = tuple[Link, Decision, tuple[Label, ...]]
@@ -344,8 +334,8 @@ def _class_1(info: Document) -> Decision:
 
 def _classes(info: Document, count: int) -> tuple[Label, ...]:
     names, kind = [], "Integer"
+    params = info.get("class_params") if info.has("class_params") else Document({}, "class_params", info.where)
     if info.has("class_params"):
-        params = info.get("class_params")
         names, kind = [name.value for name in params.get("class_names").items()], params.get("class_label_type").text()
     if kind not in LABEL_TYPES:
         raise info.fail(f"class_label_type {kind[:40]!r} is not known")
@@ -354,15 +344,15 @@ def _classes(info: Document, count: int) -> tuple[Label, ...]:
         raise info.fail(f"class_names are not of type {kind}")
     labels = [LABEL_TYPES[kind](name) for name in names] or list(range(count))
     # If the training rows lacked some classes, class_to_label lists those that have scores.
-    if info.has("class_params") and info.get("class_params").has("class_to_label"):
-        scored = info.get("class_params").get("class_to_label")
+    if params.has("class_to_label"):
+        scored = params.get("class_to_label")
         order = scored.array(np.float64).tolist()
         if len(order) == count and len(names) != count:
             if names and not all(k == int(k) and 0 <= k < len(labels) for k in order):
                 raise scored.fail(f"does not fit {len(labels)} class_names")
             labels = [labels[int(k)] for k in order] if names else [LABEL_TYPES[kind](k) for k in order]
-    if info.has("class_params") and info.get("class_params").has("classes_count"):
-        known = info.get("class_params").get("classes_count").integer(0, 1 << 16)
+    if params.has("classes_count"):
+        known = params.get("classes_count").integer(0, MAX_OUTPUTS)
         if known > count:
             raise info.fail(f"has {known} classes but scores of {count}", "train with rows of every class")
     if len(labels) != count:

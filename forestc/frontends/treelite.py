@@ -12,32 +12,21 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import MissingExtraError, ModelError
-from forestc.forest.builder import make_forest, make_tree, read_features
+from forestc.forest.builder import MAX_OUTPUTS, make_tree
 from forestc.forest.conditions import NO_SET, Member
-from forestc.forest.ir import (
-    LEAF,
-    Aggregate,
-    Combine,
-    Decision,
-    Feature,
-    Forest,
-    Label,
-    Link,
-    LinkKind,
-    Part,
-    Provenance,
-    Tree,
-)
+from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Label, Link, LinkKind, Part, Provenance, Tree
 from forestc.forest.numbers import MAX_CATEGORIES, Category, Float
+from forestc.frontends.shared.assemble import Meaning, assembled
 from forestc.frontends.shared.exact import least_float, next_above, where_equal
 
-MAX_OUTPUTS = 1 << 16
+Arrays: TypeAlias = dict[str, NDArray[Any]]  # the fields of a tree that are read, see `_FIELDS`
 
 LINKS: dict[str, LinkKind] = {
     "identity": "identity",
@@ -51,9 +40,21 @@ LINKS: dict[str, LinkKind] = {
     "signed_square": "square",
     "hinge": "step",
 }
-_BINARY, _MULTI = 0, 2  # task types of classifiers
-_CATEGORICAL = 2  # node type
-_EQ, _LT, _LE, _GT, _GE = 1, 2, 3, 4, 5  # comparisons
+# treelite's enumerations TaskType (those of classifiers), TreeNodeType and Operator.
+_BINARY, _MULTI = 0, 2
+_CATEGORICAL = 2
+_EQ, _LT, _LE, _GT, _GE = 1, 2, 3, 4, 5
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What a model's trees have in common. bits: of the thresholds' float type. vector: the shape of leaf vectors.
+    widths: classes of each target. categories: number of codes by categorical column."""
+
+    bits: Literal[32, 64]
+    vector: list[int]
+    widths: list[int]
+    categories: dict[int, int]
 
 
 def read_bytes(data: bytes, where: str) -> Forest:
@@ -84,16 +85,16 @@ for tree in range(model.num_tree):
 
 def _probe(data: bytes, where: str) -> None:
     """Opens a checkpoint in a separate process. Raises ModelError if that fails, crashes or does not end in time."""
-    seconds = 30 + len(data) // (1 << 20)
+    seconds = 30 + len(data) // (1 << 20)  # at least 30, and one more for each megabyte
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", _PROBE, *_FIELDS], input=data, capture_output=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:
         raise ModelError(f"treelite has not read the checkpoint after {seconds} s", where=where) from None
-    if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
-        message = lines[-1][:160] if lines else f"signal {-done.returncode}"
+    if process.returncode:
+        lines = process.stderr.decode(errors="replace").strip().splitlines()
+        message = lines[-1][:160] if lines else f"signal {-process.returncode}"
         raise ModelError(f"not a readable treelite checkpoint ({message})", where=where)
 
 
@@ -112,37 +113,35 @@ def _forest(model: Any, where: str) -> Forest:
     widths = np.asarray(header.get_field("num_class"), dtype=np.int64)
     if not len(widths) or widths.min() < 1 or widths.sum() > MAX_OUTPUTS:
         raise ModelError(f"{widths.tolist()[:8]} classes", where=where)
-    most, starts = int(widths.max()), np.cumsum(widths) - widths
-    bits = {"float32": 32, "float64": 64}[str(model.input_type)]
-    scores = str(model.output_type)
+    most, starts = int(widths.max()), (np.cumsum(widths) - widths).tolist()
+    scores = cast("Literal['float32', 'float64']", str(model.output_type))
     feeds = np.stack([np.asarray(header.get_field(key), dtype=np.int64) for key in ("target_id", "class_id")], axis=1)
     if feeds.shape != (count, 2) or not ((feeds >= -1) & (feeds < [len(widths), most])).all():
         raise ModelError("trees feed targets or classes that do not exist", where=where)
-    outputs = [_outputs(target, cls, widths, starts) for target, cls in feeds.tolist()]
     categories: dict[int, int] = {}
-    drafts = [_arrays(model, index, categories) for index in range(count)]
-    shape = [int(n) for n in header.get_field("leaf_vector_shape")]
+    arrays = [_arrays(model, index, categories) for index in range(count)]
+    bits: Literal[32, 64] = 32 if str(model.input_type) == "float32" else 64
+    vector = [int(size) for size in header.get_field("leaf_vector_shape")]
+    shape = _Shape(bits, vector, widths.tolist(), categories)
     trees = [
-        _tree(arrays, f"{where}, tree {index}", bits, shape, outputs[index], feeds[index].tolist(), widths, categories)
-        for index, arrays in enumerate(drafts)
+        _tree(arrays[index], shape, target, cls, f"{where}, tree {index}")
+        for index, (target, cls) in enumerate(feeds.tolist())
     ]
     fed = np.zeros(int(widths.sum()))
-    for some in outputs:
-        fed[list(some)] += 1
+    for tree in trees:
+        fed[list(tree.outputs)] += 1
     average = bool(header.get_field("average_tree_output")[0])
     if average and len(set(fed.tolist())) > 1:
         raise ModelError("outputs are fed by different numbers of trees and averaged", where=where)
     base = np.asarray(header.get_field("base_scores"), dtype=np.float64).reshape(len(widths), most)
     bias = np.concatenate([base[target, :width] for target, width in enumerate(widths.tolist())])
     slopes = {"sigmoid": float(fields["sigmoid_alpha"][0]), "exp2": -1 / float(fields["ratio_c"][0])}
-    slope = slopes.get(LINKS[name], 1.0)
-    link = Link(LINKS[name], slope)
-    aggregate = Aggregate("sum", scores, False, float(fed[0]) if average else 1.0)  # type: ignore[arg-type]
+    link = Link(LINKS[name], slopes.get(LINKS[name], 1.0))
+    aggregate = Aggregate("sum", scores, False, float(fed[0]) if average else 1.0)
     task = int(fields["task_type"][0])
-    decided = [_decision(task, width, link, scores) for width in widths.tolist()]
     parts = [
-        Part(start, start + width, aggregate, link, decision, classes)
-        for start, width, (decision, classes) in zip(starts.tolist(), widths.tolist(), decided, strict=True)
+        Part(start, start + width, aggregate, link, *_decision(task, width, link, scores))
+        for start, width in zip(starts, shape.widths, strict=True)
     ]
     number = Float(bits)
 
@@ -150,25 +149,13 @@ def _forest(model: Any, where: str) -> Forest:
         kind = Category(categories[column], "floor") if column in categories else number
         return Feature(f"x{column}", kind, column, missing=True, raw=number, named=False)
 
-    features, placed = read_features(trees, columns, feature, where)
-    several = len(parts) > 1
+    meaning: Meaning = {"n_outputs": len(bias), "bias": bias, "aggregate": aggregate}
+    if len(parts) > 1:
+        meaning["parts"] = parts
+    else:
+        meaning["link"], meaning["decision"], meaning["classes"] = link, parts[0].decision, parts[0].classes
     version = ".".join(str(int(header.get_field(f"{key}_ver")[0])) for key in ("major", "minor", "patch"))
-    return make_forest(
-        where=where,
-        name="forest",
-        features=features,
-        columns=columns,
-        trees=placed,
-        n_outputs=len(bias),
-        bias=bias,
-        aggregate=aggregate,
-        link=Link() if several else link,
-        decision=Decision("none") if several else parts[0].decision,
-        classes=() if several else parts[0].classes,
-        provenance=Provenance("treelite", version),
-        parts=parts if several else [],
-        combine=Combine(),
-    )
+    return assembled(trees, columns, feature, Provenance("treelite", version), where, **meaning)
 
 
 def _decision(task: int, width: int, link: Link, scores: str) -> tuple[Decision, tuple[Label, ...]]:
@@ -190,14 +177,15 @@ def _decision(task: int, width: int, link: Link, scores: str) -> tuple[Decision,
     return Decision("none"), ()
 
 
-def _outputs(target: int, cls: int, widths: NDArray[np.int64], starts: NDArray[np.int64]) -> tuple[int, ...]:
+def _outputs(target: int, cls: int, widths: list[int]) -> tuple[int, ...]:
     """The outputs that a tree feeds; -1 stands for all targets, or all classes."""
-    targets = range(len(widths)) if target < 0 else [target]
-    chosen = []
-    for t in targets:
-        first, width = int(starts[t]), int(widths[t])
-        chosen += list(range(first, first + width)) if cls < 0 else [first + cls] if cls < width else []
-    return tuple(chosen)
+    outputs: list[int] = []
+    first = 0
+    for index, width in enumerate(widths):
+        if target in (-1, index):
+            outputs += range(first, first + width) if cls < 0 else [first + cls] * (cls < width)
+        first += width
+    return tuple(outputs)
 
 
 _FIELDS: tuple[str, ...] = (
@@ -207,15 +195,12 @@ _FIELDS: tuple[str, ...] = (
 )  # fmt: skip
 
 
-def _arrays(model: Any, index: int, categories: dict[int, int]) -> dict[str, NDArray[Any]]:
+def _arrays(model: Any, index: int, categories: dict[int, int]) -> Arrays:
     """A tree's arrays. categories: updated with the number of codes of each categorical column."""
     accessor = model.get_tree_accessor(index)
     arrays = {name: np.array(accessor.get_field(name)) for name in _FIELDS}
     for node in np.flatnonzero(arrays["node_type"] == _CATEGORICAL).tolist():
-        codes = arrays["category_list"][
-            int(arrays["category_list_begin"][node]) : int(arrays["category_list_end"][node])
-        ]
-        most = int(codes.max(initial=0)) + 1
+        most = int(_codes(arrays, node).max(initial=0)) + 1
         if most > MAX_CATEGORIES:
             raise ModelError(f"category {most - 1}", where=f"tree {index}, node {node}", do=f"at most {MAX_CATEGORIES}")
         column = int(arrays["split_index"][node])
@@ -223,16 +208,13 @@ def _arrays(model: Any, index: int, categories: dict[int, int]) -> dict[str, NDA
     return arrays
 
 
-def _tree(
-    arrays: dict[str, NDArray[Any]],
-    where: str,
-    bits: int,
-    shape: list[int],
-    outputs: tuple[int, ...],
-    feeds: list[int],
-    widths: NDArray[np.int64],
-    categories: dict[int, int],
-) -> Tree:
+def _codes(arrays: Arrays, node: int) -> NDArray[Any]:
+    """The codes that a node lists."""
+    return arrays["category_list"][int(arrays["category_list_begin"][node]) : int(arrays["category_list_end"][node])]
+
+
+def _tree(arrays: Arrays, shape: _Shape, target: int, cls: int, where: str) -> Tree:
+    """A tree that feeds a target and a class; -1 stands for all."""
     left, right = arrays["cleft"].astype(np.int64), arrays["cright"].astype(np.int64)
     is_leaf = left == LEAF
     compare = np.where(is_leaf, _LT, arrays["cmp"])
@@ -240,7 +222,7 @@ def _tree(
     if not (np.isin(compare, (_EQ, _LT, _LE, _GT, _GE)) | by_category).all():
         raise ModelError("a comparison is not known", where=where)
     limit = arrays["threshold"].astype(np.float64)
-    threshold = np.where(np.isin(compare, (_LE, _GT)), next_above(limit, bits), limit)
+    threshold = np.where(np.isin(compare, (_LE, _GT)), next_above(limit, shape.bits), limit)
     swapped = ~by_category & np.isin(compare, (_GT, _GE))  # x > t is the complement of x < t': swap the sides
     missing_left = (arrays["default_left"] != 0) ^ swapped
     set_index = np.full(len(left), NO_SET)
@@ -248,14 +230,14 @@ def _tree(
     for node in np.flatnonzero(~is_leaf & (by_category | (compare == _EQ))).tolist():
         set_index[node] = len(sets)
         if not by_category[node]:
-            sets.append(where_equal(limit[[node]], bits=bits))
+            sets.append(where_equal(limit[[node]], bits=shape.bits))
             continue
-        span = slice(int(arrays["category_list_begin"][node]), int(arrays["category_list_end"][node]))
-        listed = set(arrays["category_list"][span].tolist())
-        every = range(categories[int(arrays["split_index"][node])] + 1)
+        listed = set(_codes(arrays, node).tolist())
+        known = range(shape.categories[int(arrays["split_index"][node])] + 1)
         goes_right = bool(arrays["category_list_right_child"][node])
-        sets.append([code for code in every if (code in listed) != goes_right])
-    for node in np.flatnonzero(~is_leaf & ~by_category & np.isin(arrays["split_index"], list(categories))).tolist():
+        sets.append([code for code in known if (code in listed) != goes_right])
+    mixed = ~is_leaf & ~by_category & np.isin(arrays["split_index"], list(shape.categories))
+    for node in np.flatnonzero(mixed).tolist():
         raise ModelError("is split as a number and as a category", where=f"{where}, node {node}")
     return make_tree(
         where=where,
@@ -263,8 +245,8 @@ def _tree(
         threshold=np.where(by_category, 0.0, threshold),
         left=np.where(swapped, right, left),
         right=np.where(swapped, left, right),
-        values=_values(arrays, is_leaf, shape, outputs, feeds, widths, where),
-        outputs=outputs,
+        values=_values(arrays, is_leaf, shape, target, cls, where),
+        outputs=_outputs(target, cls, shape.widths),
         missing_left=missing_left,
         set_index=set_index,
         sets=sets,
@@ -273,31 +255,25 @@ def _tree(
 
 
 def _values(
-    arrays: dict[str, NDArray[Any]],
-    is_leaf: NDArray[np.bool_],
-    shape: list[int],
-    outputs: tuple[int, ...],
-    feeds: list[int],
-    widths: NDArray[np.int64],
-    where: str,
+    arrays: Arrays, is_leaf: NDArray[np.bool_], shape: _Shape, target: int, cls: int, where: str
 ) -> NDArray[np.float64]:
     """(leaves, outputs): the leaf values, or the leaf vectors without the padding beyond a target's classes."""
-    size = int(np.prod(shape))
+    size = int(np.prod(shape.vector))
     if size == 1:
         return np.asarray(arrays["leaf_value"][is_leaf], dtype=np.float64).reshape(-1, 1)
     begin = arrays["leaf_vector_begin"][is_leaf].astype(np.int64)
     vectors = arrays["leaf_vector"]
-    if len(shape) != 2 or not size or (len(begin) and not (begin.min() >= 0 and begin.max() + size <= len(vectors))):
-        raise ModelError(f"leaf vectors do not have shape {shape}", where=where)
-    table = vectors[begin[:, np.newaxis] + np.arange(size)].reshape(-1, *shape).astype(np.float64)
-    targets = range(len(widths)) if feeds[0] < 0 else [feeds[0]]
+    inside = not len(begin) or (begin.min() >= 0 and begin.max() + size <= len(vectors))
+    if len(shape.vector) != 2 or not size or not inside:
+        raise ModelError(f"leaf vectors do not have shape {shape.vector}", where=where)
+    table = vectors[begin[:, np.newaxis] + np.arange(size)].reshape(-1, *shape.vector).astype(np.float64)
     columns = []
-    for place, target in enumerate(targets):
-        width = int(widths[target]) if feeds[1] < 0 else 1
-        if place >= shape[0] or width > shape[1]:
-            raise ModelError(f"leaf vectors have shape {shape}, too few for the outputs", where=where)
+    for place, width in enumerate(shape.widths if target < 0 else [shape.widths[target]]):
+        width = width if cls < 0 else 1
+        if place >= shape.vector[0] or width > shape.vector[1]:
+            raise ModelError(f"leaf vectors have shape {shape.vector}, too few for the outputs", where=where)
         columns.append(table[:, place, :width])
-    found = np.concatenate(columns, axis=1)
-    if found.shape[1] != len(outputs):
-        raise ModelError(f"{found.shape[1]} leaf values for {len(outputs)} outputs", where=where)
-    return found
+    values = np.concatenate(columns, axis=1)
+    if values.shape[1] != (count := len(_outputs(target, cls, shape.widths))):
+        raise ModelError(f"{values.shape[1]} leaf values for {count} outputs", where=where)
+    return values

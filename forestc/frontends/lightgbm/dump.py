@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forestc.forest.builder import MAX_OUTPUTS
 from forestc.frontends.lightgbm.text import (
     CATEGORICAL,
     DEFAULT_LEFT,
-    MAX_OUTPUTS,
+    MAX_INT,
     MAX_TREES,
     MISSING_NAN,
     MISSING_ZERO,
@@ -19,16 +20,19 @@ from forestc.frontends.lightgbm.text import (
 )
 from forestc.frontends.shared.document import Document
 
-SPLIT = {  # the fields of a split that are read, besides `decision_type`
+# The numbers of a split and of a leaf that are kept. The last three of a split are encoded as in the text form.
+SPLIT = {
     "split_index": np.int64,
     "split_feature": np.int64,
     "threshold": np.float64,
     "internal_count": np.int64,
+    "decision_type": np.int64,
+    "left_child": np.int64,
+    "right_child": np.int64,
 }
 LEAF = {"leaf_index": np.int64, "leaf_value": np.float64, "leaf_count": np.int64}
 MISSING = {"None": 0, "Zero": MISSING_ZERO, "NaN": MISSING_NAN}
 CLIPPED = 1e300  # dumps clip larger thresholds, which infinite training values make, to this
-_INT32 = 1 << 31
 
 
 def parse_dump(root: Document) -> SavedModel:
@@ -39,7 +43,7 @@ def parse_dump(root: Document) -> SavedModel:
             f"a dump of version {version[:40]!r} does not state its objective", "save the text model instead"
         )
     names = [name.text() for name in root.get("feature_names").items()]
-    if root.get("max_feature_idx").integer(-1, _INT32) + 1 != len(names):
+    if root.get("max_feature_idx").integer(-1, MAX_INT) + 1 != len(names):
         raise root.fail(f"has {len(names)} feature_names, but max_feature_idx {root.get('max_feature_idx').value}")
     infos = root.get("feature_infos")
     docs = root.get("tree_info").items()
@@ -79,13 +83,13 @@ def _seen(info: Document) -> tuple[float, float]:
     """A column's least and largest value, or code."""
     codes = info.get("values").array(np.float64)
     ends = codes if len(codes) else np.array([info.get(key).value for key in ("min_value", "max_value")], dtype=object)
-    found = Document(ends.tolist(), info.path, info.where).array(np.float64)
-    return float(found.min()), float(found.max())
+    values = Document(ends.tolist(), info.path, info.where).array(np.float64)
+    return float(values.min()), float(values.max())
 
 
 def _tree(doc: Document) -> dict[str, Any]:
     """A tree's splits and leaves, each in the order of their numbers; `categories` as in SavedModel."""
-    splits: dict[str, list[Any]] = {key: [] for key in (*SPLIT, "decision_type", "left_child", "right_child")}
+    splits: dict[str, list[Any]] = {key: [] for key in SPLIT}
     leaves: dict[str, list[Any]] = {key: [] for key in LEAF}
     categories: list[NDArray[np.int64]] = []
     waiting = [doc.get("tree_structure").value]
@@ -102,8 +106,8 @@ def _tree(doc: Document) -> dict[str, Any]:
         if not isinstance(node, dict) or "split_index" not in node:
             if not splits["split_index"] and isinstance(node, dict):  # a tree's only leaf has no number
                 node = {"leaf_index": 0, "leaf_count": 0, **node}
-            for key, found in leaves.items():
-                found.append(read(node, key))
+            for key, column in leaves.items():
+                column.append(read(node, key))
             continue
         for key in ("split_index", "split_feature", "internal_count"):
             splits[key].append(read(node, key))
@@ -119,12 +123,7 @@ def _tree(doc: Document) -> dict[str, Any]:
                 raise doc.fail(f"a node's number is {str(number)[:40]!r}")
             splits[side].append(number if inner else ~number)
             waiting.append(child)
-    integer = np.int64
-    return {
-        **_ordered(doc, splits, {**SPLIT, "decision_type": integer, "left_child": integer, "right_child": integer}),
-        **_ordered(doc, leaves, LEAF),
-        "categories": categories,
-    }
+    return {**_ordered(doc, splits, SPLIT), **_ordered(doc, leaves, LEAF), "categories": categories}
 
 
 def _condition(doc: Document, fields: list[Any], categories: list[NDArray[np.int64]]) -> tuple[int, Any]:
@@ -135,7 +134,7 @@ def _condition(doc: Document, fields: list[Any], categories: list[NDArray[np.int
             codes = np.unique(np.array([int(code) for code in threshold.split("||")], dtype=np.int64))
         except (ValueError, OverflowError, AttributeError):
             raise doc.fail(f"a threshold holds no categories: {str(threshold)[:40]!r}") from None
-        if codes[0] < 0 or codes[-1] >= _INT32:
+        if codes[0] < 0 or codes[-1] >= MAX_INT:
             raise doc.fail("a threshold holds a category out of range")
         categories.append(codes)
         return CATEGORICAL, len(categories) - 1
@@ -146,10 +145,10 @@ def _condition(doc: Document, fields: list[Any], categories: list[NDArray[np.int
     return MISSING[missing] | DEFAULT_LEFT * default, threshold
 
 
-def _ordered(doc: Document, found: dict[str, list[Any]], kinds: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    """The lists as arrays, sorted by the numbers in the first one."""
+def _ordered(doc: Document, lists: dict[str, list[Any]], kinds: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    """The lists as arrays of these types, sorted by the numbers in the first one."""
     place = f"{doc.path}.tree_structure"
-    arrays = {key: Document(found[key], f"{place}, {key}", doc.where).array(kind) for key, kind in kinds.items()}
+    arrays = {key: Document(lists[key], f"{place}, {key}", doc.where).array(kind) for key, kind in kinds.items()}
     numbers = next(iter(arrays.values()))
     order = np.argsort(numbers, kind="stable")
     if not np.array_equal(numbers[order], np.arange(len(order))):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,51 +18,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import ModelError
-from forestc.forest.builder import make_forest, make_tree, read_features
+from forestc.forest.builder import make_tree
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Label, Link, LinkKind, Provenance, Tree
 from forestc.forest.numbers import FLOAT64, MAX_CATEGORIES, Category
 from forestc.frontends.lightgbm.dump import parse_dump
-from forestc.frontends.lightgbm.text import (
-    CATEGORICAL,
-    DEFAULT_LEFT,
-    MISSING_NAN,
-    MISSING_ZERO,
-    SavedModel,
-    parse_text,
-)
+from forestc.frontends.lightgbm.text import CATEGORICAL, DEFAULT_LEFT, MISSING_NAN, MISSING_ZERO, SavedModel, parse_text
+from forestc.frontends.shared.assemble import assembled
 from forestc.frontends.shared.document import Document
-from forestc.frontends.shared.exact import least_float, next_above
+from forestc.frontends.shared.exact import labels_of, least_float, next_above
 
-# Objective -> link from score to prediction. LightGBM 2.0 wrote the `xent...` names; the last four stand for a custom
-# objective.
+CUSTOM = ("none", "null", "custom", "na")  # stand for a custom objective
+# Objective -> link from score to prediction. LightGBM 2.0 wrote the `xent...` names.
 LINKS: dict[str, LinkKind] = {
-    "regression": "identity",
-    "regression_l1": "identity",
-    "huber": "identity",
-    "fair": "identity",
-    "quantile": "identity",
-    "mape": "identity",
-    "poisson": "exp",
-    "gamma": "exp",
-    "tweedie": "exp",
+    **dict.fromkeys(("regression", "regression_l1", "huber", "fair", "quantile", "mape"), "identity"),
+    **dict.fromkeys(("poisson", "gamma", "tweedie"), "exp"),
     "binary": "sigmoid",
     "multiclass": "softmax",
-    "multiclassova": "sigmoid",
-    "cross_entropy": "sigmoid",
-    "xentropy": "sigmoid",
-    "cross_entropy_lambda": "softplus",
-    "xentlambda": "softplus",
-    "lambdarank": "identity",
-    "rank_xendcg": "identity",
-    "none": "identity",
-    "null": "identity",
-    "custom": "identity",
-    "na": "identity",
+    **dict.fromkeys(("multiclassova", "cross_entropy", "xentropy"), "sigmoid"),
+    **dict.fromkeys(("cross_entropy_lambda", "xentlambda"), "softplus"),
+    **dict.fromkeys(("lambdarank", "rank_xendcg", *CUSTOM), "identity"),
 }
 MULTI = ("multiclass", "multiclassova")
 SIGMOID = ("binary", "multiclassova")  # objectives with a sigmoid parameter
-CUSTOM = ("none", "null", "custom", "na")
 SQUARES = ("regression", "regression_l1", "fair", "quantile", "mape")  # objectives for which `sqrt` has an effect
 
 ESTIMATORS = ("LGBMModel", "LGBMClassifier", "LGBMRegressor", "LGBMRanker")
@@ -98,7 +76,7 @@ def read_live(model: Any) -> Forest:
     forest = _booster(model.booster_, where)
     if name != "LGBMClassifier" or callable(model.objective_):
         return replace(forest, decision=Decision("none"), classes=())
-    return _classifier(forest, np.asarray(model.classes_).tolist(), where)
+    return _classifier(forest, labels_of(np.asarray(model.classes_).tolist(), where), where)
 
 
 def _booster(booster: Any, where: str) -> Forest:
@@ -108,17 +86,15 @@ def _booster(booster: Any, where: str) -> Forest:
     return _forest(saved, where, sigmoid)
 
 
-def _classifier(forest: Forest, labels: Sequence[Label], where: str) -> Forest:
+def _classifier(forest: Forest, labels: tuple[Label, ...], where: str) -> Forest:
     """The forest with an estimator's labels and decision: the largest probability, the first among equal ones."""
-    if not all(isinstance(label, str | int | float | bool) for label in labels):
-        raise ModelError(f"class labels of type {type(labels[0]).__name__}", where=where, do="use text or numbers")
     if len(labels) != max(2, forest.n_outputs):
         raise ModelError(f"{len(labels)} classes and {forest.n_outputs} outputs", where=where, do="train it again")
     if forest.n_outputs > 1:
-        return replace(forest, decision=Decision("argmax", on="values"), classes=tuple(labels))
+        return replace(forest, decision=Decision("argmax", on="values"), classes=labels)
     if forest.link.kind != "sigmoid":
         raise ModelError("a classifier with a regression objective", where=where, do="use objective='binary'")
-    return replace(forest, decision=_sigmoid_decision(forest.link.slope), classes=tuple(labels))
+    return replace(forest, decision=_sigmoid_decision(forest.link.slope), classes=labels)
 
 
 def _sigmoid_decision(slope: float) -> Decision:
@@ -141,8 +117,8 @@ def _forest(saved: SavedModel, where: str, sigmoid: float | None = None) -> Fore
     link = _link(name or "none", rest.split(), where)
     if sigmoid is not None and name in SIGMOID:
         link = replace(link, slope=float(sigmoid))
-    fine = saved.outputs == 1 or name in (*MULTI, *CUSTOM, "")
-    if saved.classes != saved.outputs or not fine:
+    several = name in (*MULTI, *CUSTOM, "")  # whether the objective may have several outputs
+    if saved.classes != saved.outputs or not (saved.outputs == 1 or several):
         raise ModelError(
             f"objective {name or 'none'} with num_class={saved.classes}, num_tree_per_iteration={saved.outputs}",
             where=where,
@@ -161,20 +137,18 @@ def _forest(saved: SavedModel, where: str, sigmoid: float | None = None) -> Fore
         decision = Decision("argmax", on="values")
     elif name == "binary":
         decision = _sigmoid_decision(link.slope)
-    features, made = _trees(saved, where)
-    return make_forest(
-        where=where,
-        name="forest",
-        features=features,
-        columns=len(saved.names),
-        trees=made,
+    trees, feature = _trees(saved, where)
+    return assembled(
+        trees,
+        len(saved.names),
+        feature,
+        Provenance("lightgbm", saved.version),
+        where,
         n_outputs=saved.outputs,
-        bias=np.zeros(saved.outputs),
-        aggregate=Aggregate("sum", "float64", divisor=float(iterations) if saved.average else 1.0),
+        aggregate=Aggregate(divisor=float(iterations) if saved.average else 1.0),
         link=link,
         decision=decision,
-        classes=tuple(range({"none": 0, "threshold": 2, "argmax": saved.outputs}[decision.kind])),
-        provenance=Provenance("lightgbm", saved.version),
+        classes=range({"none": 0, "threshold": 2, "argmax": saved.outputs}[decision.kind]),
     )
 
 
@@ -205,7 +179,8 @@ def _number(text: str, where: str) -> float:
     return value / scale if power and power[0] == "-" else value * scale
 
 
-def _trees(saved: SavedModel, where: str) -> tuple[list[Feature], list[Tree]]:
+def _trees(saved: SavedModel, where: str) -> tuple[list[Tree], Callable[[int], Feature]]:
+    """The trees over the columns of the rows, and the function that makes a column's Feature. Raises ModelError."""
     decision, feature = saved.decision, saved.feature
     if (bad := np.flatnonzero((decision < 0) | (decision >= 16) | (decision & 12 == 12))).size:
         raise ModelError(f"decision_type {int(decision[bad[0]])} is not known", where=_place(saved, int(bad[0]), where))
@@ -227,7 +202,7 @@ def _trees(saved: SavedModel, where: str) -> tuple[list[Feature], list[Tree]]:
     by_cuts = (around_zero | infinite) & ~categorical
     missing_left = (missing_left ^ by_cuts) & ~categorical
     left, right = np.where(by_cuts, [saved.right, saved.left], [saved.left, saved.right])
-    found, first, leaf = [], 0, 0
+    trees, first, leaf = [], 0, 0
     for k, leaves in enumerate(saved.leaves.tolist()):
         splits = leaves - 1
         here, ends, padding = slice(first, first + splits), slice(leaf, leaf + leaves), np.zeros(leaves, np.int64)
@@ -240,7 +215,7 @@ def _trees(saved: SavedModel, where: str) -> tuple[list[Feature], list[Tree]]:
                 cuts = [ZERO, PAST_ZERO] * bool(around_zero[split]) + [float(strict[split])] * (not infinite[split])
                 chosen = tuple(sorted(cuts))
             set_index[split - first] = sets.setdefault(chosen, len(sets))
-        found.append(
+        trees.append(
             make_tree(
                 where=f"{where}, tree {k}",
                 feature=np.concatenate([feature[here], padding]),
@@ -260,14 +235,14 @@ def _trees(saved: SavedModel, where: str) -> tuple[list[Feature], list[Tree]]:
     labels = _labels(saved, where)
     named = any(name != f"Column_{column}" for column, name in enumerate(saved.names))  # else they are defaults
 
-    def make(column: int) -> Feature:
+    def column_feature(column: int) -> Feature:
         if column not in as_category:
             return Feature(saved.names[column], FLOAT64, column, True, FLOAT64, named=named)
         names = labels.get(column, ())
         number = Category(max(highest[column] + 1, len(names)), "trunc")
         return Feature(saved.names[column], number, column, True, FLOAT64, names, named)
 
-    return read_features(found, len(saved.names), make, where)
+    return trees, column_feature
 
 
 def _place(saved: SavedModel, split: int, where: str) -> str:
@@ -285,13 +260,13 @@ def _children(child: NDArray[Any]) -> NDArray[Any]:
 def _codes(saved: SavedModel, categorical: NDArray[np.bool_], where: str) -> dict[int, NDArray[np.int64]]:
     """The codes that go left at each categorical split, ascending."""
     trees = np.repeat(np.arange(len(saved.leaves)), saved.leaves - 1)
-    found = {}
+    members = {}
     for split in np.flatnonzero(categorical).tolist():
         number, sets = float(saved.threshold[split]), saved.categories[trees[split]]
         if not (0 <= number < len(sets) and number == int(number)):
             raise ModelError(f"set {number} of {len(sets)}", where=_place(saved, split, where))
-        found[split] = sets[int(number)]
-    return found
+        members[split] = sets[int(number)]
+    return members
 
 
 def _members(codes: NDArray[np.int64], category: bool) -> tuple[Member, ...]:
@@ -389,14 +364,14 @@ def _likely_place(saved: SavedModel, lists: Sequence[Sequence[Any]]) -> list[int
 
 def _leftmost(saved: SavedModel, columns: Sequence[int], lists: Sequence[Sequence[Any]]) -> list[int]:
     """The first of these columns that the lists fit, in order; empty if they do not fit."""
-    found: list[int] = []
+    place: list[int] = []
     for column in columns:
-        if len(found) < len(lists) and _fits(saved, column, lists[len(found)]):
-            found.append(column)
-    return found if len(found) == len(lists) else []
+        if len(place) < len(lists) and _fits(saved, column, lists[len(place)]):
+            place.append(column)
+    return place if len(place) == len(lists) else []
 
 
-def _like_a_number(name: Any) -> bool:
+def _like_a_number(name: object) -> bool:
     """Whether a reader of files may parse a text as a number or boolean."""
     if not isinstance(name, str) or name.lower() in ("true", "false"):
         return isinstance(name, str)

@@ -1,4 +1,4 @@
-"""LightGBM's text form, parsed into arrays; `lightgbm.py` interprets them.
+"""LightGBM's text form, parsed into arrays; `reader.py` interprets them.
 
 The file is a header of `key=value` lines, then a block of such lines per tree, each block ending in an empty
 line, then `end of trees` and data that predictions do not depend on. Each line of a tree holds all numbers of
@@ -22,44 +22,19 @@ import pyarrow.compute
 from numpy.typing import NDArray
 
 from forestc.errors import ModelError
+from forestc.forest.builder import MAX_OUTPUTS
 
 VERSIONS = ("", "v2", "v3", "v4")  # LightGBM 2.0 writes none
+# The keys of the header and of a tree; any other is refused.
 HEADER = {
-    "version",
-    "num_class",
-    "num_tree_per_iteration",
-    "label_index",
-    "max_feature_idx",
-    "objective",
-    "average_output",
-    "feature_names",
-    "feature_infos",
-    "monotone_constraints",
-    "tree_sizes",
+    *("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx", "objective"),
+    *("average_output", "feature_names", "feature_infos", "monotone_constraints", "tree_sizes"),
 }
 TREE = {
-    "num_leaves",
-    "num_cat",
-    "split_feature",
-    "split_gain",
-    "threshold",
-    "decision_type",
-    "left_child",
-    "right_child",
-    "leaf_value",
-    "leaf_weight",
-    "leaf_count",
-    "internal_value",
-    "internal_weight",
-    "internal_count",
-    "cat_boundaries",
-    "cat_threshold",
-    "is_linear",
-    "leaf_const",
-    "num_features",
-    "leaf_features",
-    "leaf_coeff",
-    "shrinkage",
+    *("num_leaves", "num_cat", "split_feature", "split_gain", "threshold", "decision_type", "left_child"),
+    *("right_child", "leaf_value", "leaf_weight", "leaf_count", "internal_value", "internal_weight"),
+    *("internal_count", "cat_boundaries", "cat_threshold", "is_linear", "leaf_const", "num_features"),
+    *("leaf_features", "leaf_coeff", "shrinkage"),
 }
 FLOATS = ("threshold", "leaf_value")
 INTEGERS = ("split_feature", "decision_type", "left_child", "right_child", "internal_count", "leaf_count")
@@ -69,9 +44,8 @@ COUNTS = {"internal_count", "leaf_count"}  # not needed for predictions
 # Bits of a split's decision_type. Without either of the last two, NaN is read as 0.
 CATEGORICAL, DEFAULT_LEFT, MISSING_ZERO, MISSING_NAN = 1, 2, 4, 8
 
-MAX_TREES = 1 << 20
-MAX_OUTPUTS = 1 << 16
-_INT32 = 1 << 31
+MAX_TREES = 1 << 20  # bounds what a damaged file may claim
+MAX_INT = 1 << 31  # past the largest number of LightGBM's type int
 _EMPTY_LINES = re.compile(rb"[\r\n]*")
 
 
@@ -116,15 +90,15 @@ def parse_text(data: bytes, where: str) -> SavedModel:
     version = header.get("version", "")
     if version not in VERSIONS:
         raise ModelError(f"version {version[:40]!r} is not known", where=where, do="known: v2, v3, v4")
-    columns = _integer(header, "max_feature_idx", -1, _INT32, where) + 1
+    columns = _integer(header, "max_feature_idx", -1, MAX_INT, where) + 1
     names, infos = (header.get(key, "").split(" ") for key in ("feature_names", "feature_infos"))
-    for what, found in (("feature_names", names), ("feature_infos", infos)):
-        if len(found) != columns:
-            raise ModelError(f"has {len(found)} {what} for {columns} columns", where=where)
+    for what, listed in (("feature_names", names), ("feature_infos", infos)):
+        if len(listed) != columns:
+            raise ModelError(f"has {len(listed)} {what} for {columns} columns", where=where)
     outputs = _integer(header, "num_tree_per_iteration", 1, MAX_OUTPUTS, where)
     trees, position = _trees(data, position, header.get("tree_sizes"), where)
     leaves = np.array(
-        [_integer(tree, "num_leaves", 1, _INT32, f"{where}, tree {k}") for k, tree in enumerate(trees)], dtype=np.int64
+        [_integer(tree, "num_leaves", 1, MAX_INT, f"{where}, tree {k}") for k, tree in enumerate(trees)], dtype=np.int64
     )
     numbers = _numbers(trees, leaves, where)
     return SavedModel(
@@ -162,17 +136,17 @@ def _seen(info: str, where: str) -> tuple[float, float] | None:
 
 def _block(data: bytes, position: int, where: str, known: set[str]) -> tuple[dict[str, str], int]:
     """The `key=value` lines up to an empty line, and the position after it."""
-    found: dict[str, str] = {}
+    lines: dict[str, str] = {}
     while position < len(data):
         end = data.find(b"\n", position)
         line = data[position : end if end >= 0 else len(data)].strip()
         position = end + 1 if end >= 0 else len(data)
         if not line:
-            return found, position
+            return lines, position
         key, _, value = line.decode("utf-8", "replace").partition("=")
         if key not in known:
             raise ModelError(f"a line {key[:40]!r} is not known", where=where, do="is it a complete LightGBM model?")
-        found[key] = value
+        lines[key] = value
     raise ModelError("the file ends early", where=where, do="save the model again")
 
 
@@ -229,35 +203,35 @@ def _numbers(trees: list[dict[str, str]], leaves: NDArray[np.int64], where: str)
         warnings.simplefilter("error", DeprecationWarning)  # NumPy before 2.3 warns of text that is not a number
         jobs: dict[str, Future[Any]] = {}
         for key in (*FLOATS, *INTEGERS):
-            some = range(len(trees)) if key in PER_LEAF else grown
-            if absent := [k for k in some if key not in trees[k]]:
+            chosen = range(len(trees)) if key in PER_LEAF else grown
+            if absent := [k for k in chosen if key not in trees[k]]:
                 if key in COUNTS:
                     continue
                 raise ModelError(f"has no {key}", where=f"{where}, tree {absent[0]}", do="is it a whole model?")
-            jobs[key] = pool.submit(_column, key, trees, some, leaves, where)
+            jobs[key] = pool.submit(_column, key, trees, chosen, leaves, where)
         return {key: job.result() for key, job in jobs.items()}
 
 
 def _column(
-    key: str, trees: list[dict[str, str]], some: Sequence[int], leaves: NDArray[np.int64], where: str
+    key: str, trees: list[dict[str, str]], chosen: Sequence[int], leaves: NDArray[np.int64], where: str
 ) -> NDArray[Any]:
-    """The numbers on the lines `key` of some trees."""
-    read, lines = _floats if key in FLOATS else _integers, [trees[k][key] for k in some]
+    """The numbers on the lines `key` of the chosen trees."""
+    read, lines = _floats if key in FLOATS else _integers, [trees[k][key] for k in chosen]
     try:
         counts, numbers = read(lines)
     except (ValueError, DeprecationWarning):
-        for k, line in zip(some, lines, strict=True):
+        for k, line in zip(chosen, lines, strict=True):
             try:
                 read([line])
             except (ValueError, DeprecationWarning):
                 raise ModelError(f"{key} holds something that is not a number", where=f"{where}, tree {k}") from None
         raise
-    wanted = leaves[list(some)] - (key not in PER_LEAF)
+    wanted = leaves[list(chosen)] - (key not in PER_LEAF)
     if (bad := np.flatnonzero(counts != wanted)).size:
         k = int(bad[0])
         raise ModelError(
-            f"has {int(counts[k])} numbers in {key} for num_leaves={int(leaves[some[k]])}",
-            where=f"{where}, tree {some[k]}",
+            f"has {int(counts[k])} numbers in {key} for num_leaves={int(leaves[chosen[k]])}",
+            where=f"{where}, tree {chosen[k]}",
         )
     return numbers
 
@@ -279,7 +253,7 @@ def _integers(lines: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 def _categories(tree: dict[str, str], where: str) -> list[NDArray[np.int64]]:
     """The sets of codes that a tree's categorical splits refer to: bit b of word w is code 32 w + b."""
-    count = _integer(tree, "num_cat", 0, _INT32, where)
+    count = _integer(tree, "num_cat", 0, MAX_INT, where)
     if not count:
         return []
     if not {"cat_boundaries", "cat_threshold"} <= tree.keys():

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from forestc.errors import ModelError
 
@@ -28,7 +28,7 @@ TENSOR_TYPES: dict[int, tuple[Any, str]] = {
     9: (np.bool_, "int32_data"),
     11: (np.float64, "double_data"),
 }
-TEXT_TENSOR = 8
+TEXT_TENSOR = 8  # TensorProto.DataType of texts
 # AttributeProto.AttributeType
 _FLOAT, _INT, _STRING, _TENSOR, _FLOATS, _INTS, _STRINGS = 1, 2, 3, 4, 6, 7, 8
 
@@ -79,25 +79,25 @@ class Attributes:
 
     def __init__(self, node: Any, known: Iterable[str], where: str) -> None:
         self.where = where
-        self.found: dict[str, Any] = {}
+        self.by_name: dict[str, Any] = {}
         names = set(known)
         for attribute in node.attribute:
             if attribute.name not in names:
                 raise self.fail(f"attribute {attribute.name[:60]!r} is not known", "known: " + ", ".join(sorted(names)))
-            if attribute.name in self.found:
+            if attribute.name in self.by_name:
                 raise self.fail(f"attribute {attribute.name!r} appears twice")
             if attribute.ref_attr_name:
                 raise self.fail(f"attribute {attribute.name!r} refers to an attribute of a function")
-            self.found[attribute.name] = attribute
+            self.by_name[attribute.name] = attribute
 
     def fail(self, what: str, do: str = "") -> ModelError:
         return ModelError(what, where=self.where, do=do)
 
     def has(self, name: str) -> bool:
-        return name in self.found
+        return name in self.by_name
 
     def _get(self, name: str, kind: int, meant: str) -> Any:
-        attribute = self.found.get(name)
+        attribute = self.by_name.get(name)
         if attribute is not None and attribute.type not in (0, kind):
             raise self.fail(f"attribute {name!r} is not {meant}")
         return attribute
@@ -140,7 +140,7 @@ class Attributes:
         attribute = self._get(name, _TENSOR, "a tensor")
         return None if attribute is None else tensor_array(attribute.t, lambda what: self.fail(f"{name!r} {what}"))
 
-    def vector(self, name: str, dtype: Any) -> Array:
+    def vector(self, name: str, dtype: DTypeLike) -> Array:
         """A one-dimensional tensor of the given type; empty if the attribute is absent."""
         array = self.tensor(name)
         if array is None:

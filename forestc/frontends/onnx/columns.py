@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import Feature
@@ -28,7 +28,7 @@ Ints: TypeAlias = NDArray[np.int64]
 BLOCK = 1 << 14  # cuts bisected together, so that they stay in the processor's cache
 
 
-def bits_of(dtype: Any) -> int:
+def bits_of(dtype: DTypeLike) -> int:
     """The bits of the floats that hold a column of this type: 32 for float32, else 64; integers are held in float64."""
     return 32 if np.dtype(dtype) == np.float32 else 64
 
@@ -202,16 +202,16 @@ def _before_function(conditions: Conditions, group: Sequence[Sequence[Monotone]]
     at = np.repeat(column_of, conditions.counts)
     functions = []
     for place, first in enumerate(group[0]):
-        given = [np.array([column[place].numbers[k] for column in group])[at] for k in range(len(first.numbers))]
-        functions.append((first.function, given))
+        numbers = [np.array([column[place].numbers[k] for column in group])[at] for k in range(len(first.numbers))]
+        functions.append((first.function, numbers))
 
     def reached(keys: Ints, here: slice) -> Bools:
         x: Array = key_value(keys, bits)
         if bits == 32:
             x = x.astype(np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
-            for function, given in functions:
-                x = function(x, *(numbers[here] for numbers in given))
+            for function, numbers in functions:
+                x = function(x, *(number[here] for number in numbers))
         return np.asarray((x.astype(np.float64) >= conditions.cuts[here]) == rising)
 
     cuts = np.empty(len(conditions.cuts))
@@ -279,9 +279,9 @@ def _tidy(conditions: Conditions) -> Conditions:
     return Conditions(cuts[~lowest], first, even, conditions.missing)
 
 
-def thresholds(conditions: Conditions) -> tuple[Floats, Bools, Ints]:
+def tests_of(conditions: Conditions, skipped: Ints) -> tuple[Floats, Bools, Ints, list[tuple[Member, ...]]]:
     """Conditions as `x < threshold` where possible: thresholds (n,), whether the condition is the complement (so that
-    its children are swapped), and the indices of the conditions that need a set of cuts.
+    its children are swapped), the index of its set of cuts (NO_SET: none is needed, or it is skipped), and these sets.
 
     A condition that holds for no number is x < -infinity, one that holds for all its complement.
     """
@@ -292,15 +292,9 @@ def thresholds(conditions: Conditions) -> tuple[Floats, Bools, Ints]:
     threshold[single] = conditions.cuts[conditions.first[:-1][single]]
     # `x < t` is an even condition with one cut; without cuts an even condition always holds, an odd one never
     turned = np.where(counts == 0, conditions.even, np.where(single, ~conditions.even, conditions.even))
-    return threshold, turned, np.flatnonzero(counts > 1)
-
-
-def cut_sets(conditions: Conditions, chosen: Ints) -> tuple[Ints, list[tuple[Member, ...]]]:
-    """The index of the set of cuts of each condition, NO_SET for those not chosen, and the distinct sets."""
-    conditions = _tidy(conditions)
-    index = np.full(len(conditions), NO_SET, dtype=np.int64)
-    known: dict[tuple[Member, ...], int] = {}
+    set_index = np.full(len(conditions), NO_SET, dtype=np.int64)
+    sets: dict[tuple[Member, ...], int] = {}
     bounds, cuts = conditions.first.tolist(), conditions.cuts.tolist()
-    for node in chosen.tolist():
-        index[node] = known.setdefault(tuple(cuts[bounds[node] : bounds[node + 1]]), len(known))
-    return index, list(known)
+    for node in np.setdiff1d(np.flatnonzero(counts > 1), skipped).tolist():
+        set_index[node] = sets.setdefault(tuple(cuts[bounds[node] : bounds[node + 1]]), len(sets))
+    return threshold, turned, set_index, list(sets)

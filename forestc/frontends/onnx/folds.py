@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.forest.ir import Decision, Link
-from forestc.frontends.onnx.attributes import TENSOR_TYPES
+from forestc.frontends.onnx.attributes import TENSOR_TYPES, Attributes
 from forestc.frontends.onnx.columns import NARROW, Monotone, Replace, Step, bits_of
 from forestc.frontends.onnx.shapes import chosen, concat, reduce_sum, reshape, slice_, split
 from forestc.frontends.onnx.text_folds import TEXT_OPERATORS, cast_text, equal, label_encoder, one_hot, where
-from forestc.frontends.onnx.trees import OPERATORS, Shown
-from forestc.frontends.onnx.values import FLOATS, ML, Answer, Array, Fold, Node, Scores, Table, Value
+from forestc.frontends.onnx.trees import OPERATORS
+from forestc.frontends.onnx.values import FLOATS, ML, Answer, Array, Fold, Node, Scores, Shown, Table, Value
 from forestc.frontends.shared.exact import least_float
 
-MAX_STEPS = 50
+MAX_STEPS = 50  # nodes in turn; columns are built recursively, and Python's stack is limited
 # Operators that accept tables of other than two dimensions.
 ANY_SHAPE = {
     *("Identity", "Cast", "Concat", "Gather", "Split", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "ReduceSum"),
@@ -49,40 +49,35 @@ def fold(node: Node) -> list[Value]:
         raise node.fail(
             f"operator {node.operator!r} on text is not read", f"known: {', '.join(sorted(TEXT_OPERATORS))}"
         )
-    made = None if constant else known[node.operator](node, subject)
-    if made is None:
+    outputs = None if constant else known[node.operator](node, subject)
+    if outputs is None:
         kind = {Table: "its columns", Scores: "the trees' scores", Answer: "the class"}.get(type(subject), "constants")
         raise node.fail(f"operator {node.operator!r} is not folded into {kind} exactly")
-    outputs = made if isinstance(made, list) else [made]
+    outputs = outputs if isinstance(outputs, list) else [outputs]
     if any(isinstance(value, Table) and value.depth > MAX_STEPS for value in outputs):
         raise node.fail(f"the columns are changed more than {MAX_STEPS} times before the trees")
     return outputs
 
 
-def _identity(node: Node, subject: Any) -> Value | None:
+def _identity(node: Node, subject: Value | None) -> Value | None:
     node.attributes()
     return node.input(0)
 
 
-def _constant(node: Node, subject: Any) -> Value | None:
-    names = ("value", "value_float", "value_floats", "value_int", "value_ints", "value_string", "value_strings")
-    attributes = node.attributes(*names)
-    if attributes.has("value"):
-        return attributes.tensor("value")
-    if attributes.has("value_float"):
-        return np.array(attributes.number("value_float", 0), dtype=np.float32)
-    if attributes.has("value_int"):
-        return np.array(attributes.integer("value_int", 0), dtype=np.int64)
-    if attributes.has("value_floats"):
-        return attributes.floats("value_floats")
-    if attributes.has("value_ints"):
-        return attributes.ints("value_ints")
-    if attributes.has("value_strings"):
-        return np.array(attributes.texts("value_strings"), dtype=object)
-    return None
+def _constant(node: Node, subject: Value | None) -> Value | None:
+    readers: dict[str, Callable[[Attributes, str], Value | None]] = {
+        "value": Attributes.tensor,
+        "value_float": lambda attributes, name: np.array(attributes.number(name, 0), dtype=np.float32),
+        "value_int": lambda attributes, name: np.array(attributes.integer(name, 0), dtype=np.int64),
+        "value_floats": Attributes.floats,
+        "value_ints": Attributes.ints,
+        "value_strings": lambda attributes, name: np.array(attributes.texts(name), dtype=object),
+    }
+    attributes = node.attributes(*readers, "value_string")
+    return next((read(attributes, name) for name, read in readers.items() if attributes.has(name)), None)
 
 
-def _cast(node: Node, subject: Any) -> Value | None:
+def _cast(node: Node, subject: Value | None) -> Value | None:
     attributes = node.attributes("to", "saturate", "round_mode")
     to = attributes.integer("to", 0)
     if isinstance(subject, Answer) and to == 8 and isinstance(subject.classes[0], str):
@@ -111,7 +106,7 @@ def _cast(node: Node, subject: Any) -> Value | None:
     return None
 
 
-def _scaler(node: Node, subject: Any) -> Value | None:
+def _scaler(node: Node, subject: Value | None) -> Value | None:
     attributes = node.attributes("offset", "scale")
     if not isinstance(subject, Table):
         return None
@@ -143,7 +138,7 @@ def _width(node: Node, table: Table, count: int, what: str) -> int | None:
     return count
 
 
-def _imputer(node: Node, subject: Any) -> Value | None:
+def _imputer(node: Node, subject: Value | None) -> Value | None:
     attributes = node.attributes(
         "imputed_value_floats", "replaced_value_float", "imputed_value_int64s", "replaced_value_int64"
     )
@@ -167,11 +162,11 @@ def _imputer(node: Node, subject: Any) -> Value | None:
     return subject.then(lambda index: Replace(value, float(by[index if len(by) > 1 else 0]), bits))
 
 
-def _normalizer(node: Node, subject: Any) -> Value | None:
+def _normalizer(node: Node, subject: Value | None) -> Value | None:
     raise node.fail("a Normalizer mixes the columns of a row", "train without it, or normalise the rows before")
 
 
-def _arithmetic(node: Node, subject: Any) -> Value | None:
+def _arithmetic(node: Node, subject: Value | None) -> Value | None:
     """Add, Sub, Mul or Div of columns or scores with a constant."""
     node.attributes()
     if node.opset < 7:
@@ -180,7 +175,7 @@ def _arithmetic(node: Node, subject: Any) -> Value | None:
     constant = node.input(0 if first else 1)
     if not isinstance(constant, np.ndarray) or len(node.inputs) != 2 or (first and node.operator == "Div"):
         return None
-    if isinstance(subject, Answer) or constant.dtype != subject.dtype or constant.dtype not in FLOATS:
+    if not isinstance(subject, Table | Scores) or constant.dtype != subject.dtype or constant.dtype not in FLOATS:
         return None
     if not np.isfinite(constant).all() or (node.operator in ("Mul", "Div") and not constant.all()):
         raise node.fail("its constant is zero or not finite")
@@ -195,6 +190,7 @@ def _table_arithmetic(node: Node, table: Table, constant: Array, first: bool) ->
     width = _width(node, table, len(constant), "constants")
     if table.width == 1 != len(constant):
         raise node.fail("broadcasts one column to several")
+    from_constant = first and node.operator == "Sub"
     functions: dict[str, Callable[[Array, Array], Array]] = {
         "Add": lambda x, c: x + c,
         "Sub": (lambda x, c: c - x) if first else lambda x, c: x - c,
@@ -202,11 +198,10 @@ def _table_arithmetic(node: Node, table: Table, constant: Array, first: bool) ->
         "Div": lambda x, c: x / c,
     }
     function = functions[node.operator]
-    negated = first if node.operator == "Sub" else False
 
     def step(index: int) -> Step:
         c = constant[index if len(constant) > 1 else 0]
-        falling = bool(c < 0) if node.operator in ("Mul", "Div") else negated
+        falling = bool(c < 0) if node.operator in ("Mul", "Div") else from_constant
         return Monotone(function, bits_of(table.dtype), not falling, (c,))
 
     return table.then(step, None, width)
@@ -216,19 +211,19 @@ def _score_arithmetic(operator: str, scores: Scores, constant: Array, first: boo
     """Additions become the bias, divisions the divisor, products the link's slope, unless an earlier operation would
     have to be rounded in between."""
     numbers = constant.tolist()
-    one = len(set(numbers)) == 1 and len(numbers) in (1, scores.columns)
+    uniform = len(set(numbers)) == 1 and len(numbers) in (1, scores.columns)
     neutral = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}[operator]
-    if one and numbers[0] == neutral and not (operator == "Sub" and first):
+    if uniform and numbers[0] == neutral and not (operator == "Sub" and first):
         return scores
     if operator == "Mul":
-        if one and scores.link == Link() and scores.open:
+        if uniform and scores.link == Link() and scores.open:
             shown: Shown = "second" if scores.shown == "complement" else scores.shown
             return replace(scores, link=Link(slope=numbers[0]), shown=shown)
         return None
     if scores.link != Link() or not scores.open or scores.classifier or any(scores.bias):
         return None
     if operator == "Div":
-        if one and scores.aggregate.divisor == 1.0:
+        if uniform and scores.aggregate.divisor == 1.0:
             return replace(scores, aggregate=replace(scores.aggregate, divisor=numbers[0]))
         return None
     if (operator == "Sub" and first) or len(numbers) not in (1, scores.outputs):
@@ -237,7 +232,7 @@ def _score_arithmetic(operator: str, scores: Scores, constant: Array, first: boo
     return replace(scores, bias=tuple(-x if operator == "Sub" else x for x in added))
 
 
-def _clip(node: Node, subject: Any) -> Value | None:
+def _clip(node: Node, subject: Value | None) -> Value | None:
     attributes = node.attributes("min", "max")
     if not isinstance(subject, Table) or subject.dtype not in FLOATS:
         return None
@@ -258,7 +253,7 @@ def _clip(node: Node, subject: Any) -> Value | None:
     return subject.then(lambda _: clipped)
 
 
-def _zip_map(node: Node, subject: Any) -> Value | None:
+def _zip_map(node: Node, subject: Value | None) -> Value | None:
     attributes = node.attributes("classlabels_int64s", "classlabels_strings")
     if not isinstance(subject, Scores) or subject.part:
         return None
@@ -269,7 +264,7 @@ def _zip_map(node: Node, subject: Any) -> Value | None:
 
 
 def _linked(kind: Literal["sigmoid", "exp"]) -> Fold:
-    def link(node: Node, subject: Any) -> Value | None:
+    def link(node: Node, subject: Value | None) -> Value | None:
         node.attributes()
         if not isinstance(subject, Scores) or not subject.open or replace(subject.link, slope=1.0) != Link():
             return None
@@ -279,7 +274,7 @@ def _linked(kind: Literal["sigmoid", "exp"]) -> Fold:
     return link
 
 
-def _softmax(node: Node, subject: Any) -> Value | None:
+def _softmax(node: Node, subject: Value | None) -> Value | None:
     node.axis(node.attributes("axis"), default=-1)
     if not isinstance(subject, Scores) or not subject.open or subject.link != Link() or subject.shown != "all":
         return None
@@ -288,7 +283,7 @@ def _softmax(node: Node, subject: Any) -> Value | None:
     return replace(subject, link=Link("softmax"))
 
 
-def _arg_max(node: Node, subject: Any) -> Value | None:
+def _arg_max(node: Node, subject: Value | None) -> Value | None:
     attributes = node.attributes("axis", "keepdims", "select_last_index")
     node.axis(attributes)
     if not isinstance(subject, Scores) or subject.part or subject.rounded:
@@ -309,35 +304,29 @@ def _arg_max(node: Node, subject: Any) -> Value | None:
 
 def two_columns(scores: NDArray[np.float32], link: Link, shown: Shown) -> NDArray[np.float32]:
     """The two columns (rows, 2) in which onnxruntime shows single scores (rows,) of class 1."""
-    one = np.float32(1)
+    unit = np.float32(1)
     with np.errstate(over="ignore"):
         s = scores * np.float32(link.slope)
         if shown == "complement":
-            return np.stack([one - s, s], axis=1)
+            return np.stack([unit - s, s], axis=1)
         if shown == "opposite":
             return np.stack([-s, s], axis=1)
-        upper = one / (one + np.exp(-np.abs(s.astype(np.float64))).astype(np.float32))
-        second = np.where(s < 0, one - upper, upper)
-        return np.stack([np.where(s > 0, one - upper, upper), second], axis=1)
+        upper = unit / (unit + np.exp(-np.abs(s.astype(np.float64))).astype(np.float32))
+        second = np.where(s < 0, unit - upper, upper)
+        return np.stack([np.where(s > 0, unit - upper, upper), second], axis=1)
 
 
 _AROUND: dict[str, Fold] = {
     "Identity": _identity,
     "Constant": _constant,
     "Cast": _cast,
-    "Add": _arithmetic,
-    "Sub": _arithmetic,
-    "Mul": _arithmetic,
-    "Div": _arithmetic,
+    **dict.fromkeys(("Add", "Sub", "Mul", "Div"), _arithmetic),
     "Clip": _clip,
     "Concat": concat,
     "Gather": chosen,
     "Split": split,
     "Slice": slice_,
-    "Reshape": reshape,
-    "Flatten": reshape,
-    "Squeeze": reshape,
-    "Unsqueeze": reshape,
+    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), reshape),
     "ReduceSum": reduce_sum,
     "Equal": equal,
     "Where": where,

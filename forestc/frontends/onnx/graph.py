@@ -13,6 +13,7 @@ import numpy as np
 
 from forestc.errors import ModelError
 from forestc.forest.ir import Link
+from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.onnx.attributes import TENSOR_TYPES, TEXT_TENSOR, tensor_array
 from forestc.frontends.onnx.columns import NARROW, Column, bits_of
 from forestc.frontends.onnx.folds import fold
@@ -20,8 +21,7 @@ from forestc.frontends.onnx.text import Text
 from forestc.frontends.onnx.trees import OPERATORS, Ensemble, read_operator
 from forestc.frontends.onnx.values import ML, Answer, Node, Scores, Table, Value
 
-MAX_COLUMNS = 1 << 20
-_INPUTS = {kind: np.dtype(held) for kind, (held, _) in TENSOR_TYPES.items() if held is not np.bool_}
+_INPUTS = {kind: np.dtype(dtype) for kind, (dtype, _) in TENSOR_TYPES.items() if dtype is not np.bool_}
 _INPUTS[TEXT_TENSOR] = np.dtype(object)
 
 
@@ -54,10 +54,10 @@ def walk(graph: Any, opsets: Mapping[str, int], where: str) -> Walked:
         if proto.domain == ML and proto.op_type in OPERATORS:
             if trees is not None:
                 raise node.fail("is a second tree operator", "convert the model so that all trees are in one")
-            trees, made = _trees(node)
+            trees, results = _trees(node)
         else:
-            made = fold(node)
-        for name, value in zip(proto.output, made, strict=False):
+            results = fold(node)
+        for name, value in zip(proto.output, results, strict=False):
             if name:
                 if name in values:
                     raise node.fail(f"writes {name[:60]!r}, which already exists")
@@ -100,6 +100,7 @@ def _inputs(graph: Any, values: dict[str, Value], where: str) -> tuple[int | Non
 
 
 def _raw(dtype: np.dtype[Any], width: int | None, start: int) -> Table:
+    """The columns of an input, which begin at column `start` of the rows."""
     if dtype.kind == "O":
         return Table(dtype, width, lambda index: Text(start + index), text=True)
     return Table(dtype, width, lambda index: Column(start + index, bits_of(dtype), dtype.kind in "iu"))
@@ -117,6 +118,7 @@ def _needed(nodes: Any, outputs: list[str]) -> list[Any]:
 
 
 def _trees(node: Node) -> tuple[tuple[Ensemble, Table], list[Value]]:
+    """A tree operator with the columns that it reads, and its outputs."""
     table = node.input(0)
     if not isinstance(table, Table):
         raise node.fail("its input does not depend on the model's inputs only")
@@ -131,22 +133,10 @@ def _trees(node: Node) -> tuple[tuple[Ensemble, Table], list[Value]]:
         if node.operator == "TreeEnsembleRegressor":
             raise node.fail(f"its input is {table.dtype}, which onnxruntime does not take", "cast it to float")
         table = table.then(lambda _: NARROW, np.float32)
-    scores = _own_scores(ensemble, rounded=node.operator != "TreeEnsemble" and table.dtype == np.float64)
-    made: list[Value] = [Answer(ensemble.classes, ensemble.decision), scores] if ensemble.classes else [scores]
-    return (ensemble, table), made
-
-
-def _own_scores(ensemble: Ensemble, rounded: bool) -> Scores:
-    return Scores(
-        np.dtype(np.float32 if rounded else ensemble.aggregate.precision),
-        ensemble.outputs,
-        ensemble.aggregate,
-        tuple(ensemble.bias.tolist()),
-        ensemble.link,
-        ensemble.shown,
-        bool(ensemble.classes),
-        rounded,
-    )
+    scores = ensemble.scores
+    if node.operator != "TreeEnsemble" and table.dtype == np.float64:
+        scores = replace(scores, dtype=np.dtype(np.float32), rounded=True)
+    return (ensemble, table), [ensemble.answer, scores] if ensemble.answer else [scores]
 
 
 def _shown(
@@ -167,10 +157,9 @@ def _shown(
             answer = value
         else:
             raise ModelError(f"output {name[:60]!r} does not come from the trees", where=where)
-    if answer is None and ensemble.classes:
-        answer = Answer(ensemble.classes, ensemble.decision)
+    answer = answer or ensemble.answer
     if answer is None or answer.judged is None:
-        return scores or _whole(_own_scores(ensemble, rounded=False)), answer
+        return scores or _whole(ensemble.scores), answer
     judged = _whole(answer.judged)
     if scores in (None, judged) or answer.decision.kind == "threshold":
         return scores or judged, answer

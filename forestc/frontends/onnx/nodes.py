@@ -5,12 +5,12 @@ The result is the same for both forms of operators: leaves are nodes, and a tree
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.builder import MAX_DEPTH
@@ -31,8 +31,8 @@ MODES = {
     b"BRANCH_NEQ": NEQ,
     b"LEAF": IS_LEAF,
 }
-MAX_NUMBER = 1 << 31
-MAX_TREES = 1 << 17
+MAX_NUMBER = 1 << 31  # past the largest number of an int32
+MAX_TREES = 1 << 17  # bounds what a damaged file may claim
 
 
 @dataclass
@@ -61,12 +61,39 @@ class Nodes:
     def inner(self) -> Ints:
         return np.flatnonzero(self.true != LEAF)
 
+    def place(self, node: int) -> str:
+        """The tree and the node for messages."""
+        tree = self.tree[np.searchsorted(self.start, node, side="right") - 1]
+        return f"tree {tree}, node {self.ids[node]}"
 
-def _bad(attributes: Attributes, tree: Any, node: Any, what: str, do: str = "") -> ModelError:
+
+def _bad(attributes: Attributes, tree: object, node: object, what: str, do: str = "") -> ModelError:
     return ModelError(what, where=f"{attributes.where}, tree {tree}, node {node}", do=do)
 
 
-def classic_nodes(attributes: Attributes, votes: str, dtype: Any) -> Nodes:
+def _refuse(attributes: Attributes, bad: Bools, trees: Ints, ids: Ints, what: str, do: str = "") -> None:
+    """Raises ModelError for the first node (n,) that is bad."""
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise _bad(attributes, trees[first], ids[first], what, do)
+
+
+def _same_length(attributes: Attributes, lists: Mapping[str, Array], count: int, counted: str) -> None:
+    """Raises ModelError for a list of another length."""
+    for name, array in lists.items():
+        if len(array) != count:
+            raise attributes.fail(f"has {len(array)} {name} for {count} {counted}")
+
+
+def _missing_true(attributes: Attributes, count: int) -> Bools:
+    """Whether a missing value goes to the true child, for each of `count` nodes; nowhere without the attribute."""
+    missing = attributes.ints("nodes_missing_value_tracks_true")
+    if len(missing) not in (0, count):
+        raise attributes.fail(f"has {len(missing)} nodes_missing_value_tracks_true for {count} nodes")
+    return missing == 1 if len(missing) else np.zeros(count, dtype=bool)
+
+
+def classic_nodes(attributes: Attributes, votes: str, dtype: DTypeLike) -> Nodes:
     """The nodes of a TreeEnsembleClassifier or -Regressor. votes: the prefix of its weights: class or target.
 
     dtype: the type in which thresholds are compared and weights added. Raises ModelError.
@@ -75,40 +102,33 @@ def classic_nodes(attributes: Attributes, votes: str, dtype: Any) -> Nodes:
     n = len(trees)
     if not n:
         raise attributes.fail("has no nodes")
-    true, false = attributes.ints("nodes_truenodeids"), attributes.ints("nodes_falsenodeids")
-    feature, missing = attributes.ints("nodes_featureids"), attributes.ints("nodes_missing_value_tracks_true")
+    names = ("nodes_truenodeids", "nodes_falsenodeids", "nodes_featureids")
+    true, false, feature = map(attributes.ints, names)
     value = numbers(attributes, "nodes_values", dtype)
     mode = _modes(attributes)
-    lists = {"nodeids": ids, "truenodeids": true, "falsenodeids": false, "featureids": feature}
-    for name, array in {**lists, "values": value, "modes": mode}.items():
-        if len(array) != n:
-            raise attributes.fail(f"has {len(array)} nodes_{name} for {n} nodes_treeids")
-    if len(missing) not in (0, n):
-        raise attributes.fail(f"has {len(missing)} nodes_missing_value_tracks_true for {n} nodes")
+    lists = {"nodes_nodeids": ids, **dict(zip(names, (true, false, feature), strict=True))}
+    _same_length(attributes, {**lists, "nodes_values": value, "nodes_modes": mode}, n, "nodes_treeids")
+    nan_true = _missing_true(attributes, n)
     begins = np.flatnonzero(np.diff(trees, prepend=trees[0] ^ 1))
     if len(begins) > MAX_TREES:
         raise attributes.fail(f"has {len(begins)} trees", f"at most {MAX_TREES} are read")
     places = _Places(attributes, trees, ids, begins)
     inner = mode != IS_LEAF
     at = np.flatnonzero(inner)
-    if (bad := np.isnan(value[at])).any():
-        raise _bad(attributes, trees[at[bad][0]], ids[at[bad][0]], "the threshold is not a number (NaN)")
+    _refuse(attributes, inner & np.isnan(value), trees, ids, "the threshold is not a number (NaN)")
     to_true, to_false = np.full(n, LEAF, dtype=np.int64), np.full(n, LEAF, dtype=np.int64)
     to_true[at] = places.children(at, true[at], "true")
     to_false[at] = places.children(at, false[at], "false")
-    nan_true = np.zeros(n, dtype=bool) if not len(missing) else missing == 1
     owner, kept = np.arange(n), np.ones(n, dtype=bool)
     if (mode == EQ).any():
         owner, kept = _chains(mode, feature, to_true, to_false)
-        if (bad := np.flatnonzero(~kept[owner])).size:
-            raise _bad(attributes, trees[bad[0]], ids[bad[0]], "lies on a cycle")
+        _refuse(attributes, ~kept[owner], trees, ids, "lies on a cycle")
         np.logical_or.at(nan_true, owner, nan_true.copy())
     stays = np.flatnonzero(inner & kept)
     is_child = np.zeros(n, dtype=bool)
     is_child[to_true[stays]] = is_child[to_false[stays]] = True
-    if (bad := np.flatnonzero(is_child[begins] | ~kept[begins])).size:
-        first = begins[bad[0]]
-        raise _bad(attributes, trees[first], ids[first], "is listed first but is another node's child", _ROOT_FIRST)
+    what = "is listed first but is another node's child"
+    _refuse(attributes, is_child[begins] | ~kept[begins], trees[begins], ids[begins], what, _ROOT_FIRST)
     weight_leaf, target, weight = _votes(attributes, votes, places, dtype)
     _refuse_merged(
         attributes, (mode == EQ) & kept & inner, feature, value, to_true, to_false, (weight_leaf, target, weight)
@@ -135,7 +155,7 @@ def classic_nodes(attributes: Attributes, votes: str, dtype: Any) -> Nodes:
 _ROOT_FIRST = "list each tree's root before its other nodes: onnxruntime starts at the first one"
 
 
-def numbers(attributes: Attributes, name: str, dtype: Any) -> Array:
+def numbers(attributes: Attributes, name: str, dtype: DTypeLike) -> Array:
     """A list of numbers, or the tensor of the given type that may replace it."""
     plain, tensor = attributes.floats(name), attributes.vector(f"{name}_as_tensor", dtype)
     if len(plain) and len(tensor):
@@ -168,8 +188,7 @@ class _Places:
             )
         if (bad := np.flatnonzero((names < -MAX_NUMBER) | (names >= MAX_NUMBER) | (names == -1))).size:
             raise attributes.fail(f"a tree has the number {names[bad[0]]}", "number the trees from 0 on")
-        if (bad := np.flatnonzero((ids < 0) | (ids >= MAX_NUMBER))).size:
-            raise _bad(attributes, trees[bad[0]], ids[bad[0]], "a node's number is outside 0 to 2147483647")
+        _refuse(attributes, (ids < 0) | (ids >= MAX_NUMBER), trees, ids, "a node's number is outside 0 to 2147483647")
         self.size = np.diff(begins, append=n)
         self.run = np.repeat(np.arange(len(begins)), self.size)
         self.in_order = bool((ids == np.arange(n) - begins[self.run]).all())
@@ -192,29 +211,27 @@ class _Places:
 
     def children(self, nodes: Ints, ids: Ints, side: str) -> Ints:
         """The positions of the children with these numbers. Raises ModelError for a missing child."""
-        found = self.find(self.run[nodes], ids)
-        if (bad := np.flatnonzero(found == LEAF)).size:
+        places = self.find(self.run[nodes], ids)
+        if (bad := np.flatnonzero(places == LEAF)).size:
             node = nodes[bad[0]]
             what = f"its {side} child {ids[bad[0]]} is not a node of the tree"
             raise _bad(self.attributes, self.trees[node], self.ids[node], what)
-        return found
+        return places
 
     def votes(self, trees: Ints, ids: Ints) -> Ints:
         """The positions of the nodes that have weights. Raises ModelError for a missing node."""
         names = self.trees[self.begins][self.by_name]
         place = np.minimum(np.searchsorted(names, trees), len(names) - 1)
-        found = np.where(names[place] == trees, self.find(self.by_name[place], ids), LEAF)
-        if (bad := np.flatnonzero(found == LEAF)).size:
-            raise _bad(self.attributes, trees[bad[0]], ids[bad[0]], "has a weight but is not in the lists of nodes")
-        return found
+        places = np.where(names[place] == trees, self.find(self.by_name[place], ids), LEAF)
+        _refuse(self.attributes, places == LEAF, trees, ids, "has a weight but is not in the lists of nodes")
+        return places
 
 
-def _votes(attributes: Attributes, votes: str, places: _Places, dtype: Any) -> tuple[Ints, Ints, Array]:
+def _votes(attributes: Attributes, votes: str, places: _Places, dtype: DTypeLike) -> tuple[Ints, Ints, Array]:
     trees, ids = attributes.ints(f"{votes}_treeids"), attributes.ints(f"{votes}_nodeids")
     target, weight = attributes.ints(f"{votes}_ids"), numbers(attributes, f"{votes}_weights", dtype)
-    for name, array in (("nodeids", ids), ("ids", target), ("weights", weight)):
-        if len(array) != len(trees):
-            raise attributes.fail(f"has {len(array)} {votes}_{name} for {len(trees)} {votes}_treeids")
+    lists = {f"{votes}_nodeids": ids, f"{votes}_ids": target, f"{votes}_weights": weight}
+    _same_length(attributes, lists, len(trees), f"{votes}_treeids")
     return places.votes(trees, ids), target, weight
 
 
@@ -275,13 +292,13 @@ def _refuse_merged(
 Intervals: TypeAlias = tuple[Ints, Floats, Floats]
 
 
-def _exactly(value: Array, dtype: Any) -> tuple[Floats, Floats]:
+def _exactly(value: Array, dtype: DTypeLike) -> tuple[Floats, Floats]:
     """The ends of the intervals [low, high) that hold one number each; NaN stands for a high that is never reached."""
     low = value.astype(np.float64) + 0.0  # -0.0 and 0.0 are equal
     return low, np.where(np.isposinf(low), np.nan, next_above(low, bits_of(dtype)))
 
 
-def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, dtype: Any) -> Conditions:
+def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, dtype: DTypeLike) -> Conditions:
     """The conditions of inner nodes. equal: for modes EQ, NEQ and MEMBER the node and the intervals of its set."""
     even = (mode == LEQ) | (mode == LT) | (mode == NEQ)
     missing = nan_true | (mode == NEQ)  # NaN differs from every number
@@ -293,52 +310,48 @@ def _conditions(mode: Array, value: Floats, nan_true: Bools, equal: Intervals, d
     owner, low, high = equal
     order = np.lexsort([low, owner])
     owner, low, high = owner[order], low[order], high[order]
-    once = np.ones(len(owner), dtype=bool)
-    once[1:] = (owner[1:] != owner[:-1]) | (low[1:] != low[:-1])
-    ends = once & ~np.isnan(high)
-    owners = np.concatenate([np.flatnonzero(plain), owner[once], owner[ends]])
-    all_cuts = np.concatenate([cuts[plain], low[once], high[ends]])
+    distinct = np.ones(len(owner), dtype=bool)
+    distinct[1:] = (owner[1:] != owner[:-1]) | (low[1:] != low[:-1])
+    ends = distinct & ~np.isnan(high)
+    owners = np.concatenate([np.flatnonzero(plain), owner[distinct], owner[ends]])
+    all_cuts = np.concatenate([cuts[plain], low[distinct], high[ends]])
     order = np.lexsort([all_cuts, owners])
     first = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=len(mode)))])
     return Conditions(all_cuts[order], first, even, missing)
 
 
-def modern_nodes(attributes: Attributes, dtype: Any) -> Nodes:
+def modern_nodes(attributes: Attributes, dtype: DTypeLike) -> Nodes:
     """The nodes of a TreeEnsemble, whose leaves are listed separately. dtype: as in `classic_nodes`. Raises ModelError.
 
     Inner nodes keep their numbers as ids; leaf k has the id (number of inner nodes) + k.
     """
     mode = attributes.vector("nodes_modes", np.uint8)
     split = attributes.vector("nodes_splits", dtype)
-    names = ("featureids", "truenodeids", "falsenodeids", "trueleafs", "falseleafs")
-    feature, *links = (attributes.ints(f"nodes_{name}") for name in names)
-    missing = attributes.ints("nodes_missing_value_tracks_true")
+    names = [f"nodes_{name}" for name in ("featureids", "truenodeids", "falsenodeids", "trueleafs", "falseleafs")]
+    lists = {name: attributes.ints(name) for name in names}
+    feature, *links = lists.values()
     n = len(mode)
-    for name, array in (("splits", split), *zip(names, (feature, *links), strict=True)):
-        if len(array) != n:
-            raise attributes.fail(f"has {len(array)} nodes_{name} for {n} nodes_modes")
-    if len(missing) not in (0, n):
-        raise attributes.fail(f"has {len(missing)} nodes_missing_value_tracks_true for {n} nodes")
+    _same_length(attributes, {"nodes_splits": split, **lists}, n, "nodes_modes")
+    nan_true = _missing_true(attributes, n)
     target, weight = attributes.ints("leaf_targetids"), attributes.vector("leaf_weights", dtype)
-    if len(target) != len(weight):
-        raise attributes.fail(f"has {len(target)} leaf_targetids for {len(weight)} leaf_weights")
+    _same_length(attributes, {"leaf_targetids": target}, len(weight), "leaf_weights")
     roots = attributes.ints("tree_roots")
     if not 1 <= len(roots) <= MAX_TREES:
         raise attributes.fail(f"has {len(roots) or 'no'} trees", f"1 to {MAX_TREES} are read")
     child = np.stack(links[:2], axis=1)
     leaf = np.stack(links[2:], axis=1) != 0
-    for bad in ((roots < 0) | (roots >= n)).nonzero()[0]:
-        raise attributes.fail(f"tree {bad} starts at node {roots[bad]} of {n}")
+    for tree in np.flatnonzero((roots < 0) | (roots >= n))[:1]:
+        raise attributes.fail(f"tree {tree} starts at node {roots[tree]} of {n}")
     outside = (child < 0) | (child >= np.where(leaf, len(weight), n))
-    for node, side in zip(*(found[:1] for found in outside.nonzero()), strict=True):
+    for node, side in np.argwhere(outside)[:1].tolist():
         kind = f"leaf {child[node, side]} of {len(weight)}" if leaf[node, side] else f"node {child[node, side]} of {n}"
         raise _bad(attributes, "?", node, f"its {('true', 'false')[side]} child is {kind}")
     for node in np.flatnonzero(mode > MEMBER)[:1]:
         raise _bad(attributes, "?", node, f"mode {mode[node]} is not known", "known: 0 to 6")
     one_leaf = leaf[roots].all(axis=1) & (child[roots, 0] == child[roots, 1])
     tree_of, visited = _reached(attributes, roots, child, leaf, one_leaf)
-    for node in np.flatnonzero((mode != MEMBER) & np.isnan(split) & ~np.isin(np.arange(n), roots[one_leaf]))[:1]:
-        raise _bad(attributes, tree_of[node], node, "the threshold is not a number (NaN)")
+    no_number = (mode != MEMBER) & np.isnan(split) & ~np.isin(np.arange(n), roots[one_leaf])
+    _refuse(attributes, no_number, tree_of, np.arange(n), "the threshold is not a number (NaN)")
     # Inner nodes in the order visited, then all references to leaves; then both are sorted by tree.
     parent, side = np.nonzero(leaf[visited])
     trees = np.concatenate([tree_of[visited], tree_of[visited[parent]], np.flatnonzero(one_leaf)])
@@ -351,9 +364,7 @@ def modern_nodes(attributes: Attributes, dtype: Any) -> Nodes:
     to = where[np.where(leaf[visited], 0, child[visited])] if n else np.zeros((0, 2), dtype=np.int64)
     to[parent, side] = place[len(visited) : len(visited) + len(parent)]
     children[place[: len(visited)]] = to
-    inner = order[order < len(visited)]
-    nan_true = np.zeros(n, dtype=bool) if not len(missing) else missing == 1
-    nodes = visited[inner]
+    nodes = visited[order[order < len(visited)]]
     place_of = np.full(n, -1, dtype=np.int64)
     place_of[nodes] = np.arange(len(nodes))
     owner, low, high = _members(attributes, mode, dtype)
@@ -413,7 +424,7 @@ def _reached(attributes: Attributes, roots: Ints, child: Ints, leaf: Bools, one_
 _OWN_NODES = "give every tree nodes of its own"
 
 
-def _members(attributes: Attributes, mode: Array, dtype: Any) -> Intervals:
+def _members(attributes: Attributes, mode: Array, dtype: DTypeLike) -> Intervals:
     """The sets of mode MEMBER: the node and the interval of each of the membership_values, in which NaN ends a node's
     list.
 
@@ -424,10 +435,10 @@ def _members(attributes: Attributes, mode: Array, dtype: Any) -> Intervals:
     nodes = np.flatnonzero(mode == MEMBER)
     is_end = np.isnan(values)
     group = (np.cumsum(is_end) - is_end)[~is_end]  # the index of each value's list
-    given = np.unique(group)
-    if is_end.sum() > len(nodes) or not np.array_equal(given, np.arange(len(nodes))):
+    filled = np.unique(group)
+    if is_end.sum() > len(nodes) or not np.array_equal(filled, np.arange(len(nodes))):
         raise attributes.fail(
-            f"membership_values hold {len(given)} lists for {len(nodes)} nodes of mode BRANCH_MEMBER",
+            f"membership_values hold {len(filled)} lists for {len(nodes)} nodes of mode BRANCH_MEMBER",
             "give one non-empty list per node, each ended by NaN",
         )
     number = values[~is_end].astype(np.float64) + 0.0
@@ -445,13 +456,7 @@ def _members(attributes: Attributes, mode: Array, dtype: Any) -> Intervals:
             "onnxruntime takes only 32-bit integers in such sets",
         )  # fmt: skip
     bits = bits_of(dtype)
-    # the floats that truncate to k: from k to below k + 1, or from above k - 1 to k; beyond 2^24 only k
+    # The floats that truncate to k lie from k to below k + 1, or from above k - 1 to k; beyond 2^24 only k does.
     after = np.maximum(np.where(number >= 0, number + 1, number), low)
     low = np.where(whole, np.where(number > 0, low, np.minimum(next_above(number - 1, bits), low)), low)
     return nodes[group], low, np.where(whole, np.where(number >= 0, np.maximum(after, high), high), high)
-
-
-def slices(nodes: Nodes) -> Iterator[tuple[int, int, int]]:
-    """The number of each tree, and the range of its nodes."""
-    bounds = nodes.start.tolist()
-    yield from zip(nodes.tree.tolist(), bounds[:-1], bounds[1:], strict=True)

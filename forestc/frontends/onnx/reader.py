@@ -1,7 +1,7 @@
 """ONNX models with tree ensembles: `.onnx` files and ModelProto objects, as onnxruntime evaluates them.
 
-The tree operators of ai.onnx.ml (`onnx_trees`) are read, and the operators around them that can be folded in exactly
-(`onnx_folds`). A row holds the model's inputs side by side.
+The tree operators of ai.onnx.ml (`trees.py`) are read, and the operators around them that can be folded in exactly
+(`folds.py`). A row holds the model's inputs side by side.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from forestc.errors import MissingExtraError, ModelError
-from forestc.forest.builder import make_forest, read_features
-from forestc.forest.ir import LEAF, Decision, Feature, Forest, Provenance
+from forestc.forest.ir import LEAF, Decision, Forest, Provenance
 from forestc.forest.verify import MAX_COLUMNS
 from forestc.frontends.onnx.columns import Column, raw_features
 from forestc.frontends.onnx.graph import Walked, walk
 from forestc.frontends.onnx.text import Text, text_features
 from forestc.frontends.onnx.trees import make_trees
 from forestc.frontends.onnx.values import ML
+from forestc.frontends.shared.assemble import assembled
 
 NEWEST_ML = 5  # latest known version of ai.onnx.ml
 
@@ -66,23 +66,8 @@ def _forest(model: Any, where: str) -> Forest:
     opsets = _opsets(model, where)
     if not model.HasField("graph"):
         raise ModelError("not an ONNX model: it has no graph", where=where)
-    walked = walk(model.graph, opsets, where)
-    features, trees, columns = _rows(walked, where)
-    answer = walked.answer
-    return make_forest(
-        where=where,
-        name="forest",
-        features=features,
-        columns=columns,
-        trees=trees,
-        n_outputs=walked.scores.outputs,
-        bias=walked.scores.bias,
-        aggregate=walked.scores.aggregate,
-        link=walked.scores.link,
-        decision=answer.decision if answer else Decision("none"),
-        classes=answer.classes if answer else (),
-        provenance=Provenance("onnx", f"{model.producer_name!s} {model.producer_version!s}".strip()),
-    )
+    provenance = Provenance("onnx", f"{model.producer_name!s} {model.producer_version!s}".strip())
+    return _over_rows(walk(model.graph, opsets, where), provenance, where)
 
 
 def _opsets(model: Any, where: str) -> dict[str, int]:
@@ -100,18 +85,15 @@ def _opsets(model: Any, where: str) -> dict[str, int]:
     return opsets
 
 
-def _rows(walked: Walked, where: str) -> tuple[list[Feature], list[Any], int]:
-    """The features, the trees over them, and the number of columns of the rows."""
+def _over_rows(walked: Walked, provenance: Provenance, where: str) -> Forest:
+    """The forest over the columns of the rows. Raises ModelError for a column outside of them."""
     nodes, table = walked.ensemble.nodes, walked.table
     read = np.unique(nodes.feature[nodes.true != LEAF]).tolist()
     if read and (read[0] < 0 or (table.width is not None and read[-1] >= table.width)):
         bad = read[0] if read[0] < 0 else read[-1]
         node = int(np.flatnonzero((nodes.feature == bad) & (nodes.true != LEAF))[0])
-        tree = nodes.tree[np.searchsorted(nodes.start, node, side="right") - 1]
-        raise ModelError(
-            f"a condition reads column {bad} of {'?' if table.width is None else table.width}",
-            where=f"{where}, tree {tree}, node {nodes.ids[node]}",
-        )
+        what = f"a condition reads column {bad} of {'?' if table.width is None else table.width}"
+        raise ModelError(what, where=f"{where}, {nodes.place(node)}")
     if read and read[-1] >= MAX_COLUMNS:
         raise ModelError(f"a condition reads column {read[-1]}", where=where, do=f"at most {MAX_COLUMNS} are read")
     columns = {index: table.column(index) for index in read}
@@ -125,5 +107,17 @@ def _rows(walked: Walked, where: str) -> tuple[list[Feature], list[Any], int]:
     of_numbers, numbers = raw_features(numbers, walked.names)
     trees = make_trees(walked.ensemble, numbers, texts, known, where)
     by_column = {feature.column: feature for feature in (*of_numbers, *of_text)}
-    features, trees = read_features(trees, width, by_column.__getitem__, where)
-    return features, trees, width
+    scores, answer = walked.scores, walked.answer
+    return assembled(
+        trees,
+        width,
+        by_column.__getitem__,
+        provenance,
+        where,
+        n_outputs=scores.outputs,
+        bias=scores.bias,
+        aggregate=scores.aggregate,
+        link=scores.link,
+        decision=answer.decision if answer else Decision("none"),
+        classes=answer.classes if answer else (),
+    )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from forestc.frontends.onnx.columns import Column
 from forestc.frontends.onnx.text import Text, summed
 from forestc.frontends.onnx.values import Answer, Node, Scores, Table, Value
 
-MAX_IMAGES = 1 << 22
+MAX_IMAGES = 1 << 22  # texts of all columns that are added, which bounds time and memory
 EXACT_SUM = 1 << 24  # up to here float32 adds integers exactly
 
 
@@ -23,7 +22,7 @@ def _columns_axis(node: Node, table: Table, axis: int) -> None:
         raise node.fail("works across the rows, not the columns")
 
 
-def concat(node: Node, subject: Any) -> Value | None:
+def concat(node: Node, subject: Value | None) -> Value | None:
     """Columns side by side."""
     axis = node.attributes("axis").integer("axis", 0)
     tables = [value for value in node.inputs if isinstance(value, Table)]
@@ -52,11 +51,11 @@ def concat(node: Node, subject: Any) -> Value | None:
         column=column,
         depth=1 + max(table.depth for table in tables),
         text=all(table.text for table in tables),
-        inner=ends[-1] if subject.dims == 3 else 0,
+        inner=ends[-1] if tables[0].dims == 3 else 0,
     )
 
 
-def chosen(node: Node, subject: Any) -> Value | None:
+def chosen(node: Node, subject: Value | None) -> Value | None:
     """ArrayFeatureExtractor and Gather: a selection of columns, or class labels looked up by class index."""
     axis = -1
     if node.operator == "Gather":
@@ -85,16 +84,16 @@ def chosen(node: Node, subject: Any) -> Value | None:
         lost = 1 - node.constant(1, "list of columns").ndim  # a scalar index removes the dimension
         if lost < 0:
             raise node.fail("its list of columns has several dimensions")
-    return _some(subject, wanted, subject.dims - lost)
+    return _selected(subject, wanted, subject.dims - lost)
 
 
-def _some(table: Table, wanted: list[int], dims: int) -> Table:
-    before = table.column
-    made = table.made(lambda index: before(wanted[index]), table.dtype, len(wanted))
-    return made.shaped(dims, len(wanted))
+def _selected(table: Table, indices: Sequence[int], dims: int) -> Table:
+    """The columns of these indices, in a table of `dims` dimensions."""
+    selection = table.made(lambda index: table.column(indices[index]), table.dtype, len(indices))
+    return selection.shaped(dims, len(indices))
 
 
-def split(node: Node, subject: Any) -> list[Value] | None:
+def split(node: Node, subject: Value | None) -> list[Value] | None:
     """Split: a range of columns for each output."""
     attributes = node.attributes("axis", "split", "num_outputs")
     if not isinstance(subject, Table) or node.input(0) is not subject:
@@ -107,16 +106,16 @@ def split(node: Node, subject: Any) -> list[Value] | None:
     if not sizes:
         if attributes.integer("num_outputs", count) != count:
             raise node.fail(f"names {count} of {attributes.integer('num_outputs', count)} outputs")
-        each = -(-subject.width // count)
-        sizes = [*[each] * (count - 1), subject.width - each * (count - 1)]
+        size = -(-subject.width // count)
+        sizes = [*[size] * (count - 1), subject.width - size * (count - 1)]
     if len(sizes) != count or min(sizes) < 1 or sum(sizes) != subject.width:
         raise node.fail(f"splits {subject.width} columns into {count} parts of {sizes[:5]}")
     ends = np.cumsum(sizes).tolist()
     parts = zip(sizes, ends, strict=True)
-    return [_some(subject, list(range(end - size, end)), subject.dims) for size, end in parts]
+    return [_selected(subject, range(end - size, end), subject.dims) for size, end in parts]
 
 
-def slice_(node: Node, subject: Any) -> Value | None:
+def slice_(node: Node, subject: Value | None) -> Value | None:
     """Slice: some columns of the scores; converters output them one by one."""
     node.attributes()
     if not isinstance(subject, Scores) or node.whole(3, "axes") not in ([1], [-1]):
@@ -124,7 +123,7 @@ def slice_(node: Node, subject: Any) -> Value | None:
     return replace(subject, part=True)
 
 
-def reshape(node: Node, subject: Any) -> Value | None:
+def reshape(node: Node, subject: Value | None) -> Value | None:
     """Reshape, Flatten, Squeeze and Unsqueeze that keep rows and columns, or that remove or add the dimension of a
     single column."""
     node.attributes("allowzero", "axis", "axes")
@@ -185,7 +184,7 @@ _TABLE_SHAPES: dict[str, Callable[[Node, Table], Table | None]] = {
 }
 
 
-def reduce_sum(node: Node, subject: Any) -> Value | None:
+def reduce_sum(node: Node, subject: Value | None) -> Value | None:
     """ReduceSum of columns encoded from one column of text, as converters write infrequent categories."""
     attributes = node.attributes("axes", "keepdims", "noop_with_empty_axes")
     axes = _axes(node)

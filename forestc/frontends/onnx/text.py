@@ -41,8 +41,8 @@ class Text:
 
     def image(self, text: str) -> Image:
         """The image of a text."""
-        found = self.images.get(text, self.other)
-        return text if found is None else found
+        image = self.images.get(text, self.other)
+        return text if image is None else image
 
     def looked_up(self, table: Mapping[Any, Image], default: Image, names: tuple[str, ...] = ()) -> Text:
         """The column after a lookup of its values. default: the image of others. names: of the whole list if the table
@@ -174,7 +174,7 @@ def code_sets(
     reads: the tree operator's column that each condition reads.
     """
     result: dict[int, CodeSet] = {}
-    made: dict[tuple[int, bytes, bool, bool], CodeSet] = {}
+    distinct: dict[tuple[int, bytes, bool, bool], CodeSet] = {}
     chosen = np.flatnonzero(np.isin(reads, list(texts)))
     order = chosen[np.argsort(reads[chosen], kind="stable")]
     column, codes, values, missing = -1, np.zeros(0, dtype=np.int64), np.zeros(0), None
@@ -188,12 +188,12 @@ def code_sets(
         cuts = conditions.cuts[conditions.first[node] : conditions.first[node + 1]]
         even, absent = bool(conditions.even[node]), bool(conditions.missing[node])
         key = (column, cuts.tobytes(), even, absent)
-        if key not in made:
+        if key not in distinct:
             holds = _holds(cuts, even, absent, values)
             inside = holds[:-1] != holds[-1]
             members = tuple(np.sort(codes[inside[:-1]]).tolist())
-            made[key] = CodeSet(bool(holds[-1]), members, missing is not None and bool(inside[-1]))
-        result[node] = made[key]
+            distinct[key] = CodeSet(bool(holds[-1]), members, missing is not None and bool(inside[-1]))
+        result[node] = distinct[key]
     return result
 
 

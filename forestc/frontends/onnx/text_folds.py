@@ -30,7 +30,7 @@ _DEFAULTS: dict[Any, tuple[str, Image]] = {
 }
 
 
-def one_hot(node: Node, subject: Any) -> Value | None:
+def one_hot(node: Node, subject: Value | None) -> Value | None:
     """OneHotEncoder of text, or of integers encoded from text. onnxruntime refuses unknown texts if `zeros` is 0; here
     they are encoded as zeros then too."""
     attributes = node.attributes("cats_strings", "cats_int64s", "zeros")
@@ -63,21 +63,20 @@ def _twice(items: list[Any]) -> Any:
     return next(item for item, count in Counter(items).items() if count > 1)
 
 
-def label_encoder(node: Node, subject: Any) -> Value | None:
+def label_encoder(node: Node, subject: Value | None) -> Value | None:
     """LabelEncoder of text, of integers encoded from text, of constants, and of the decided class."""
     if isinstance(subject, Answer):
         return _other_labels(node, subject)
-    given = node.input(0)
-    if isinstance(given, np.ndarray):
-        table, default, made = _mapping(node, given.dtype)
-        items = [table.get(item, default) for item in given.ravel().tolist()]
-        return np.array(items, dtype=made).reshape(given.shape)
-    if not isinstance(given, Table):
+    data = node.input(0)
+    if not isinstance(data, Table | np.ndarray):
         return None
-    if not given.text:
+    if isinstance(data, Table) and not data.text:
         raise node.fail("a LabelEncoder of numbers is not read", "train on the numbers themselves")
-    table, default, made = _mapping(node, given.dtype)
-    return given.made(lambda index: given.texts(index).looked_up(table, default), made, given.width)
+    table, default, dtype = _mapping(node, data.dtype)
+    if isinstance(data, Table):
+        return data.made(lambda index: data.texts(index).looked_up(table, default), dtype, data.width)
+    items = [table.get(item, default) for item in data.ravel().tolist()]
+    return np.array(items, dtype=dtype).reshape(data.shape)
 
 
 def _mapping(node: Node, dtype: np.dtype[Any]) -> tuple[dict[Any, Image], Image, np.dtype[Any]]:
@@ -97,8 +96,8 @@ def _mapping(node: Node, dtype: np.dtype[Any]) -> tuple[dict[Any, Image], Image,
     if len(keys) != len(values) or not len(keys):
         raise node.fail(f"has {len(keys)} keys and {len(values)} values")
     if keys.dtype != dtype or keys.dtype.kind == "f":
-        given = {"O": "text"}.get(dtype.kind, str(dtype))
-        raise node.fail(f"its keys are {'text' if keys.dtype == object else keys.dtype}, and its input {given}")
+        key_type, input_type = ("text" if number.kind == "O" else str(number) for number in (keys.dtype, dtype))
+        raise node.fail(f"its keys are {key_type}, and its input {input_type}")
     table: dict[Any, Image] = dict(zip(keys.tolist(), values.tolist(), strict=True))
     if len(table) < len(keys):
         raise node.fail(f"has a key twice: {_twice(keys.tolist())!r}")
@@ -131,8 +130,8 @@ def _default(attributes: Attributes, dtype: np.dtype[Any]) -> Image:
     if tensor is not None:
         if tensor.size != 1 or tensor.dtype != dtype:
             raise attributes.fail(f"its default is {tensor.dtype} of shape {list(tensor.shape)}, its values {dtype}")
-        found: Image = tensor.ravel().tolist()[0]
-        return found
+        image: Image = tensor.ravel().tolist()[0]
+        return image
     if dtype not in _DEFAULTS:
         raise attributes.fail(f"has values of {dtype} and no default_tensor", "give a default_tensor")
     name, default = _DEFAULTS[dtype]
@@ -164,7 +163,7 @@ def cast_text(table: Table, dtype: np.dtype[Any]) -> Table | None:
     return table.made(column, dtype, table.width)
 
 
-def equal(node: Node, subject: Any) -> Value | None:
+def equal(node: Node, subject: Value | None) -> Value | None:
     """Equal of text, or of integers encoded from text, and a constant."""
     node.attributes()
     constant = node.input(1) if node.input(0) is subject else node.input(0)
@@ -180,7 +179,7 @@ def equal(node: Node, subject: Any) -> Value | None:
     return subject.made(column, np.bool_, subject.width)
 
 
-def where(node: Node, subject: Any) -> Value | None:
+def where(node: Node, subject: Value | None) -> Value | None:
     """Where: one of two texts or numbers, by booleans computed from the same column of text."""
     node.attributes()
     parts = [node.input(index) for index in range(3)]
@@ -200,12 +199,13 @@ def where(node: Node, subject: Any) -> Value | None:
 
     @cache  # the parts may depend on one another
     def column(index: int) -> Text:
-        held: list[Text | Image] = []
-        for k, part in enumerate(parts):
-            held.append(part.texts(index) if isinstance(part, Table) else constants[k][index % len(constants[k])])
-        if len({part.index for part in held if isinstance(part, Text)}) > 1:
+        operands: list[Text | Image] = [
+            part.texts(index) if isinstance(part, Table) else constants[k][index % len(constants[k])]
+            for k, part in enumerate(parts)
+        ]
+        if len({operand.index for operand in operands if isinstance(operand, Text)}) > 1:
             raise node.fail("chooses by one column of text between values of another")
-        return together(held, lambda truth, yes, no: yes if truth else no)
+        return together(operands, lambda truth, yes, no: yes if truth else no)
 
     return replace(condition, depth=max(table.depth for table in tables)).made(column, dtype, condition.width)
 

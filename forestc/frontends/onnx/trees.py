@@ -13,16 +13,17 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.builder import MAX_OUTPUTS, make_tree
 from forestc.forest.conditions import NO_SET, Member
 from forestc.forest.ir import LEAF, Aggregate, Decision, Label, Link, Tree
 from forestc.frontends.onnx.attributes import Attributes
-from forestc.frontends.onnx.columns import Column, cut_sets, folded, thresholds
-from forestc.frontends.onnx.nodes import Nodes, classic_nodes, modern_nodes, numbers, slices
+from forestc.frontends.onnx.columns import Column, folded, tests_of
+from forestc.frontends.onnx.nodes import Nodes, classic_nodes, modern_nodes, numbers
 from forestc.frontends.onnx.text import Text, Vocabulary, code_sets
+from forestc.frontends.onnx.values import Answer, Scores, Shown
 from forestc.frontends.shared.exact import next_above
 
 Array: TypeAlias = NDArray[Any]
@@ -47,31 +48,32 @@ LINKS = {
     "SOFTMAX_ZERO": Link("softmax-zero"),
     "PROBIT": Link("probit"),
 }
-MAX_VALUES = 1 << 26
-
-# How a classifier shows its scores: all of them; or a single score s in two columns, (1 - s, s), (-s, s) or the
-# logistic function of the latter; or in two columns of which only the second is known: the link applied to s.
-Shown: TypeAlias = Literal["all", "complement", "opposite", "logistic", "second"]
+MAX_VALUES = 1 << 26  # leaf values of all trees, which take 512 megabytes
 
 
 @dataclass(frozen=True)
 class Ensemble:
-    """A tree operator, before its columns are traced to the model's inputs.
-
-    bias: (outputs,), added last. classes: empty for a regression. shown: see `Shown`.
-    """
+    """A tree operator, before its columns are traced to the model's inputs. answer: None for a regression."""
 
     nodes: Nodes
-    outputs: int
-    aggregate: Aggregate
-    bias: NDArray[np.float64]
-    link: Link
-    decision: Decision
-    classes: tuple[Label, ...]
-    shown: Shown
+    scores: Scores
+    answer: Answer | None
 
 
-def read_operator(name: str, node: Any, version: int, dtype: Any, where: str) -> Ensemble:
+def _ensemble(
+    nodes: Nodes,
+    aggregate: Aggregate,
+    bias: NDArray[np.float64],
+    link: Link,
+    shown: Shown = "all",
+    answer: Answer | None = None,
+) -> Ensemble:
+    """The operator with scores in its own type. bias: (outputs,)."""
+    dtype, classifier = np.dtype(aggregate.precision), answer is not None
+    return Ensemble(nodes, Scores(dtype, len(bias), aggregate, tuple(bias.tolist()), link, shown, classifier), answer)
+
+
+def read_operator(name: str, node: Any, version: int, dtype: DTypeLike, where: str) -> Ensemble:
     """Reads one of `OPERATORS`. version: of ai.onnx.ml. dtype: of the operator's input. Raises ModelError."""
     if name == "TreeEnsemble":
         if version < 5:
@@ -85,29 +87,29 @@ def read_operator(name: str, node: Any, version: int, dtype: Any, where: str) ->
     if version >= 3:
         known += [*_CLASSIC_3, f"{votes}_weights_as_tensor"]
     attributes = Attributes(node, known, where)
-    # integers are compared with float32 thresholds, in float32
+    # Integers are compared with float32 thresholds, in float32.
     dtype = np.float64 if np.dtype(dtype) == np.float64 else np.float32
     if votes == "class":
         return _classifier(attributes, dtype)
     return _regressor(attributes, dtype)
 
 
-def _precision(dtype: Any) -> Literal["float32", "float64"]:
+def _precision(dtype: DTypeLike) -> Literal["float32", "float64"]:
     return "float32" if np.dtype(dtype) == np.float32 else "float64"
 
 
 def _named(attributes: Attributes, name: str, default: str, known: tuple[str, ...]) -> str:
-    found = attributes.text(name, default)
-    if found not in known:
-        raise attributes.fail(f"{name} {found[:40]!r} is not known", "known: " + ", ".join(known))
-    return found
+    value = attributes.text(name, default)
+    if value not in known:
+        raise attributes.fail(f"{name} {value[:40]!r} is not known", "known: " + ", ".join(known))
+    return value
 
 
 def _numbered(attributes: Attributes, name: str, default: int, known: tuple[str, ...]) -> str:
-    found = attributes.integer(name, default)
-    if not 0 <= found < len(known):
-        raise attributes.fail(f"{name} {found} is not known", f"known: 0 to {len(known) - 1}")
-    return known[found]
+    number = attributes.integer(name, default)
+    if not 0 <= number < len(known):
+        raise attributes.fail(f"{name} {number} is not known", f"known: 0 to {len(known) - 1}")
+    return known[number]
 
 
 def _targets(attributes: Attributes) -> int:
@@ -117,7 +119,7 @@ def _targets(attributes: Attributes) -> int:
     return targets
 
 
-def _modern(attributes: Attributes, dtype: Any) -> Ensemble:
+def _modern(attributes: Attributes, dtype: DTypeLike) -> Ensemble:
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise attributes.fail(f"its input is {np.dtype(dtype)}", "onnxruntime takes float and double")
     targets = _targets(attributes)
@@ -127,12 +129,12 @@ def _modern(attributes: Attributes, dtype: Any) -> Ensemble:
     return _regression(attributes, nodes, targets, aggregate, transform, np.zeros(0), dtype)
 
 
-def _refuse_wide_probit(attributes: Attributes, transform: str, dtype: Any) -> None:
+def _refuse_wide_probit(attributes: Attributes, transform: str, dtype: DTypeLike) -> None:
     if transform == "PROBIT" and _precision(dtype) == "float64":
         raise attributes.fail("PROBIT over doubles, which onnxruntime computes in float32")
 
 
-def _regressor(attributes: Attributes, dtype: Any) -> Ensemble:
+def _regressor(attributes: Attributes, dtype: DTypeLike) -> Ensemble:
     targets = _targets(attributes)
     nodes = classic_nodes(attributes, "target", dtype)
     aggregate = _named(attributes, "aggregate_function", "SUM", AGGREGATES)
@@ -150,7 +152,7 @@ def _regression(
     aggregate: str,
     transform: str,
     base: NDArray[np.float64],
-    dtype: Any,
+    dtype: DTypeLike,
 ) -> Ensemble:
     _refuse_wide_probit(attributes, transform, dtype)
     _check_votes(attributes, nodes, targets)
@@ -168,10 +170,10 @@ def _regression(
     divisor = float(len(nodes.tree)) if aggregate == "AVERAGE" else 1.0
     bias = base if len(base) else np.zeros(targets)
     summed = Aggregate(kind, _precision(dtype), bias_first=False, divisor=divisor)
-    return Ensemble(nodes, targets, summed, bias, link, Decision("none"), (), "all")
+    return _ensemble(nodes, summed, bias, link)
 
 
-def _classifier(attributes: Attributes, dtype: Any) -> Ensemble:
+def _classifier(attributes: Attributes, dtype: DTypeLike) -> Ensemble:
     texts, whole = attributes.texts("classlabels_strings"), attributes.ints("classlabels_int64s").tolist()
     if bool(texts) == bool(whole):
         raise attributes.fail("needs either classlabels_strings or classlabels_int64s")
@@ -200,7 +202,7 @@ def _classifier(attributes: Attributes, dtype: Any) -> Ensemble:
             "give every leaf a weight for every class, or give base_values",
         )
     bias = base if len(base) else np.zeros(count)
-    return Ensemble(nodes, count, summed, bias, LINKS[transform], Decision("argmax"), labels, "all")
+    return _ensemble(nodes, summed, bias, LINKS[transform], "all", Answer(labels, Decision("argmax")))
 
 
 def _binary(
@@ -236,7 +238,7 @@ def _binary(
         shown: Shown = "logistic" if transform == "LOGISTIC" else "complement" if positive else "opposite"
         link = LINKS["LOGISTIC" if transform == "LOGISTIC" else "NONE"]
         bias = base if len(base) else np.zeros(1)
-        return Ensemble(nodes, 1, summed, bias, link, decision, labels, shown)
+        return _ensemble(nodes, summed, bias, link, shown, Answer(labels, decision))
     if len(base) > 1:
         raise attributes.fail(
             "has two base values and weights for class 1, whose sum onnxruntime then replaces",
@@ -254,7 +256,7 @@ def _binary(
         bias[0] = base[0]
     if len(voted) == 2 and isinstance(labels[0], int):
         labels = (0, 1)  # onnxruntime outputs these here, whatever the labels are
-    return Ensemble(nodes, 2, summed, bias, LINKS[transform], decision, labels, "all")
+    return _ensemble(nodes, summed, bias, LINKS[transform], "all", Answer(labels, decision))
 
 
 def _check_votes(attributes: Attributes, nodes: Nodes, outputs: int) -> None:
@@ -270,28 +272,22 @@ def _check_votes(attributes: Attributes, nodes: Nodes, outputs: int) -> None:
     keys = np.sort(keys)
     if (twice := np.flatnonzero(np.diff(keys) == 0)).size:
         node, output = divmod(int(keys[twice[0]]), outputs)
-        tree = nodes.tree[np.searchsorted(nodes.start, node, side="right") - 1]
         raise ModelError(
             f"has two weights for output {output}",
-            where=f"{attributes.where}, tree {tree}, node {nodes.ids[node]}",
+            where=f"{attributes.where}, {nodes.place(node)}",
             do="write their sum: onnxruntime adds or drops the second one, depending on the number of outputs",
         )
 
 
-def _votes_by_tree(nodes: Nodes, outputs: int) -> tuple[Array, Array]:
-    """How many leaves of each tree have a weight for each output: sorted keys tree * outputs + output, and counts."""
-    real = nodes.weight_leaf != LEAF
-    tree = np.searchsorted(nodes.start, nodes.weight_leaf[real], side="right") - 1
-    return np.unique(tree * outputs + nodes.weight_target[real], return_counts=True)
-
-
 def _always_voted(nodes: Nodes, outputs: int) -> NDArray[np.bool_]:
     """The outputs for which every row reaches a weight, because all leaves of some tree have one."""
-    keys, counts = _votes_by_tree(nodes, outputs)
+    real = nodes.weight_leaf != LEAF
+    tree = np.searchsorted(nodes.start, nodes.weight_leaf[real], side="right") - 1
+    pairs, counts = np.unique(tree * outputs + nodes.weight_target[real], return_counts=True)
     leaves = np.add.reduceat(nodes.true == LEAF, nodes.start[:-1], dtype=np.int64)
-    found = np.zeros(outputs, dtype=bool)
-    found[(keys % outputs)[counts == leaves[keys // outputs]]] = True
-    return found
+    always = np.zeros(outputs, dtype=bool)
+    always[(pairs % outputs)[counts == leaves[pairs // outputs]]] = True
+    return always
 
 
 def _some_positive(nodes: Nodes) -> bool:
@@ -320,7 +316,7 @@ def make_trees(
     of_text = code_sets(nodes.conditions, reads, texts, known)
     columns = columns | {key: Column(text.index, 64) for key, text in texts.items()}  # nothing left to fold
     conditions = folded(nodes.conditions, reads, columns)
-    below, turned, by_set = thresholds(conditions)
+    below, turned, inner_sets, sets = tests_of(conditions, np.array(list(of_text), dtype=np.int64))
     for node, code_set in of_text.items():
         turned[node] = code_set.turned
     n = len(nodes.true)
@@ -332,14 +328,11 @@ def make_trees(
     whole = np.zeros(len(raw), dtype=bool)
     whole[list(columns)] = [column.whole for column in columns.values()]
     left, right = nodes.true.copy(), nodes.false.copy()
-    left[inner], right[inner] = (
-        np.where(turned, nodes.false[inner], nodes.true[inner]),
-        np.where(turned, nodes.true[inner], nodes.false[inner]),
-    )
+    left[inner[turned]], right[inner[turned]] = nodes.false[inner[turned]], nodes.true[inner[turned]]
     missing_left = np.zeros(n, dtype=bool)
     missing_left[inner] = (conditions.missing != turned) & ~whole[reads]
     set_index = np.full(n, NO_SET, dtype=np.int64)
-    set_index[inner], sets = cut_sets(conditions, np.setdiff1d(by_set, list(of_text)))
+    set_index[inner] = inner_sets
     places: dict[tuple[Member, ...], int] = {}
     for node, code_set in of_text.items():
         set_index[inner[node]] = len(sets) + places.setdefault(code_set.members, len(places))
@@ -347,8 +340,9 @@ def make_trees(
     sets += places
     values_of = _values(ensemble, where)
     trees = []
-    for index, (name, start, stop) in enumerate(slices(nodes)):
-        here = slice(start, stop)
+    for index, name in enumerate(nodes.tree.tolist()):
+        start = nodes.start[index]
+        here = slice(start, nodes.start[index + 1])
         outputs, values = values_of(index)
         chosen, tree_sets = set_index[here], ()
         if sets and (chosen != NO_SET).any():
@@ -382,7 +376,8 @@ def _values(ensemble: Ensemble, where: str) -> Callable[[int], tuple[tuple[int, 
     nodes, is_leaf = ensemble.nodes, ensemble.nodes.true == LEAF
     real = nodes.weight_leaf != LEAF
     leaf, target, weight = nodes.weight_leaf[real], nodes.weight_target[real], nodes.weight[real].astype(np.float64)
-    if ensemble.outputs == 1:
+    width, kind = ensemble.scores.outputs, ensemble.scores.aggregate.kind
+    if width == 1:
         value = nodes.value.astype(np.float64)
         value[leaf] = weight
 
@@ -395,11 +390,11 @@ def _values(ensemble: Ensemble, where: str) -> Callable[[int], tuple[tuple[int, 
     leaf, target, weight = leaf[order], target[order], weight[order]
     bounds = np.searchsorted(leaf, nodes.start)
     rank = np.cumsum(is_leaf) - 1
-    fill = np.zeros(ensemble.outputs)
-    if ensemble.aggregate.kind == "min":
+    fill = np.zeros(width)
+    if kind == "min":
         fill[:] = -np.inf
         np.maximum.at(fill, target, weight)
-    elif ensemble.aggregate.kind == "max":
+    elif kind == "max":
         fill[:] = np.inf
         np.minimum.at(fill, target, weight)
     leaves = np.add.reduceat(is_leaf, nodes.start[:-1], dtype=np.int64)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from forestc.errors import ModelError
 from forestc.forest.ir import Aggregate, Decision, Label, Link
 from forestc.frontends.onnx.attributes import Attributes
 from forestc.frontends.onnx.columns import Column, Step
 from forestc.frontends.onnx.text import Text
-from forestc.frontends.onnx.trees import Shown
 
 Array: TypeAlias = NDArray[Any]
 ML = "ai.onnx.ml"
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+# How a classifier shows its scores: all of them; or a single score s in two columns, (1 - s, s), (-s, s) or the
+# logistic function of the latter; or in two columns of which only the second is known: the link applied to s.
+Shown: TypeAlias = Literal["all", "complement", "opposite", "logistic", "second"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,9 @@ class Table:
     dims: int = 2
     inner: int = 0
 
-    def then(self, step: Callable[[int], Step | None], dtype: Any = None, width: int | None = None) -> Table:
+    def then(
+        self, step: Callable[[int], Step | None], dtype: DTypeLike | None = None, width: int | None = None
+    ) -> Table:
         """The table with a step applied to each column (None: unchanged)."""
 
         def column(index: int) -> Column | Text:
@@ -47,7 +52,7 @@ class Table:
 
         return self.made(column, self.dtype if dtype is None else dtype, width or self.width)
 
-    def made(self, column: Callable[[int], Column | Text], dtype: Any, width: int | None) -> Table:
+    def made(self, column: Callable[[int], Column | Text], dtype: DTypeLike, width: int | None) -> Table:
         """The output of a node with the same dimensions."""
         return replace(self, dtype=np.dtype(dtype), width=width, column=column, depth=self.depth + 1)
 
@@ -62,9 +67,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of the trees after the operators applied to them; fields as in `Ensemble`.
+    """The scores of the trees after the operators applied to them.
 
-    dtype: of the tensor. rounded: whether the operator rounded its sums to float32, which the forest does not do. part:
+    dtype: of the tensor. bias: (outputs,), added last. shown: see `Shown`. classifier: whether they are those of a
+    classifier. rounded: whether the operator rounded its sums to float32, which the forest does not do. part:
     whether only some of the columns are there.
     """
 
@@ -98,7 +104,7 @@ class Answer:
 
 
 Value: TypeAlias = Array | Table | Scores | Answer
-Fold: TypeAlias = "Callable[[Node, Any], Value | list[Value] | None]"
+Fold: TypeAlias = "Callable[[Node, Value | None], Value | list[Value] | None]"
 
 
 class Node:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from forestc.errors import ModelError
 
@@ -58,7 +58,7 @@ class Document:
             raise self.fail(f"is {value}, outside {low} to {high}")
         return value
 
-    def array(self, dtype: Any) -> NDArray[Any]:
+    def array(self, dtype: DTypeLike) -> NDArray[Any]:
         if not isinstance(self.value, list | np.ndarray):
             raise self.fail("is not a list")
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, cast
 
@@ -30,12 +30,12 @@ def next_above(thresholds: NDArray[Any], bits: int) -> NDArray[np.float64]:
         return np.nextafter(below, np.float32(np.inf)).astype(np.float64)
 
 
-def labels_of(labels: Any) -> tuple[Label, ...]:
+def labels_of(labels: Iterable[Any], where: str = "") -> tuple[Label, ...]:
     """Class labels as Python str, int, float or bool. Raises ModelError for other types."""
-    found = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
-    if not all(isinstance(label, str | int | float | bool) for label in found):
-        raise ModelError(f"class labels of type {type(found[0]).__name__}", do="use text or numbers as labels")
-    return found
+    plain = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
+    if not all(isinstance(label, str | int | float | bool) for label in plain):
+        raise ModelError(f"class labels of type {type(plain[0]).__name__}", where=where, do="use text or numbers")
+    return plain
 
 
 def least_keys(

@@ -35,7 +35,7 @@ from forestc.frontends.shared.exact import least_keys
 
 Function: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 WINDOW = 256  # floats on either side of a cut that are tested one by one
-MOST_WINDOW = 1 << 16
+MOST_WINDOW = 1 << 16  # floats on either side past which a function does not count as monotone
 AT_ONCE = 1 << 19  # floats tested at a time, to bound memory
 
 
@@ -136,10 +136,12 @@ def fold(forest: Forest, columns: Sequence[Column], width: int, names: Sequence[
     for source in sources:
         readers = [(f, c) for f, c in zip(forest.features, images, strict=True) if c.source == source]
         feature = _raw_feature(source, readers, names, where)
-        # a step that refuses NaN also refuses it in columns that no tree reads
+        # A step that refuses NaN also refuses it in columns that no tree reads.
         refused = any(column.source == source and column.missing is None for column in columns)
         features.append(replace(feature, missing=feature.missing and not refused))
-    conditions = [each for index, image in enumerate(images) for each in _rewritten(forest, index, image, where)]
+    conditions: list[Condition] = []
+    for index, image in enumerate(images):
+        conditions += _rewritten(forest, index, image, where)
     moved = np.array([*(place.get(image.source, 0) for image in images), LEAF], dtype=np.int32)
     if not features and forest.features:  # only constants are read: any column serves
         features = [Feature("x0", FLOAT64, 0, raw=FLOAT64, named=False)]
@@ -236,9 +238,9 @@ def _on_raw(feature: Feature, image: Column, conditions: Sequence[Condition], wh
     else:
         wanted = [condition.test.cuts for condition in conditions if not isinstance(condition.test, OneOf)]
         flat = np.array([cut for cuts in wanted for cut in cuts if cut != -np.inf], dtype=np.float64)
-        found = iter(_preimages(feature, image.function, flat, where))
+        preimages = iter(_preimages(feature, image.function, flat, where))
         for condition, cuts in zip(conditions, wanted, strict=True):
-            moved = [raw for cut in cuts for raw in ([cut] if cut == -np.inf else next(found))]
+            moved = [raw for cut in cuts for raw in ([cut] if cut == -np.inf else next(preimages))]
             yield _with_points(feature, image, condition, moved)
 
 
@@ -272,41 +274,31 @@ def _preimages(feature: Feature, function: Function, cuts: NDArray[np.float64], 
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return round_to(function(key_value(np.clip(keys, lowest, highest), 64)), feature.raw) >= at
 
+    def flips(high: NDArray[np.int64], cuts: NDArray[np.float64], window: int) -> list[list[float]]:
+        """The floats around `high` (n,) at which `reaches` changes, in a window on either side, which is widened for
+        those that still change in its outer half."""
+        if window > MOST_WINDOW:
+            raise ModelError("the steps before the model are not monotone in the column", where=where)
+        share = max(1, AT_ONCE // window)
+        if len(cuts) > share:
+            starts = range(0, len(cuts), share)
+            parts = [(high[start : start + share], cuts[start : start + share]) for start in starts]
+            return [row for part in parts for row in flips(*part, window)]
+        steps = np.arange(-window, window)
+        keys = high[:, np.newaxis] + steps
+        inside = (keys >= lowest) & (keys <= highest)
+        reached = reaches(keys.ravel(), np.repeat(cuts, len(steps))).reshape(keys.shape)
+        reached = np.where(inside, reached, steps >= 0)
+        odd = reached != (steps >= 0)
+        wider = odd[:, : window // 2].any(axis=1) | odd[:, -window // 2 :].any(axis=1)
+        changes = np.diff(reached, axis=1, prepend=False)
+        floats = [key_value(keys[row][changes[row]], 64).tolist() for row in range(len(cuts))]
+        if wider.any():
+            again = flips(high[wider], cuts[wider], window * 4)
+            for row, flipped in zip(np.flatnonzero(wider).tolist(), again, strict=True):
+                floats[row] = flipped
+        return floats
+
     lowest, highest = order_key(np.array([-np.finfo(np.float64).max, np.finfo(np.float64).max]), 64).tolist()
     ends = np.full(len(cuts), lowest - 1), np.full(len(cuts), highest + 1)
-    high = least_keys(lambda keys: reaches(keys, cuts), *ends)
-    return _flips(reaches, high, cuts, WINDOW, lowest, highest, where)
-
-
-def _flips(
-    reaches: Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.bool_]],
-    high: NDArray[np.int64],
-    cuts: NDArray[np.float64],
-    window: int,
-    lowest: int,
-    highest: int,
-    where: str,
-) -> list[list[float]]:
-    """The floats around `high` (n,) at which `reaches` changes, in a window on either side, which is widened for
-    those that still change in its outer half."""
-    if window > MOST_WINDOW:
-        raise ModelError("the steps before the model are not monotone in the column", where=where)
-    share = max(1, AT_ONCE // window)
-    if len(cuts) > share:
-        starts = range(0, len(cuts), share)
-        parts = [(high[start : start + share], cuts[start : start + share]) for start in starts]
-        return [row for h, c in parts for row in _flips(reaches, h, c, window, lowest, highest, where)]
-    steps = np.arange(-window, window)
-    keys = high[:, np.newaxis] + steps
-    inside = (keys >= lowest) & (keys <= highest)
-    reached = reaches(keys.ravel(), np.repeat(cuts, len(steps))).reshape(keys.shape)
-    reached = np.where(inside, reached, steps >= 0)
-    odd = reached != (steps >= 0)
-    wider = odd[:, : window // 2].any(axis=1) | odd[:, -window // 2 :].any(axis=1)
-    flips = np.diff(reached, axis=1, prepend=False)
-    found = [key_value(keys[row][flips[row]], 64).tolist() for row in range(len(cuts))]
-    if wider.any():
-        again = _flips(reaches, high[wider], cuts[wider], window * 4, lowest, highest, where)
-        for row, flipped in zip(np.flatnonzero(wider).tolist(), again, strict=True):
-            found[row] = flipped
-    return found
+    return flips(least_keys(lambda keys: reaches(keys, cuts), *ends), cuts, WINDOW)

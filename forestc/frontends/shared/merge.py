@@ -111,7 +111,7 @@ def _both(a: Feature, b: Feature, where: str) -> Feature:
 def _moved(forest: Forest, tree: Tree, moved: NDArray[np.int32], targets: list[Feature], start: int) -> Tree:
     """A member's tree with the merged forest's features and outputs."""
     pairs = zip(forest.features, targets, strict=True)
-    widened = np.array([*(own.number == FLOAT32 and target.number == FLOAT64 for own, target in pairs), False])
+    widened = np.array([*(feature.number == FLOAT32 and target.number == FLOAT64 for feature, target in pairs), False])
     takes = np.array([*(target.missing for target in targets), False])
     threshold = tree.threshold
     sets: tuple[tuple[Member, ...], ...] = tree.sets

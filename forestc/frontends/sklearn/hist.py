@@ -14,22 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import ModelError
-from forestc.forest.builder import make_forest, make_tree, read_features
+from forestc.forest.builder import make_tree
 from forestc.forest.conditions import NO_SET, Member
-from forestc.forest.ir import LEAF, Aggregate, Decision, Feature, Forest, Link, Provenance, Tree
-from forestc.forest.numbers import FLOAT64, Category
+from forestc.forest.ir import LEAF, Decision, Forest, Link, LinkKind, Tree
+from forestc.forest.numbers import FLOAT64
 from forestc.frontends.shared.exact import labels_of, next_above, where_equal
-from forestc.frontends.sklearn.trees import JUST_ABOVE_ZERO, sklearn_version, width_of
+from forestc.frontends.sklearn.trees import JUST_ABOVE_ZERO, finished, width_of
 
 # Loss of a regressor -> link of its predictions.
-LINKS = {"squared_error": "identity", "absolute_error": "identity", "quantile": "identity"}
-LINKS |= {"gamma": "exp", "poisson": "exp"}
+LINKS: dict[str, LinkKind] = {
+    **dict.fromkeys(("squared_error", "absolute_error", "quantile"), "identity"),
+    **dict.fromkeys(("gamma", "poisson"), "exp"),
+}
 
 
 def read_hist(model: Any, where: str) -> Forest:
     """HistGradientBoostingClassifier and -Regressor."""
-    columns = width_of(model)
-    sources, categories = _columns(model, columns, where)
+    sources, categories = _columns(model, width_of(model), where)
     classes = labels_of(model.classes_) if hasattr(model, "classes_") else ()
     outputs = int(model.n_trees_per_iteration_)
     trees = [
@@ -43,34 +44,15 @@ def read_hist(model: Any, where: str) -> Forest:
     elif classes:
         link, decision = Link("softmax"), Decision("argmax")
     elif model.loss in LINKS:
-        link = Link(LINKS[model.loss])  # type: ignore[arg-type]
+        link = Link(LINKS[model.loss])
     else:
         raise ModelError(f"the loss {str(model.loss)[:40]!r} is not known", where=where)
-    names = getattr(model, "feature_names_in_", None)
-
-    def feature(column: int) -> Feature:
-        name = f"x{column}" if names is None else str(names[column])
-        known = categories.get(column)
-        if known is not None and known.dtype.kind not in "iufb":
-            labels = tuple(map(str, known))
-            return Feature(name, Category(len(known)), column, True, FLOAT64, labels, names is not None)
-        return Feature(name, FLOAT64, column, True, FLOAT64, named=names is not None)
-
-    features, trees = read_features(trees, columns, feature, where)
-    return make_forest(
-        where=where,
-        name="forest",
-        features=features,
-        columns=columns,
-        trees=trees,
-        n_outputs=outputs,
-        bias=np.asarray(model._baseline_prediction, dtype=np.float64).reshape(outputs),
-        aggregate=Aggregate(),
-        link=link,
-        decision=decision,
-        classes=classes,
-        provenance=Provenance("scikit-learn", str(getattr(model, "_sklearn_version", "") or sklearn_version())),
-    )
+    texts = {column: tuple(map(str, known)) for column, known in categories.items() if known.dtype.kind not in "iufb"}
+    bias = np.asarray(model._baseline_prediction, dtype=np.float64).reshape(outputs)
+    return finished(
+        model, where, trees, number=FLOAT64, categories=texts,
+        n_outputs=outputs, bias=bias, link=link, decision=decision, classes=classes,
+    )  # fmt: skip
 
 
 def _columns(model: Any, columns: int, where: str) -> tuple[NDArray[np.int64], dict[int, NDArray[Any]]]:
@@ -83,12 +65,12 @@ def _columns(model: Any, columns: int, where: str) -> tuple[NDArray[np.int64], d
     chosen = np.asarray(model.is_categorical_, dtype=bool)
     first = np.flatnonzero(chosen)
     encoder = preprocessor.named_transformers_["encoder"]
-    known = {}
+    categories = {}
     for column, values in zip(first.tolist(), encoder.categories_, strict=True):
         values = np.asarray(values)
         absent = np.array([value is None or value != value for value in values.tolist()], dtype=bool)
-        known[column] = values[~absent]
-    return np.concatenate([first, np.flatnonzero(~chosen)]), known
+        categories[column] = values[~absent]
+    return np.concatenate([first, np.flatnonzero(~chosen)]), categories
 
 
 def _tree(

@@ -6,7 +6,7 @@ Members are read by the frontend of their library, so they may be forests of XGB
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,10 +15,10 @@ from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Combine, Decision, Forest, Label
 from forestc.frontends.shared.exact import labels_of
 from forestc.frontends.shared.merge import side_by_side
-from forestc.frontends.sklearn.trees import sklearn_version
+from forestc.frontends.sklearn.trees import provenance_of, sklearn_version
 
 SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
-MOST_NOTED = 120  # characters of a search's parameters in a note
+MOST_NOTED = 120  # characters of a search's parameters in a note, so that it stays a line
 
 
 def read_search(model: Any, where: str) -> Forest:
@@ -43,8 +43,10 @@ def chosen_note(model: Any) -> str:
 
 def _members(models: Any, where: str) -> list[Forest]:
     """The forests of the members; a mean of one part becomes that part."""
-    found = [read_member(model, f"{where}, member {index}") for index, model in enumerate(models)]
-    return [_alone(one) if len(one.parts) == 1 and one.combine.kind == "average" else one for one in found]
+    forests = [read_member(model, f"{where}, member {index}") for index, model in enumerate(models)]
+    return [
+        _alone(forest) if len(forest.parts) == 1 and forest.combine.kind == "average" else forest for forest in forests
+    ]
 
 
 def read_member(model: Any, where: str) -> Forest:
@@ -91,26 +93,25 @@ def as_outer(forest: Forest, model: Any) -> Forest:
     if names is not None:
         named = tuple(replace(feature, name=str(names[feature.column]), named=True) for feature in forest.features)
         forest = replace(forest, features=named)
-    version = str(getattr(model, "_sklearn_version", "") or sklearn_version())
-    return replace(forest, provenance=replace(forest.provenance, source="scikit-learn", version=version))
+    return replace(forest, provenance=replace(provenance_of(model), notes=forest.provenance.notes))
 
 
 def read_voting(model: Any, where: str) -> Forest:
     """VotingClassifier (hard: weighted votes; soft: weighted mean of probabilities) and VotingRegressor."""
     members = _members(model.estimators_, where)
     weights = model._weights_not_none
-    weighted = () if weights is None else tuple(float(w) for w in weights)
+    weighted = () if weights is None else tuple(map(float, weights))
     merged = side_by_side(members, where)
     first = members[0]
     if not hasattr(model, "classes_"):
         return as_outer(merged.forest(first, Combine("average", weighted), where), model)
     classes = labels_of(model.classes_)
-    kind = "vote" if model.voting == "hard" else "average"
+    kind: Literal["vote", "average"] = "vote" if model.voting == "hard" else "average"
     if kind == "average":
         _refuse_order(members, where)
         for index, estimator in enumerate(model.estimators_):
             refuse_normalised(estimator, f"{where}, member {index}")
-    forest = merged.forest(first, Combine(kind, weighted), where, Decision("argmax"), classes)  # type: ignore[arg-type]
+    forest = merged.forest(first, Combine(kind, weighted), where, Decision("argmax"), classes)
     return as_outer(forest, model)
 
 
@@ -127,11 +128,11 @@ def read_multi_output(model: Any, where: str) -> Forest:
 
 def read_one_vs_rest(model: Any, where: str) -> Forest:
     """OneVsRestClassifier of several classes, of two, or of several labels at once."""
-    found = _members(model.estimators_, where)
-    _refuse_order(found, where)
+    forests = _members(model.estimators_, where)
+    _refuse_order(forests, where)
     members = [
         _score_of_class_1(forest, hasattr(estimator, "decision_function"), f"{where}, member {index}")
-        for index, (forest, estimator) in enumerate(zip(found, model.estimators_, strict=True))
+        for index, (forest, estimator) in enumerate(zip(forests, model.estimators_, strict=True))
     ]
     merged = side_by_side(members, where)
     if model.label_binarizer_.y_type_ != "multiclass":
@@ -149,7 +150,7 @@ def read_one_vs_rest(model: Any, where: str) -> Forest:
     return as_outer(forest, model)
 
 
-def _ties() -> Any:
+def _ties() -> Literal["first", "last"]:
     """Which of equal classes wins: the first since scikit-learn 1.8, the last before."""
     major, minor = (int(part) for part in sklearn_version().split(".")[:2])
     return "first" if (major, minor) >= (1, 8) else "last"
@@ -163,16 +164,9 @@ def _above(link: str, least: float, where: str) -> Decision:
 
 def _alone(forest: Forest) -> Forest:
     """A forest of one part as a forest without parts."""
-    part = forest.parts[0]
-    return changed(
-        forest,
-        parts=(),
-        combine=Combine(),
-        aggregate=part.aggregate,
-        link=part.link,
-        decision=part.decision,
-        classes=part.classes,
-    )
+    (part,) = forest.parts
+    meaning = {name: getattr(part, name) for name in ("aggregate", "link", "decision", "classes")}
+    return changed(forest, parts=(), combine=Combine(), **meaning)
 
 
 def _score_of_class_1(forest: Forest, by_score: bool, where: str) -> Forest:

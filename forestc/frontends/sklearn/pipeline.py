@@ -66,10 +66,8 @@ def _received(last: Any, columns: list[Column], where: str) -> list[Column]:
     value, and LightGBM does not read small values as zero."""
     plain = all(column.dtype == np.float64 and not column.sparse for column in columns)
     sparse = any(column.sparse for column in columns)
-    library, members = (
-        _library(last),
-        [getattr(member, "best_estimator_", member) for member in getattr(last, "estimators_", [])],
-    )
+    library = _library(last)
+    members = [getattr(member, "best_estimator_", member) for member in getattr(last, "estimators_", [])]
     dense = "use sparse_output=False and sparse_threshold=0"
     if not plain and any(type(member).__name__ == "Pipeline" for member in members):
         raise ModelError("pipelines within a model, on columns that are sparse or not float64", where=where, do=dense)
@@ -105,9 +103,9 @@ def _stepped(step: Any, columns: list[Column], where: str) -> list[Column]:
     kind = type(step).__name__
     if (isinstance(step, str) and step == "passthrough") or step is None:
         return columns
-    wanted = getattr(step, "n_features_in_", len(columns))
-    if wanted != len(columns):
-        raise ModelError(f"takes {wanted} columns, but gets {len(columns)}", where=where)
+    width = getattr(step, "n_features_in_", len(columns))
+    if width != len(columns):
+        raise ModelError(f"takes {width} columns, but gets {len(columns)}", where=where)
     if not type(step).__module__.startswith("sklearn."):
         raise ModelError(f"{kind} can't be folded into a forest", where=where, do="transform the rows before")
     if kind not in CONTAINERS and not _takes_missing(step):
@@ -129,7 +127,7 @@ def _takes_missing(step: Any) -> bool:
     from sklearn.utils import get_tags
 
     tags = get_tags(step)
-    # an imputer with the marker None takes the missing texts of forestc's rows
+    # An imputer with the marker None takes the missing texts of forestc's rows.
     return bool(tags.no_validation or tags.input_tags.allow_nan or getattr(step, "missing_values", np.nan) is None)
 
 
@@ -176,23 +174,24 @@ def _transformed(single: Any, column: Column, positive: bool = False) -> Column:
     with numbers up to 0: their images need only be monotone."""
     takes = np.dtype(getattr(single, "dtype", None) or column.dtype)  # KBinsDiscretizer rounds rows first
 
-    def given(x: NDArray[np.float64]) -> Any:
+    def transform(x: NDArray[np.float64]) -> NDArray[Any]:
         from scipy.sparse import csr_matrix
 
         rows = x.reshape(-1, 1).astype(column.dtype)
-        found = single.transform(csr_matrix(rows) if column.sparse else rows)
-        return found.toarray() if column.sparse else found
+        if column.sparse:
+            return np.asarray(single.transform(csr_matrix(rows)).toarray())
+        return np.asarray(single.transform(rows))
 
     def function(x: NDArray[np.float64]) -> NDArray[np.float64]:
         with np.errstate(over="ignore", invalid="ignore"):
             finite = np.isfinite(x if takes.kind != "f" else x.astype(takes))
-            taken = finite & (x > 0 if positive else True)
+            accepted = finite & (x > 0 if positive else True)
             result = np.where(x > 0, x, -np.inf) if positive else np.array(x, dtype=np.float64)
-            if taken.any():
-                result[taken] = np.asarray(given(x[taken]), dtype=np.float64).ravel()
+            if accepted.any():
+                result[accepted] = transform(x[accepted]).astype(np.float64).ravel()
         return result
 
-    return replace(column.then(function), dtype=np.asarray(given(np.ones(1))).dtype)
+    return replace(column.then(function), dtype=transform(np.ones(1)).dtype)
 
 
 def _only(step: Any, attributes: dict[str, int], j: int) -> Any:
@@ -249,9 +248,9 @@ def _filled_text(column: Column, marker: Any, fill: str, where: str) -> Column:
     """A column of text after an imputer, whose marker of missing values may be a text."""
     if column != Column(column.source, missing=column.missing, fills=column.fills, dtype=column.dtype):
         raise ModelError(f"SimpleImputer fills text into a column that was changed before ({fill[:20]!r})", where=where)
-    seen = marker if isinstance(marker, str) else None
-    fills = {raw: fill if text == seen else text for raw, text in column.fills.items()}
-    return replace(column, fills={seen: fill} | fills, missing=np.nan if seen is None else column.missing)
+    text_marker = marker if isinstance(marker, str) else None
+    fills = {raw: fill if text == text_marker else text for raw, text in column.fills.items()}
+    return replace(column, fills={text_marker: fill} | fills, missing=np.nan if text_marker is None else column.missing)
 
 
 def _zero(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -260,19 +259,13 @@ def _zero(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _encoded(step: Any, columns: list[Column], where: str) -> list[Column]:
     """OrdinalEncoder."""
-    if getattr(step, "_infrequent_enabled", False):
-        raise ModelError(
-            "OrdinalEncoder groups infrequent categories",
-            where=where,
-            do="use neither min_frequency nor max_categories",
-        )
     dtype = _number_type(step, where)
 
-    def held(value: float) -> float:  # in the encoder's type, which may be too narrow
+    def rounded(value: float) -> float:  # to the encoder's type, which may be too narrow
         return float(np.full(1, value, dtype=dtype)[0])
 
-    unknown = held(step.unknown_value) if step.handle_unknown == "use_encoded_value" else np.nan
-    absent = held(step.encoded_missing_value) if step._missing_indices else np.nan
+    unknown = rounded(step.unknown_value) if step.handle_unknown == "use_encoded_value" else np.nan
+    absent = rounded(step.encoded_missing_value) if step._missing_indices else np.nan
     result = []
     for column, categories in zip(columns, step.categories_, strict=True):
         images = np.arange(len(categories)).astype(dtype).astype(np.float64).tolist()
@@ -281,19 +274,21 @@ def _encoded(step: Any, columns: list[Column], where: str) -> list[Column]:
 
 
 def _number_type(step: Any, where: str) -> np.dtype[Any]:
-    """The type of an encoder's output columns. Raises ModelError for one that float64 does not hold."""
+    """The type of an encoder's output columns. Raises ModelError for one that float64 does not hold, and for an encoder
+    that groups categories."""
+    kind = type(step).__name__
+    if getattr(step, "_infrequent_enabled", False):
+        do = "use neither min_frequency nor max_categories"
+        raise ModelError(f"{kind} groups infrequent categories", where=where, do=do)
     dtype: np.dtype[Any] = np.dtype(step.dtype)
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
-        raise ModelError(f"{type(step).__name__} with dtype={dtype}", where=where, do="use float64")
+        raise ModelError(f"{kind} with dtype={dtype}", where=where, do="use float64")
     return dtype
 
 
 def _one_hot(step: Any, columns: list[Column], where: str) -> list[Column]:
     """OneHotEncoder: an indicator column for each category that is not dropped."""
-    if getattr(step, "_infrequent_enabled", False):
-        raise ModelError(
-            "OneHotEncoder groups infrequent categories", where=where, do="use neither min_frequency nor max_categories"
-        )
+    dtype = _number_type(step, where)
     result = []
     dropped = step.drop_idx_ if step.drop_idx_ is not None else [None] * len(columns)
     for column, categories, drop in zip(columns, step.categories_, dropped, strict=True):
@@ -301,7 +296,7 @@ def _one_hot(step: Any, columns: list[Column], where: str) -> list[Column]:
             if drop is None or chosen != drop:
                 images = [float(code == chosen) for code in range(len(categories))]
                 result.append(_by_category(column, list(categories), images, 0.0, None, where))
-    return [replace(column, dtype=_number_type(step, where), sparse=step.sparse_output) for column in result]
+    return [replace(column, dtype=dtype, sparse=step.sparse_output) for column in result]
 
 
 def _by_category(
@@ -309,7 +304,7 @@ def _by_category(
 ) -> Column:
     """A column whose known categories become images; any other value becomes unknown. missing: the image of a missing
     value if it is a known category; None: that of its category."""
-    # A missing value that was seen in training is a separate category, the last.
+    # A missing value among the training rows is a separate category, the last.
     absent = [image for value, image in zip(categories, images, strict=True) if value is None or value != value]
     known = [(v, i) for v, i in zip(categories, images, strict=True) if v is not None and v == v]
     of_missing = unknown if not absent else absent[-1] if missing is None else missing
@@ -339,27 +334,30 @@ def _by_category(
 
 def _by_columns(step: Any, columns: list[Column], where: str) -> list[Column]:
     """ColumnTransformer: each transformer's columns, one transformer after another."""
-    if step.transformer_weights:
-        raise ModelError("ColumnTransformer with weights", where=where, do="scale the columns instead")
-    result: list[Column] = []
+    parts = []
     for name, transformer, _ in step.transformers_:
-        chosen = step._transformer_to_input_indices[name]
-        some = [columns[int(j)] for j in np.atleast_1d(np.asarray(chosen, dtype=np.int64)).tolist()]
-        if (isinstance(transformer, str) and transformer == "drop") or not some:
-            continue
-        result += _stepped(transformer, some, f"{where}, transformer {name!r}")
+        indices = np.atleast_1d(np.asarray(step._transformer_to_input_indices[name], dtype=np.int64))
+        if len(indices):
+            parts.append((name, transformer, [columns[j] for j in indices.tolist()]))
+    result = _side_by_side(step, parts, where)
     return _joined(step, [replace(column, sparse=bool(step.sparse_output_)) for column in result])
 
 
 def _united(step: Any, columns: list[Column], where: str) -> list[Column]:
-    """FeatureUnion."""
+    """FeatureUnion: each transformer takes all columns."""
+    parts = [(name, transformer, columns) for name, transformer in step.transformer_list]
+    return _joined(step, _side_by_side(step, parts, where))
+
+
+def _side_by_side(step: Any, parts: list[tuple[str, Any, list[Column]]], where: str) -> list[Column]:
+    """The outputs of a step's transformers, each with its name and its columns, one after another."""
     if step.transformer_weights:
-        raise ModelError("FeatureUnion with weights", where=where, do="scale the columns instead")
+        raise ModelError(f"{type(step).__name__} with weights", where=where, do="scale the columns instead")
     result: list[Column] = []
-    for name, transformer in step.transformer_list:
+    for name, transformer, columns in parts:
         if not (isinstance(transformer, str) and transformer == "drop"):
             result += _stepped(transformer, columns, f"{where}, transformer {name!r}")
-    return _joined(step, result)
+    return result
 
 
 def _nested(step: Any, columns: list[Column], where: str) -> list[Column]:

@@ -1,7 +1,7 @@
 """scikit-learn models that decide anew on another model's score: tuned thresholds, calibrated probabilities.
 
-What lies between a score and its class only goes up, or only down, with the score: the class changes at one score. It
-is found by asking the library's own functions, and the forest decides by it.
+The library's function from a score to its class only rises, or only falls, with the score, so the class changes at
+one score. Bisection with that function yields this score, and the forest decides by it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from forestc.forest.ir import Combine, Decision, Forest, Link
 from forestc.frontends.shared.exact import labels_of, least_score
 from forestc.frontends.shared.merge import side_by_side
 from forestc.frontends.sklearn.meta import as_outer, final_estimator, read_member, refuse_normalised
+from forestc.frontends.sklearn.trees import FARTHEST
 
 Values: TypeAlias = NDArray[np.float64]
-FARTHEST = 1e300  # instead of infinity, for a decision that no score changes
 
 
 def read_threshold(model: Any, where: str) -> Forest:
     """TunedThresholdClassifierCV and FixedThresholdClassifier."""
     estimator = getattr(model, "estimator_", model.estimator)  # a FixedThresholdClassifier may be given a fitted one
-    wanted = model._get_response_method()
-    method = _method_of(estimator, [wanted] if isinstance(wanted, str) else wanted)
+    methods = model._get_response_method()
+    method = _method_of(estimator, [methods] if isinstance(methods, str) else methods)
     if hasattr(model, "best_threshold_"):
         threshold, positive = model.best_threshold_, model._curve_scorer._get_pos_label()
     else:
@@ -49,11 +49,9 @@ def read_threshold(model: Any, where: str) -> Forest:
 def read_calibrated(model: Any, where: str) -> Forest:
     """CalibratedClassifierCV. Of two classes one calibrated model (ensemble=False, or a frozen estimator) decides from
     some score on; of several models (ensemble=True), or more classes, the calibrated probabilities are averaged."""
-    if len(model.classes_) > 2:
-        return _mean_of_classes(model, where)
-    if model.method == "temperature":
+    if len(model.classes_) <= 2 and model.method == "temperature":
         raise ModelError("calibrates two classes by temperature", where=where, do="use method='sigmoid' or 'isotonic'")
-    if len(model.calibrated_classifiers_) > 1:
+    if len(model.classes_) > 2 or len(model.calibrated_classifiers_) > 1:
         return _mean_of_calibrated(model, where)
     (calibrated,) = model.calibrated_classifiers_
     (calibrator,) = calibrated.calibrators
@@ -64,57 +62,56 @@ def read_calibrated(model: Any, where: str) -> Forest:
 
     def above(scores: Values) -> NDArray[np.bool_]:
         with np.errstate(over="ignore"):
-            shown = calibrator.predict(response(sign * scores))
-        return np.asarray(shown > 1.0 - shown)
+            probability = calibrator.predict(response(sign * scores))
+        return np.asarray(probability > 1.0 - probability)
 
-    # the calibrated probabilities themselves are no link's: of the score they keep the order
-    judged = changed(_negated(forest) if falls else forest, link=Link("order"))
-    return as_outer(_decided_by(judged, above, where), model)
+    # No link gives the calibrated probabilities themselves: only the order of the scores is kept.
+    ordered = changed(_negated(forest) if falls else forest, link=Link("order"))
+    return as_outer(_decided_by(ordered, above, where), model)
 
 
 def _mean_of_calibrated(model: Any, where: str) -> Forest:
-    parts = []
-    for index, calibrated in enumerate(model.calibrated_classifiers_):
-        here = f"{where}, calibrated model {index}"
-        (calibrator,) = calibrated.calibrators
-        method = _method_of(calibrated.estimator, ["decision_function", "predict_proba"])
-        forest, response = _response(calibrated.estimator, method, 1, here)
-        probe = np.array([-1.5, 0.0, 0.25, 3.0])
-        if not np.array_equal(response(probe), probe):
-            raise ModelError(
-                "calibrates probabilities that are no sum of the trees", where=here, do="use ensemble=False"
-            )
-        link, falls = _calibration(calibrated.method, calibrator)
-        parts.append(changed(_negated(forest) if falls else forest, link=link))
-    merged = side_by_side(parts, where)
-    classes = labels_of(model.classes_)
-    return as_outer(merged.forest(parts[0], Combine("average"), where, Decision("argmax"), classes), model)
-
-
-def _mean_of_classes(model: Any, where: str) -> Forest:
-    """More than two classes: each has its own calibrator, and their values are divided by their sum; or a softmax of
-    all scores has a slope."""
+    """The forest that averages the probabilities of the calibrated models and decides for the class of the largest."""
     several = len(model.calibrated_classifiers_) > 1
     parts = []
     for index, calibrated in enumerate(model.calibrated_classifiers_):
         here = f"{where}, calibrated model {index}" if several else f"{where}, estimator"
-        forest = _scores_of_classes(calibrated.estimator, model.classes_, here)
-        if calibrated.method == "temperature":
-            if not hasattr(calibrated.estimator, "decision_function"):
-                do = "use method='sigmoid' or 'isotonic', or boosting with a decision function"
-                raise ModelError("calibrates the logarithms of probabilities by temperature", where=here, do=do)
-            link = Link("softmax", float(calibrated.calibrators[0].beta_))
-            parts.append(changed(forest, link=link, decision=Decision("argmax", 0, "values")))
-            continue
-        found = [_calibration(calibrated.method, calibrator) for calibrator in calibrated.calibrators]
-        signs = np.array([-1.0 if falls else 1.0 for _, falls in found])
-        trees = tuple(changed_tree(tree, values=tree.values * signs[list(tree.outputs)]) for tree in forest.trees)
-        link = Link("shares", each=tuple(link for link, _ in found))
-        decision = Decision("argmax", 0, "values")
-        parts.append(changed(forest, trees=trees, bias=forest.bias * signs, link=link, decision=decision))
+        if len(model.classes_) > 2:
+            parts.append(_calibrated_scores(calibrated, model.classes_, here))
+        else:
+            parts.append(_calibrated_score(calibrated, here))
     merged = side_by_side(parts, where)
     classes = labels_of(model.classes_)
     return as_outer(merged.forest(parts[0], Combine("average"), where, Decision("argmax"), classes), model)
+
+
+def _calibrated_score(calibrated: Any, where: str) -> Forest:
+    """The forest of a calibrated model of two classes, with the probability of class 1 as its value."""
+    (calibrator,) = calibrated.calibrators
+    method = _method_of(calibrated.estimator, ["decision_function", "predict_proba"])
+    forest, response = _response(calibrated.estimator, method, 1, where)
+    probe = np.array([-1.5, 0.0, 0.25, 3.0])
+    if not np.array_equal(response(probe), probe):
+        raise ModelError("calibrates probabilities that are no sum of the trees", where=where, do="use ensemble=False")
+    link, falls = _calibration(calibrated.method, calibrator)
+    return changed(_negated(forest) if falls else forest, link=link)
+
+
+def _calibrated_scores(calibrated: Any, classes: NDArray[Any], where: str) -> Forest:
+    """The forest of a calibrated model of more classes: each has its own calibrator, and their values are divided by
+    their sum; or a softmax of all scores has a slope."""
+    forest = _scores_of_classes(calibrated.estimator, classes, where)
+    decision = Decision("argmax", 0, "values")
+    if calibrated.method == "temperature":
+        if not hasattr(calibrated.estimator, "decision_function"):
+            do = "use method='sigmoid' or 'isotonic', or boosting with a decision function"
+            raise ModelError("calibrates the logarithms of probabilities by temperature", where=where, do=do)
+        return changed(forest, link=Link("softmax", float(calibrated.calibrators[0].beta_)), decision=decision)
+    links = [_calibration(calibrated.method, calibrator) for calibrator in calibrated.calibrators]
+    signs = np.array([-1.0 if falls else 1.0 for _, falls in links])
+    trees = tuple(changed_tree(tree, values=tree.values * signs[list(tree.outputs)]) for tree in forest.trees)
+    link = Link("shares", each=tuple(link for link, _ in links))
+    return changed(forest, trees=trees, bias=forest.bias * signs, link=link, decision=decision)
 
 
 def _scores_of_classes(estimator: Any, classes: NDArray[Any], where: str) -> Forest:
@@ -149,7 +146,7 @@ def _calibration(method: str, calibrator: Any) -> tuple[Link, bool]:
     return Link("interpolated", points=tuple((float(x), float(y)) for x, y in ascending)), falls
 
 
-def _method_of(estimator: Any, methods: list[str]) -> str:
+def _method_of(estimator: object, methods: list[str]) -> str:
     return next(name for name in methods if hasattr(estimator, name))
 
 
@@ -175,7 +172,7 @@ def _response(estimator: Any, method: str, column: int, where: str) -> tuple[For
         )
         if column:
             return alone, lambda scores: scores
-        # the score is the negative probability of class 0, the value what that leaves for class 1
+        # The score is the negative probability of class 0, the value what that leaves for class 1.
         return changed(_negated(alone), link=Link(shift=-1.0)), lambda scores: -scores
     if method == "decision_function":
         return forest, (lambda scores: scores) if column else (lambda scores: -scores)

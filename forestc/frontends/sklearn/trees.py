@@ -7,77 +7,46 @@ boosting adds learning_rate times the leaf to the initial score.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import ModelError
-from forestc.forest.builder import changed_tree, make_forest, make_tree, read_features
-from forestc.forest.ir import (
-    LEAF,
-    Aggregate,
-    Combine,
-    Decision,
-    Draw,
-    Feature,
-    Forest,
-    Label,
-    Link,
-    Part,
-    Provenance,
-    Tree,
-)
-from forestc.forest.numbers import FLOAT32
+from forestc.forest.builder import changed_tree, make_tree
+from forestc.forest.ir import LEAF, Aggregate, Combine, Decision, Draw, Feature, Forest, Link, Part, Provenance, Tree
+from forestc.forest.numbers import FLOAT32, Category, Float
 from forestc.forest.verify import MAX_COLUMNS
+from forestc.frontends.shared.assemble import Meaning, assembled
 from forestc.frontends.shared.exact import labels_of, least_score, next_above
 
+FARTHEST = 1e300  # a threshold in place of infinity, which no score reaches
 TREES = {"DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"}
-JUST_ABOVE_ZERO = float(np.nextafter(0.0, 1.0))
+JUST_ABOVE_ZERO = float(np.nextafter(0.0, 1.0))  # the least score of a class that needs a positive one
 
 
 def finished(
     model: Any,
     where: str,
     trees: Sequence[Tree],
-    *,
-    n_outputs: int,
-    missing: bool,
-    bias: Any = None,
-    aggregate: Aggregate | None = None,
-    link: Link | None = None,
-    decision: Decision | None = None,
-    classes: tuple[Label, ...] = (),
-    parts: Sequence[Part] = (),
-    combine: Combine | None = None,
+    missing: bool = True,
+    number: Float = FLOAT32,
+    categories: Mapping[int, tuple[str, ...]] | None = None,
+    **meaning: Unpack[Meaning],
 ) -> Forest:
-    """A Forest over float32 columns. trees: their `feature` holds columns of the rows."""
-    columns = width_of(model)
+    """A Forest. trees: their `feature` holds columns of the rows. missing: whether missing values are accepted. number:
+    the type of the columns. categories: the names of those columns' categories that are text instead."""
     names = getattr(model, "feature_names_in_", None)
 
     def feature(column: int) -> Feature:
         name = f"x{column}" if names is None else str(names[column])
-        return Feature(name, FLOAT32, column, missing, named=names is not None)
+        labels = (categories or {}).get(column)
+        kind = number if labels is None else Category(len(labels))
+        return Feature(name, kind, column, missing, number, labels or (), names is not None)
 
-    features, placed = read_features(trees, columns, feature, where)
-    return make_forest(
-        where=where,
-        name="forest",
-        features=features,
-        columns=columns,
-        trees=placed,
-        n_outputs=n_outputs,
-        bias=np.zeros(n_outputs) if bias is None else bias,
-        aggregate=aggregate or Aggregate(),
-        link=link or Link(),
-        decision=decision or Decision("none"),
-        classes=classes,
-        provenance=Provenance("scikit-learn", str(getattr(model, "_sklearn_version", "") or sklearn_version())),
-        parts=parts,
-        combine=combine,
-    )
+    return assembled(trees, width_of(model), feature, provenance_of(model), where, **meaning)
 
 
 def width_of(model: Any) -> int:
@@ -95,6 +64,11 @@ def sklearn_version() -> str:
     return str(sklearn.__version__)
 
 
+def provenance_of(model: Any) -> Provenance:
+    """The provenance of a scikit-learn model: the version that saved it, else the installed one."""
+    return Provenance("scikit-learn", str(getattr(model, "_sklearn_version", "") or sklearn_version()))
+
+
 def read_tree(
     tree: Any,
     where: str,
@@ -105,7 +79,7 @@ def read_tree(
     columns: NDArray[np.int64] | None = None,
     drawn: Draw | None = None,
 ) -> Tree:
-    """One `sklearn.tree._tree.Tree`.
+    """A `sklearn.tree._tree.Tree`. Raises ModelError.
 
     values: (nodes, outputs), of which those of leaves are used; default: tree.value, (nodes, 1, outputs). columns: the
     columns on which the tree was trained, if not all.
@@ -115,10 +89,7 @@ def read_tree(
     left = np.asarray(tree.children_left)
     is_leaf = left == LEAF
     if values is None:
-        value = np.asarray(tree.value, dtype=np.float64)
-        if value.ndim != 3 or value.shape[1:] != (1, len(outputs)):
-            raise ModelError(f"leaf values have shape {value.shape}, not (nodes, 1, {len(outputs)})", where=where)
-        values = value[:, 0, :]
+        values = _flat(tree, [len(outputs)], where)
     feature = np.where(is_leaf, LEAF, tree.feature)
     if columns is not None:
         if (bad := ~is_leaf & ((feature < 0) | (feature >= len(columns)))).any():
@@ -144,33 +115,30 @@ def read_forest(model: Any, where: str) -> Forest:
     estimators = [model] if type(model).__name__ in TREES else list(model.estimators_)
     aggregate = Aggregate(divisor=float(len(estimators)))
     targets = int(getattr(model, "n_outputs_", 1))
-    if not hasattr(model, "classes_"):
-        trees = [
-            read_tree(
-                e.tree_, f"{where}, tree {i}", range(targets), _flat(e.tree_, [1] * targets), drawn=_draw(model, e)
-            )
-            for i, e in enumerate(estimators)
-        ]
-        return finished(model, where, trees, n_outputs=targets, missing=True, aggregate=aggregate)
-    classes = [labels_of(c) for c in (model.classes_ if targets > 1 else [model.classes_])]
-    widths = [len(c) for c in classes]
+    classes = []
+    if hasattr(model, "classes_"):
+        classes = [labels_of(labels) for labels in (model.classes_ if targets > 1 else [model.classes_])]
+    widths = [len(labels) for labels in classes] or [1] * targets
     outputs = range(sum(widths))
-    trees = [
-        read_tree(e.tree_, f"{where}, tree {i}", outputs, _flat(e.tree_, widths), drawn=_draw(model, e))
-        for i, e in enumerate(estimators)
-    ]
+    trees = []
+    for index, estimator in enumerate(estimators):
+        place = f"{where}, tree {index}"
+        values = _flat(estimator.tree_, widths, place)
+        trees.append(read_tree(estimator.tree_, place, outputs, values, drawn=_draw(model, estimator)))
+    if not classes:
+        return finished(model, where, trees, n_outputs=targets, aggregate=aggregate)
     argmax = Decision("argmax")
     if targets == 1:
+        (labels,) = classes
         return finished(
-            model, where, trees, n_outputs=widths[0], missing=True, aggregate=aggregate, decision=argmax,
-            classes=classes[0],
-        )  # fmt: skip
+            model, where, trees, n_outputs=len(labels), aggregate=aggregate, decision=argmax, classes=labels
+        )
     ends = np.cumsum(widths).tolist()
     parts = [
-        Part(end - width, end, aggregate, Link(), argmax, labels)
-        for end, width, labels in zip(ends, widths, classes, strict=True)
+        Part(end - len(labels), end, aggregate, Link(), argmax, labels)
+        for end, labels in zip(ends, classes, strict=True)
     ]
-    return finished(model, where, trees, n_outputs=ends[-1], missing=True, parts=parts)
+    return finished(model, where, trees, n_outputs=ends[-1], parts=parts)
 
 
 def _draw(model: Any, estimator: Any) -> Draw | None:
@@ -183,12 +151,13 @@ def _draw(model: Any, estimator: Any) -> Draw | None:
     return Draw(*numbers) if len(numbers) == len(stored) else None
 
 
-def _flat(tree: Any, widths: list[int]) -> NDArray[np.float64]:
+def _flat(tree: Any, widths: list[int], where: str) -> NDArray[np.float64]:
     """A tree's values, (nodes, targets, most classes), as (nodes, classes of all targets). widths: classes per
     target."""
     value = np.asarray(tree.value, dtype=np.float64)
     if value.ndim != 3 or value.shape[1:] != (len(widths), max(widths)):
-        raise ModelError(f"leaf values have shape {value.shape}, not (nodes, {len(widths)}, {max(widths)})")
+        what = f"leaf values have shape {value.shape}, not (nodes, {len(widths)}, {max(widths)})"
+        raise ModelError(what, where=where)
     return np.concatenate([value[:, target, :width] for target, width in enumerate(widths)], axis=1)
 
 
@@ -214,12 +183,12 @@ def read_boosting(model: Any, where: str) -> Forest:
     classes = labels_of(model.classes_) if hasattr(model, "classes_") else ()
     link, decision = Link(), Decision("none")
     if classes and outputs == 1:
-        # probability = expit(score), with exponential loss expit(2 * score); class 1 if score >= 0
+        # The probability is expit(score), with exponential loss expit(2 * score); class 1 is decided if score >= 0.
         link, decision = Link("sigmoid", 1.0 if model.loss == "log_loss" else 2.0), Decision("threshold", 0.0)
     elif classes:
         link, decision = Link("softmax"), Decision("argmax")
     return finished(
-        model, where, trees, n_outputs=outputs, missing=False, bias=bias, link=link, decision=decision, classes=classes
+        model, where, trees, missing=False, n_outputs=outputs, bias=bias, link=link, decision=decision, classes=classes
     )
 
 
@@ -248,19 +217,19 @@ def _initial_sum(init: Any, where: str, outputs: int, classifier: bool) -> tuple
     is divided leaf by leaf, so scores may differ from the library's in the last digits."""
     from forestc.frontends import load_object
 
-    refused = ModelError(
-        f"the initial estimator {type(init).__name__} is not a sum of trees that boosting can start from",
-        where=where,
-        do="train with init=None, init='zero', a single tree, or for regression a forest",
-    )
-    if classifier:
-        raise refused
-    forest = load_object(init)
+    forest = None if classifier else load_object(init)
+    if forest is None or not (
+        (forest.parts, forest.link, forest.decision.kind) == ((), Link(), "none")
+        and (forest.aggregate.kind, forest.n_outputs) == ("sum", outputs)
+        and all(feature.number == FLOAT32 for feature in forest.features)
+    ):
+        raise ModelError(
+            f"the initial estimator {type(init).__name__} is not a sum of trees that boosting can start from",
+            where=where,
+            do="train with init=None, init='zero', a single tree, or for regression a forest",
+        )
     aggregate = forest.aggregate
-    plain = not forest.parts and forest.link == Link() and forest.decision.kind == "none" and aggregate.kind == "sum"
-    if not plain or forest.n_outputs != outputs or any(f.number != FLOAT32 for f in forest.features):
-        raise refused
-    columns = np.array([*(f.column for f in forest.features), LEAF], dtype=np.int32)
+    columns = np.array([*(feature.column for feature in forest.features), LEAF], dtype=np.int32)
     trees = [
         changed_tree(
             tree,
@@ -281,10 +250,13 @@ def read_adaboost(model: Any, where: str) -> Forest:
         if type(estimator).__name__ not in TREES:
             raise ModelError(f"estimator {index} is a {type(estimator).__name__}", where=where, do="boost single trees")
     if not hasattr(model, "classes_"):
-        trees = [read_tree(e.tree_, f"{where}, tree {i}", (i,), missing=False) for i, e in enumerate(estimators)]
-        votes = [Part(i, i + 1, Aggregate(), Link(), Decision("none")) for i in range(len(trees))]
+        trees = [
+            read_tree(estimator.tree_, f"{where}, tree {index}", (index,), missing=False)
+            for index, estimator in enumerate(estimators)
+        ]
+        parts = [Part(index, index + 1, Aggregate(), Link(), Decision("none")) for index in range(len(trees))]
         combine = Combine("median", tuple(weights.tolist()))
-        return finished(model, where, trees, n_outputs=len(trees), missing=False, parts=votes, combine=combine)
+        return finished(model, where, trees, missing=False, n_outputs=len(trees), parts=parts, combine=combine)
     classes = labels_of(model.classes_)
     n = len(classes)
     trees = []
@@ -299,14 +271,14 @@ def read_adaboost(model: Any, where: str) -> Forest:
     aggregate = Aggregate(divisor=float(model.estimator_weights_.sum()))
     if n == 1:
         trees = [changed_tree(tree, values=np.zeros_like(tree.values)) for tree in trees]  # its score is 0
-        return finished(model, where, trees, n_outputs=1, missing=False, decision=Decision("argmax"), classes=classes)
-    # probabilities are the softmax of scores / (classes - 1); for two classes, of (-score, score) / 2
+        return finished(model, where, trees, missing=False, n_outputs=1, decision=Decision("argmax"), classes=classes)
+    # Probabilities are the softmax of scores / (classes - 1); for two classes, of (-score, score) / 2.
     return finished(
         model,
         where,
         trees,
-        n_outputs=1 if n == 2 else n,
         missing=False,
+        n_outputs=1 if n == 2 else n,
         aggregate=aggregate,
         link=Link("sigmoid") if n == 2 else Link("softmax", 1 / (n - 1)),
         decision=Decision("threshold", JUST_ABOVE_ZERO) if n == 2 else Decision("argmax"),
@@ -324,17 +296,18 @@ def read_bagging(model: Any, where: str) -> Forest:
         place = f"{where}, estimator {index}"
         if type(estimator).__name__ not in TREES:
             raise ModelError(f"is a {type(estimator).__name__}", where=place, do="bag single trees")
-        values = seen = _values(estimator.tree_, place) if classes else _flat(estimator.tree_, [1] * n)
         if classes:  # an estimator has no column for a class that it never saw
-            values = np.zeros((len(seen), n))
-            values[:, np.asarray(estimator.classes_, dtype=np.int64)] = seen
+            class_values = _values(estimator.tree_, place)
+            values = np.zeros((len(class_values), n))
+            values[:, np.asarray(estimator.classes_, dtype=np.int64)] = class_values
+        else:
+            values = _flat(estimator.tree_, [1] * n, place)
         trees.append(read_tree(estimator.tree_, place, range(n), values, columns=np.asarray(chosen, dtype=np.int64)))
     return finished(
         model,
         where,
         trees,
         n_outputs=n,
-        missing=True,
         aggregate=Aggregate(divisor=float(len(estimators))),
         decision=Decision("argmax") if classes else Decision("none"),
         classes=classes,
@@ -370,10 +343,9 @@ def read_isolation(model: Any, where: str) -> Forest:
         where,
         trees,
         n_outputs=1,
-        missing=True,
         bias=[bias],
         aggregate=Aggregate(divisor=expected),
         link=Link("isolation", shift=offset),
-        decision=Decision("threshold", min(max(least, -1e300), 1e300)),
+        decision=Decision("threshold", min(max(least, -FARTHEST), FARTHEST)),
         classes=(-1, 1),
     )

@@ -18,48 +18,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.errors import ModelError
-from forestc.forest.builder import changed, make_forest, read_features
-from forestc.forest.ir import (
-    Aggregate,
-    Combine,
-    Decision,
-    Feature,
-    Forest,
-    Label,
-    Link,
-    LinkKind,
-    Part,
-    Provenance,
-)
+from forestc.forest.builder import MAX_OUTPUTS, changed
+from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Label, Link, LinkKind, Part, Provenance
 from forestc.forest.numbers import FLOAT32, Category
+from forestc.forest.verify import MAX_COLUMNS
+from forestc.frontends.shared.assemble import Meaning, assembled
 from forestc.frontends.shared.document import Document, read_document
 from forestc.frontends.shared.exact import labels_of, logf
-from forestc.frontends.xgboost.trees import marked_missing, read_tree
+from forestc.frontends.xgboost.trees import marked_missing, read_codes, read_tree
 from forestc.frontends.xgboost.ubjson import parse_ubjson
 
 # Objective -> link from margin to prediction. The inverse link turns base_score, which files store as
 # a prediction, into a margin.
 LINKS: dict[str, LinkKind] = {
-    "binary:logistic": "sigmoid",
-    "reg:logistic": "sigmoid",
-    "multi:softmax": "softmax",
-    "multi:softprob": "softmax",
-    "reg:squarederror": "identity",
-    "reg:linear": "identity",
-    "reg:squaredlogerror": "identity",
-    "reg:pseudohubererror": "identity",
-    "reg:absoluteerror": "identity",
-    "reg:quantileerror": "identity",
-    "binary:logitraw": "identity",
+    **dict.fromkeys(("binary:logistic", "reg:logistic"), "sigmoid"),
+    **dict.fromkeys(("multi:softmax", "multi:softprob"), "softmax"),
+    **dict.fromkeys(("reg:squarederror", "reg:linear", "reg:squaredlogerror", "reg:pseudohubererror"), "identity"),
+    **dict.fromkeys(("reg:absoluteerror", "reg:quantileerror", "binary:logitraw"), "identity"),
+    **dict.fromkeys(("rank:pairwise", "rank:ndcg", "rank:map"), "identity"),
     "binary:hinge": "step",
-    "rank:pairwise": "identity",
-    "rank:ndcg": "identity",
-    "rank:map": "identity",
-    "survival:cox": "exp",
-    "survival:aft": "exp",
-    "count:poisson": "exp",
-    "reg:gamma": "exp",
-    "reg:tweedie": "exp",
+    **dict.fromkeys(("survival:cox", "survival:aft", "count:poisson", "reg:gamma", "reg:tweedie"), "exp"),
 }
 
 # The smallest float32 margin whose float32 sigmoid exceeds 0.5, from which on the library predicts
@@ -70,9 +48,7 @@ CLIPS_BASE_SCORE = (3, 2)  # from this version on, the probabilities 0 and 1 are
 
 SORTS_QUANTILES = (3, 4)  # from this version on, several quantiles are predicted in ascending order
 
-MAX_FEATURES = 1 << 20
-MAX_CLASSES = 1 << 16
-MAX_TREES = 1 << 20
+MAX_TREES = 1 << 20  # bounds what a damaged file may claim
 
 
 def read_json(data: bytes, where: str) -> Forest:
@@ -133,9 +109,9 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
         raise learner.fail(f"objective {objective[:60]!r} is not known", "known: " + ", ".join(sorted(LINKS)))
     link = LINKS[objective]
     params = learner.get("learner_model_param")
-    columns = params.get("num_feature").integer(1, MAX_FEATURES)
-    classes = params.get("num_class").integer(0, MAX_CLASSES)
-    targets = params.get("num_target").integer(0, MAX_CLASSES) if params.has("num_target") else 1
+    columns = params.get("num_feature").integer(1, MAX_COLUMNS)
+    classes = params.get("num_class").integer(0, MAX_OUTPUTS)
+    targets = params.get("num_target").integer(0, MAX_OUTPUTS) if params.has("num_target") else 1
     outputs = max(1, classes, targets)
     multi = objective.startswith("multi:")
     if multi != (classes >= 2) or min(classes, targets) > 1:
@@ -150,24 +126,22 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
     model, weights, past_base = _booster(learner.get("gradient_booster"))
     best = None
     if saved_by_estimator and "best_iteration" in attributes:
-        # an estimator predicts up to its best iteration, a Booster with all trees
+        # An estimator predicts up to its best iteration, a Booster with all trees.
         best = learner.get("attributes").get("best_iteration").integer(0, MAX_TREES)
     docs, feeds = _kept_trees(model, outputs, best)
     if weights is not None and len(weights) < len(docs):
         raise model.fail(f"has {len(weights)} weights for {len(docs)} trees")
     categories: dict[int, int] = {}
-    drafts = [
-        read_tree(doc, index, fed, columns, categories)
-        for index, (doc, fed) in enumerate(zip(docs, feeds, strict=True))
-    ]
-    if weights is not None:
-        # Estimators use inplace_predict, which adds and subtracts the base score and so rounds the leaves.
-        start = np.asarray(bias, dtype=np.float32) if estimator and past_base else None
-        pairs = zip(drafts, weights, strict=False)
-        drafts = [draft.weighted(np.float32(weight), start) for draft, weight in pairs]
+    codes = [read_codes(doc, columns, categories) for doc in docs]
     names = _feature_names(learner, columns)
     labels = _category_names(model, categories, columns)
-    trees = [draft.tree(categories) for draft in drafts]
+    # Estimators use inplace_predict, which adds and subtracts the base score and so rounds the leaves.
+    base = np.asarray(bias, dtype=np.float32) if estimator and past_base else None
+    trees = []
+    for index, (doc, outputs_fed, right_codes) in enumerate(zip(docs, feeds, codes, strict=True)):
+        weight = None if weights is None else np.float32(weights[index])
+        place = f"{where}, tree {index}"
+        trees.append(read_tree(doc, place, outputs_fed, columns, right_codes, categories, weight, base))
 
     def feature(column: int) -> Feature:
         name = names[column] if names else f"f{column}"
@@ -176,27 +150,15 @@ def read_saved(document: Any, where: str, estimator: bool = False) -> Forest:
             return Feature(name, number, column, True, labels=labels.get(column, ()), named=bool(names))
         return Feature(name, FLOAT32, column, missing=True, named=bool(names))
 
-    features, placed = read_features(trees, columns, feature, where)
     aggregate = Aggregate("sum", "float32")
-    decision, known = _decision(objective, outputs)
-    multilabel = objective == "binary:logistic" and outputs > 1
-    parts = [Part(k, k + 1, aggregate, Link(link), decision, known) for k in range(outputs)] if multilabel else []
-    forest = make_forest(
-        where=where,
-        name="forest",
-        features=features,
-        columns=columns,
-        trees=placed,
-        n_outputs=outputs,
-        bias=bias,
-        aggregate=aggregate,
-        link=Link() if multilabel else Link(link),
-        decision=Decision("none") if multilabel else decision,
-        classes=() if multilabel else known,
-        provenance=Provenance("xgboost", ".".join(map(str, version))),
-        parts=parts,
-        combine=Combine(),
-    )
+    decision, class_labels = _decision(objective, outputs)
+    meaning: Meaning = {"n_outputs": outputs, "bias": bias, "aggregate": aggregate}
+    if objective == "binary:logistic" and outputs > 1:
+        meaning["parts"] = [Part(k, k + 1, aggregate, Link(link), decision, class_labels) for k in range(outputs)]
+    else:
+        meaning["link"], meaning["decision"], meaning["classes"] = Link(link), decision, class_labels
+    provenance = Provenance("xgboost", ".".join(map(str, version)))
+    forest = assembled(trees, columns, feature, provenance, where, **meaning)
     if saved_by_estimator and _is_classifier(attributes["scikit_learn"]) and not forest.parts and not forest.classes:
         return _labelled(forest, (0, 1), where)
     return forest
@@ -208,7 +170,7 @@ def _kept_trees(
     """The trees used for predictions, up to the best iteration if given, and the outputs that each feeds."""
     groups = model.get("tree_info").array(np.int64)
     docs = model.get("trees").items()
-    vector = bool(docs) and docs[0].get("tree_param").get("size_leaf_vector").integer(0, MAX_CLASSES) > 1
+    vector = bool(docs) and docs[0].get("tree_param").get("size_leaf_vector").integer(0, MAX_OUTPUTS) > 1
     if best_iteration is not None:
         parallel = model.get("gbtree_model_param").get("num_parallel_tree").integer(1, MAX_TREES)
         kept = (best_iteration + 1) * parallel * (1 if vector else outputs)
@@ -245,7 +207,7 @@ def _decision(objective: str, outputs: int) -> tuple[Decision, tuple[Label, ...]
     if objective == "binary:logistic":
         return Decision("threshold", CLASS_1_MARGIN), (0, 1)
     if objective.startswith("multi:"):
-        # softmax compares margins; softprob outputs probabilities, which the user compares
+        # Softmax compares margins; softprob outputs probabilities, which the user compares.
         on = "scores" if objective == "multi:softmax" else "values"
         return Decision("argmax", 0, on), tuple(range(outputs))  # type: ignore[arg-type]
     return Decision("none"), ()
@@ -268,7 +230,7 @@ def _base_margin(doc: Document, link: LinkKind, outputs: int, version: tuple[int
             scores = [min(max(score, np.float32(1e-6)), np.float32(1) - np.float32(1e-6)) for score in scores]
         if not all(0 < score < 1 for score in scores):
             raise doc.fail(f"is not a probability: {text[:60]!r}")
-        # -logf(1/p - 1) with float32 intermediates, as the library computes it
+        # The library computes -logf(1/p - 1) with float32 intermediates.
         odds = [np.float32(1) / score - np.float32(1) for score in scores]
         return [-logf(float(x)) if x > 0 else math.inf for x in odds]
     if link == "exp":
@@ -296,24 +258,24 @@ def _category_names(model: Document, categories: dict[int, int], columns: int) -
     """
     if not model.has("cats") or not model.get("cats").get("enc").value:
         return {}
-    found = {}
+    names_by_column = {}
     encoded = model.get("cats").get("enc").items()
     for column in range(min(columns, len(encoded))):
-        known = encoded[column]
-        values = known.get("values").array(np.int64) if known.has("values") else np.zeros(0, dtype=np.int64)
+        category = encoded[column]
+        values = category.get("values").array(np.int64) if category.has("values") else np.zeros(0, dtype=np.int64)
         if not len(values):
             continue
-        if not known.has("offsets"):
+        if not category.has("offsets"):
             if column in categories and values.tolist() != list(range(len(values))):
-                raise known.fail(
+                raise category.fail(
                     f"column {column} has numbers as categories that are not their codes: {values[:5].tolist()}",
                     "train on codes from 0 up, or on text",
                 )
             continue
-        offsets = known.get("offsets").array(np.int64)
+        offsets = category.get("offsets").array(np.int64)
         ordered = len(offsets) >= 2 and offsets[0] == 0 and offsets[-1] == len(values) and (np.diff(offsets) >= 0).all()
         if not ordered or not ((values >= -128) & (values < 256)).all():
-            raise known.fail("is not a list of names")
+            raise category.fail("is not a list of names")
         # XGBoost 3.2 counts characters instead of bytes, so names beyond ASCII come out shifted: such a column
         # takes codes only.
         if (values < 0).any() or (values > 127).any():
@@ -322,5 +284,5 @@ def _category_names(model: Document, categories: dict[int, int], columns: int) -
         names = tuple(raw[a:b].decode("ascii") for a, b in pairwise(offsets.tolist()))
         if column in categories:
             categories[column] = max(categories[column], len(names))
-        found[column] = names
-    return found
+        names_by_column[column] = names
+    return names_by_column

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,72 +15,23 @@ from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import MAX_CATEGORIES, Category
 from forestc.frontends.shared.document import Document
 
-_DELETED = 0x7FFFFFFF
+_DELETED = 0x7FFFFFFF  # the feature of a deleted node: `RegTree::kDeletedNodeMarker` in XGBoost's source
+RightCodes: TypeAlias = Mapping[int, NDArray[np.int64]]  # node -> the category codes that go right; others go left
 
 
-@dataclass(frozen=True)
-class Draft:
-    """A tree before its category sets are made, which need the number of codes of each column over all trees.
-
-    right_codes: node -> the category codes that go right; all others go left.
-    """
-
-    where: str
-    feature: NDArray[Any]
-    threshold: NDArray[np.float32]
-    left: NDArray[Any]
-    right: NDArray[Any]
-    values: NDArray[np.float32]
-    outputs: tuple[int, ...]
-    missing_left: NDArray[np.bool_]
-    cover: NDArray[np.float64] | None
-    ids: NDArray[Any]
-    right_codes: Mapping[int, NDArray[np.int64]]
-
-    def weighted(self, weight: np.float32, base: NDArray[np.float32] | None) -> Draft:
-        """The tree with the leaves that dart adds: times the tree's weight, in float32. base: the outputs' base
-        scores, with which inplace_predict computes (base + leaf) - base."""
-        leaves = self.values
-        if base is not None:
-            start = base[list(self.outputs)]
-            leaves = (start + leaves) - start
-        return replace(self, values=leaves * weight)
-
-    def tree(self, categories: Mapping[int, int]) -> Tree:
-        """The finished tree. categories: column -> number of codes. Raises ModelError."""
-        set_index = np.full(len(self.left), NO_SET, dtype=np.int32)
-        sets: list[list[Member]] = []
-        inner = self.left != LEAF
-        if categories:
-            by_category = np.isin(self.feature, list(categories)) & inner
-            for node in np.flatnonzero(by_category).tolist():
-                if node not in self.right_codes:
-                    column = int(self.feature[node])
-                    raise ModelError(
-                        f"column {column} is split as a number and as a category",
-                        where=f"{self.where}, node {int(self.ids[node])}",
-                    )
-                rest = np.setdiff1d(np.arange(categories[int(self.feature[node])] + 1), self.right_codes[node])
-                set_index[node] = len(sets)
-                sets.append(rest.tolist())
-        return make_tree(
-            where=self.where,
-            feature=self.feature,
-            threshold=np.where(set_index == NO_SET, self.threshold, np.float32(0)) if sets else self.threshold,
-            left=self.left,
-            right=self.right,
-            values=self.values,
-            outputs=self.outputs,
-            missing_left=self.missing_left,
-            set_index=set_index,
-            sets=sets,
-            cover=self.cover,
-            ids=self.ids,
-        )
-
-
-def read_tree(doc: Document, index: int, outputs: tuple[int, ...], columns: int, categories: dict[int, int]) -> Draft:
-    """The tree of a document. categories: updated with the number of codes of each categorical column."""
+def read_tree(
+    doc: Document,
+    where: str,
+    outputs: tuple[int, ...],
+    columns: int,
+    right_codes: RightCodes,
+    categories: Mapping[int, int],
+    weight: np.float32 | None,
+    base: NDArray[np.float32] | None,
+) -> Tree:
+    """The tree of a document. categories: column -> number of codes over all trees. weight: dart's, by which leaves are
+    multiplied in float32. base: the outputs' base scores, with which inplace_predict computes (base + leaf) - base.
+    Raises ModelError."""
     size = doc.get("tree_param").get("size_leaf_vector").integer(0, 1 << 16)
     if size > 1 and size != len(outputs):
         raise doc.fail(f"has leaves of {size} values for {len(outputs)} outputs")
@@ -116,31 +66,44 @@ def read_tree(doc: Document, index: int, outputs: tuple[int, ...], columns: int,
         if n and not (child.min() >= LEAF and child.max() < n):
             outside = np.flatnonzero((child < LEAF) | (child >= n))
             raise doc.fail(f"node {int(outside[0])} has a child outside the {n} nodes")
-    by_category = _right_codes(doc, n, columns_of, columns, categories)
+    if weight is not None:
+        start = None if base is None else base[list(outputs)]
+        values = (values if start is None else (start + values) - start) * weight
     ids = np.arange(n, dtype=np.int32)
     if not kept.all():
         number = np.where(kept, np.cumsum(kept) - 1, n)  # deleted nodes: out of range, refused by the builder
         left = np.where(is_leaf, LEAF, number[left])[kept]
         right = np.where(right == LEAF, LEAF, number[right])[kept]
-        by_category = {int(number[node]): codes for node, codes in by_category.items() if kept[node]}
+        right_codes = {int(number[node]): codes for node, codes in right_codes.items() if kept[node]}
         ids, is_leaf, columns_of = ids[kept], is_leaf[kept], columns_of[kept]
         arrays = {key: array[kept] for key, array in arrays.items()}
     feature = np.where(is_leaf, LEAF, columns_of)
     if n and not (feature.min() >= LEAF and feature.max() < columns):
         bad = np.flatnonzero((feature < LEAF) | (feature >= columns))[0]
         raise doc.fail(f"node {int(ids[bad])} splits on feature {int(feature[bad])} of {columns}")
-    return Draft(
-        where=f"{doc.where}, tree {index}",
+    threshold = arrays["split_conditions"]
+    set_index = np.full(len(left), NO_SET, dtype=np.int32)
+    sets: list[Sequence[Member]] = []
+    for node in np.flatnonzero(np.isin(feature, list(categories)) & ~is_leaf).tolist() if categories else []:
+        column = int(feature[node])
+        if node not in right_codes:
+            what = f"column {column} is split as a number and as a category"
+            raise ModelError(what, where=f"{where}, node {int(ids[node])}")
+        set_index[node] = len(sets)
+        sets.append(np.setdiff1d(np.arange(categories[column] + 1), right_codes[node]).tolist())
+    return make_tree(
+        where=where,
         feature=feature,
-        threshold=arrays["split_conditions"],
+        threshold=np.where(set_index == NO_SET, threshold, np.float32(0)) if sets else threshold,
         left=left,
         right=right,
         values=values,
         outputs=outputs,
         missing_left=arrays["default_left"] != 0,
+        set_index=set_index,
+        sets=sets,
         cover=arrays.get("sum_hessian"),
         ids=ids,
-        right_codes=by_category,
     )
 
 
@@ -158,15 +121,15 @@ def _vectors(doc: Document, leaves: NDArray[np.bool_], right: NDArray[Any], size
     return np.asarray(table[wanted], dtype=np.float32)
 
 
-def _right_codes(
-    doc: Document, n: int, columns_of: NDArray[Any], columns: int, categories: dict[int, int]
-) -> dict[int, NDArray[np.int64]]:
-    """For each node that splits on categories, the codes that go right."""
+def read_codes(doc: Document, columns: int, categories: dict[int, int]) -> RightCodes:
+    """The category codes that go right, of the nodes that split on categories. categories: updated with the number of
+    codes of each categorical column. Raises ModelError."""
     if not doc.has("split_type") or not (kinds := doc.get("split_type").array(np.int64)).any():
         return {}
+    columns_of = doc.get("split_indices").array(np.int32)
     codes = doc.get("categories").array(np.int64)
     nodes, starts, sizes = (doc.get(f"categories_{key}").array(np.int64) for key in ("nodes", "segments", "sizes"))
-    if not len(nodes) == len(starts) == len(sizes) or len(kinds) != n:
+    if not len(nodes) == len(starts) == len(sizes) or len(kinds) != len(columns_of):
         raise doc.fail("has categories of different lengths")
     if not np.array_equal(np.sort(nodes), np.flatnonzero(kinds == 1)) or not np.isin(kinds, (0, 1)).all():
         raise doc.fail("has categories for nodes other than those that split on them")

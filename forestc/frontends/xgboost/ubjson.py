@@ -6,13 +6,15 @@ Every count is compared with the remaining bytes before memory is allocated, and
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from forestc.errors import ModelError
 
-MAX_DEPTH = 64
+MAX_DEPTH = 64  # of nested containers: models nest fewer than ten, and Python's stack is limited
 
 # marker -> (struct format, size); big-endian throughout
 _NUMBERS = {
@@ -128,41 +130,31 @@ class _Reader:
             form, size = _NUMBERS[kind]
             if count > (len(self.data) - self.at) // size:
                 raise self.fail(f"{count} numbers promised, {len(self.data) - self.at} bytes left")
-            # a big-endian view of the data, not a copy
-            found = np.frombuffer(self.data, dtype=np.dtype(form), count=count, offset=self.at)
+            # This is a big-endian view of the data, not a copy.
+            numbers = np.frombuffer(self.data, dtype=np.dtype(form), count=count, offset=self.at)
             self.at += count * size
-            return found
-        items: list[Any] = []
-        if count is None:
-            while (marker := self.marker()) != b"]":
-                items.append(self.value(marker, depth))
-            return items
-        self.bound(kind, count)
-        for _ in range(count):
-            items.append(self.value(kind or self.marker(), depth))
-        return items
+            return numbers
+        return [self.value(kind or self.marker(), depth) for _ in self.items(kind, count, b"]")]
 
     def object(self, depth: int) -> dict[str, Any]:
         kind, count = self.container()
         result: dict[str, Any] = {}
-        if count is None:
-            while not self.data.startswith(b"}", self.skip_noop(self.at)):
-                self.item(result, kind, depth)
-            self.marker()
-            return result
-        self.bound(kind, count)
-        for _ in range(count):
-            self.item(result, kind, depth)
+        for _ in self.items(kind, count, b"}"):
+            self.at = self.skip_noop(self.at)
+            key = self.string()
+            if key in result:
+                raise self.fail(f"key {key[:40]!r} twice")
+            result[key] = self.value(kind or self.marker(), depth)
         return result
 
-    def item(self, result: dict[str, Any], kind: bytes, depth: int) -> None:
-        self.at = self.skip_noop(self.at)
-        key = self.string()
-        if key in result:
-            raise self.fail(f"key {key[:40]!r} twice")
-        result[key] = self.value(kind or self.marker(), depth)
-
-    def bound(self, kind: bytes, count: int) -> None:
-        # Typed constants take no bytes, so the remaining bytes would not bound their count.
-        if kind in _CONSTANTS or count > len(self.data) - self.at:
-            raise self.fail(f"{count} values promised, {len(self.data) - self.at} bytes left")
+    def items(self, kind: bytes, count: int | None, end: bytes) -> Iterator[None]:
+        """Stops before each item of a container: `count` times, or up to the marker `end`, which it then passes."""
+        if count is not None:
+            # Typed constants take no bytes, so the remaining bytes would not bound their count.
+            if kind in _CONSTANTS or count > len(self.data) - self.at:
+                raise self.fail(f"{count} values promised, {len(self.data) - self.at} bytes left")
+            yield from repeat(None, count)
+            return
+        while not self.data.startswith(end, self.skip_noop(self.at)):
+            yield
+        self.marker()
