@@ -56,24 +56,24 @@ def legal(name: str) -> str:
 def signals(netlist: Netlist) -> list[Signal]:
     """The ports, comparators, registers and sums of a netlist, with unique names."""
     names = _names(netlist)
-    found = [Signal("", legal(cell.port.name), net, cell.width) for net, cell in netlist.inputs]
-    found += [Signal("", legal(port.name), net, netlist.types[net].width) for port, net in netlist.outputs]
+    named = [Signal("", legal(cell.port.name), net, cell.width) for net, cell in netlist.inputs]
+    named += [Signal("", legal(port.name), net, netlist.types[net].width) for port, net in netlist.outputs]
     for net, cell in enumerate(netlist.cells):
         width = netlist.types[net].width
         match cell:
             case Less() | InSet() | Compare():
-                found.append(Signal("comparators", names[net], net, width))
+                named.append(Signal("comparators", names[net], net, width))
             case Register():
-                found.append(Signal("registers", names[net], net, width, "reg"))
+                named.append(Signal("registers", names[net], net, width, "reg"))
             case Add():
-                found.append(Signal("sums", names[net], net, width))
+                named.append(Signal("sums", names[net], net, width))
             case Const() | Input() | Not() | And() | Or() | Mux():
                 pass
             case _:
                 assert_never(cell)
     taken = {("", CLOCK)}
     unique: list[Signal] = []
-    for signal in found:
+    for signal in named:
         if signal.width > MAX_BITS:
             continue
         name, copies = signal.name, 1

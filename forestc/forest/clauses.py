@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from forestc.errors import ModelError
-from forestc.forest.conditions import Below, Condition, members_of
+from forestc.forest.conditions import Condition
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import Category, word_range
 from forestc.forest.terms import Literal, Operand, reads_of
@@ -61,9 +61,7 @@ class Meanings:
             held = {span.low}
             if isinstance(feature.number, Category):
                 held = set(range(span.low, span.high + 1))
-            else:
-                for place in forest.conditions.of(index).tolist():
-                    held |= {cut for cut in _cuts(forest.conditions[place]) if span.low < cut <= span.high}
+            held |= {cut for cut in forest.conditions.thresholds(index).tolist() if span.low < cut <= span.high}
             words = sorted(held)
             self.words.append(np.array([*words, *[words[0]] * feature.missing], dtype=np.int64))
             self.absent.append(np.arange(len(words) + feature.missing) >= len(words))
@@ -84,23 +82,17 @@ class Meanings:
 
     def of(self, literals: Iterable[Literal]) -> Meaning | None:
         """What the AND of literals means, the same for all that hold for the same words; None if it never holds."""
-        found: dict[int, int] = {}
+        masks: dict[int, int] = {}
         for literal in literals:
             feature = literal.condition.feature
-            found[feature] = found.get(feature, self.full(feature)) & self.mask(literal)
-        if not all(found.values()):
+            masks[feature] = masks.get(feature, self.full(feature)) & self.mask(literal)
+        if not all(masks.values()):
             return None
-        return frozenset((feature, mask) for feature, mask in found.items() if mask != self.full(feature))
-
-
-def _cuts(condition: Condition) -> tuple[int, ...]:
-    if isinstance(condition.test, Below):
-        return (int(condition.test.threshold),)
-    return tuple(map(int, members_of(condition.test)))
+        return frozenset((feature, mask) for feature, mask in masks.items() if mask != self.full(feature))
 
 
 def verify_terms(forest: Forest) -> None:
-    """Raises ModelError for shared terms that are not of a quantised forest, or do not mean what its clauses do.
+    """Raises ModelError for shared terms that are not of a quantized forest, or do not mean what its clauses do.
 
     Each root is multiplied out to ANDs of literals, which must mean the same as its clauses, one by one.
     """
@@ -110,7 +102,7 @@ def verify_terms(forest: Forest) -> None:
     known = set(forest.conditions)
     for place, term in enumerate(shared.terms):
         where = f"term {place}"
-        if len(term.operands) < 2 or not all(0 <= one < place for one in reads_of(term.operands)):
+        if len(term.operands) < 2 or not all(0 <= number < place for number in reads_of(term.operands)):
             raise ModelError("a term needs two operands or more, terms before it among them", where=where)
         _verify_literals(term.operands, known, where)
     meanings = Meanings(forest)
@@ -124,11 +116,13 @@ def verify_terms(forest: Forest) -> None:
             raise ModelError(f"a root has tree {max(root.trees)} of {len(forest.trees)}", where=where)
         taken |= set(root.trees)
         if len(root.trees) > 1 and (
-            forest.parts or forest.aggregate.kind == "sum" or len({forest.trees[one].outputs for one in root.trees}) > 1
+            forest.parts
+            or forest.aggregate.kind == "sum"
+            or len({forest.trees[number].outputs for number in root.trees}) > 1
         ):
             raise ModelError("trees of several outputs, or of a sum, are joined", where=where)
         _verify_literals([root.operand], known, where)
-        if not all(0 <= one < len(shared.terms) for one in reads_of([root.operand])):
+        if not all(0 <= number < len(shared.terms) for number in reads_of([root.operand])):
             raise ModelError(f"a root has term {root.operand} of {len(shared.terms)}", where=where)
         wanted = set()
         for index in root.trees:
@@ -142,24 +136,24 @@ def verify_terms(forest: Forest) -> None:
 
 
 def _verify_literals(operands: Sequence[Operand], known: set[Condition], where: str) -> None:
-    for one in operands:
-        if isinstance(one, Literal) and one.condition not in known:
+    for operand in operands:
+        if isinstance(operand, Literal) and operand.condition not in known:
             raise ModelError("a term has a condition that no tree has", where=where)
 
 
 def _multiplied_out(forest: Forest) -> list[list[frozenset[Literal]]]:
-    """Of each term the ANDs of literals whose OR it is."""
+    """The ANDs of literals whose OR is the term, for each term."""
     products: list[list[frozenset[Literal]]] = []
     for place, term in enumerate(forest.shared.terms):
-        found = [frozenset[Literal]()] if term.kind == "and" else []
-        for one in term.operands:
-            part = [frozenset([one])] if isinstance(one, Literal) else products[one]
-            many = len(found) * len(part) if term.kind == "and" else len(found) + len(part)
+        ands = [frozenset[Literal]()] if term.kind == "and" else []
+        for operand in term.operands:
+            part = [frozenset([operand])] if isinstance(operand, Literal) else products[operand]
+            many = len(ands) * len(part) if term.kind == "and" else len(ands) + len(part)
             if many > len(forest.trees):  # each is a clause in the end; checked before memory is taken
                 raise ModelError(
                     f"multiplied out it has more ANDs than the forest's {len(forest.trees)} trees",
                     where=f"term {place}",
                 )
-            found = [a | b for a in found for b in part] if term.kind == "and" else found + part
-        products.append(list(dict.fromkeys(found)))
+            ands = [a | b for a in ands for b in part] if term.kind == "and" else ands + part
+        products.append(list(dict.fromkeys(ands)))
     return products

@@ -96,22 +96,26 @@ _ROOT = re.compile(r"root (\d{1,9}(?: \d{1,9})*) = (.*)")
 
 def parse_terms(terms: Iterable[str], roots: Iterable[str]) -> SharedTerms:
     """Parses the lines of the text form. Raises ModelError."""
-    found, joined = [], []
+    parsed, joined = [], []
     for line in terms:
         kind: Kind = "or" if SIGNS["or"] in line else "and"
-        found.append(Term(kind, tuple(map(_parse_operand, line.removeprefix("term ").split(SIGNS[kind])))))
+        parsed.append(Term(kind, tuple(map(_parse_operand, line.removeprefix("term ").split(SIGNS[kind])))))
     for line in roots:
-        match = _ROOT.fullmatch(line)
-        if not match:
-            raise ModelError(f"can't read {line[:60]!r}")
+        match = matched(_ROOT, line)
         joined.append(Root(tuple(map(int, match[1].split(" "))), _parse_operand(match[2])))
-    return SharedTerms(tuple(found), tuple(joined))
+    return SharedTerms(tuple(parsed), tuple(joined))
+
+
+def matched(pattern: re.Pattern[str], text: str, where: str = "") -> re.Match[str]:
+    """The match of a whole text. Raises ModelError, naming `where`, for a text that does not match."""
+    match = pattern.fullmatch(text)
+    if not match:
+        raise ModelError(f"can't read {text[:60]!r}", where=where)
+    return match
 
 
 def _parse_operand(text: str) -> Operand:
-    match = _OPERAND.fullmatch(text)
-    if not match:
-        raise ModelError(f"can't read {text[:60]!r}")
+    match = matched(_OPERAND, text)
     if match["term"]:
         return int(match["term"])
     test: Below | OneOf | Within
@@ -130,4 +134,4 @@ def _numbers(text: str | None) -> tuple[int, ...]:
 
 def reads_of(operands: Sequence[Operand]) -> list[int]:
     """The terms among operands."""
-    return [one for one in operands if isinstance(one, int)]
+    return [operand for operand in operands if isinstance(operand, int)]

