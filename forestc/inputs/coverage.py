@@ -15,7 +15,7 @@ from forestc.inputs.boxes import Boxes
 from forestc.inputs.model import InputModel
 from forestc.passes.quick_evaluation import evaluate_quickly, walked_trees
 
-VISITS = 20_000  # rows drawn by default
+VISITS = 20_000  # rows drawn to count the visits of nodes
 
 
 @dataclass
@@ -97,11 +97,11 @@ class Reachable:
         return Reachable(tuple(reached))
 
 
-def with_visits(forest: Forest, model: Forest, inputs: InputModel, count: int = VISITS) -> Forest:
-    """The quantized forest with each node's cover replaced by how many of `count` rows drawn from an input model visit
+def with_visits(forest: Forest, model: Forest, inputs: InputModel) -> Forest:
+    """The quantized forest with each node's cover replaced by how many of 20,000 rows drawn from an input model visit
     it. model: the forest that was quantized. Raises RowsError for an input model of other columns."""
     coverage, walked = Coverage.of(forest), walked_trees(forest)
-    for batch in inputs.drawn_for(model, count, 0, (forest,)).batches():
+    for batch in inputs.drawn_for(model, VISITS, 0, (forest,)).batches():
         coverage.add(evaluate_quickly(forest, encode_numbers(forest, batch.X), walked).leaves)
     trees = [
         changed_tree(tree, cover=coverage.visits(index).astype(np.float64)) for index, tree in enumerate(forest.trees)

@@ -27,7 +27,7 @@ from forestc.inputs.model import DRAWN, InputModel
 from forestc.passes.quick_evaluation import evaluate_quickly, walked_trees
 
 BATCH = 256  # leaves between two looks at what was reached on the way
-ROWS_A_LEAF = 2  # rows for each leaf that drawn rows miss, by default
+ROWS_A_LEAF = 2  # rows for each leaf that drawn rows miss
 MOST_CONDITIONED = 2000  # leaves for which rows are drawn given that they are reached, which takes time
 
 
@@ -54,7 +54,6 @@ def stimuli(
     forest: Forest,
     count: int = DRAWN,
     seed: int = 0,
-    rows_a_leaf: int = ROWS_A_LEAF,
 ) -> Stimuli:
     """Rows drawn from the input model, and rows for every leaf of the quantized forest that those miss.
 
@@ -73,7 +72,7 @@ def stimuli(
         wanted = [box for index, node, box in batch if not reached.leaf_visits[index][node]]
         if not wanted:
             continue
-        made = np.concatenate([drawing.rows_in(box, rows_a_leaf) for box in wanted])
+        made = np.concatenate([drawing.rows_in(box) for box in wanted])
         reached.add(evaluate_quickly(forest, encode_numbers(forest, made), walked).leaves)
         parts.append(made)
     drawn = len(rows)
@@ -103,17 +102,17 @@ class _Drawing:
         self.own = inputs.of(forest)
         self.starts = [inputs.starts[inputs.by_column[column.column]] for column in self.own]
 
-    def rows_in(self, box: Box, count: int) -> FloatArray:
-        """Rows (count, columns) that lie in a box."""
+    def rows_in(self, box: Box) -> FloatArray:
+        """Rows (ROWS_A_LEAF, columns) that lie in a box."""
         chosen = {feature: self._chosen(feature, values) for feature, values in box.items()}
         if self.conditioned < MOST_CONDITIONED:
             self.conditioned += 1
-            states = self._sampled(self._evidence(chosen), count)
+            states = self._sampled(self._evidence(chosen))
             rows = self.inputs.placed_for(self.model, self.inputs.decoded(states, self.random), (self.forest,))
             self.moved += self._move(rows, chosen)
         else:
             self.steered += 1
-            rows = self.drawn[self.random.integers(0, len(self.drawn), count)]
+            rows = self.drawn[self.random.integers(0, len(self.drawn), ROWS_A_LEAF)]
             self._move(rows, chosen)
         return rows
 
@@ -155,11 +154,11 @@ class _Drawing:
         spans: Sequence[Span] = seen or finite or values.spans
         return spans[int(self.random.integers(len(spans)))]
 
-    def _sampled(self, evidence: Event, count: int) -> NDArray[np.uint8]:
+    def _sampled(self, evidence: Event) -> NDArray[np.uint8]:
         try:
-            return self.inputs.tree.sample(count, self.random, evidence)
+            return self.inputs.tree.sample(ROWS_A_LEAF, self.random, evidence)
         except OptionError:  # its probability underflows: the box is met by moving values alone
-            return self.inputs.tree.sample(count, self.random)
+            return self.inputs.tree.sample(ROWS_A_LEAF, self.random)
 
     def _value(self, feature: int, span: Span) -> float:
         """A raw value whose word lies in a span."""

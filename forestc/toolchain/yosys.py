@@ -13,6 +13,7 @@ from forestc.errors import MissingToolError, ToolError
 from forestc.toolchain.packaged import find_command, prepare
 from forestc.toolchain.run import run_tool
 
+SECONDS = 3600  # for a run
 _LUTS = ("$lut", "LUT1", "LUT2", "LUT3", "LUT4", "LUT5", "LUT6", "SB_LUT4")
 _FLIP_FLOPS = re.compile(r"\$_DFF|\$_SDFF|\$_ALDFF|SB_DFF|TRELLIS_FF|FD[RSCP]E")
 _CARRIES = re.compile(r"CARRY|SB_CARRY|CCU2C")
@@ -54,7 +55,7 @@ def yosys_version(command: tuple[str, ...], folder: Path) -> str:
     return f"{' '.join(words[:2])}{' (pip)' if command[0] == sys.executable else ''}"
 
 
-def run_yosys(script: str, folder: Path, *, native: bool = False, seconds: float = 3600) -> None:
+def run_yosys(script: str, folder: Path, *, native: bool = False, seconds: float = SECONDS) -> None:
     """Runs a script, one command per line, on the files of a folder. Raises ToolError."""
     command = need_yosys(native)
     (folder / "script.ys").write_text(script)
@@ -68,7 +69,6 @@ def synthesise(
     *,
     netlist: str | None = None,
     native: bool = False,
-    seconds: float = 3600,
 ) -> Cells:
     """Synthesises Verilog files, all in one folder.
 
@@ -93,12 +93,12 @@ def synthesise(
         return [*command, "-p", "; ".join(steps)]
 
     try:
-        run_tool(script(flows[0]), folder, seconds=seconds)
+        run_tool(script(flows[0]), folder, seconds=SECONDS)
     except ToolError as error:
         if command[0] != sys.executable or "ERROR" in str(error):
             raise
         # the packaged ABC sometimes crashes without a message: retry, with the alternative flow if there is one
-        run_tool(script(flows[-1]), folder, seconds=seconds)
+        run_tool(script(flows[-1]), folder, seconds=SECONDS)
     try:
         stat = json.loads(result.read_text())
         counts = {kind: count for kind, count in stat["design"]["num_cells_by_type"].items() if kind != "$scopeinfo"}

@@ -111,24 +111,20 @@ def _summary(design: Design, additions: Given) -> Figures:
 
 
 def _accuracy_items(design: Design, on: Measured | None) -> list[tuple[str, str, str]]:
-    if on is not None:
-        agreed, error = on.agreed, on.standard_error
-        rest = f"\N{PLUS-MINUS SIGN} {100 * error:.2f} %, " if error else ""
-        rows = f"on {agreed.rows:,} rows given"
-        measure = "accuracy" if design.forest.decides else "R squared"
-        first = [] if agreed.compiled is None else [(measure, share(agreed.compiled), rest + rows)]
-        return [*first, ("agreement with the model", share(agreed.agreement), rows)]
     accuracy = design.manifest.get("made", {}).get("accuracy")
-    if accuracy is None:
+    if on is not None:
+        measure = "accuracy" if design.forest.decides else "R squared"
+        compiled, agreement = on.agreed.compiled, on.agreed.agreement
+        where = f"on {on.agreed.rows:,} rows given"
+        remark = f"\N{PLUS-MINUS SIGN} {100 * on.standard_error:.2f} %, {where}" if on.standard_error else where
+    elif accuracy is not None:
+        figures = accuracy["held_out"] or accuracy["given"]
+        measure, compiled, agreement = accuracy["measure"], figures["compiled"], figures["agreement"]
+        remark = where = f"{figures['rows']:,} rows, {'held out' if accuracy['held_out'] else accuracy['measured_on']}"
+    else:
         return []
-    held = accuracy["held_out"] or accuracy["given"]
-    where = "held out" if accuracy["held_out"] else accuracy["measured_on"]
-    first = (
-        []
-        if held["compiled"] is None
-        else [(accuracy["measure"], share(held["compiled"]), f"{held['rows']:,} rows, {where}")]
-    )
-    return [*first, ("agreement with the model", share(held["agreement"]), f"{held['rows']:,} rows, {where}")]
+    first = [] if compiled is None else [(measure, share(compiled), remark)]
+    return [*first, ("agreement with the model", share(agreement), where)]
 
 
 def _about(design: Design, made: Mapping[str, Any]) -> list[Block]:
