@@ -111,8 +111,8 @@ class InputColumn:
         absent = states[:, 0] >= self.spans
         cell = self._cells(np.where(absent, 0, states[:, 0]).astype(np.int64), states)
         wanted = (cell[:, None] <= np.array(self.fine, dtype=np.int64)[None, :]) & ~absent[:, None]
-        found: NDArray[np.int64] = (wanted != states[:, 1:]).sum(axis=1)
-        return found
+        wrong: NDArray[np.int64] = (wanted != states[:, 1:]).sum(axis=1)
+        return wrong
 
     def literals(self, low: float, high: float) -> Literals:
         """Evidence, on the column's own variables, for a number low <= x < high: as close as the cuts tell. Of a
