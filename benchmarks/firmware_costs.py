@@ -54,6 +54,7 @@ from forestc.manifest.design import Design
 from forestc.rows.batches import ArrayRows
 from forestc.rows.encode import encode
 from forestc.toolchain.firmware import CPUS, Compiler, Cpu, build, find_compiler
+from forestc.toolchain.run import find
 
 FITTED = Path(__file__).parents[1] / "forestc" / "costs" / "firmware.json"
 ROWS, RANDOM = 40, 40
@@ -187,7 +188,7 @@ def measured(
             if cpu.machine:
                 machine: Any = Emulator(cpu, image)
             else:
-                machine = avr.Simavr(avr.find_simavr(), compiler, made, image.flash, folder)
+                machine = avr.Simavr(find("simavr"), compiler, made, image.flash, folder)
             run = machine.run(entry.inputs(given, machine.aligned), entry.gives, entry.count, entry.returned)
             taken = run.instructions if run.cycles is None else run.cycles
             cache[key] = [image.flash, max(4, stack.size or 0, run.stack), taken.tolist()]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from forestc.netlist.ir import Const, Input, Net, Netlist, reads
 from hw_sim.plain import Column, value_of
 
-BATCH = 8192
+BATCH = 8192  # rows evaluated at once
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ Plane: TypeAlias = int
 Literal: TypeAlias = int
 ZERO: Literal = 0
 ONE: Literal = 1
-ONES_PLANE: Plane = 1
+ONES_PLANE: Plane = 1  # behind the plane of zeros
 
 
 class Op(IntEnum):
@@ -84,29 +84,23 @@ class Gates:
             self.owners.append(self.owner)
         return literal
 
-    def _pair(self, op: Op, a: Literal, b: Literal) -> Literal:
-        """The variant of AND or OR with the inversions of a and b."""
-        if b & 1 and not a & 1:
+    def _pair(self, op: Op, a: Literal, b: Literal, absorbing: Literal) -> Literal:
+        """AND or OR. absorbing: the constant that alone decides the result."""
+        if a > b:
+            a, b = b, a
+        if a <= ONE:
+            return a if a == absorbing else b
+        if a ^ b <= 1:
+            return a if a == b else absorbing
+        if b & 1 and not a & 1:  # the variant with the inversions of a and b
             a, b = b, a
         return self._gate(_OPS[op + (a & 1) + (b & 1)], a >> 1, b >> 1)
 
     def and_(self, a: Literal, b: Literal) -> Literal:
-        if a > b:
-            a, b = b, a
-        if a <= ONE:
-            return b if a else ZERO
-        if a ^ b <= 1:
-            return a if a == b else ZERO
-        return self._pair(Op.AND, a, b)
+        return self._pair(Op.AND, a, b, ZERO)
 
     def or_(self, a: Literal, b: Literal) -> Literal:
-        if a > b:
-            a, b = b, a
-        if a <= ONE:
-            return ONE if a else b
-        if a ^ b <= 1:
-            return a if a == b else ONE
-        return self._pair(Op.OR, a, b)
+        return self._pair(Op.OR, a, b, ONE)
 
     def xor(self, a: Literal, b: Literal) -> Literal:
         if a > b:

@@ -69,9 +69,9 @@ _OCTETS = _Vector(64, 8)
 
 def _fill(builder: Any, value: Any, count: int) -> Any:
     """A vector with one value in all places."""
-    one = ir.Constant(ir.VectorType(value.type, count), ir.Undefined)
-    one = builder.insert_element(one, value, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count))
+    vector = ir.Constant(ir.VectorType(value.type, count), ir.Undefined)
+    vector = builder.insert_element(vector, value, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count))
 
 
 def _at(builder: Any, address: Any, kind: Any) -> Any:

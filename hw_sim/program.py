@@ -36,7 +36,7 @@ from forestc.netlist.ir import (
 from hw_sim.gates import ONE, ZERO, Gates, Literal
 
 Word: TypeAlias = tuple[Literal, ...]  # one literal per bit, lowest first
-MAX_PORT_BITS = 64
+MAX_PORT_BITS = 64  # a word is passed as an int64
 
 
 @dataclass

@@ -28,12 +28,12 @@ Words: TypeAlias = Mapping[str, NDArray[Any]] | NDArray[Any]
 Ports: TypeAlias = Sequence[tuple[str, WordType]]
 
 BLOCK: Width = (0,) * 16  # 16 words per slot: faster than 8 or 32 while the slots fit in the cache
-SMALL_BLOCK: Width = (0,) * 8
+SMALL_BLOCK: Width = (0,) * 8  # words per slot
 MOST_SLOTS = 64_000  # with more slots the smaller block is faster
-ONE_WORD: Width = (0,)
+ONE_WORD: Width = (0,)  # cycle by cycle one lane of it is used
 LINE = 8  # words in a cache line; vectors that straddle lines are slow to load
 PATTERN = WordType(64, False)  # such a word is passed as the int64 with the same 64 bits
-PROGRESS_ROWS = 256
+PROGRESS_ROWS = 256  # rows between two calls of `progress`
 
 
 class Simulator:
@@ -254,12 +254,12 @@ def _integers(words: NDArray[Any], word: WordType, where: str) -> Column:
     return words.astype(np.int64, copy=False)
 
 
-def _check_names(ports: Ports, given: Mapping[str, object]) -> None:
-    missing = [name for name, _ in ports if name not in given]
+def _check_names(ports: Ports, words: Mapping[str, object]) -> None:
+    missing = [name for name, _ in ports if name not in words]
     if missing:
         raise RowsError(f"no words for port {missing[0]!r}")
-    if len(given) > len(ports):
-        unknown = sorted(set(given) - {name for name, _ in ports})
+    if len(words) > len(ports):
+        unknown = sorted(set(words) - {name for name, _ in ports})
         raise RowsError(f"no input port {unknown[0]!r}")
 
 

@@ -42,19 +42,19 @@ def legal(name: str) -> str:
 def signals(netlist: Netlist) -> list[Signal]:
     """The ports, comparators, registers and sums of a netlist, with unique names."""
     names = _names(netlist)
-    found = [Signal("", legal(cell.port.name), net, cell.width) for net, cell in netlist.inputs]
-    found += [Signal("", legal(port.name), net, netlist.types[net].width) for port, net in netlist.outputs]
+    named = [Signal("", legal(cell.port.name), net, cell.width) for net, cell in netlist.inputs]
+    named += [Signal("", legal(port.name), net, netlist.types[net].width) for port, net in netlist.outputs]
     for net, cell in enumerate(netlist.cells):
         width = netlist.types[net].width
         if isinstance(cell, Less | InSet | Compare):
-            found.append(Signal("comparators", names[net], net, width))
+            named.append(Signal("comparators", names[net], net, width))
         elif isinstance(cell, Register):
-            found.append(Signal("registers", names[net], net, width, "reg"))
+            named.append(Signal("registers", names[net], net, width, "reg"))
         elif isinstance(cell, SumCell):
-            found.append(Signal("sums", names[net], net, width))
+            named.append(Signal("sums", names[net], net, width))
     taken = {("", CLOCK)}
     unique: list[Signal] = []
-    for signal in found:
+    for signal in named:
         if signal.width > MAX_BITS:
             continue
         name, copies = signal.name, 1

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +17,7 @@ from models import trained
 
 import forestc
 from forestc.errors import ToolError
-from forestc.toolchain.run import run_tool, run_tools
+from forestc.toolchain.run import run_tool, together
 
 # A compiler driver as gcc is one: its work is done by a child, here one that never ends; when it is asked to end, it
 # removes its temporary file.
@@ -122,7 +123,8 @@ def test_programs_that_run_at_once_are_ended_together(tmp_path, slow):
     failing = "while [ ! -s pids ]; do sleep 0.05; done; exit 3"
     began = time.monotonic()
     with pytest.raises(ToolError, match="sh ended with exit status 3"):
-        run_tools([["sh", "-c", failing], [str(program)], [str(program)]], tmp_path)
+        commands = [["sh", "-c", failing], [str(program)], [str(program)]]
+        together([partial(run_tool, command, tmp_path) for command in commands])
     assert time.monotonic() - began < 60 and children()
     wait_until(lambda: all(map(gone, children())))
 

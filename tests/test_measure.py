@@ -23,6 +23,7 @@ from forestc.firmware.image import read_image, static_stack
 from forestc.rows.batches import ArrayRows
 from forestc.toolchain import firmware
 from forestc.toolchain.firmware import CPUS, build, find_compiler
+from forestc.toolchain.run import find
 
 ARM = [("cortex-m0plus", "gcc"), ("cortex-m4f", "gcc"), ("cortex-m0plus", "ziglang"), ("cortex-m4f", "ziglang")]
 EVERYWHERE = [*ARM, ("rv32imc", "ziglang")]
@@ -314,7 +315,7 @@ def test_avr(design, rows, monkeypatch, need, need_tool):
     assert 100 < figures["cycles"]["mean"] <= figures["cycles"]["max"] < 2000
     assert figures["stack"] >= figures["entries"]["predict"]["stack_seen"] > 3
     assert figures["tools"][0].startswith("avr-gcc") and "simavr" in figures["tools"][1]
-    monkeypatch.setattr(avr, "find", lambda *_: None)
+    monkeypatch.setattr("forestc.firmware.run.find", lambda *_: None)
     sizes = forestc.measure(design, "avr", rows)
     assert sizes["flash"] == figures["flash"] and sizes["cycles"] is None and sizes["differences"] is None
     assert sizes["notes"] == [
@@ -337,7 +338,7 @@ def test_cycles_of_an_avr(need, need_tool, tmp_path):
         text += f'{{ (void)x; __asm__ volatile ("{body}" ::: "r26", "r27"); return 7; }}\n'
         (tmp_path / "x.c").write_text(text)
         made = build(cpu, compiler, "x.c", tmp_path, "s")
-        program = avr.find_simavr()
+        program = find("simavr")
         assert program is not None
         machine = avr.Simavr(program, compiler, made, read_image(made.image).flash, tmp_path)
         ran = machine.run(np.zeros((3, 2), dtype=np.uint8), np.dtype("u1"), 1, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from forestc.commands.drawn import rows_or_drawn
 from forestc.costs.firmware import firmware_costs
 from forestc.errors import MissingToolError, OptionError
 from forestc.firmware import avr
-from forestc.firmware.emulator import Emulator, Machine, Run, emulator_version
+from forestc.firmware.emulator import Emulator, Machine, Run
 from forestc.firmware.entries import Entry, entry_names, made_entry
 from forestc.firmware.image import Image, StackUse, read_image, static_stack
 from forestc.forest.evaluate import evaluate_words
@@ -34,10 +35,10 @@ from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.encode import encode
 from forestc.toolchain.compilers import version
 from forestc.toolchain.firmware import COMPILERS, CPUS, OPTIMISE, Build, Compiler, Cpu, build, find_compiler
-from forestc.toolchain.run import together
+from forestc.toolchain.run import find, together
 
 DRAWN = "inputs"  # the origin of rows drawn from an input model
-RANDOM_VECTORS, BOUNDARY_VECTORS = 200, 600
+RANDOM_VECTORS, BOUNDARY_VECTORS = 200, 600  # approximate numbers of vectors beside the rows
 
 
 @takes(MeasureOptions)
@@ -45,7 +46,7 @@ def measure(options: MeasureOptions) -> dict[str, Any]:
     """The figures of `forestc measure --json`: a design's C header compiled for a processor and run in an emulator.
 
     Each entry is compiled and linked by itself, with the parts of the compiler's library that it calls and nothing
-    else. All answers are compared with the quantised forest's: on the rows, on vectors on and beside its thresholds,
+    else. All answers are compared with the quantized forest's: on the rows, on vectors on and beside its thresholds,
     and on random ones. Instructions are those of the rows (`mean`, `max`), without rows those of the vectors;
     `max_of_all` is the largest number of both. drawn: rows of an input model, beside the others, or inputs: the model
     itself, whose rows also stand in for rows where none are given; `expected` is their
@@ -65,7 +66,7 @@ def measure(options: MeasureOptions) -> dict[str, Any]:
             raise OptionError(f"unknown {what} {name!r}", do=f"known: {', '.join(names)}")
     processor = CPUS[cpu]
     need_libraries(processor)
-    tool, simavr = find_compiler(processor, compiler), avr.find_simavr()
+    tool, simavr = find_compiler(processor, compiler), find("simavr")
     design = options.design if isinstance(options.design, Design) else open_design(options.design)
     drawn = options.drawn if options.inputs is None else rows_or_drawn(None, options, design)
     rows = drawn if options.rows is None and options.inputs is not None else options.rows
@@ -73,14 +74,16 @@ def measure(options: MeasureOptions) -> dict[str, Any]:
     names = options.entries or [name for name in entry_names(design, processor) if name != "values"]
     wanted = [made_entry(design, processor, name) for name in dict.fromkeys(names)]
     opened = None if rows is None else rows_from(rows, design.model, options.label)
-    given, total = (None, 0) if opened is None else spread(opened, most)
+    sample, total = (None, 0) if opened is None else spread(opened, most)
     notes = []
     types = inputs_of(design.forest, design.c_options.inputs, design.c_options.types).types
-    if given is not None and types and (first := unfit(design.forest, given, types, None)):
-        kept = fits(design.forest, types, given).all(axis=1)
-        notes.append(f"left out {(~kept).sum()} of {len(given)} rows that the types of the inputs do not hold: {first}")
-        given = given[kept]
-    inputs = list(_inputs(design, given))
+    if sample is not None and types and (first := unfit(design.forest, sample, types, None)):
+        kept = fits(design.forest, types, sample).all(axis=1)
+        notes.append(
+            f"left out {(~kept).sum()} of {len(sample)} rows that the types of the inputs do not hold: {first}"
+        )
+        sample = sample[kept]
+    inputs = list(_inputs(design, sample))
     if drawn is not None:
         likely, _ = spread(rows_from(drawn, design.model), most)
         likely = likely[fits(design.forest, types, likely).all(axis=1)] if types else likely
@@ -90,19 +93,22 @@ def measure(options: MeasureOptions) -> dict[str, Any]:
         (work.folder / header.name).write_bytes(header.read_bytes())
         progress(f"{tool.kind} for {cpu}")
         built = together([partial(work.built, entry) for entry in wanted])
-        progress(f"{', '.join(entry.name for entry in wanted)}: {sum(len(each.words) for each in inputs)} inputs")
+        progress(f"{', '.join(entry.name for entry in wanted)}: {sum(len(batch.words) for batch in inputs)} inputs")
         measured = {entry.name: work.measured(entry, made, inputs) for entry, made in zip(wanted, built, strict=True)}
     main = measured[wanted[0].name]
     edited = [path for path in design.changed_files() if path == design.manifest["files"]["c"]]
     notes += [f"{path} changed after forestc wrote it" for path in edited]
-    for name, each in measured.items():
-        if each["stack_why"]:
-            seen = "not known" if each["stack_seen"] is None else "the deepest seen in the emulator"
-            notes.append(f"{name}: the stack is {seen}, as {each['stack_why']}")
-    emulator = emulator_version() if processor.machine else version(simavr) if simavr else ""
+    for name, figures in measured.items():
+        if figures["stack_why"]:
+            seen = "not known" if figures["stack_seen"] is None else "the deepest seen in the emulator"
+            notes.append(f"{name}: the stack is {seen}, as {figures['stack_why']}")
+    if processor.machine:
+        emulator = f"unicorn {importlib.metadata.version('unicorn')}"
+    else:
+        emulator = version(simavr) if simavr else ""
     if not emulator:
         notes.append(f"nothing was run, as simavr is not on the PATH; {avr.INSTALL}")
-    counts = [each["differences"] for each in measured.values() if each["differences"] is not None]
+    counts = [figures["differences"] for figures in measured.values() if figures["differences"] is not None]
     bound = _bound(design, cpu, tool, optimise)
     for name in {"predict", "scores"} & measured.keys():
         taken = measured[name]["cycles"] or measured[name]["instructions"]
@@ -118,11 +124,11 @@ def measure(options: MeasureOptions) -> dict[str, Any]:
         "worst_case": bound,
         "over_budget": _over(design, cpu, main),
         "differences": sum(counts) if counts else None,
-        "first_difference": next((each["first"] for each in measured.values() if each["first"]), ""),
+        "first_difference": next((figures["first"] for figures in measured.values() if figures["first"]), ""),
         "entries": measured,
-        "rows": 0 if given is None else len(given),
+        "rows": 0 if sample is None else len(sample),
         "rows_given": total,
-        "vectors": sum(len(each.words) for each in inputs if each.origin not in ("rows", DRAWN)),
+        "vectors": sum(len(batch.words) for batch in inputs if batch.origin not in ("rows", DRAWN)),
         "optimise": optimise,
         "tools": [tool.version, *([emulator] if emulator else [])],
         "notes": notes,
@@ -146,12 +152,12 @@ def _over(design: Design, cpu: str, figures: Mapping[str, Any]) -> str:
     if budget.cpu != cpu:
         return ""
     taken = figures["cycles"] or figures["instructions"]
-    found = {
+    used = {
         "flash": figures["flash"],
         "ram": figures["ram"] + (figures["stack"] or 0),
         "instructions": 0 if taken is None else taken["max_of_all"],
     }
-    over = [f"{name} {found[name]:,} of {limit:,}" for name, limit in budget.limits.items() if found[name] > limit]
+    over = [f"{name} {used[name]:,} of {limit:,}" for name, limit in budget.limits.items() if used[name] > limit]
     return ", ".join(over)
 
 
@@ -169,23 +175,23 @@ def spread(rows: Rows, most: int) -> tuple[NDArray[np.float64], int]:
     kept: list[NDArray[np.float64]] = []
     step, total, held = 1, 0, 0
     for batch in rows.batches():
-        some = batch.X[-total % step :: step]
-        kept.append(some)
-        total, held = total + len(batch.X), held + len(some)
+        part = batch.X[-total % step :: step]
+        kept.append(part)
+        total, held = total + len(batch.X), held + len(part)
         while most and held > 2 * most:
             kept, step = [np.concatenate(kept)[::2]], 2 * step
             held = len(kept[0])
-    found = np.concatenate(kept)
-    places = np.arange(len(found)) * 1 if not most or len(found) <= most else np.arange(most) * len(found) // most
-    return found[places], total
+    sample = np.concatenate(kept)
+    places = np.arange(len(sample)) * 1 if not most or len(sample) <= most else np.arange(most) * len(sample) // most
+    return sample[places], total
 
 
-def _inputs(design: Design, given: NDArray[np.float64] | None) -> Iterator[Vectors]:
+def _inputs(design: Design, sample: NDArray[np.float64] | None) -> Iterator[Vectors]:
     """The rows, and vectors made from them."""
-    rows = ArrayRows(np.empty((0, design.model.columns)) if given is None else given)
-    for some in vectors(design.forest, rows, RANDOM_VECTORS, boundary=BOUNDARY_VECTORS):
-        if len(some.words):
-            yield some
+    rows = ArrayRows(np.empty((0, design.model.columns)) if sample is None else sample)
+    for batch in vectors(design.forest, rows, RANDOM_VECTORS, boundary=BOUNDARY_VECTORS):
+        if len(batch.words):
+            yield batch
 
 
 @dataclass(frozen=True)
@@ -229,52 +235,53 @@ class _Work:
         start = time.perf_counter()
         differences, first, runs = 0, "", list[Run]()
         if (machine := self._machine(made)) is not None:
-            for some in inputs:
-                run, found, shown = self._compared(entry, machine, some)
-                first = first or (f"{entry.name}: {shown}" if found.count else "")
-                differences += found.count
+            for batch in inputs:
+                run, difference, shown = self._compared(entry, machine, batch)
+                first = first or (f"{entry.name}: {shown}" if difference.count else "")
+                differences += difference.count
                 runs.append(run)
-        own = [run for run, some in zip(runs, inputs, strict=False) if some.origin == "rows"] or runs
-        likely = [run for run, some in zip(runs, inputs, strict=False) if some.origin == DRAWN]
+        on_rows = [run for run, batch in zip(runs, inputs, strict=False) if batch.origin == "rows"] or runs
+        likely = [run for run, batch in zip(runs, inputs, strict=False) if batch.origin == DRAWN]
         expected = _summary([run.instructions if run.cycles is None else run.cycles for run in likely], [])
         stacks = [run.stack for run in runs]
-        told = stacks if made.stack.size is None else [made.stack.size, *stacks]
-        by = "-" if not told else "call graph" if made.stack.size == max(told) else "emulator"
+        depths = stacks if made.stack.size is None else [made.stack.size, *stacks]
+        by = "-" if not depths else "call graph" if made.stack.size == max(depths) else "emulator"
         return {
             "flash": made.image.flash,
             "ram": made.image.ram,
-            "stack": max(told, default=None),
+            "stack": max(depths, default=None),
             "stack_by": by,
             "stack_seen": max(stacks, default=None),
             "stack_why": made.stack.why,
-            "instructions": _summary([run.instructions for run in own], [run.instructions for run in runs]),
-            "cycles": _summary([run.cycles for run in own], [run.cycles for run in runs]),
+            "instructions": _summary([run.instructions for run in on_rows], [run.instructions for run in runs]),
+            "cycles": _summary([run.cycles for run in on_rows], [run.cycles for run in runs]),
             "expected": expected and expected["mean"],
             "differences": None if machine is None else differences,
             "first": first,
             "seconds": {"build": round(made.seconds, 3), "emulator": round(time.perf_counter() - start, 3)},
         }
 
-    def _compared(self, entry: Entry, machine: Machine, some: Vectors) -> tuple[Run, Difference, str]:
-        """A run on some inputs, its differences from the evaluator, and the first of them as text."""
+    def _compared(self, entry: Entry, machine: Machine, batch: Vectors) -> tuple[Run, Difference, str]:
+        """A run on a batch of inputs, its differences from the evaluator, and the first of them as text."""
         forest = self.design.forest
-        some = entry.taken(some, forest)
-        run = machine.run(entry.inputs(some, machine.aligned), entry.gives, entry.count, entry.returned)
-        found = entry.compare(run.results, evaluate_words(forest, some.words), forest)
-        if not found.count:
-            return run, found, ""
-        told = (some.raw if entry.takes.raw else some.words)[found.first].tolist()
-        where = f"{some.origin} {found.first}, {told} gives {list(found.got)}, should give {list(found.wanted)}"
-        return run, found, where
+        batch = entry.taken(batch, forest)
+        run = machine.run(entry.inputs(batch, machine.aligned), entry.gives, entry.count, entry.returned)
+        difference = entry.compare(run.results, evaluate_words(forest, batch.words), forest)
+        if not difference.count:
+            return run, difference, ""
+        row = (batch.raw if entry.takes.raw else batch.words)[difference.first].tolist()
+        answers = f"gives {list(difference.got)}, should give {list(difference.wanted)}"
+        return run, difference, f"{batch.origin} {difference.first}, {row} {answers}"
 
 
 def _summary(
-    own: Sequence[NDArray[np.int64] | None], every: Sequence[NDArray[np.int64] | None]
+    on_rows: Sequence[NDArray[np.int64] | None], every: Sequence[NDArray[np.int64] | None]
 ) -> dict[str, Any] | None:
-    """Mean and largest number of some runs, and the largest of all; None if the emulator does not count it."""
-    some, all_ = (
-        np.concatenate([np.empty(0, np.int64), *(each for each in runs if each is not None)]) for runs in (own, every)
+    """The mean and largest number of the runs on rows, and the largest of all; None if the emulator does not count."""
+    chosen, all_ = (
+        np.concatenate([np.empty(0, np.int64), *(column for column in runs if column is not None)])
+        for runs in (on_rows, every)
     )
-    if not some.size:
+    if not chosen.size:
         return None
-    return {"mean": round(float(some.mean()), 1), "max": int(some.max()), "max_of_all": int(all_.max(initial=0))}
+    return {"mean": round(float(chosen.mean()), 1), "max": int(chosen.max()), "max_of_all": int(all_.max(initial=0))}

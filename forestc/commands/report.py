@@ -57,13 +57,13 @@ def _refuse(asked: ReportOptions, study: bool) -> None:
 
 
 def _of_design(design: Design, out: Path, asked: ReportOptions) -> dict[str, Any]:
-    found, progress = None, asked.progress
+    on_rows, progress = None, asked.progress
     if asked.rows is not None:
         progress("rows")
         name = Path(asked.rows).name if isinstance(asked.rows, str | Path) else ""
-        found = measured(design, asked.rows, asked.label, name)
+        on_rows = measured(design, asked.rows, asked.label, name)
     placed = placement(design, native=asked.native, progress=progress) if asked.place else None
-    text = html(design_page(design, Given(found, placed, out.absolute().parent), progress))
+    text = html(design_page(design, Given(on_rows, placed, out.absolute().parent), progress))
     progress("writing")
     write(out, text)
     return {"out": str(out), "kind": "design", "bytes": len(text.encode()), "pages": [], "notes": []}

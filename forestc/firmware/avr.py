@@ -16,20 +16,16 @@ from numpy.typing import NDArray
 from forestc.errors import CheckError, ToolError
 from forestc.firmware.emulator import PAINT, Run
 from forestc.toolchain.firmware import ENTRY, Build, Compiler
-from forestc.toolchain.run import find, run_tool, together
+from forestc.toolchain.run import run_tool, together
 from hdl_templates import render
 
 MCU = "atmega2560"
-FLASH_BYTES, RAM_BYTES = 1 << 18, 1 << 13
+FLASH_BYTES, RAM_BYTES = 1 << 18, 1 << 13  # of an ATmega2560
 HARNESS_BYTES, MOST_BYTES = 4096, 60_000  # flash that is left to the harness; inputs of one run
-STACK_BYTES = 1024
+STACK_BYTES = 1024  # of RAM that is left to the stack
 RETURN = 5  # cycles of `ret`, which is part of the entry; the empty call, which is subtracted, has one too
 HEAD = 6  # bytes before the results: cycles, stack
 INSTALL = "install simavr (Debian: apt install simavr)"
-
-
-def find_simavr() -> str | None:
-    return find("simavr")
 
 
 @dataclass(frozen=True)
@@ -53,8 +49,8 @@ class Simavr:
             raise ToolError(f"{self.flash:,} bytes of code leave no flash for inputs on {MCU}", do="prune the model")
         step = room // size
         parts = [inputs[first : first + step] for first in range(0, len(inputs), step)]
-        told = together([partial(self._batch, part, gives, results, returned, at) for at, part in enumerate(parts)])
-        table = np.concatenate(told)
+        tables = together([partial(self._batch, part, gives, results, returned, at) for at, part in enumerate(parts)])
+        table = np.concatenate(tables)
         cycles = np.ascontiguousarray(table[:, :4]).view("<u4")[:, 0].astype(np.int64) + RETURN
         stack = np.ascontiguousarray(table[:, 4:HEAD]).view("<u2")[:, 0]
         answers = np.ascontiguousarray(table[:, HEAD:]).view(gives)
@@ -63,7 +59,7 @@ class Simavr:
     def _batch(
         self, inputs: NDArray[np.uint8], gives: np.dtype[np.generic], results: int, returned: bool, number: int
     ) -> NDArray[np.uint8]:
-        """What the program tells of each input: (rows, bytes)."""
+        """What the program prints for each input: (rows, bytes)."""
         stem = f"{self.made.object.stem}_{len(inputs)}_{number}"
         (self.folder / f"{stem}.bin").write_bytes(inputs.tobytes())
         main = render(
@@ -81,8 +77,8 @@ class Simavr:
         files = [f"{stem}.c", self.made.object.name, self.made.memory, "-o", f"{stem}.elf"]
         run_tool([*self.compiler.command, "-std=gnu99", "-Os", "-Wl,--gc-sections", *files], self.folder)
         command = [self.program, "-m", MCU, "-f", "16000000", f"{stem}.elf"]
-        said = run_tool(command, self.folder, errors=True, seconds=3600)
-        letters = np.frombuffer(b"".join(re.findall(rb"@([a-p]*)", said)), dtype=np.uint8) - ord("a")
+        output = run_tool(command, self.folder, errors=True, seconds=3600)
+        letters = np.frombuffer(b"".join(re.findall(rb"@([a-p]*)", output)), dtype=np.uint8) - ord("a")
         if len(letters) != 2 * len(inputs) * (HEAD + results):
             raise CheckError("the firmware did not give all answers in simavr", do="compile again")
         return (letters[::2] | letters[1::2] << 4).astype(np.uint8).reshape(len(inputs), HEAD + results)

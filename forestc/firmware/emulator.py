@@ -6,7 +6,6 @@ so that the instructions counted are those of the entry and what it calls.
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -19,10 +18,10 @@ from forestc.firmware.image import Image
 from forestc.toolchain.firmware import Cpu
 
 MOST_INSTRUCTIONS = 100_000_000  # of a call; more is taken for an endless loop
-FLASH_BYTES, RAM_BYTES, STACK_BYTES, PAGE = 1 << 24, 1 << 20, 1 << 20, 1 << 12
-INPUTS, RESULTS, STACK = 0x3000_0000, 0x3400_0000, 0x3800_0000
-CHUNK_BYTES = 1 << 22
-PAINT = 0xA5
+FLASH_BYTES, RAM_BYTES, STACK_BYTES, PAGE = 1 << 24, 1 << 20, 1 << 20, 1 << 12  # of the emulated memory
+INPUTS, RESULTS, STACK = 0x3000_0000, 0x3400_0000, 0x3800_0000  # addresses, behind those of flash and RAM
+CHUNK_BYTES = 1 << 22  # inputs that are written to memory at once
+PAINT = 0xA5  # the byte that fills the stack before a run; other bytes were written to
 _REGISTERS = {  # two arguments, the first also the result; stack pointer, return address
     "ARCH_ARM": ("ARM_REG_R0", "ARM_REG_R1", "ARM_REG_SP", "ARM_REG_LR"),
     "ARCH_RISCV": ("RISCV_REG_A0", "RISCV_REG_A1", "RISCV_REG_SP", "RISCV_REG_RA"),
@@ -61,10 +60,6 @@ def riscv_instructions(code: bytes) -> int:
 
 
 _DECODERS: dict[str, Callable[[bytes], int]] = {"ARCH_ARM": thumb_instructions, "ARCH_RISCV": riscv_instructions}
-
-
-def emulator_version() -> str:
-    return f"unicorn {importlib.metadata.version('unicorn')}"
 
 
 class Machine(Protocol):
@@ -126,10 +121,10 @@ class Emulator(Machine):
     def _block(self, machine: Any, at: int, size: int, _: Any) -> None:
         """Counts a basic block, which runs from its start to its end. A conditional instruction after IT counts whether
         or not its condition holds: it is fetched and takes a cycle."""
-        found = self.sizes.get((at, size))
-        if found is None:
-            found = self.sizes[at, size] = self.decode(bytes(machine.mem_read(at, size)))
-        self.count += found
+        instructions = self.sizes.get((at, size))
+        if instructions is None:
+            instructions = self.sizes[at, size] = self.decode(bytes(machine.mem_read(at, size)))
+        self.count += instructions
         if self.count > MOST_INSTRUCTIONS:
             machine.emu_stop()
 
@@ -140,17 +135,17 @@ class Emulator(Machine):
         results, taken = np.zeros((len(inputs), count), dtype=gives), np.zeros(len(inputs), dtype=np.int64)
         step = max(1, CHUNK_BYTES // stride)
         for first in range(0, len(inputs), step):
-            some = padded[first : first + step]
-            self.machine.mem_write(INPUTS, some.tobytes())
-            for row in range(len(some)):
+            batch = padded[first : first + step]
+            self.machine.mem_write(INPUTS, batch.tobytes())
+            for row in range(len(batch)):
                 value = self._call(first + row, INPUTS + row * stride, RESULTS + row * stride)
                 taken[first + row] = self.count
                 if returned:
                     results[first + row, 0] = np.array([value], dtype="<u4").view(gives)[0]
             if not returned:
-                out = np.frombuffer(bytes(self.machine.mem_read(RESULTS, some.size)), np.uint8).reshape(some.shape)
+                out = np.frombuffer(bytes(self.machine.mem_read(RESULTS, batch.size)), np.uint8).reshape(batch.shape)
                 packed = np.ascontiguousarray(out[:, : count * gives.itemsize])
-                results[first : first + len(some)] = packed.view(gives)
+                results[first : first + len(batch)] = packed.view(gives)
         painted = np.frombuffer(bytes(self.machine.mem_read(STACK, STACK_BYTES)), dtype=np.uint8) == PAINT
         used = STACK_BYTES - int(painted.argmin()) if not painted.all() else 0
         return Run(results, taken, used)

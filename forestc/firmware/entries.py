@@ -62,10 +62,10 @@ class Entry:
             wanted = evaluation.index if self.what == "labels" else evaluation.scores
             return difference(results.astype(np.int64), wanted.reshape(len(results), -1).astype(np.int64))
         assert self.shown is not None
-        exact, found = values_of(forest, evaluation), results.astype(np.float64) * self.shown.step
-        near = np.abs(found - exact) <= self.shown.bound
+        exact, values = values_of(forest, evaluation), results.astype(np.float64) * self.shown.step
+        near = np.abs(values - exact) <= self.shown.bound
         step = self.shown.bound if self.shown.kind == "float" else self.shown.step
-        got, wanted = (np.rint(each / step).astype(np.int64) for each in (found, exact))
+        got, wanted = (np.rint(column / step).astype(np.int64) for column in (values, exact))
         return difference(got, np.where(near, got, np.where(wanted == got, ~got, wanted)))
 
 

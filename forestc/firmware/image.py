@@ -31,11 +31,11 @@ def read_image(path: Path) -> Image:
 
     with path.open("rb") as file:
         elf = ELFFile(file)
-        own = [(s["sh_size"], s["sh_flags"], s["sh_type"] == "SHT_NOBITS") for s in elf.iter_sections()]
+        sections = [(s["sh_size"], s["sh_flags"], s["sh_type"] == "SHT_NOBITS") for s in elf.iter_sections()]
         loaded = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD" and s["p_memsz"]]
         segments = tuple((int(s["p_vaddr"]), s.data().ljust(s["p_memsz"], b"\0")) for s in loaded)
-        flash = sum(size for size, flags, empty in own if flags & _ALLOC and not empty)
-        ram = sum(size for size, flags, _ in own if flags & _ALLOC and flags & _WRITE)
+        flash = sum(size for size, flags, empty in sections if flags & _ALLOC and not empty)
+        ram = sum(size for size, flags, _ in sections if flags & _ALLOC and flags & _WRITE)
         return Image(int(elf.header["e_entry"]), segments, flash, ram)
 
 
@@ -60,7 +60,7 @@ def static_stack(build: Build) -> StackUse:
     with build.object.open("rb") as file:
         functions = _Functions.of(elf := ELFFile(file))
         references = list(_references(elf, functions))
-    frames = _told_by_gcc(build.usage) if build.usage else _told_by_clang(references)
+    frames = _gcc_frames(build.usage) if build.usage else _clang_frames(references)
     calls: dict[str, set[str]] = {}
     for reference in references:
         if reference.section.startswith(".text"):
@@ -69,8 +69,8 @@ def static_stack(build: Build) -> StackUse:
     waiting, above = [ENTRY], set()
     while waiting:  # depth first, without Python's own recursion
         name = waiting[-1]
-        told = (_frame(frames, each) for each in functions.names.get(name, [name]))
-        frame = next((size for size in told if size is not None), None)
+        sizes = (_frame(frames, alias) for alias in functions.names.get(name, [name]))
+        frame = next((size for size in sizes if size is not None), None)
         if frame is None:
             return StackUse(None, f"the frame of {name} is not known")
         below = calls.get(name, set())
@@ -95,7 +95,7 @@ def _frame(frames: Frames, name: str) -> int | None:
     return frames.get(name, frames.get(stem) if number.isdigit() else None)
 
 
-def _told_by_gcc(path: Path) -> Frames:
+def _gcc_frames(path: Path) -> Frames:
     """Lines such as `x.c:3:5:name<TAB>24<TAB>static`. The larger of two functions of one name."""
     frames: dict[str, int | None] = {}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -166,16 +166,16 @@ def _references(elf: Any, functions: _Functions) -> Iterator[_Reference]:
                 yield _Reference(name, relocation["r_offset"], data, within, to)
 
 
-def _told_by_clang(references: Iterable[_Reference]) -> Frames:
+def _clang_frames(references: Iterable[_Reference]) -> Frames:
     """The sections .stack_sizes: an address of 4 bytes, which is a relocation, then the size as LEB128."""
     frames: dict[str, int | None] = {}
-    for each in references:
-        if each.section == ".stack_sizes":
+    for reference in references:
+        if reference.section == ".stack_sizes":
             size, shift = 0, 0
-            for byte in each.data[each.offset + 4 :]:
+            for byte in reference.data[reference.offset + 4 :]:
                 size |= (byte & 0x7F) << shift
                 shift += 7
                 if byte < 0x80:
                     break
-            frames[each.to] = size
+            frames[reference.to] = size
     return frames

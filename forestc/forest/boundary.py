@@ -16,8 +16,8 @@ from forestc.forest.conditions import NO_SET, OneOf, Test, Within
 from forestc.forest.ir import Forest, Tree
 from forestc.forest.numbers import Category, Float, word_range
 
-BATCH = 8192
-ROUNDS = 8
+BATCH = 8192  # rows at least of each batch
+ROUNDS = 8  # times a node is used at most
 
 
 def boundary_inputs(
@@ -46,9 +46,9 @@ def boundary_inputs(
             nodes, thresholds = nodes[kept], thresholds[kept]
         conditions, above = forest.conditions.places[place], _parents(tree)
         for start in range(0, len(nodes), BATCH // 4):
-            some = nodes[start : start + BATCH // 4]
-            rows = _steered(forest, tree, conditions, above, some, base[random.integers(0, len(base), len(some))])
-            waiting.append(_around(forest, tree, some, thresholds[start : start + BATCH // 4], rows))
+            batch = nodes[start : start + BATCH // 4]
+            rows = _steered(forest, tree, conditions, above, batch, base[random.integers(0, len(base), len(batch))])
+            waiting.append(_around(forest, tree, batch, thresholds[start : start + BATCH // 4], rows))
             if sum(map(len, waiting)) >= BATCH:
                 yield np.concatenate(waiting)
                 waiting.clear()
@@ -57,7 +57,7 @@ def boundary_inputs(
 
 
 def random_words(forest: Forest, count: int, seed: int = 0) -> NDArray[np.int64]:
-    """Words (count, features) of a quantised forest: of each feature any threshold, the word below it, an end, or a
+    """Words (count, features) of a quantized forest: of each feature any threshold, the word below it, an end, or a
     code, at random and whatever the other features hold. Starting from these, inputs reach combinations that no row
     has."""
     random = np.random.default_rng(seed)
@@ -84,8 +84,8 @@ def _thresholds(forest: Forest, index: int) -> tuple[NDArray[np.int64], NDArray[
         list(test.cuts) if isinstance(test, Within) else [threshold]
         for test, threshold in zip(tests, tree.threshold[inner].tolist(), strict=True)
     ]
-    thresholds = [threshold for some in cuts for threshold in some]
-    return np.repeat(inner, [len(some) for some in cuts]), np.array(thresholds, dtype=tree.threshold.dtype)
+    thresholds = [threshold for node_cuts in cuts for threshold in node_cuts]
+    return np.repeat(inner, [len(node_cuts) for node_cuts in cuts]), np.array(thresholds, dtype=tree.threshold.dtype)
 
 
 def _parents(tree: Tree) -> NDArray[np.int64]:

@@ -31,8 +31,9 @@ from forestc.forest.ir import (
 )
 from forestc.forest.verify import verify
 
-MAX_NODES = 1 << 28
-MAX_DEPTH = 8192
+# Limits for files of unknown origin.
+MAX_NODES = 1 << 28  # of a tree
+MAX_DEPTH = 8192  # conditions on a path
 MAX_OUTPUTS = 1 << 16
 
 
@@ -240,18 +241,18 @@ def changed_tree(tree: Tree, **arrays: Any) -> Tree:
 
 
 def _members(members: Sequence[Member], where: str) -> tuple[Member, ...]:
-    found, kinds = (
+    distinct, kinds = (
         set(members),
         set(map(type, members)),
     )  # fast for thousands of members: checks types rather than members
     if any(issubclass(kind, np.generic) for kind in kinds):
-        found = {member.item() if isinstance(member, np.generic) else member for member in members}
-        kinds = set(map(type, found))
+        distinct = {member.item() if isinstance(member, np.generic) else member for member in members}
+        kinds = set(map(type, distinct))
     if not all(issubclass(kind, int | float) for kind in kinds) or (
-        any(issubclass(kind, float) for kind in kinds) and any(member != member for member in found)
+        any(issubclass(kind, float) for kind in kinds) and any(member != member for member in distinct)
     ):
         raise ModelError("a set holds what is not a number", where=where)
-    return tuple(sorted(found))
+    return tuple(sorted(distinct))
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Member: TypeAlias = int | float
 Span: TypeAlias = tuple[Member, Member]
-NO_SET = -1
+NO_SET = -1  # in place of a set's number, where a threshold decides
 INFINITY = float("inf")
 
 
@@ -108,8 +108,8 @@ def members_of(test: Within | OneOf) -> tuple[Member, ...]:
 
 def shortest_test(cuts: Iterable[Member]) -> Below | Within:
     """The shortest test that holds where an odd number of the cuts, in any order, is <= x."""
-    found = toggled(cuts)
-    return Below(found[1]) if len(found) == 2 and found[0] == -INFINITY else Within(found)
+    fewest = toggled(cuts)
+    return Below(fewest[1]) if len(fewest) == 2 and fewest[0] == -INFINITY else Within(fewest)
 
 
 @dataclass(frozen=True)
@@ -163,12 +163,10 @@ class ConditionTable:
     @cached_property
     def comparators(self) -> NDArray[np.int64]:
         """One condition for each distinct pair of feature and test, whatever the direction of missing values."""
-        same = np.zeros(len(self), dtype=bool)
-        for name in ("feature", "threshold", "set_number"):
-            column = getattr(self, name)
-            changes = column[1:] != column[:-1]
-            same[1:] = ~changes if name == "feature" else same[1:] & ~changes
-        return np.flatnonzero(~same)
+        new = np.ones(len(self), dtype=bool)
+        columns = (self.feature, self.threshold, self.set_number)
+        new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+        return np.flatnonzero(new)
 
     def of(self, feature: int) -> NDArray[np.int64]:
         """The conditions on one feature."""
@@ -176,12 +174,12 @@ class ConditionTable:
 
     def thresholds(self, feature: int) -> NDArray[Any]:
         """Distinct thresholds and cuts on a feature, ascending; none on a category."""
-        own = self.of(feature)
-        if not len(own) or self.categorical[own[0]]:
+        places = self.of(feature)
+        if not len(places) or self.categorical[places[0]]:
             return np.zeros(0, dtype=self.threshold.dtype)
-        chosen = self.set_number[own]
-        cuts = [np.array(self.sets[each], dtype=self.threshold.dtype) for each in set(chosen.tolist()) - {NO_SET}]
-        return np.unique(np.concatenate([self.threshold[own[chosen == NO_SET]], *cuts]))
+        chosen = self.set_number[places]
+        cuts = [np.array(self.sets[number], dtype=self.threshold.dtype) for number in set(chosen.tolist()) - {NO_SET}]
+        return np.unique(np.concatenate([self.threshold[places[chosen == NO_SET]], *cuts]))
 
 
 def table_of(forest: Forest) -> ConditionTable:
@@ -190,7 +188,7 @@ def table_of(forest: Forest) -> ConditionTable:
     dtype = np.int64 if forest.quantised else np.float64
 
     def joined(name: str, kind: Any) -> NDArray[Any]:
-        arrays = [getattr(tree, name)[own] for tree, own in zip(forest.trees, inner, strict=True)]
+        arrays = [getattr(tree, name)[nodes] for tree, nodes in zip(forest.trees, inner, strict=True)]
         return np.concatenate([np.zeros(0, dtype=kind), *arrays]).astype(kind, copy=False)
 
     feature, threshold = joined("feature", np.int32), joined("threshold", dtype)
@@ -204,12 +202,12 @@ def table_of(forest: Forest) -> ConditionTable:
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.cumsum(new) - 1
     chosen = order[new]
-    categories = np.array([isinstance(each.number, Category) for each in forest.features] + [False])
+    categories = np.array([isinstance(column.number, Category) for column in forest.features] + [False])
     ends = np.cumsum([0, *map(len, inner)])
     places = []
-    for tree, own, start, stop in zip(forest.trees, inner, ends[:-1], ends[1:], strict=True):
+    for tree, nodes, start, stop in zip(forest.trees, inner, ends[:-1], ends[1:], strict=True):
         here = np.full(tree.size, -1, dtype=np.int32)
-        here[own] = place[start:stop]
+        here[nodes] = place[start:stop]
         places.append(here)
     return ConditionTable(
         feature[chosen],
@@ -228,17 +226,17 @@ def _distinct_sets(
     """The distinct sets that nodes use, ascending, and for all inner nodes the set's number."""
     used = {
         tree.sets[chosen]
-        for tree, own in zip(trees, inner, strict=True)
+        for tree, nodes in zip(trees, inner, strict=True)
         if tree.sets
-        for chosen in set(tree.set_index[own].tolist()) - {NO_SET}
+        for chosen in set(tree.set_index[nodes].tolist()) - {NO_SET}
     }
     sets = tuple(sorted(used))
     number = {members: place for place, members in enumerate(sets)}
     chosen = [np.zeros(0, dtype=np.int32)]
-    for tree, own in zip(trees, inner, strict=True):
+    for tree, nodes in zip(trees, inner, strict=True):
         # a set that no node uses has no number; NO_SET is the last entry
         renamed = np.array([*(number.get(members, NO_SET) for members in tree.sets), NO_SET], dtype=np.int32)
-        chosen.append(renamed[tree.set_index[own]])
+        chosen.append(renamed[tree.set_index[nodes]])
     return sets, np.concatenate(chosen)
 
 
@@ -249,10 +247,10 @@ def tree_arrays(
 
     places: (nodes,) each node's condition, -1 at a leaf. threshold: (conditions,) of every condition. sets: condition
     to set, for those with a set."""
-    own = sorted(set(places.tolist()) & sets.keys()) if sets else []
+    used = sorted(set(places.tolist()) & sets.keys()) if sets else []
     set_index = np.full(len(places), NO_SET, dtype=np.int32)
-    by_set = np.isin(places, own)
-    if own:
-        set_index[by_set] = np.searchsorted(own, places[by_set])
+    by_set = np.isin(places, used)
+    if used:
+        set_index[by_set] = np.searchsorted(used, places[by_set])
     threshold = np.where(by_set, 0, np.append(threshold, 0)[places])
-    return {"threshold": threshold, "set_index": set_index, "sets": tuple(sets[place] for place in own)}
+    return {"threshold": threshold, "set_index": set_index, "sets": tuple(sets[place] for place in used)}

@@ -1,7 +1,7 @@
 """The meaning of a Forest: a slow, simple evaluator, the reference for everything else.
 
 `encode_numbers` turns raw rows into the numbers that conditions compare; `evaluate_words` evaluates these, level by
-level in plain NumPy. After quantisation both are integer arithmetic, and every backend equals `evaluate_words` on every
+level in plain NumPy. After quantization both are integer arithmetic, and every backend equals `evaluate_words` on every
 input, bit for bit.
 """
 
@@ -25,7 +25,7 @@ class Evaluation:
     """A forest's results on rows. `targets` is 1 unless the forest has several prediction targets.
 
     leaves: (rows, trees) int32, the source library's numbers of the leaves reached.
-    scores: (rows, outputs): integers once quantised, else in the source's precision. With parts: as in
+    scores: (rows, outputs): integers once quantized, else in the source's precision. With parts: as in
     `Combine`, (rows, classes) or (rows, 1).
     values: the shape of scores, float64 (or the source's precision): scores after the link.
     decision: (rows,) the source's own class labels, or for regression the value; (rows, targets) for several
@@ -53,7 +53,7 @@ class Evaluation:
 def encode_numbers(forest: Forest, table: NDArray[np.float64]) -> NDArray[Any]:
     """Raw rows (rows, columns) as the numbers that conditions compare: (rows, features).
 
-    float64 (NaN is missing) for a float forest, int64 words for a quantised one. Raises RowsError for
+    float64 (NaN is missing) for a float forest, int64 words for a quantized one. Raises RowsError for
     a wrong width, and for NaN where the feature takes none.
     """
     if table.ndim != 2 or table.shape[1] != forest.columns:
@@ -135,7 +135,9 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
     weights = np.array(forest.combine.weights or [1.0] * len(answers))
     if forest.quantised and forest.combine.kind == "average":
         values = [quantised_values(answer.part, answer.scores, forest.steps) for answer in answers]
-        return np.asarray(sum(weight * one for weight, one in zip(weights.astype(np.int64), values, strict=True)))
+        return np.asarray(
+            sum(weight * part_values for weight, part_values in zip(weights.astype(np.int64), values, strict=True))
+        )
     if forest.combine.kind == "vote":
         votes = np.zeros((len(answers[0].index), len(forest.classes)))
         for weight, answer in zip(weights, answers, strict=True):
@@ -159,7 +161,7 @@ def combined(forest: Forest, answers: Sequence[_Answer]) -> NDArray[Any]:
 
 
 def quantised_values(part: Part, scores: NDArray[Any], steps: int) -> NDArray[Any]:
-    """The values (rows, classes) of a part of a quantised average, from its scores (rows, outputs): see `Combine`."""
+    """The values (rows, classes) of a part of a quantized average, from its scores (rows, outputs): see `Combine`."""
     if not part.curves:
         return scores
     if part.link.kind == "softmax":
@@ -233,7 +235,7 @@ def start_scores(forest: Forest, rows: int) -> NDArray[Any]:
     return total
 
 
-def _extreme(dtype: Any, low: bool) -> Any:
+def _extreme(dtype: np.dtype[Any], low: bool) -> Any:
     if dtype.kind == "f":
         return -np.inf if low else np.inf
     return np.iinfo(dtype).min if low else np.iinfo(dtype).max
@@ -283,20 +285,24 @@ def link_values(scores: NDArray[Any], link: Link) -> NDArray[Any]:
     if link.intercept:
         scores = scores + dtype.type(link.intercept)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        values = np.asarray(_interpolated(scores, link.points) if link.points else _linked(scores, link.kind))
+        if link.points:
+            x, y = np.array(link.points).T
+            values = np.asarray(np.interp(scores, x, y), dtype=dtype)
+        else:
+            values = np.asarray(_linked(scores, link.kind))
     return values - dtype.type(link.shift) if link.shift else values
 
 
-def _shares(scores: NDArray[Any], each: tuple[Link, ...]) -> NDArray[Any]:
-    values = np.stack([link_values(scores[:, k], link) for k, link in enumerate(each)], axis=1)
+def _shares(scores: NDArray[Any], links: tuple[Link, ...]) -> NDArray[Any]:
+    values = np.stack([link_values(scores[:, k], link) for k, link in enumerate(links)], axis=1)
     total = values.sum(axis=1, keepdims=True)
-    return np.asarray(np.divide(values, total, out=np.full_like(values, 1 / len(each)), where=total != 0))
+    return np.asarray(np.divide(values, total, out=np.full_like(values, 1 / len(links)), where=total != 0))
 
 
 def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
     dtype = scores.dtype
     wide: FloatArray = scores.astype(np.float64)
-    one = dtype.type(1)
+    unit = dtype.type(1)
     match kind:
         case "identity" | "order" | "interpolated" | "shares":
             return scores
@@ -305,10 +311,10 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
         case "exp2":
             return np.exp2(wide).astype(dtype)
         case "sigmoid":  # each operation rounds, as in libraries
-            return np.asarray(one / (one + np.exp(-wide).astype(dtype)))
+            return np.asarray(unit / (unit + np.exp(-wide).astype(dtype)))
         case "logistic":
-            mirrored = one / (one + np.exp(-np.abs(wide)).astype(dtype))
-            return np.asarray(np.where(scores < 0, one - mirrored, mirrored))
+            mirrored = unit / (unit + np.exp(-np.abs(wide)).astype(dtype))
+            return np.asarray(np.where(scores < 0, unit - mirrored, mirrored))
         case "softplus":
             return np.log1p(np.exp(wide)).astype(dtype)
         case "square":
@@ -329,11 +335,6 @@ def _linked(scores: NDArray[Any], kind: LinkKind) -> NDArray[Any]:
                 little = np.abs(scores) <= dtype.type(1e-7)
                 powers = np.where(little, scores * np.exp(-scores.max(axis=1, keepdims=True)), powers)
             return np.asarray(powers / powers.astype(np.float64).sum(axis=1, keepdims=True).astype(dtype))
-
-
-def _interpolated(scores: NDArray[Any], points: tuple[tuple[float, float], ...]) -> NDArray[Any]:
-    x, y = np.array(points).T
-    return np.asarray(np.interp(scores, x, y), dtype=scores.dtype)
 
 
 def _normal_quantile(p: NDArray[Any]) -> NDArray[Any]:

@@ -45,14 +45,14 @@ LinkKind: TypeAlias = Literal[
 ]
 IntArray: TypeAlias = NDArray[np.int32]
 
-LEAF = -1
+LEAF = -1  # in place of a leaf's children and feature
 
 
 @dataclass(frozen=True)
 class Feature:
     """One column of the rows.
 
-    number: the number type of its comparisons (words once quantised).
+    number: the number type of its comparisons (words once quantized).
     raw: the number type to which the source library first rounds a row's value.
     column: the feature's place in the source's rows, counted from 0.
     missing: whether a missing value (NaN) is accepted.
@@ -87,7 +87,7 @@ class Tree:
     """Nodes as parallel arrays of length n; node 0 is the root.
 
     feature: index into Forest.features; -1 at a leaf.
-    threshold: float64, or int64 once quantised; 0 at a leaf and at a node with a set.
+    threshold: float64, or int64 once quantized; 0 at a leaf and at a node with a set.
     set_index: index of the node's set in `sets`; NO_SET at a node with a threshold.
     sets: ascending. On a category, the codes that go left (`count` stands for all unseen codes). On any other
     number, cuts c0 < c1 < ...: left if an odd number of them is <= x, that is x in [c0, c1) or [c2, c3) ...;
@@ -95,7 +95,7 @@ class Tree:
     left, right: child nodes; -1 at a leaf.
     missing_left: where a missing value goes.
     leaf: row of `values`; -1 at an inner node.
-    values: (leaves, len(outputs)) float64, or int64 once quantised: added to `outputs`.
+    values: (leaves, len(outputs)) float64, or int64 once quantized: added to `outputs`.
     cover: training weight that reached each node, or None.
     ids: the source library's number of each node.
     drawn: the rows the tree was trained on; None if the source does not record them.
@@ -126,13 +126,13 @@ class Tree:
     @cached_property
     def levels(self) -> tuple[NDArray[np.int64], ...]:
         """Nodes by distance from the root: levels[0] is the root alone."""
-        found = []
+        levels = []
         level = np.zeros(1, dtype=np.int64)
         while len(level):
-            found.append(level)
+            levels.append(level)
             inner = level[self.left[level] != LEAF]
             level = np.concatenate([self.left[inner], self.right[inner]]).astype(np.int64)
-        return tuple(found)
+        return tuple(levels)
 
     @property
     def depth(self) -> int:
@@ -210,8 +210,8 @@ class Decision:
 class Part:
     """A model within the model: the outputs start .. stop - 1, with their own aggregate, link and decision.
 
-    classes: this part's labels. scale: as Forest.scale, of this part's scores, once quantised.
-    curves: of a part of a quantised average: for each score, ascending integers, equally many for all scores and parts.
+    classes: this part's labels. scale: as Forest.scale, of this part's scores, once quantized.
+    curves: of a part of a quantized average: for each score, ascending integers, equally many for all scores and parts.
     The score's level, a step function instead of the link, is the number of them that are not above it. A single curve
     holds for every score. `Combine` says how levels are combined.
     """
@@ -246,10 +246,10 @@ class Combine:
     | average | the weighted mean of the parts' values; a part with a threshold decision counts as (1 - v, v) |
     | median  | the weighted median of the parts' single values (AdaBoost.R2)                         |
 
-    A quantised median is that of the parts' scores, all of one scale. A quantised average is the weighted sum of the
+    A quantized median is that of the parts' scores, all of one scale. A quantized average is the weighted sum of the
     parts' values in steps, as many as a curve has cuts.
 
-    | quantised part  | value for class k                                                               |
+    | quantized part  | value for class k                                                               |
     |-----------------|---------------------------------------------------------------------------------|
     | of one score    | its level v as (steps - v, v)                                                   |
     | without curves  | score k                                                                         |
@@ -284,7 +284,7 @@ class Forest:
     """A tree ensemble.
 
     columns: width of the source's rows; features name the columns that matter.
-    bias: (n_outputs,) float64, or int64 once quantised.
+    bias: (n_outputs,) float64, or int64 once quantized.
     scale: None for a float forest; else the source's scores are (bias + sum of leaves) * scale.
     classes: the source's labels by index; empty for regression.
     parts: usually empty; else consecutive slices of the outputs, which are combined as `combine` says. `aggregate` is
@@ -340,7 +340,7 @@ class Forest:
 
     @property
     def steps(self) -> int:
-        """The value of a probability of 1 in the parts of a quantised average; 0 without curves."""
+        """The value of a probability of 1 in the parts of a quantized average; 0 without curves."""
         return max((len(curve) for part in self.parts for curve in part.curves), default=0)
 
     @property

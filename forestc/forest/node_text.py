@@ -43,7 +43,7 @@ def leaf_text(forest: Forest, tree: Tree, node: int) -> str:
 
 
 def condition_text(forest: Forest, condition: Condition) -> str:
-    """A condition as text; words of a quantised forest are followed by the value they represent."""
+    """A condition as text; words of a quantized forest are followed by the value they represent."""
     feature = forest.features[condition.feature]
     missing = " or missing" if feature.missing and condition.missing_left else ""
 

@@ -70,7 +70,7 @@ FLOAT32 = Float(32)
 FLOAT64 = Float(64)
 
 MAX_WORD_BITS = 62  # one word past either end must fit an int64 as well
-MAX_CATEGORIES = 1 << 16
+MAX_CATEGORIES = 1 << 16  # a limit for files of unknown origin
 MAX_FRACTION = 1100  # past the exponent of any float64
 
 
@@ -142,21 +142,20 @@ def order_key(values: NDArray[Any], bits: int) -> WordArray:
     -0.0 gets the key just below 0.0's. A threshold of zero takes -0.0's key (`threshold_key`), and
     then both zeros compare alike, as they do as floats.
     """
-    if bits == 32:
-        pattern = values.astype(np.float32).view(np.int32)
-        return np.where(pattern < 0, pattern ^ np.int32(0x7FFFFFFF), pattern).astype(np.int64)
-    pattern64 = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
-    return np.where(pattern64 < 0, pattern64 ^ np.int64(0x7FFFFFFFFFFFFFFF), pattern64)
+    pattern = values.astype(f"f{bits // 8}").view(f"i{bits // 8}")
+    return _mirrored(pattern).astype(np.int64)
 
 
 def key_value(keys: WordArray, bits: int) -> FloatArray:
     """The floats of order keys: the inverse of `order_key`."""
-    if bits == 32:
-        narrow = keys.astype(np.int32)
-        pattern = np.where(narrow < 0, narrow ^ np.int32(0x7FFFFFFF), narrow)
-        with np.errstate(invalid="ignore"):  # keys beyond infinity are NaNs
-            return pattern.view(np.float32).astype(np.float64)
-    return np.where(keys < 0, keys ^ np.int64(0x7FFFFFFFFFFFFFFF), keys).view(np.float64)
+    pattern = _mirrored(keys.astype(f"i{bits // 8}"))
+    with np.errstate(invalid="ignore"):  # keys beyond infinity are NaNs
+        return pattern.view(f"f{bits // 8}").astype(np.float64)
+
+
+def _mirrored(pattern: NDArray[np.signedinteger[Any]]) -> NDArray[np.signedinteger[Any]]:
+    """Negative integers with all bits but the sign flipped."""
+    return np.where(pattern < 0, pattern ^ np.iinfo(pattern.dtype).max, pattern)
 
 
 def threshold_key(thresholds: FloatArray, bits: int) -> WordArray:

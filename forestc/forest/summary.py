@@ -43,18 +43,18 @@ def feature_figures(forest: Forest) -> list[dict[str, Any]]:
     """One entry for each declared feature, in their order.
 
     name, column, type, missing; uses: nodes that read it; conditions: distinct conditions among these; lowest, highest:
-    thresholds, in the units of `type` (None without thresholds); words: lowest and highest word once quantised.
+    thresholds, in the units of `type` (None without thresholds); words: lowest and highest word once quantized.
     """
     table = forest.conditions
     uses = np.zeros(len(forest.features), dtype=np.int64)
     for tree in forest.trees:
         np.add.at(uses, tree.feature[tree.inner], 1)
     compared = np.bincount(table.feature[table.comparators], minlength=len(forest.features))
-    found = []
+    figures = []
     for index, feature in enumerate(forest.features):
         thresholds = table.thresholds(index)
         word = None if isinstance(feature.number, Float) else word_range(feature.number, feature.missing)
-        found.append(
+        figures.append(
             {
                 "name": feature.name,
                 "column": feature.column,
@@ -67,7 +67,7 @@ def feature_figures(forest: Forest) -> list[dict[str, Any]]:
                 "words": None if word is None else [word.low, word.top],
             }
         )
-    return found
+    return figures
 
 
 def _kinds(kinds: Iterable[str]) -> str:

@@ -29,7 +29,7 @@ lines:
     part-decision argmax on scores
     part-classes [0, 1, 2]
     part-scale 1.0
-    part-curve 3 8 12    (only in a quantised average; curves of several outputs with / between)
+    part-curve 3 8 12    (only in a quantized average; curves of several outputs with / between)
     combine vote 1.0 2.0
 """
 
@@ -89,7 +89,7 @@ def _lines(forest: Forest) -> Iterator[str]:
         yield from _judgement(part, "part-")
         yield f"part-scale {part.scale!r}"
         if forest.steps:
-            yield " ".join(["part-curve", " / ".join(" ".join(map(str, curve)) for curve in part.curves)]).strip()
+            yield f"part-curve {' / '.join(' '.join(map(str, curve)) for curve in part.curves)}".strip()
     if forest.parts:
         yield " ".join(["combine", forest.combine.kind, *map(repr, forest.combine.weights)])
     if forest.scale is not None:
@@ -119,8 +119,8 @@ def _link_text(link: Link) -> str:
     shift = f" shift {link.shift!r}" if link.shift else ""
     intercept = f" intercept {link.intercept!r}" if link.intercept else ""
     points = ",".join(f"{x!r}:{y!r}" for x, y in link.points)
-    each = "; ".join(map(_link_text, link.each))
-    return f"{link.kind}{slope}{intercept}{f' through {points}' * bool(points)}{shift}{f' of {each}' * bool(each)}"
+    links = "; ".join(map(_link_text, link.each))
+    return f"{link.kind}{slope}{intercept}{f' through {points}' * bool(points)}{shift}{f' of {links}' * bool(links)}"
 
 
 def _tree_lines(tree: Tree, categories: Sequence[bool]) -> Iterator[str]:
@@ -176,6 +176,14 @@ _NODE = re.compile(
 )
 
 
+def matched(pattern: re.Pattern[str], text: str, where: str = "") -> re.Match[str]:
+    """The match of a whole text. Raises ModelError, naming `where`, for a text that does not match."""
+    match = pattern.fullmatch(text)
+    if not match:
+        raise ModelError(f"can't read {text[:60]!r}", where=where)
+    return match
+
+
 def parse_forest(text: str) -> Forest:
     """Parses the text form. Raises ModelError, naming the line, for any other text."""
     lines = text.splitlines()
@@ -209,14 +217,10 @@ def _one(header: dict[str, list[str]], word: str) -> str:
 def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantised: bool) -> Forest:
     if unknown := set(header) - _HEADER:
         raise ModelError(f"unknown line {sorted(unknown)[0]!r}")
-    source = _SOURCE.fullmatch(header["source"][0])
-    if not source:
-        raise ModelError(f"can't read {header['source'][0][:60]!r}")
+    source = matched(_SOURCE, header["source"][0])
     features = []
     for line in header.get("feature", []):
-        match = _FEATURE.fullmatch(line)
-        if not match:
-            raise ModelError(f"can't read {line[:60]!r}")
+        match = matched(_FEATURE, line)
         features.append(
             Feature(
                 name=str(json.loads(match[1])),
@@ -237,13 +241,11 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantised: bo
         scale = float(header["part-scale"][index].split(" ")[1])
         curves = header.get("part-curve")
         text = curves[index].removeprefix("part-curve").strip() if curves else ""
-        curve = tuple(tuple(map(int, one.split())) for one in text.split(" / ")) if text else ()
+        curve = tuple(tuple(map(int, levels.split())) for levels in text.split(" / ")) if text else ()
         parts.append(Part(start, stop, *_parse_judgement(header, "part-", index), scale, curve))
     combine = Combine()
     if parts:
-        match = _COMBINE.fullmatch(_one(header, "combine"))
-        if not match:
-            raise ModelError(f"can't read {_one(header, 'combine')[:60]!r}")
+        match = matched(_COMBINE, _one(header, "combine"))
         combine = Combine(match[1], tuple(float(w) for w in match[2].split()))  # type: ignore[arg-type]
     return make_forest(
         name=str(json.loads(_one(header, "forest"))),
@@ -273,34 +275,27 @@ def _parse_judgement(
     header: dict[str, list[str]], prefix: str, index: int
 ) -> tuple[Aggregate, Link, Decision, tuple[Label, ...]]:
     """The index-th lines of aggregate, link, decision and classes with that prefix."""
-    found = []
+    texts = []
     for word in _JUDGEMENT:
         if not prefix:
             _one(header, word)
-        found.append(header[prefix + word][index].split(" ", 1)[1])
-    aggregate = _AGGREGATE.fullmatch(found[0])
-    decision = _DECISION.fullmatch(found[2])
-    for match, text in zip((aggregate, decision), found[::2], strict=False):
-        if not match:
-            raise ModelError(f"can't read {text[:60]!r}")
-    assert aggregate and decision
-    classes = json.loads(found[3])
+        texts.append(header[prefix + word][index].split(" ", 1)[1])
+    aggregate, decision = matched(_AGGREGATE, texts[0]), matched(_DECISION, texts[2])
+    classes = json.loads(texts[3])
     if not isinstance(classes, list) or not all(isinstance(c, str | int | float | bool) for c in classes):
         raise ModelError("classes are not a list of labels")
     threshold = (int if re.fullmatch(r"-?\d+", decision[2] or "0") else float)(decision[2] or 0)
     return (
         Aggregate(aggregate[1], aggregate[2], aggregate[3] == "first", float(aggregate[4] or 1.0)),  # type: ignore[arg-type]
-        _parse_link(found[1]),
+        _parse_link(texts[1]),
         Decision(decision[1], threshold, decision[3], decision[4] or "first"),  # type: ignore[arg-type]
         tuple(classes),
     )
 
 
 def _parse_link(text: str) -> Link:
-    own, _, each = text.partition(" of ")
-    link = _LINK.fullmatch(own)
-    if not link:
-        raise ModelError(f"can't read {own[:60]!r}")
+    first, _, rest = text.partition(" of ")
+    link = matched(_LINK, first)
     points = link[4].split(",") if link[4] else []
     return Link(
         link[1],  # type: ignore[arg-type]
@@ -308,14 +303,12 @@ def _parse_link(text: str) -> Link:
         intercept=float(link[3] or 0.0),
         points=tuple((float(x), float(y)) for x, y in (point.split(":") for point in points)),
         shift=float(link[5] or 0.0),
-        each=tuple(_parse_link(one) for one in each.split("; ")) if each else (),
+        each=tuple(_parse_link(part) for part in rest.split("; ")) if rest else (),
     )
 
 
 def _parse_tree(lines: list[str], start: int, end: int, quantised: bool, index: int) -> Tree:
-    head = _TREE.fullmatch(lines[start])
-    if not head:
-        raise ModelError(f"can't read {lines[start][:60]!r}", where=f"line {start + 1}")
+    head = matched(_TREE, lines[start], f"line {start + 1}")
     outputs = [int(k) for k in head[1].split(" ")]
     number = int if quantised else float
     n = end - start - 1
@@ -339,11 +332,7 @@ def _parse_tree(lines: list[str], start: int, end: int, quantised: bool, index: 
         if match["values"]:
             values.append([number(v) for v in match["values"].split(" ")])
             continue
-        feature[node], left[node], right[node] = (
-            int(match["feature"]),
-            int(match["left"]),
-            int(match["right"]),
-        )
+        feature[node], left[node], right[node] = map(int, match.group("feature", "left", "right"))
         missing[node] = match["missing"] is not None
         if match["threshold"]:
             threshold[node] = number(match["threshold"])

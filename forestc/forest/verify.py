@@ -12,8 +12,8 @@ from forestc.forest.conditions import NO_SET
 from forestc.forest.ir import LEAF, Decision, Forest, Link, Part, Tree
 from forestc.forest.numbers import FLOAT32, Category, Float, FloatArray, check_type, round_to, word_range
 
-MAX_SCORE_BITS = 62
-MAX_COLUMNS = 1 << 20
+MAX_SCORE_BITS = 62  # without the sign, so that int64 holds the difference of two scores
+MAX_COLUMNS = 1 << 20  # a limit for files of unknown origin
 NEXT = "give the next float32 above it: no float32 lies between"
 
 
@@ -116,14 +116,14 @@ def _verify_link(link: Link, outputs: int, where: str) -> None:
         raise ModelError("the points of a link do not ascend, or are not finite", where=where)
     if len(link.each) != (outputs if link.kind == "shares" else 0):
         raise ModelError(f"a link {link.kind} of {outputs} outputs has links of {len(link.each)}", where=where)
-    for place, one in enumerate(link.each):
-        if one.kind in ("shares", "softmax", "softmax-zero", "sorted"):
-            raise ModelError(f"a link {one.kind} is not of a single output", where=where or f"output {place}")
-        _verify_link(one, 1, where)
+    for place, output_link in enumerate(link.each):
+        if output_link.kind in ("shares", "softmax", "softmax-zero", "sorted"):
+            raise ModelError(f"a link {output_link.kind} is not of a single output", where=where or f"output {place}")
+        _verify_link(output_link, 1, where)
 
 
 def _verify_curves(forest: Forest, part: Part, where: str) -> None:
-    """Parts of a quantised average have curves that fit their link; other parts have none."""
+    """Parts of a quantized average have curves that fit their link; other parts have none."""
     wanted = forest.quantised and bool(forest.parts) and forest.combine.kind == "average"
     ascend = all(list(curve) == sorted(curve) for curve in part.curves)
     # parts whose values are their scores need no curves

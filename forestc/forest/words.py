@@ -27,7 +27,9 @@ def word_note(forest: Forest, index: int) -> str:
     limits = word_range(feature.number, feature.missing)
     value, word = word_example(forest, index)
     absent = "" if limits.missing is None else f", {limits.missing} means missing"
-    recipe = _recipe(feature.number, _rounded(feature.number, feature.raw), f"{limits.low}..{limits.high}")
+    # rounding to float32 comes first, as it may cross a threshold
+    rounded = feature.raw == FLOAT32 and not isinstance(feature.number, Category)
+    recipe = _recipe(feature.number, "float32(value)" if rounded else "value", f"{limits.low}..{limits.high}")
     return f"{feature.number}: {recipe}{absent}; {value!r} becomes {word}"
 
 
@@ -43,11 +45,6 @@ def word_example(forest: Forest, index: int) -> tuple[float, int]:
     if not np.isfinite(value[0]):
         value = np.zeros(1)
     return float(value[0]), int(to_words(value, number, feature.missing)[0])
-
-
-def _rounded(number: NumberType, raw: NumberType) -> str:
-    """The value as the model reads it. Rounding to float32 comes first, as it may cross a threshold."""
-    return "float32(value)" if raw == FLOAT32 and not isinstance(number, Category) else "value"
 
 
 def _recipe(number: NumberType, value: str, span: str) -> str:

@@ -46,17 +46,17 @@ class Activity:
 
         These are scaled to add up to 1: those counted need not, beside exact ones.
         """
-        found = []
+        depths = []
         for tree, shares in zip(forest.trees, self.leaves, strict=True):
             depth = np.zeros(tree.size)
             for level, nodes in enumerate(tree.levels):
                 depth[nodes] = level
-            found.append(float(depth @ shares / shares.sum()))
-        return np.array(found)
+            depths.append(float(depth @ shares / shares.sum()))
+        return np.array(depths)
 
 
 def activity(inputs: InputModel, model: Forest, forest: Forest, count: int = DRAWN, seed: int = 0) -> Activity:
-    """Activity of a quantised forest on independent rows of an input model. model: the forest that was quantised.
+    """Activity of a quantized forest on independent rows of an input model. model: the forest that was quantized.
 
     A condition or leaf is exact where all of its thresholds are cuts of the input model; one on categories is counted.
     Each condition toggles at 2 p (1 - p). Raises RowsError for an input model of other columns.
@@ -69,11 +69,11 @@ def activity(inputs: InputModel, model: Forest, forest: Forest, count: int = DRA
     for index, tree in enumerate(forest.trees):
         boxes = dict(asking.boxes.leaves(index))
         nodes = np.array(list(boxes))
-        own = [asking.box(box) for box in boxes.values()]
+        leaf_events = [asking.box(box) for box in boxes.values()]
         shares = np.zeros(tree.size)
-        shares[nodes] = asking.answered(own, counted.leaves[index][nodes])
+        shares[nodes] = asking.answered(leaf_events, counted.leaves[index][nodes])
         known = np.zeros(tree.size, dtype=bool)
-        known[nodes] = [event is not None for event in own]
+        known[nodes] = [event is not None for event in leaf_events]
         leaves.append(shares)
         exact.append(known)
     return replace(
@@ -87,7 +87,7 @@ def activity(inputs: InputModel, model: Forest, forest: Forest, count: int = DRA
 
 
 def counted_activity(forest: Forest, rows: Rows) -> Activity:
-    """Activity of a quantised forest counted on raw rows, toggles in their order. Raises RowsError without any row."""
+    """Activity of a quantized forest counted on raw rows, toggles in their order. Raises RowsError without any row."""
     coverage, walked, table = Coverage.of(forest), walked_trees(forest), tuple(forest.conditions)
     ones, changes = np.zeros(len(table), dtype=np.int64), np.zeros(len(table), dtype=np.int64)
     chosen, count = np.zeros(len(forest.classes), dtype=np.int64), 0
@@ -96,10 +96,10 @@ def counted_activity(forest: Forest, rows: Rows) -> Activity:
         if not len(batch.X):
             continue
         words, absent = encode_numbers(forest, batch.X), np.isnan(batch.X)
-        told = evaluate_quickly(forest, words, walked)
-        coverage.add(told.leaves)
-        if forest.classes and told.index.ndim == 1:
-            chosen += np.bincount(told.index, minlength=len(chosen))
+        evaluation = evaluate_quickly(forest, words, walked)
+        coverage.add(evaluation.leaves)
+        if forest.classes and evaluation.index.ndim == 1:
+            chosen += np.bincount(evaluation.index, minlength=len(chosen))
         ends = np.zeros(len(table), dtype=bool)
         for place, condition in enumerate(table):
             f = condition.feature
@@ -129,16 +129,15 @@ class _Asking:
     def __init__(self, inputs: InputModel, forest: Forest) -> None:
         self.inputs, self.forest, self.boxes = inputs, forest, Boxes(forest)
         self.own = inputs.of(forest)
-        place = {id(each): start for each, start in zip(inputs.inputs, inputs.starts, strict=False)}
-        self.starts = [place[id(each)] for each in self.own]
+        self.starts = [inputs.starts[inputs.by_column[column.column]] for column in self.own]
 
     def answered(self, events: list[list[Event] | None], counted: FloatArray) -> FloatArray:
-        """The probability of each; of what is not told, what was counted. events: disjoint, to be added."""
-        flat = [event for some in events if some is not None for event in some]
-        found = iter(self.inputs.tree.probabilities_of(flat).tolist())
+        """The probability of each list of disjoint events; where that is None, the counted one."""
+        flat = [event for disjoint in events if disjoint is not None for event in disjoint]
+        probabilities = iter(self.inputs.tree.probabilities_of(flat).tolist())
         shares = [
-            share if some is None else sum(next(found) for _ in some)
-            for some, share in zip(events, counted.tolist(), strict=True)
+            share if disjoint is None else sum(next(probabilities) for _ in disjoint)
+            for disjoint, share in zip(events, counted.tolist(), strict=True)
         ]
         return np.clip(np.array(shares, dtype=np.float64), 0, 1)  # sums may round past the ends
 
@@ -178,17 +177,17 @@ class _Asking:
 
     def _number(self, feature: int, low: int, high: int) -> Event | None:
         """A number in a span of words, if the ends of the span are cuts or open."""
-        each, domain = self.own[feature], self.boxes.domains[feature]
-        if each.category or not each.states:
+        column, domain = self.own[feature], self.boxes.domains[feature]
+        if column.category or not column.states:
             return None
         ends = domain.raw_span((low, high))
-        if any(np.isfinite(end) and end not in each.cuts for end in ends):
+        if any(np.isfinite(end) and end not in column.cuts for end in ends):
             return None
-        return {self.starts[feature] + variable: states for variable, states in each.literals(*ends).items()}
+        return {self.starts[feature] + variable: states for variable, states in column.literals(*ends).items()}
 
     def _absent(self, feature: int) -> Event | None:
         """A missing value, None where none was seen or the forest takes none."""
-        own = self.own[feature].absent_literals()
-        if not own or not self.forest.features[feature].missing:
+        literals = self.own[feature].absent_literals()
+        if not literals or not self.forest.features[feature].missing:
             return None
-        return {self.starts[feature] + variable: states for variable, states in own.items()}
+        return {self.starts[feature] + variable: states for variable, states in literals.items()}

@@ -47,7 +47,7 @@ Box = Mapping[int, Values]
 
 @dataclass(frozen=True)
 class Domain:
-    """All values that a feature of a quantised forest can take from raw rows, and raw values for its words."""
+    """All values that a feature of a quantized forest can take from raw rows, and raw values for its words."""
 
     feature: Feature
 
@@ -104,7 +104,7 @@ class Domain:
 
 
 class Boxes:
-    """The boxes of a quantised forest's leaves. domains: of each feature."""
+    """The boxes of a quantized forest's leaves. domains: of each feature."""
 
     def __init__(self, forest: Forest) -> None:
         self.forest = forest

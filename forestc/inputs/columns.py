@@ -72,20 +72,20 @@ class InputColumn:
         """The states of values, (rows, variables)."""
         if not self.states:
             return np.zeros((len(values), 0), dtype=np.uint8)
-        found = np.zeros((len(values), len(self.states)), dtype=np.uint8)
+        states = np.zeros((len(values), len(self.states)), dtype=np.uint8)
         absent = np.isnan(values)
         if self.category:
             group = np.zeros(self.category.count + 1, dtype=np.uint8)
             for state, codes in enumerate(self.groups):
                 group[list(codes)] = state
-            found[:, 0] = group[to_words(np.where(absent, 0, values), self.category, False)]
+            states[:, 0] = group[to_words(np.where(absent, 0, values), self.category, False)]
         else:
             cell = self.cell(values)
-            found[:, 0] = np.searchsorted(np.array(self.anchors), cell, side="left")
-            found[:, 1:] = cell[:, None] <= np.array(self.fine, dtype=np.int64)[None, :]
-        found[absent] = 0
-        found[absent, 0] = self.states[0] - 1
-        return found
+            states[:, 0] = np.searchsorted(np.array(self.anchors), cell, side="left")
+            states[:, 1:] = cell[:, None] <= np.array(self.fine, dtype=np.int64)[None, :]
+        states[absent] = 0
+        states[absent, 0] = self.states[0] - 1
+        return states
 
     def cell(self, values: FloatArray) -> NDArray[np.int64]:
         """For each value, none missing, the number of cuts that are not above it."""
@@ -111,8 +111,8 @@ class InputColumn:
         absent = states[:, 0] >= self.spans
         cell = self._cells(np.where(absent, 0, states[:, 0]).astype(np.int64), states)
         wanted = (cell[:, None] <= np.array(self.fine, dtype=np.int64)[None, :]) & ~absent[:, None]
-        found: NDArray[np.int64] = (wanted != states[:, 1:]).sum(axis=1)
-        return found
+        wrong: NDArray[np.int64] = (wanted != states[:, 1:]).sum(axis=1)
+        return wrong
 
     def literals(self, low: float, high: float) -> Literals:
         """Evidence, on the column's own variables, for a number low <= x < high: as close as the cuts tell. Of a
@@ -125,13 +125,13 @@ class InputColumn:
         cuts = np.array(self.cuts)
         under, over = int(np.searchsorted(cuts, low, "right")) - 1, int(np.searchsorted(cuts, high, "left"))
         first, last = (int(np.searchsorted(np.array(self.anchors), cell)) for cell in (under + 1, over))
-        found: Literals = {0: tuple(range(first, last + 1))}
+        literals: Literals = {0: tuple(range(first, last + 1))}
         place = {cut: i + 1 for i, cut in enumerate(self.fine)}
         if under in place:
-            found[place[under]] = (0,)
+            literals[place[under]] = (0,)
         if over in place:
-            found[place[over]] = (1,)
-        return found
+            literals[place[over]] = (1,)
+        return literals
 
     def absent_literals(self) -> Literals:
         """Evidence for a missing value; none where none was seen."""

@@ -15,7 +15,7 @@ from forestc.inputs.boxes import Boxes
 from forestc.inputs.model import InputModel
 from forestc.passes.quick_evaluation import evaluate_quickly, walked_trees
 
-VISITS = 20_000
+VISITS = 20_000  # rows drawn to count the visits of nodes
 
 
 @dataclass
@@ -38,11 +38,11 @@ class Coverage:
 
     def visits(self, index: int) -> NDArray[np.int64]:
         """(nodes,) rows that went through each node of a tree."""
-        tree, found = self.forest.trees[index], self.leaf_visits[index].copy()
+        tree, visits = self.forest.trees[index], self.leaf_visits[index].copy()
         for level in reversed(tree.levels):
             inner = level[tree.left[level] != LEAF]
-            found[inner] = found[tree.left[inner]] + found[tree.right[inner]]
-        return found
+            visits[inner] = visits[tree.left[inner]] + visits[tree.right[inner]]
+        return visits
 
     def figures(self, reachable: Reachable | None) -> dict[str, dict[str, int | None]]:
         """For leaves, inner nodes and sides of comparators: how many some row reached, how many are shown unreachable
@@ -67,12 +67,12 @@ class Coverage:
         conditions, leaves, inners = self.forest.conditions, 0, 0
         group = np.searchsorted(conditions.comparators, np.arange(len(conditions)), side="right") - 1
         sides = np.zeros((len(conditions.comparators), 2), dtype=bool)
-        for tree, places, own in zip(self.forest.trees, conditions.places, nodes, strict=True):
+        for tree, places, chosen in zip(self.forest.trees, conditions.places, nodes, strict=True):
             inner = tree.inner
-            leaves += int(own[tree.left == LEAF].sum())
-            inners += int(own[inner].sum())
+            leaves += int(chosen[tree.left == LEAF].sum())
+            inners += int(chosen[inner].sum())
             for side, children in enumerate((tree.left[inner], tree.right[inner])):
-                sides[group[places[inner]][own[children]], side] = True
+                sides[group[places[inner]][chosen[children]], side] = True
         return {"leaves": leaves, "nodes": inners, "comparator_sides": int(sides.sum())}
 
 
@@ -84,8 +84,8 @@ class Reachable:
 
     @staticmethod
     def of(forest: Forest) -> Reachable:
-        """Decided exactly for every leaf of a quantised forest; a node is reached where a leaf below it is."""
-        boxes, found = Boxes(forest), []
+        """Decided exactly for every leaf of a quantized forest; a node is reached where a leaf below it is."""
+        boxes, reached = Boxes(forest), []
         for index, tree in enumerate(forest.trees):
             open_ = np.zeros(tree.size, dtype=bool)
             for node, box in boxes.leaves(index):
@@ -93,15 +93,15 @@ class Reachable:
             for level in reversed(tree.levels):
                 inner = level[tree.left[level] != LEAF]
                 open_[inner] = open_[tree.left[inner]] | open_[tree.right[inner]]
-            found.append(open_)
-        return Reachable(tuple(found))
+            reached.append(open_)
+        return Reachable(tuple(reached))
 
 
-def with_visits(forest: Forest, model: Forest, inputs: InputModel, count: int = VISITS) -> Forest:
-    """The quantised forest with each node's cover replaced by how many of `count` rows drawn from an input model visit
-    it. model: the forest that was quantised. Raises RowsError for an input model of other columns."""
+def with_visits(forest: Forest, model: Forest, inputs: InputModel) -> Forest:
+    """The quantized forest with each node's cover replaced by how many of 20,000 rows drawn from an input model visit
+    it. model: the forest that was quantized. Raises RowsError for an input model of other columns."""
     coverage, walked = Coverage.of(forest), walked_trees(forest)
-    for batch in inputs.drawn_for(model, count, 0, (forest,)).batches():
+    for batch in inputs.drawn_for(model, VISITS, 0, (forest,)).batches():
         coverage.add(evaluate_quickly(forest, encode_numbers(forest, batch.X), walked).leaves)
     trees = [
         changed_tree(tree, cover=coverage.visits(index).astype(np.float64)) for index, tree in enumerate(forest.trees)

@@ -25,9 +25,9 @@ from forestc.inputs.columns import InputColumn
 from forestc.inputs.model import InputModel
 from forestc.rows.batches import Rows
 
-TREEWIDTH, SECONDS = 4, 20.0
-MOST_COMPARATORS = 2000
-MOST_SPANS = 8
+TREEWIDTH, SECONDS = 4, 20.0  # of the network, and of its search, by default
+MOST_COMPARATORS = 2000  # that an input model tells apart
+MOST_SPANS = 8  # of a column
 MOST_CLIQUE_CELLS = 2**20  # of all cliques of the first variables together
 MOST_BYTES = 2**28  # of the states of all rows
 
@@ -55,7 +55,7 @@ def learned(
     least_count: int = 0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> InputModel:
-    """The input model of a forest's rows: of all comparators of a forest, quantised or not.
+    """The input model of a forest's rows: of all comparators of a forest, quantized or not.
 
     treewidth: of the network over the columns' first variables; the chains inside their spans add no width above 2.
     seconds, samples, seed: of `bounded_treewidth.learn`; with samples the result does not depend on time. least_count:
@@ -77,8 +77,9 @@ def learned(
     inputs = tuple(
         _column(forest, index, cuts[index], seen[index], spans, count) for index in range(len(forest.features))
     )
-    kept = sum(len(each.cuts) for each in inputs) + _sets(forest)
-    if not any(each.states for each in inputs):
+    tests = map(forest.conditions.test, forest.conditions.comparators.tolist())
+    kept = sum(len(column.cuts) for column in inputs) + sum(isinstance(test, OneOf) for test in tests)
+    if not any(column.states for column in inputs):
         raise ModelError("no column is known by more than one state", do="give rows of several kinds")
     states = _states(inputs, rows, count)
     network = _network(inputs, states, treewidth, seconds, samples, seed, progress)
@@ -107,43 +108,34 @@ def _kept_cuts(forest: Forest) -> list[tuple[float, ...]]:
                 key = (int(table.feature[place]), cut)
                 uses[key] = uses.get(key, 0.0) + float(weights[place])
     most = sorted(uses, key=lambda key: (-uses[key], key))[:MOST_COMPARATORS]
-    found: list[set[float]] = [set() for _ in forest.features]
+    cuts: list[set[float]] = [set() for _ in forest.features]
     for feature, cut in most:
-        found[feature].add(raw_value(forest, feature, cut))
-    return [tuple(sorted(some)) for some in found]
-
-
-def raw_value(forest: Forest, feature: int, cut: float) -> float:
-    """The raw number v of a cut: x < v exactly where the feature's word, or number, is below the cut."""
-    return word_value(int(cut), forest.features[feature].number) if forest.quantised else float(cut)
-
-
-def _sets(forest: Forest) -> int:
-    """Number of distinct sets of categories."""
-    return sum(isinstance(forest.conditions.test(place), OneOf) for place in forest.conditions.comparators.tolist())
+        number = forest.features[feature].number
+        cuts[feature].add(word_value(int(cut), number) if forest.quantised else float(cut))
+    return [tuple(sorted(raw)) for raw in cuts]
 
 
 def _look(forest: Forest, rows: Rows, cuts: Sequence[tuple[float, ...]]) -> tuple[list[_Seen], int]:
     """One pass over the rows: ranges, missing values, and counts by cut or code."""
     seen = [
-        _Seen(inf, -inf, True, 0, np.zeros(len(own), np.int64), np.zeros(_codes(feature), np.int64))
-        for feature, own in zip(forest.features, cuts, strict=True)
+        _Seen(inf, -inf, True, 0, np.zeros(len(feature_cuts), np.int64), np.zeros(_codes(feature), np.int64))
+        for feature, feature_cuts in zip(forest.features, cuts, strict=True)
     ]
     count = 0
     for batch in rows.batches():
         count += len(batch.X)
-        for feature, own, one in zip(forest.features, cuts, seen, strict=True):
+        for feature, feature_cuts, column in zip(forest.features, cuts, seen, strict=True):
             values = round_to(batch.X[:, feature.column], feature.raw)
             known = values[~np.isnan(values)]
-            one.missing += len(values) - len(known)
+            column.missing += len(values) - len(known)
             if isinstance(feature.number, Category):
-                one.codes += np.bincount(to_words(known, feature.number, False), minlength=len(one.codes))
+                column.codes += np.bincount(to_words(known, feature.number, False), minlength=len(column.codes))
                 continue
-            one.below += np.searchsorted(np.sort(known), np.array(own), side="left")
+            column.below += np.searchsorted(np.sort(known), np.array(feature_cuts), side="left")
             finite = known[np.isfinite(known)]
             if len(finite):
-                one.least, one.largest = min(one.least, finite.min()), max(one.largest, finite.max())
-                one.whole &= bool((finite == np.floor(finite)).all())
+                column.least, column.largest = min(column.least, finite.min()), max(column.largest, finite.max())
+                column.whole &= bool((finite == np.floor(finite)).all())
     if not count:
         raise ModelError("there are no rows", do="give at least one")
     return seen, count
@@ -197,23 +189,23 @@ def _groups(forest: Forest, index: int, codes: NDArray[np.int64], spans: int) ->
     ]
     classes: dict[tuple[int, ...], list[int]] = {}
     members: list[list[int]] = [[] for _ in codes]
-    for number, one in enumerate(dict.fromkeys(sets)):
-        for code in one:
+    for number, code_set in enumerate(dict.fromkeys(sets)):
+        for code in code_set:
             members[code].append(number)
-    for code, own in enumerate(members):
-        classes.setdefault(tuple(own), []).append(code)
-    ordered = sorted(classes.values(), key=lambda some: (-int(codes[some].sum()), some))
-    rest = sorted(code for some in ordered[spans - 1 :] for code in some)
-    return tuple(tuple(some) for some in [*ordered[: spans - 1], *([rest] if rest else [])])
+    for code, in_sets in enumerate(members):
+        classes.setdefault(tuple(in_sets), []).append(code)
+    ordered = sorted(classes.values(), key=lambda group: (-int(codes[group].sum()), group))
+    rest = sorted(code for group in ordered[spans - 1 :] for code in group)
+    return tuple(tuple(group) for group in [*ordered[: spans - 1], *([rest] if rest else [])])
 
 
 def _states(inputs: Sequence[InputColumn], rows: Rows, count: int) -> NDArray[np.uint8]:
-    width = sum(len(each.states) for each in inputs)
+    width = sum(len(column.states) for column in inputs)
     every, first, parts = max(1, -(-count * width // MOST_BYTES)), 0, []
     for batch in rows.batches():
         chosen = batch.X[-first % every :: every]
         first += len(batch.X)
-        parts.append(np.concatenate([each.encoded(chosen[:, each.column]) for each in inputs], axis=1))
+        parts.append(np.concatenate([column.encoded(chosen[:, column.column]) for column in inputs], axis=1))
     return np.concatenate(parts)
 
 
@@ -227,8 +219,8 @@ def _network(
     progress: Callable[[str], None],
 ) -> BayesianNetwork:
     """The network over the first variables, learnt, with the chain of each span's cuts."""
-    told = [each for each in inputs if each.states]
-    starts = np.cumsum([0, *(len(each.states) for each in told)]).tolist()
+    columns = [column for column in inputs if column.states]
+    starts = np.cumsum([0, *(len(column.states) for column in columns)]).tolist()
     firsts = starts[:-1]
     coarse = learn(
         states[:, firsts],
@@ -236,17 +228,20 @@ def _network(
         time_limit=seconds,
         samples=samples,
         seed=seed,
-        states=[each.states[0] for each in told],
+        states=[column.states[0] for column in columns],
         progress=progress,
     )
     parents: list[tuple[int, ...]] = []
     chains: list[int] = []
-    for each, start, above in zip(told, firsts, coarse.parents, strict=True):
-        own = each.parents
-        parents += [tuple(firsts[one] for one in above), *(tuple(start + one for one in some) for some in own)]
-        chains += [start + 1 + place for place in reversed(range(len(own)))]
-    sizes = [size for each in told for size in each.states]
-    order = [*chains, *(firsts[one] for one in coarse.order)]
+    for column, start, above in zip(columns, firsts, coarse.parents, strict=True):
+        chain = column.parents
+        parents += [
+            tuple(firsts[variable] for variable in above),
+            *(tuple(start + variable for variable in variables) for variables in chain),
+        ]
+        chains += [start + 1 + place for place in reversed(range(len(chain)))]
+    sizes = [size for column in columns for size in column.states]
+    order = [*chains, *(firsts[variable] for variable in coarse.order)]
     network = counted(states, parents, sizes, coarse.ess, order)
     return replace(network, score=sum(_score(table, network.ess) for table in network.tables))
 
@@ -263,24 +258,24 @@ def independent_log_likelihood(model: InputModel, fitted: FloatArray, rows: Floa
     """The mean log-likelihood of a raw row's comparator bits if each bit were independent of the others, with its
     frequency in the rows `fitted`: what an input model is compared with."""
     total = 0.0
-    for each in model.inputs:
-        if not each.states:
+    for column in model.inputs:
+        if not column.states:
             continue
-        tables = [_bits(each, table[:, each.column]) for table in (fitted, rows)]
+        tables = [_bits(column, table[:, column.column]) for table in (fitted, rows)]
         share = (tables[0].sum(axis=0) + 0.5) / (len(fitted) + 1)
         logs = np.where(tables[1], np.log(share), np.log1p(-share))
         total += float(logs.sum()) / max(1, len(rows))
     return total
 
 
-def _bits(each: InputColumn, values: FloatArray) -> NDArray[np.bool_]:
+def _bits(column: InputColumn, values: FloatArray) -> NDArray[np.bool_]:
     """The comparator bits of one column: below each cut, missing, or of each state but the last of a category."""
-    first = each.encoded(values)[:, 0]
+    first = column.encoded(values)[:, 0]
     absent = np.isnan(values)
-    parts = [absent[:, None]] if each.missing is not None else []
-    if each.category:
-        parts += [(first == state)[:, None] for state in range(each.spans - 1)]
+    parts = [absent[:, None]] if column.missing is not None else []
+    if column.category:
+        parts += [(first == state)[:, None] for state in range(column.spans - 1)]
     else:
-        cell = each.cell(np.where(absent, np.inf, values))
-        parts.append(cell[:, None] <= np.arange(len(each.cuts))[None, :])
+        cell = column.cell(np.where(absent, np.inf, values))
+        parts.append(cell[:, None] <= np.arange(len(column.cuts))[None, :])
     return np.concatenate(parts, axis=1)

@@ -1,6 +1,6 @@
 """The input model: how rows are distributed over the cells between a model's thresholds, learnt once from rows.
 
-It holds counts and ranges of these rows: it is no promise that nothing can be told about a single row.
+It holds counts and ranges of these rows: it does not promise to hide every single row.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +16,13 @@ from forestc.algorithms.networks.bayesian_network import BayesianNetwork
 from forestc.algorithms.networks.junction_tree import JunctionTree
 from forestc.errors import ModelError, RowsError
 from forestc.forest.ir import Feature, Forest
-from forestc.forest.numbers import FloatArray
+from forestc.forest.numbers import Category, FloatArray
 from forestc.inputs.columns import InputColumn
 from forestc.rows.batches import ArrayRows
 from forestc.rows.columns import find_columns
 
 DRAWN = 10_000  # rows by default
-BATCH = 16384
+BATCH = 16384  # rows drawn at once
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class InputModel:
     model_hash: str = ""
 
     def __post_init__(self) -> None:
-        states = tuple(size for each in self.inputs for size in each.states)
+        states = tuple(size for column in self.inputs for size in column.states)
         if states != self.network.states:
             raise ModelError("the network is not one over the columns", do="learn the input model again")
 
@@ -55,7 +54,7 @@ class InputModel:
     @cached_property
     def starts(self) -> tuple[int, ...]:
         """For each input its first variable; at the end the number of variables."""
-        return tuple(np.cumsum([0, *(len(each.states) for each in self.inputs)]).tolist())
+        return tuple(np.cumsum([0, *(len(column.states) for column in self.inputs)]).tolist())
 
     @cached_property
     def tree(self) -> JunctionTree:
@@ -65,18 +64,18 @@ class InputModel:
     @cached_property
     def by_column(self) -> Mapping[int, int]:
         """The place among `inputs` of each column of the rows."""
-        return {each.column: place for place, each in enumerate(self.inputs)}
+        return {column.column: place for place, column in enumerate(self.inputs)}
 
     def encoded(self, rows: FloatArray) -> NDArray[np.uint8]:
         """The states of raw rows (rows, width): (rows, variables)."""
-        parts = [each.encoded(rows[:, each.column]) for each in self.inputs]
+        parts = [column.encoded(rows[:, column.column]) for column in self.inputs]
         return np.concatenate([np.zeros((len(rows), 0), dtype=np.uint8), *parts], axis=1)
 
     def decoded(self, states: NDArray[np.uint8], random: np.random.Generator) -> FloatArray:
         """Raw rows (rows, width) with these states; columns that the model does not read hold 0."""
         rows = np.zeros((len(states), self.width))
-        for each, start, stop in zip(self.inputs, self.starts[:-1], self.starts[1:], strict=True):
-            rows[:, each.column] = each.decoded(states[:, start:stop], random)
+        for column, start, stop in zip(self.inputs, self.starts[:-1], self.starts[1:], strict=True):
+            rows[:, column.column] = column.decoded(states[:, start:stop], random)
         return rows
 
     def rows(self, count: int = DRAWN, seed: int = 0) -> FloatArray:
@@ -92,13 +91,13 @@ class InputModel:
         return np.concatenate(parts)
 
     def contradictions(self, count: int = DRAWN, seed: int = 0) -> tuple[float, float]:
-        """Of the drawn states of `count` rows: the share of rows with a binary variable that contradicts the value
+        """For the drawn states of `count` rows: the share of rows with a binary variable that contradicts the value
         read off, and the share of all binary variables that do. They are passed over when a row is drawn."""
         states = self.tree.sample(count, np.random.default_rng(seed))
         wrong = np.zeros(count, dtype=np.int64)
-        for each, start, stop in zip(self.inputs, self.starts[:-1], self.starts[1:], strict=True):
-            wrong += each.contradicted(states[:, start:stop])
-        binary = sum(len(each.fine) for each in self.inputs if each.states)
+        for column, start, stop in zip(self.inputs, self.starts[:-1], self.starts[1:], strict=True):
+            wrong += column.contradicted(states[:, start:stop])
+        binary = sum(len(column.fine) for column in self.inputs if column.states)
         return float((wrong > 0).mean()), float(wrong.sum() / max(1, binary * count))
 
     def log_likelihood(self, rows: FloatArray) -> FloatArray:
@@ -111,11 +110,11 @@ class InputModel:
         network = self.network.with_least_count(least)
         inputs = tuple(
             replace(
-                each,
-                codes=tuple(0 if count < least else count for count in each.codes),
-                missing=0 if each.missing is not None and each.missing < least else each.missing,
+                column,
+                codes=tuple(0 if count < least else count for count in column.codes),
+                missing=0 if column.missing is not None and column.missing < least else column.missing,
             )
-            for each in self.inputs
+            for column in self.inputs
         )
         return replace(self, network=network, inputs=inputs)
 
@@ -128,22 +127,22 @@ class InputModel:
         """Rows that `rows` drew, in the order of a model's columns: see `drawn_for`."""
         refusing = {f.column for forest in (model, *others) for f in forest.features if not f.missing}
         result = np.zeros((len(rows), model.columns))
-        for feature, each in zip(model.features, self.of(model), strict=True):
-            values = rows[:, each.column]
+        for feature, column in zip(model.features, self.of(model), strict=True):
+            values = rows[:, column.column]
             if feature.column in refusing and np.isnan(values).any():
-                values = np.where(np.isnan(values), _stand_in(each), values)
+                values = np.where(np.isnan(values), _stand_in(column), values)
             result[:, feature.column] = values
         return result
 
     def of(self, forest: Forest) -> tuple[InputColumn, ...]:
         """For each feature of a model its input. Raises RowsError, naming a feature, for a model of other columns."""
         where = "the input model"
-        if all(each.named for each in self.inputs) and all(feature.named for feature in forest.features):
-            known = {each.name: each for each in self.inputs}
+        if all(column.named for column in self.inputs) and all(feature.named for feature in forest.features):
+            known = {column.name: column for column in self.inputs}
             if not all(feature.name in known for feature in forest.features):
-                names = [each.name for each in self.inputs]
+                names = [column.name for column in self.inputs]
                 find_columns(forest, names, where)  # raises the error of rows without that column
-            found = [known[feature.name] for feature in forest.features]
+            columns = [known[feature.name] for feature in forest.features]
         else:
             if forest.columns != self.width:
                 raise RowsError(
@@ -154,15 +153,15 @@ class InputModel:
             for feature in forest.features:
                 if feature.column not in self.by_column:
                     raise RowsError(f"does not know column {feature.name!r}", where=where, do="learn it for this model")
-            found = [self.inputs[self.by_column[feature.column]] for feature in forest.features]
-        for feature, each in zip(forest.features, found, strict=True):
-            _check_same(feature, each, where)
-        return tuple(found)
+            columns = [self.inputs[self.by_column[feature.column]] for feature in forest.features]
+        for feature, column in zip(forest.features, columns, strict=True):
+            _check_same(feature, column, where)
+        return tuple(columns)
 
 
-def _check_same(feature: Feature, each: InputColumn, where: str) -> None:
-    wanted: Any = getattr(feature.number, "count", None)
-    have = None if each.category is None else each.category.count
+def _check_same(feature: Feature, column: InputColumn, where: str) -> None:
+    wanted = feature.number.count if isinstance(feature.number, Category) else None
+    have = None if column.category is None else column.category.count
     if wanted != have:
         kinds = ["a number" if count is None else f"a category of {count}" for count in (have, wanted)]
         raise RowsError(
@@ -170,6 +169,6 @@ def _check_same(feature: Feature, each: InputColumn, where: str) -> None:
         )
 
 
-def _stand_in(each: InputColumn) -> float:
+def _stand_in(column: InputColumn) -> float:
     """A value in the place of a missing one, for a model that takes none."""
-    return float(np.argmax(each.codes)) if each.category else each.least
+    return float(np.argmax(column.codes)) if column.category else column.least

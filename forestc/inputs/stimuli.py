@@ -1,4 +1,4 @@
-"""Rows that follow an input model and reach every leaf of a quantised forest that any raw row reaches.
+"""Rows that follow an input model and reach every leaf of a quantized forest that any raw row reaches.
 
 First rows are drawn from the model. For each leaf that none of them reached, rows are drawn given that the leaf is
 reached, as far as the model's cuts tell; then a value that still lies outside the leaf's box is moved into it. So every
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +27,13 @@ from forestc.inputs.model import DRAWN, InputModel
 from forestc.passes.quick_evaluation import evaluate_quickly, walked_trees
 
 BATCH = 256  # leaves between two looks at what was reached on the way
-ROWS_A_LEAF = 2
-MOST_CONDITIONED = 2000
+ROWS_A_LEAF = 2  # rows for each leaf that drawn rows miss
+MOST_CONDITIONED = 2000  # leaves for which rows are drawn given that they are reached, which takes time
 
 
 @dataclass
 class Stimuli:
-    """Rows (n, columns) of a model and its quantised forest.
+    """Rows (n, columns) of a model and its quantized forest.
 
     drawn: how many of them the model gave without evidence. conditioned: leaves for which others were drawn given that
     the leaf is reached; moved: how many of these rows had a value moved into the box. steered: leaves into which drawn
@@ -53,11 +54,10 @@ def stimuli(
     forest: Forest,
     count: int = DRAWN,
     seed: int = 0,
-    rows_a_leaf: int = ROWS_A_LEAF,
 ) -> Stimuli:
-    """Rows drawn from the input model, and rows for every leaf of the quantised forest that those miss.
+    """Rows drawn from the input model, and rows for every leaf of the quantized forest that those miss.
 
-    model: the forest that was quantised, whose columns the rows have. Raises RowsError for a model of other columns.
+    model: the forest that was quantized, whose columns the rows have. Raises RowsError for a model of other columns.
     """
     rows = inputs.drawn_for(model, count, seed, (forest,)).X
     drawing = _Drawing(inputs, model, forest, rows, np.random.default_rng([seed, 1]))
@@ -67,11 +67,12 @@ def stimuli(
         coverage.add(evaluate_quickly(forest, encode_numbers(forest, rows[start : start + 8192]), walked).leaves)
     reached = Coverage(forest, [visits.copy() for visits in coverage.leaf_visits])
     parts = [rows]
-    for some in _batches(_missed(drawing.boxes, reached)):
-        wanted = [box for index, node, box in some if not reached.leaf_visits[index][node]]
+    missed = _missed(drawing.boxes, reached)
+    while batch := list(islice(missed, BATCH)):
+        wanted = [box for index, node, box in batch if not reached.leaf_visits[index][node]]
         if not wanted:
             continue
-        made = np.concatenate([drawing.rows_in(box, rows_a_leaf) for box in wanted])
+        made = np.concatenate([drawing.rows_in(box) for box in wanted])
         reached.add(evaluate_quickly(forest, encode_numbers(forest, made), walked).leaves)
         parts.append(made)
     drawn = len(rows)
@@ -88,17 +89,6 @@ def _missed(boxes: Boxes, reached: Coverage) -> Iterator[tuple[int, int, Box]]:
                 yield index, node, box
 
 
-def _batches(missed: Iterator[tuple[int, int, Box]]) -> Iterator[list[tuple[int, int, Box]]]:
-    waiting = []
-    for one in missed:
-        waiting.append(one)
-        if len(waiting) == BATCH:
-            yield waiting
-            waiting = []
-    if waiting:
-        yield waiting
-
-
 class _Drawing:
     """Draws rows inside boxes, and counts them as `Stimuli` does. drawn: rows drawn before."""
 
@@ -110,20 +100,19 @@ class _Drawing:
         self.boxes = Boxes(forest)
         self.domains = self.boxes.domains
         self.own = inputs.of(forest)
-        place = {id(each): start for each, start in zip(inputs.inputs, inputs.starts, strict=False)}
-        self.starts = [place[id(each)] for each in self.own]
+        self.starts = [inputs.starts[inputs.by_column[column.column]] for column in self.own]
 
-    def rows_in(self, box: Box, count: int) -> FloatArray:
-        """Rows (count, columns) that lie in a box."""
+    def rows_in(self, box: Box) -> FloatArray:
+        """Rows (ROWS_A_LEAF, columns) that lie in a box."""
         chosen = {feature: self._chosen(feature, values) for feature, values in box.items()}
         if self.conditioned < MOST_CONDITIONED:
             self.conditioned += 1
-            states = self._sampled(self._evidence(chosen), count)
+            states = self._sampled(self._evidence(chosen))
             rows = self.inputs.placed_for(self.model, self.inputs.decoded(states, self.random), (self.forest,))
             self.moved += self._move(rows, chosen)
         else:
             self.steered += 1
-            rows = self.drawn[self.random.integers(0, len(self.drawn), count)]
+            rows = self.drawn[self.random.integers(0, len(self.drawn), ROWS_A_LEAF)]
             self._move(rows, chosen)
         return rows
 
@@ -131,9 +120,11 @@ class _Drawing:
         """What the variables of the input model say of a box."""
         evidence: dict[int, tuple[int, ...]] = {}
         for feature, span in chosen.items():
-            each, start = self.own[feature], self.starts[feature]
-            own = each.absent_literals() if span is None else each.literals(*self.domains[feature].raw_span(span))
-            evidence |= {start + variable: states for variable, states in own.items()}
+            column, start = self.own[feature], self.starts[feature]
+            literals = (
+                column.absent_literals() if span is None else column.literals(*self.domains[feature].raw_span(span))
+            )
+            evidence |= {start + variable: states for variable, states in literals.items()}
         return evidence
 
     def _move(self, rows: FloatArray, chosen: Mapping[int, Span | None]) -> int:
@@ -155,33 +146,33 @@ class _Drawing:
     def _chosen(self, feature: int, values: Values) -> Span | None:
         """The span that rows are to lie in, None for a missing value: one that the rows seen had values in, if any;
         infinity alone only where a missing value does not do as well."""
-        each, domain = self.own[feature], self.domains[feature]
+        column, domain = self.own[feature], self.domains[feature]
         finite = [span for span in values.spans if domain.raw_span(span)[0] < np.inf]
         if not finite and values.missing:
             return None
-        seen = [span for span in finite if _was_seen(each, *domain.raw_span(span))]
+        seen = [span for span in finite if _was_seen(column, *domain.raw_span(span))]
         spans: Sequence[Span] = seen or finite or values.spans
         return spans[int(self.random.integers(len(spans)))]
 
-    def _sampled(self, evidence: Event, count: int) -> NDArray[np.uint8]:
+    def _sampled(self, evidence: Event) -> NDArray[np.uint8]:
         try:
-            return self.inputs.tree.sample(count, self.random, evidence)
+            return self.inputs.tree.sample(ROWS_A_LEAF, self.random, evidence)
         except OptionError:  # its probability underflows: the box is met by moving values alone
-            return self.inputs.tree.sample(count, self.random)
+            return self.inputs.tree.sample(ROWS_A_LEAF, self.random)
 
     def _value(self, feature: int, span: Span) -> float:
         """A raw value whose word lies in a span."""
-        each, low, high = self.own[feature], *self.domains[feature].raw_span(span)
-        if each.category:
+        column, low, high = self.own[feature], *self.domains[feature].raw_span(span)
+        if column.category:
             return float(self.random.integers(span[0], span[1]))
-        value = each.uniform(low, high, self.random)
+        value = column.uniform(low, high, self.random)
         if low <= value < high:
             return value
         return np.inf if low > 0 else -np.inf  # uniform values are finite
 
 
-def _was_seen(each: InputColumn, low: float, high: float) -> bool:
+def _was_seen(column: InputColumn, low: float, high: float) -> bool:
     """Whether the rows seen had, or may have had, a value low <= x < high."""
-    if each.category:
-        return any(each.codes[code] for code in range(max(0, int(low)), min(len(each.codes), int(high))))
-    return low <= each.largest and high > each.least
+    if column.category:
+        return any(column.codes[code] for code in range(max(0, int(low)), min(len(column.codes), int(high))))
+    return low <= column.largest and high > column.least

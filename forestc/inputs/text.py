@@ -27,11 +27,12 @@ from forestc.forest.numbers import FLOAT64, Category, parse_number_type
 from forestc.inputs.columns import InputColumn
 from forestc.inputs.model import InputModel
 
-VERSION = 1
+VERSION = 1  # of the text form
+# Limits for text of unknown origin.
 MOST_BYTES = 2**27
 MOST_COLUMNS = 2**20
-MOST_NAME = 2**16
-MOST_COUNT = 2**53
+MOST_NAME = 2**16  # characters
+MOST_COUNT = 2**53  # integers that float64 holds
 HEADER = f"forestc-inputs {VERSION}"
 NOTE = "# Counts and ranges of the rows that it was learnt from; not the rows."
 REMEDY = "give a file that forestc model-inputs wrote, of this version"
@@ -47,26 +48,31 @@ def printed(model: InputModel) -> str:
         "kept": model.kept,
         "columns": len(model.inputs),
     }
-    lines = [HEADER, NOTE, json.dumps(whole), *(json.dumps(_told(each)) for each in model.inputs)]
+    lines = [HEADER, NOTE, json.dumps(whole), *(json.dumps(_field_values(column)) for column in model.inputs)]
     return "".join(f"{line}\n" for line in lines) + bayesian_network_text.printed(model.network)
 
 
-def _told(each: InputColumn) -> dict[str, Any]:
-    told = {"name": each.name, "column": each.column, "named": each.named, "raw": str(each.raw)}
-    if each.category:
-        return told | {
-            "category": str(each.category),
-            "missing": each.missing,
-            "codes": list(each.codes),
-            "groups": [list(codes) for codes in each.groups],
+def _field_values(column: InputColumn) -> dict[str, Any]:
+    fields = {
+        "name": column.name,
+        "column": column.column,
+        "named": column.named,
+        "raw": str(column.raw),
+    }
+    if column.category:
+        return fields | {
+            "category": str(column.category),
+            "missing": column.missing,
+            "codes": list(column.codes),
+            "groups": [list(codes) for codes in column.groups],
         }
-    return told | {
-        "cuts": list(each.cuts),
-        "anchors": list(each.anchors),
-        "least": each.least,
-        "largest": each.largest,
-        "whole": each.whole,
-        "missing": each.missing,
+    return fields | {
+        "cuts": list(column.cuts),
+        "anchors": list(column.anchors),
+        "least": column.least,
+        "largest": column.largest,
+        "whole": column.whole,
+        "missing": column.missing,
     }
 
 
@@ -85,7 +91,7 @@ def parsed(text: str) -> InputModel:
     if len(rest) <= columns or columns > width:
         raise ModelError(f"has no lines for {columns} columns", where="line 3", do=REMEDY)
     inputs = tuple(_column(_Fields(line, number), width) for number, line in enumerate(rest[:columns], start=4))
-    if len({each.column for each in inputs}) < columns:
+    if len({column.column for column in inputs}) < columns:
         raise ModelError("two lines are of one column", where="line 4", do=REMEDY)
     try:
         network = bayesian_network_text.parsed(rest[columns])
@@ -128,45 +134,35 @@ class _Fields:
     def __init__(self, line: str, number: int) -> None:
         self.where = f"line {number}"
         try:
-            found = json.loads(line)
+            fields = json.loads(line)
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
+            fields = None
+        if not isinstance(fields, dict):
             raise ModelError(f"expected a JSON object, found {line[:60]!r}", where=self.where, do=REMEDY)
-        self.found: Mapping[str, Any] = found
+        self.fields: Mapping[str, Any] = fields
 
     def wrong(self, key: str) -> ModelError:
-        return ModelError(f"{key} is {str(self.found.get(key))[:60]!r}", where=self.where, do=REMEDY)
+        return ModelError(f"{key} is {str(self.fields.get(key))[:60]!r}", where=self.where, do=REMEDY)
+
+    def value(self, key: str, fits: Callable[[Any], bool]) -> Any:
+        if not fits(value := self.fields.get(key)):
+            raise self.wrong(key)
+        return value
 
     def count(self, key: str, most: int) -> int:
-        value = self.found.get(key)
-        if not _whole(value, most):
-            raise self.wrong(key)
-        return int(value)  # type: ignore[arg-type]
+        return int(self.value(key, lambda value: _whole(value, most)))
 
     def text(self, key: str) -> str:
-        value = self.found.get(key)
-        if not isinstance(value, str) or len(value) > MOST_NAME:
-            raise self.wrong(key)
-        return value
+        return str(self.value(key, lambda value: isinstance(value, str) and len(value) <= MOST_NAME))
 
     def flag(self, key: str) -> bool:
-        value = self.found.get(key)
-        if not isinstance(value, bool):
-            raise self.wrong(key)
-        return value
+        return bool(self.value(key, lambda value: isinstance(value, bool)))
 
     def number(self, key: str) -> float:
-        value = self.found.get(key)
-        if not _finite(value):
-            raise self.wrong(key)
-        return float(value)  # type: ignore[arg-type]
+        return float(self.value(key, _finite))
 
     def several(self, key: str, fits: Callable[[Any], bool]) -> list[Any]:
-        value = self.found.get(key)
-        if not isinstance(value, list) or not all(map(fits, value)):
-            raise self.wrong(key)
-        return value
+        return list(self.value(key, lambda value: isinstance(value, list) and all(map(fits, value))))
 
 
 def _whole(value: Any, most: int) -> bool:
@@ -178,17 +174,17 @@ def _finite(value: Any) -> bool:
 
 
 def _column(fields: _Fields, width: int) -> InputColumn:
-    missing = None if fields.found.get("missing") is None else fields.count("missing", MOST_COUNT)
+    missing = None if fields.fields.get("missing") is None else fields.count("missing", MOST_COUNT)
     raw = parse_number_type(fields.text("raw"))
     name, column = fields.text("name"), fields.count("column", width - 1)
     named = fields.flag("named")
-    if "category" in fields.found:
+    if "category" in fields.fields:
         category = parse_number_type(fields.text("category"))
         codes = fields.several("codes", lambda value: _whole(value, MOST_COUNT))
-        groups = fields.several("groups", lambda some: isinstance(some, list) and bool(some))
+        groups = fields.several("groups", lambda group: isinstance(group, list) and bool(group))
         if not isinstance(category, Category) or len(codes) != category.count + 1:
             raise fields.wrong("category")
-        all_codes = [code for some in groups for code in some]
+        all_codes = [code for group in groups for code in group]
         if not all(_whole(code, category.count) for code in all_codes) or sorted(all_codes) != list(range(len(codes))):
             raise fields.wrong("groups")
         return InputColumn(

@@ -38,7 +38,7 @@ from hdl_templates import render
 TREES = ("TreeEnsembleClassifier", "TreeEnsembleRegressor", "TreeEnsemble")
 OPERATOR = "Forest"  # the node, of domain `forestc`, by which `prepare` replaces the trees and all that follows
 OUTPUTS = ("label", "scores")
-LEAF_BITS = 16
+LEAF_BITS = 16  # by default
 
 
 def on_grid(forest: Forest, number: Fixed, outputs: str = "label", leaf_bits: int = LEAF_BITS) -> Forest:
@@ -197,13 +197,13 @@ class _Writer:
     def nodes(self, nodes: list[Any]) -> Iterator[Any]:
         from onnx import helper, numpy_helper
 
-        given = {tensor.name: numpy_helper.to_array(tensor) for tensor in self.model.graph.initializer}
+        constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in self.model.graph.initializer}
         for place, node in enumerate(nodes):
             label = node.name or f"{node.op_type.lower()}{place}"
             if node.op_type != "Gemm":
                 for name in node.input:
-                    if name in given:
-                        self.constants[self.tensor(name)] = given[name]
+                    if name in constants:
+                        self.constants[self.tensor(name)] = constants[name]
                 inputs = [self.tensor(self.skipped(name)) for name in node.input]
                 copy = helper.make_node(node.op_type, inputs, [self.tensor(name) for name in node.output])
                 copy.attribute.extend(node.attribute)
@@ -212,9 +212,9 @@ class _Writer:
                 yield copy
                 continue
             options = {item.name: helper.get_attribute_value(item) for item in node.attribute}
-            if options.get("transA") or any(name not in given for name in node.input[1:] if name):
+            if options.get("transA") or any(name not in constants for name in node.input[1:] if name):
                 raise ModelError("a Gemm whose weights are not constant is not read", where=f"node {label[:60]!r}")
-            weights = given[node.input[1]]
+            weights = constants[node.input[1]]
             weights = (weights.T if options.get("transB") else weights) * np.float32(options.get("alpha", 1.0))
             name = self.fresh(label)
             self.constants[f"{name}_weight"] = weights.astype(np.float32)
@@ -224,7 +224,7 @@ class _Writer:
             read = self.tensor(self.skipped(node.input[0]))
             yield helper.make_node("MatMul", [read, f"{name}_weight"], [product], name=name)
             if biased:
-                bias = given[node.input[2]].reshape(-1) * np.float32(options.get("beta", 1.0))
+                bias = constants[node.input[2]].reshape(-1) * np.float32(options.get("beta", 1.0))
                 bias = np.broadcast_to(bias, weights.shape[1:]).astype(np.float32)
                 self.constants[f"{name}_constant"] = bias
                 yield helper.make_node("Add", [product, f"{name}_constant"], [made], name=f"{name}_bias")
@@ -238,10 +238,10 @@ class _Writer:
     def written(self, head: list[Any], forest: Forest, outputs: str, leaf_bits: int, n_in: int, n_out: int) -> Any:
         from onnx import TensorProto, helper, numpy_helper, shape_inference
 
-        given = {tensor.name for tensor in self.model.graph.initializer}
+        constant = {tensor.name for tensor in self.model.graph.initializer}
         inputs = []
         for item in self.model.graph.input:
-            if item.name not in given:
+            if item.name not in constant:
                 inputs.append(type(item)())
                 inputs[-1].CopyFrom(item)
                 inputs[-1].name = self.tensor(item.name)
@@ -348,17 +348,8 @@ def _prepared(node: Any, input_names: list[str], input_shapes: Any, graph: Any) 
     from onnx import helper
 
     options = {item.name: helper.get_attribute_value(item) for item in node.attribute}
-    return {
-        "class_name": OPERATOR,
-        "name": node.name,
-        "inputs": input_names,
-        "outputs": list(node.output),
-        "forest": options["forest"].decode(),
-        "results": options["results"].decode(),
-        "leaf_bits": options["leaf_bits"],
-        "n_in": options["n_in"],
-        "n_out": options["n_out"],
-    }
+    options |= {key: options[key].decode() for key in ("forest", "results")}
+    return {"class_name": OPERATOR, "name": node.name, "inputs": input_names, "outputs": list(node.output), **options}
 
 
 def _bare(node: Any, input_names: list[str], input_shapes: Any, graph: Any) -> dict[str, Any]:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.forest.ir import LEAF, Forest
+from forestc.layouts.slots import width_of
 
 MOST_BITS = 32  # outputs of a leaf as bits
 Pairs = tuple[tuple[int, int], ...]
@@ -45,22 +46,20 @@ class Leaves:
     @property
     def value_bytes(self) -> int:
         """Bytes of a value in a table."""
-        values = [value for own in self.pairs for _, value in own] if self.kind == "pairs" else self.table.ravel()
-        low, high = int(np.min(values, initial=0)), int(np.max(values, initial=0))
-        reach = high if low >= 0 else 2 * max(high, -low - 1) + 1
-        return next(size for size in (1, 2, 4, 8) if reach < 1 << (8 * size))
+        values = [value for leaf in self.pairs for _, value in leaf] if self.kind == "pairs" else self.table.ravel()
+        return width_of(np.array(values, dtype=np.int64))
 
     @property
     def bytes(self) -> int:
-        """Of the tables."""
+        """The size of the tables."""
         if self.kind == "pairs":
-            entries = sum(max(1, len(own)) for own in self.pairs)
+            entries = sum(max(1, len(leaf)) for leaf in self.pairs)
             return entries * (1 + self.value_bytes) + 2 * self.count
         return self.table.size * self.value_bytes
 
 
 def leaves_of(forest: Forest) -> Leaves:
-    """The leaves of a quantised forest whose trees are added. A tree of a single leaf is part of `starts`."""
+    """The leaves of a quantized forest whose trees are added. A tree of a single leaf is part of `starts`."""
     trees = [index for index, tree in enumerate(forest.trees) if len(tree.inner)]
     starts = forest.bias.astype(np.int64).copy()
     for tree in forest.trees:
@@ -70,21 +69,21 @@ def leaves_of(forest: Forest) -> Leaves:
         return _values(forest, trees, starts)
     options = [_pairs(forest, trees, starts)]
     shared = {forest.trees[index].outputs for index in trees}
-    if len(shared) == 1 and (own := shared.pop()) == tuple(range(own[0], own[-1] + 1)):
+    if len(shared) == 1 and (outputs := shared.pop()) == tuple(range(outputs[0], outputs[-1] + 1)):
         options += _rows(forest, trees, starts)
-    return min(options, key=lambda each: each.bytes)
+    return min(options, key=lambda leaves: leaves.bytes)
 
 
 def _values(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leaves:
     trees = sorted(trees, key=lambda index: forest.trees[index].outputs)
-    own: dict[int, NDArray[np.int64]] = {}
+    lifted: dict[int, NDArray[np.int64]] = {}
     for index in trees:
         tree = forest.trees[index]
         values = np.where(tree.left == LEAF, tree.values[tree.leaf, 0], np.iinfo(np.int64).max).astype(np.int64)
         least = int(values.min())
         starts[tree.outputs[0]] += least
-        own[index] = values - least
-    used = {index: own[index][forest.trees[index].left == LEAF] for index in trees}
+        lifted[index] = values - least
+    used = {index: lifted[index][forest.trees[index].left == LEAF] for index in trees}
     most = max((int(values.max()) for values in used.values()), default=0)
     counted = Counter(value for values in used.values() for value in values.tolist())
     if most < 2 * len(counted) or most < 16:
@@ -95,10 +94,10 @@ def _values(forest: Forest, trees: list[int], starts: NDArray[np.int64]) -> Leav
         numbers = {value: number for number, value in enumerate(order)}
     number = tuple(
         np.array([])
-        if index not in own
+        if index not in lifted
         else np.where(
             tree.left == LEAF,
-            own[index] if numbers is None else [numbers.get(value, -1) for value in own[index].tolist()],
+            lifted[index] if numbers is None else [numbers.get(value, -1) for value in lifted[index].tolist()],
             -1,
         )
         for index, tree in enumerate(forest.trees)
@@ -140,19 +139,19 @@ def _numbered(
     forest: Forest, trees: list[int], what: Callable[[int, list[int]], Meaning]
 ) -> tuple[tuple[NDArray[np.int64], ...], list[Meaning]]:
     """Numbers of the leaves by what they stand for, and those things in the order of the numbers."""
-    own: dict[int, list[Meaning]] = {}
+    meanings: dict[int, list[Meaning]] = {}
     counted: Counter[Meaning] = Counter()
     for index in trees:
         tree = forest.trees[index]
-        own[index] = [what(index, row) for row in tree.values.tolist()]
+        meanings[index] = [what(index, row) for row in tree.values.tolist()]
         for leaf, times in Counter(tree.leaf[tree.left == LEAF].tolist()).items():
-            counted[own[index][leaf]] += times
-    order = sorted(counted, key=lambda each: (-counted[each], each))
-    place = {each: number for number, each in enumerate(order)}
+            counted[meanings[index][leaf]] += times
+    order = sorted(counted, key=lambda meaning: (-counted[meaning], meaning))
+    place = {meaning: number for number, meaning in enumerate(order)}
 
     def numbers(index: int) -> NDArray[np.int64]:
         tree = forest.trees[index]
-        of_row = np.array([place.get(each, -1) for each in own.get(index, ())] + [-1], dtype=np.int64)
-        return of_row[tree.leaf] if index in own else np.zeros(0, dtype=np.int64)
+        of_row = np.array([place.get(meaning, -1) for meaning in meanings.get(index, ())] + [-1], dtype=np.int64)
+        return of_row[tree.leaf] if index in meanings else np.zeros(0, dtype=np.int64)
 
     return tuple(map(numbers, range(len(forest.trees)))), order

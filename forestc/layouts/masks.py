@@ -79,18 +79,18 @@ def masks_of(forest: Forest, *, float_bytes: int = 0) -> Masks:
     Raises OptionError for a tree of more than 32 leaves. Time and memory O(nodes * depth).
     """
     slots, leaves = slots_of(forest, ranked=float_bytes > 0, float_bytes=float_bytes), leaves_of(forest)
-    found = [_read(forest.trees[index], forest.conditions.places[index].tolist(), slots) for index in leaves.trees]
-    most = max((len(own) for own, _ in found), default=0)
+    read = [_read(forest.trees[index], forest.conditions.places[index].tolist(), slots) for index in leaves.trees]
+    most = max((len(nodes) for nodes, _ in read), default=0)
     width = next((width for width in HASHES if most <= width), None)
     if width is None:
-        index = next(index for index, (own, _) in zip(leaves.trees, found, strict=True) if len(own) == most)
+        index = next(index for index, (nodes, _) in zip(leaves.trees, read, strict=True) if len(nodes) == most)
         where, do = f"tree {index}", "use --c-layout nodes or branches, or train trees of fewer leaves"
         raise OptionError(f"c: layout=masks is for trees of up to 32 leaves, not {most}", where=where, do=do)
-    reached = np.zeros((len(found), width), dtype=np.int64)
+    reached = np.zeros((len(read), width), dtype=np.int64)
     entries: dict[tuple[int, int], dict[int, int]] = {}
-    for place, (own, cleared) in enumerate(found):
+    for place, (nodes, cleared) in enumerate(read):
         number = leaves.number[leaves.trees[place]]
-        for bit, leaf in enumerate(own):
+        for bit, leaf in enumerate(nodes):
             reached[place, hashed(1 << bit, width)] = number[leaf]
         for condition, bits in cleared:
             kept = entries.setdefault((int(slots.slot[condition]), int(slots.threshold[condition])), {})

@@ -80,7 +80,7 @@ class Nodes:
 
     @property
     def bytes(self) -> int:
-        """Of all tables together."""
+        """The size of all tables together."""
         rows = 0 if self.code == "split" else len(self.conditions)
         slot, threshold = byte_width(len(self.slots.slots) - 1), width_of(self.slots.threshold[self.conditions])
         tables = rows * (slot + threshold) + self.start_bytes * len(self.starts) + self.leaves.bytes
@@ -109,8 +109,8 @@ class Nodes:
         if self.code != "split":
             place = self.conditions[symbol]
             return bool(values[self.slots.slot[place]] < self.slots.threshold[place])
-        given = self.stream[at + 1] + (self.stream[at + 2] << 8 if self.threshold_bytes == 2 else 0)
-        return bool(values[symbol] < given)
+        threshold = self.stream[at + 1] + (self.stream[at + 2] << 8 if self.threshold_bytes == 2 else 0)
+        return bool(values[symbol] < threshold)
 
 
 def nodes_of(forest: Forest, *, float_bytes: int = 0) -> Nodes:
@@ -121,14 +121,14 @@ def nodes_of(forest: Forest, *, float_bytes: int = 0) -> Nodes:
     """
     leaves, made = leaves_of(forest), list[tuple[Nodes, Subtrees]]()
     codes: dict[bool, tuple[Code, ...]] = {True: CODES} if float_bytes else {False: CODES, True: ("split",)}
-    for ranked, some in codes.items():  # in the other codes a threshold is stored once, so that no rank is shorter
+    for ranked, tried in codes.items():  # in the other codes a threshold is stored once, so that no rank is shorter
         slots = slots_of(forest, ranked=ranked, float_bytes=float_bytes)
         subtrees = subtrees_of(forest, slots, leaves)
-        found = (_coded(subtrees, slots, leaves, code, shares=False) for code in some)
-        made += [(each, subtrees) for each in found if each is not None]
+        coded = (_coded(subtrees, slots, leaves, code, shares=False) for code in tried)
+        made += [(nodes, subtrees) for nodes in coded if nodes is not None]
     if not made:
         raise OptionError("the forest is too large for the layout nodes", do="use --c-layout branches")
-    best, subtrees = min(made, key=lambda each: _cost(each[0]))
+    best, subtrees = min(made, key=lambda pair: _cost(pair[0]))
     shared = _coded(subtrees, best.slots, leaves, best.code, shares=True)
     return best if shared is None else min(best, shared, key=_cost)
 
@@ -228,4 +228,4 @@ class _Coder:
         parts |= {subtree: kept[subtree] for subtree in self.far}
         starts = dict(zip(parts, np.cumsum([0, *map(len, parts.values())]).tolist(), strict=False))
         stream = np.array([unit for part in parts.values() for unit in part], dtype=np.int64)
-        return stream, np.array([starts[each] for each in (*subtrees.roots, *self.far)], dtype=np.int64)
+        return stream, np.array([starts[subtree] for subtree in (*subtrees.roots, *self.far)], dtype=np.int64)

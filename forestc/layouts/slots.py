@@ -53,7 +53,7 @@ class Slots:
 
     @property
     def rank_bytes(self) -> int:
-        """Of the tables that ranks need: cuts, and of each slot its feature and where its cuts end."""
+        """The size of the tables that ranks need: cuts, and of each slot its feature and where its cuts end."""
         return sum(2 + self.cut_bytes * len(slot.cuts) for slot in self.slots if slot.cuts) if self.ranked else 0
 
     @property
@@ -63,7 +63,7 @@ class Slots:
 
 
 def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0) -> Slots:
-    """The slots of a quantised forest's conditions: of features in their order, then of single conditions. Plain slots
+    """The slots of a quantized forest's conditions: of features in their order, then of single conditions. Plain slots
     are all features, whether they are compared or not. float_bytes: of the floats that are ranked; 0 for words."""
     many = len(forest.conditions)
     slot, threshold = np.full(many, NEVER, dtype=np.int64), np.zeros(many, dtype=np.int64)
@@ -103,7 +103,7 @@ def slots_of(forest: Forest, *, ranked: bool, float_bytes: int = 0) -> Slots:
             slot[place] = number[key]
             if ranked and key[2] < 0:
                 threshold[place] = bisect_left(slots[slot[place]].cuts, int(threshold[place])) + 1
-    cut_bytes = float_bytes or width_of(np.array([cut for each in slots for cut in each.cuts], dtype=np.int64))
+    cut_bytes = float_bytes or width_of(np.array([cut for entry in slots for cut in entry.cuts], dtype=np.int64))
     return Slots(slots, slot, threshold, ranked, cut_bytes)
 
 

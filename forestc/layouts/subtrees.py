@@ -41,16 +41,16 @@ class Subtrees:
         for root in dict.fromkeys(self.roots):
             if root >= 0:
                 copies[root] += 1
-        found: dict[int, int] = {}
+        chosen: dict[int, int] = {}
         for subtree in range(len(self.rows) - 1, -1, -1):  # what it is part of comes first
             count = copies[subtree]
             if (count - 1) * size[subtree] > count * jump + start:
-                found[subtree] = count
+                chosen[subtree] = count
                 count = 1
             for side in self.rows[subtree][1:]:
                 if side >= 0:
                     copies[side] += count
-        return sorted(found, key=lambda subtree: (-found[subtree], subtree))
+        return sorted(chosen, key=lambda subtree: (-chosen[subtree], subtree))
 
 
 def subtrees_of(forest: Forest, slots: Slots, leaves: Leaves) -> Subtrees:
@@ -69,13 +69,13 @@ def _root(
 ) -> int:
     """The subtree that is the tree. known: subtrees so far, with their places; new ones are added."""
     left, right = tree.left.tolist(), tree.right.tolist()
-    found = [0] * tree.size
+    subtree = [0] * tree.size
     for level in reversed(tree.levels):
         for node in level.tolist():
             if left[node] == LEAF:
-                found[node] = ~number[node]
-            elif (own := slot[places[node]]) in (ALWAYS, NEVER):
-                found[node] = found[left[node] if own == ALWAYS else right[node]]
+                subtree[node] = ~number[node]
+            elif (compared := slot[places[node]]) in (ALWAYS, NEVER):
+                subtree[node] = subtree[left[node] if compared == ALWAYS else right[node]]
             else:
-                found[node] = known.setdefault((places[node], found[left[node]], found[right[node]]), len(known))
-    return found[0]
+                subtree[node] = known.setdefault((places[node], subtree[left[node]], subtree[right[node]]), len(known))
+    return subtree[0]

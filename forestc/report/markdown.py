@@ -21,7 +21,7 @@ from forestc.report.tables import (
     visible,
 )
 
-LONGEST = 80
+LONGEST = 80  # characters of a name from a model file
 _SPECIAL = re.compile(r"[\\`*_\[\]<>&|~$@:#]")  # characters of markup, and of links in plain text
 _WEB = re.compile(r"(www)\.", re.IGNORECASE)
 
@@ -106,25 +106,24 @@ def _meaning(step: Step) -> str:
 
 def _accuracy(figures: Mapping[str, Any]) -> list[str]:
     """Accuracy and agreement on the given rows, and on held-out rows if there are some, with a note on the rows."""
-    given, held_out = figures["given"], figures["held_out"]
-    both = [given] if held_out is None else [given, held_out]
+    on_given, held_out = figures["given"], figures["held_out"]
+    both = [on_given] if held_out is None else [on_given, held_out]
     rows = [
         ("rows", *(f"{on['rows']}" for on in both)),
         (f"{figures['measure']} of the model", *(_share(on["model"]) for on in both)),
         (f"{figures['measure']} of the compiled forest", *(_share(on["compiled"]) for on in both)),
         ("agreement with the model", *(_share(on["agreement"]) for on in both)),
     ]
-    if given["largest_error"] is not None:
+    if on_given["largest_error"] is not None:
         rows.append(("largest error of a score", *(f"{on['largest_error']:.4g}" for on in both)))
     generated, measured_on = figures["measured_on"] == GENERATED, MEASURED_ON[figures["measured_on"]]
     heads = [f"on the {'generated' if generated else 'given'} rows", *(["on the rows held out"] if held_out else [])]
-    if generated:
-        note = [f"Measured on {measured_on}.", "`forestc check` measures accuracy and agreement on rows of yours."]
-        return [*_table(("what", *heads), rows), "", *note]
     note = [
         f"The given rows: measured on {measured_on}. On other rows accuracy and agreement may be lower:",
         "`forestc check` measures them on rows that neither the model nor the passes have seen.",
     ]
+    if generated:
+        note = [f"Measured on {measured_on}.", "`forestc check` measures accuracy and agreement on rows of yours."]
     return [*_table(("what", *heads), rows), "", *note]
 
 

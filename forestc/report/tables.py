@@ -14,7 +14,7 @@ from forestc.compilation.record import GENERATED, MEASURED_ON
 from forestc.forest.summary import shown
 
 T = TypeVar("T")
-MOST_COMPARATORS = 20
+MOST_COMPARATORS = 20  # in the table of those that change most
 
 
 def table(
@@ -85,8 +85,8 @@ def inspect_tables(title: str, figures: Mapping[str, Any]) -> list[Table]:
 def compile_tables(figures: Mapping[str, Any]) -> list[Table]:
     """The tables of `forestc compile`. figures: of `compile`."""
     measured = figures["measured"]
-    given, held_out, quality = measured["given"], measured["held_out"], measured["measure"]
-    both = [given] if held_out is None else [given, held_out]
+    on_given, held_out, quality = measured["given"], measured["held_out"], measured["measure"]
+    both = [on_given] if held_out is None else [on_given, held_out]
     quality_rows = [
         (f"{quality}, model", *(share(on["model"]) for on in both)),
         (f"{quality}, compiled", *(share(on["compiled"]) for on in both)),
@@ -104,7 +104,7 @@ def compile_tables(figures: Mapping[str, Any]) -> list[Table]:
     device = synth_tables(figures["name"], figures["synthesis"], table) if "synthesis" in figures else []
     generated = measured["measured_on"] == GENERATED
     heads = ("what", "generated rows" if generated else "given rows", "held-out rows")[: 1 + len(both)]
-    title = f"{'measured on' if generated else 'the given rows are'} {MEASURED_ON[measured['measured_on']]}"
+    title = f"{'measured on' if generated else 'the on_given rows are'} {MEASURED_ON[measured['measured_on']]}"
     return [
         table(f"{figures['name']}: {', '.join(figures['targets'])} in {figures['out']}", ("what", "figure"), rows),
         table(title, heads, quality_rows),
@@ -161,17 +161,17 @@ def firmware_tables(firmware: Mapping[str, Any] | None, made: Callable[..., T]) 
     if not firmware or not firmware["layouts"]:
         return []
 
-    def about(told: Mapping[str, Any], key: str) -> str:
-        low, high = told["ranges"][key]
-        return f"{told[key]:,} ({low:,} to {high:,})"
+    def about(figures: Mapping[str, Any], key: str) -> str:
+        low, high = figures["ranges"][key]
+        return f"{figures[key]:,} ({low:,} to {high:,})"
 
     rows = [
         (
             f"{name} (chosen)" if name == firmware["layout"] else name,
-            *(about(told, key) for key in ("flash", "ram", "mean")),
-            f"{told['worst']:,}",
+            *(about(figures, key) for key in ("flash", "ram", "mean")),
+            f"{figures['worst']:,}",
         )
-        for name, told in firmware["layouts"].items()
+        for name, figures in firmware["layouts"].items()
     ]
     title = f"C estimated for {firmware['cpu']} (the range of nine in ten headers); exact: forestc measure"
     count = "cycles" if firmware["cpu"] == "avr" else "instructions"
@@ -187,8 +187,7 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> 
             return ""
         return f"{both[0]:,}" if both[0] == both[1] else f"{both[0]:,} to {both[1]:,}"
 
-    heads = ("pass", "guarantee", "comparators", "their bits", "port bits", "changed")
-    rows = [
+    effects = [
         (
             step["pass"],
             step["guarantee"],
@@ -199,12 +198,9 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> 
         )
         for step in passes
     ]
-    tables = [made("passes", heads, rows)]
     moved = [
         (step["pass"], f"{step['exceptions']:,} of {step['thresholds']:,}") for step in passes if step.get("exceptions")
     ]
-    if moved:
-        tables.append(made("exceptions", ("pass", "thresholds moved past rows"), moved))
     pruned = [
         (
             step["pass"],
@@ -216,16 +212,11 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> 
         for step in passes
         if "splits" in step
     ]
-    if pruned:
-        tables.append(made("splits pruned", ("pass", "splits", "cost, LUTs", "price", "scores"), pruned))
     chosen = [
         (step["pass"], *(pair(step, key) for key in ("trees", "nodes", "comparators", "luts")), step["chosen_on"])
         for step in passes
         if "chosen_on" in step
     ]
-    if chosen:
-        heads = ("pass", "trees", "conditions in all trees", "comparators", "LUTs (price)", "chosen on")
-        tables.append(made("trees kept", heads, chosen))
     proofs = [
         (
             step["pass"],
@@ -237,19 +228,23 @@ def pass_tables(passes: Sequence[Mapping[str, Any]], made: Callable[..., T]) -> 
         for step in passes
         if "proof" in step
     ]
-    if proofs:
-        counts = ("proved changes", "refuted", "undecided", "not examined")
-        tables.append(made("exact pruning", ("pass", "trees", "nodes", "proof", *counts), proofs))
-    judged = [(step, step["held_out"]) for step in passes if step.get("held_out")]
-    if judged:
-        accuracies = [
-            (step["pass"], f"{on['rows']:,}", on["measure"], _fixed(on["before"]), _fixed(on["after"]),
-             "yes" if step.get("chosen_on_held_out") else "no")
-            for step, on in judged
-        ]  # fmt: skip
-        heads = ("pass", "rows", "measure", "before", "after", "chosen on them")
-        tables.append(made("on the rows held out", heads, accuracies))
-    return tables
+    accuracies = [
+        (step["pass"], f"{on['rows']:,}", on["measure"], _fixed(on["before"]), _fixed(on["after"]),
+         "yes" if step.get("chosen_on_held_out") else "no")
+        for step in passes
+        if (on := step.get("held_out"))
+    ]  # fmt: skip
+    counts = ("proved changes", "refuted", "undecided", "not examined")
+    effect_heads = ("pass", "guarantee", "comparators", "their bits", "port bits", "changed")
+    tree_heads = ("pass", "trees", "conditions in all trees", "comparators", "LUTs (price)", "chosen on")
+    more = [
+        ("exceptions", ("pass", "thresholds moved past rows"), moved),
+        ("splits pruned", ("pass", "splits", "cost, LUTs", "price", "scores"), pruned),
+        ("trees kept", tree_heads, chosen),
+        ("exact pruning", ("pass", "trees", "nodes", "proof", *counts), proofs),
+        ("on the rows held out", ("pass", "rows", "measure", "before", "after", "chosen on them"), accuracies),
+    ]
+    return [made("passes", effect_heads, effects), *(made(*section) for section in more if section[-1])]
 
 
 def passes_tables(figures: Sequence[Mapping[str, Any]], levels: Sequence[Mapping[str, str]]) -> list[Table]:
@@ -385,24 +380,24 @@ def check_tables(result: CheckResult, regression: bool) -> list[Table]:
 
 
 def _coverage_table(result: CheckResult) -> Table:
-    def cell(told: Mapping[str, int | None]) -> str:
-        out_of_reach = f", {told['unreachable']:,} unreachable" if told["unreachable"] else ""
-        return f"{told['reached']:,} of {told['all']:,}{out_of_reach}"
+    def cell(counts: Mapping[str, int | None]) -> str:
+        out_of_reach = f", {counts['unreachable']:,} unreachable" if counts["unreachable"] else ""
+        return f"{counts['reached']:,} of {counts['all']:,}{out_of_reach}"
 
-    rows = [(origin, *map(cell, told.values())) for origin, told in result.covered.by_origin.items()]
+    rows = [(origin, *map(cell, figures.values())) for origin, figures in result.covered.by_origin.items()]
     return table("reached by the vectors", ("vectors", "leaves", "nodes", "sides of comparators"), rows)
 
 
 def inputs_tables(figures: Mapping[str, Any]) -> list[Table]:
     """The table of `forestc model-inputs`."""
     kept = {key: figures[key] for key in ("rows", "columns", "comparators", "kept", "treewidth")}
-    told = {key.replace("_", " "): f"{value:,}" for key, value in kept.items()}
-    told["score (BDeu)"] = f"{figures['score']:,.1f}"
+    figure_of = {key.replace("_", " "): f"{value:,}" for key, value in kept.items()}
+    figure_of["score (BDeu)"] = f"{figures['score']:,.1f}"
     if (held_out := figures["held_out_log_likelihood"]) is not None:
-        told["log-likelihood of a held-out row"] = f"{held_out['model']:,.2f}"
-        told["the same, comparators independent"] = f"{held_out['independent']:,.2f}"
-    told["bytes"] = f"{figures['bytes']:,}"
-    return [table(f"{figures['out']}: counts and ranges of the rows", ("what", "figure"), list(told.items()))]
+        figure_of["log-likelihood of a held-out row"] = f"{held_out['model']:,.2f}"
+        figure_of["the same, comparators independent"] = f"{held_out['independent']:,.2f}"
+    figure_of["bytes"] = f"{figures['bytes']:,}"
+    return [table(f"{figures['out']}: counts and ranges of the rows", ("what", "figure"), list(figure_of.items()))]
 
 
 def activity_tables(name: str, figures: Mapping[str, Any]) -> list[Table]:
@@ -411,18 +406,18 @@ def activity_tables(name: str, figures: Mapping[str, Any]) -> list[Table]:
     drawn = figures["source"] == "inputs"
     most = [
         (
-            each["comparator"],
-            share(each["probability"]),
-            "exact" if each["exact"] else "counted",
-            f"{each['toggle_rate']:.4f}",
+            row["comparator"],
+            share(row["probability"]),
+            "exact" if row["exact"] else "counted",
+            f"{row['toggle_rate']:.4f}",
         )
-        for each in comparators[:MOST_COMPARATORS]
+        for row in comparators[:MOST_COMPARATORS]
     ]
-    label_rows = [(str(each["label"]), share(each["probability"]), share(each["standard_error"])) for each in labels]
+    label_rows = [(str(row["label"]), share(row["probability"]), share(row["standard_error"])) for row in labels]
     leaves = sum(tree["leaves"] for tree in trees)
     totals = [("rows drawn" if drawn else "rows", f"{figures['rows']:,}"), ("comparators", f"{len(comparators):,}")]
     if drawn:
-        totals.append(("of them exact", f"{sum(each['exact'] for each in comparators):,}"))
+        totals.append(("of them exact", f"{sum(row['exact'] for row in comparators):,}"))
     totals += [
         ("comparators that change from row to row", f"{figures['toggles_per_row']:,.2f}"),
         ("trees", f"{len(trees):,}"),

@@ -16,6 +16,7 @@ ENTRY = "forestc_entry"  # the function that an image holds, with all that it ca
 COMPILERS = ("auto", "ziglang", "gcc")
 OPTIMISE = ("s", "2", "3")
 FREESTANDING = ("-std=c99", "-ffreestanding")
+SECONDS = 1800  # for each run of a compiler
 _SECTIONS = ("-ffunction-sections", "-fdata-sections")
 _ARM, _RISCV, _AVR = ("arm-none-eabi-gcc",), ("riscv64-unknown-elf-gcc", "riscv32-unknown-elf-gcc"), ("avr-gcc",)
 
@@ -131,7 +132,6 @@ def build(
     optimise: str,
     *,
     language: Sequence[str] = FREESTANDING,
-    seconds: float = 1800,
 ) -> Build:
     """Compiles a source that defines `forestc_entry`, and links it with what it calls and nothing else.
 
@@ -141,21 +141,21 @@ def build(
     stem = Path(source).stem
     common, gcc = (*_SECTIONS, f"-O{optimise}"), compiler.kind == "gcc"
     object_, image = folder / f"{stem}.o", folder / f"{stem}.elf"
-    own = ("-fstack-usage",) if gcc else ("-fstack-size-section", "-fno-sanitize=undefined")
-    run_tool([*compiler.command, *language, *common, *own, "-c", source, "-o", object_.name], folder, seconds=seconds)
+    flags = ("-fstack-usage",) if gcc else ("-fstack-size-section", "-fno-sanitize=undefined")
+    run_tool([*compiler.command, *language, *common, *flags, "-c", source, "-o", object_.name], folder, seconds=SECONDS)
     link = [*compiler.command, f"-O{optimise}", "-Wl,--gc-sections", f"-Wl,-e,{ENTRY}"]
     if cpu.machine:
         script = folder / f"{stem}.ld"
         script.write_text(_SCRIPT.format(entry=ENTRY, flash=cpu.flash, ram=cpu.ram), encoding="utf-8")
         link += [f"-Wl,-T,{script.name}"]
     if not gcc:
-        run_tool([*link, object_.name, "-o", image.name], folder, seconds=seconds)
+        run_tool([*link, object_.name, "-o", image.name], folder, seconds=SECONDS)
         return Build(image, object_, None)
     (folder / f"{stem}_memory.c").write_text(_MEMORY, encoding="utf-8")
     more = ["-fno-tree-loop-distribute-patterns", "-c", f"{stem}_memory.c", "-o", f"{stem}_memory.o"]
-    run_tool([*compiler.command, *FREESTANDING, *common, *more], folder, seconds=seconds)
+    run_tool([*compiler.command, *FREESTANDING, *common, *more], folder, seconds=SECONDS)
     memory = f"{stem}_memory.o"
-    run_tool([*link, "-nostdlib", object_.name, memory, *cpu.libraries, "-o", image.name], folder, seconds=seconds)
+    run_tool([*link, "-nostdlib", object_.name, memory, *cpu.libraries, "-o", image.name], folder, seconds=SECONDS)
     return Build(image, object_, folder / f"{stem}.su", memory)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-MOST_BYTES = 512 << 20
+MOST_BYTES = 512 << 20  # of all files in the cache
 
 
 def kept(made_from: Iterable[str | bytes], target: Path, make: Callable[[], Path]) -> Path:
@@ -46,9 +46,9 @@ def kept(made_from: Iterable[str | bytes], target: Path, make: Callable[[], Path
 
 
 def _folder() -> Path | None:
-    given = os.environ.get("FORESTC_CACHE")
-    if given is not None:
-        return Path(given) / "programs" if given else None
+    wanted = os.environ.get("FORESTC_CACHE")
+    if wanted is not None:
+        return Path(wanted) / "programs" if wanted else None
     with suppress(RuntimeError):  # there may be no home folder
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "forestc" / "programs"
     return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import json
 import re
 import sys
@@ -12,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forestc.errors import MissingToolError, ToolError
-from forestc.toolchain.run import find, run_tool
+from forestc.toolchain.packaged import find_command
+from forestc.toolchain.run import run_tool
 
 _TOO_LARGE = re.compile(r"no BELs remaining|[Uu]nable to (place|find)|[Ff]ailed to (place|expand)|too large|no more")
 
@@ -43,12 +43,7 @@ class Placed:
 
 def find_nextpnr(family: str, native: bool = False) -> tuple[str, ...] | None:
     """The command for a family: the PyPI package's nextpnr, else one on the PATH; `native` reverses this order."""
-    module = f"yowasp_nextpnr_{family}"
-    run = f"import sys, {module}; sys.exit({module}.run_nextpnr_{family}(sys.argv[1:]))"
-    packaged = (sys.executable, "-c", run) if importlib.util.find_spec(module) else None
-    path = find(f"nextpnr-{family}")
-    on_path = None if path is None else (path,)
-    return (on_path or packaged) if native else (packaged or on_path)
+    return find_command(f"nextpnr-{family}", native)
 
 
 def need_nextpnr(family: str, native: bool = False) -> tuple[str, ...]:
@@ -102,12 +97,12 @@ def placed_cells(path: Path) -> tuple[PlacedCell, ...]:
     """The cells of a design that `place` wrote. Raises ToolError."""
     try:
         (top,) = json.loads(path.read_text(encoding="utf-8"))["modules"].values()
-        found = []
+        cells = []
         for name, cell in top["cells"].items():
             bel = _BEL.fullmatch(str(cell["attributes"].get("NEXTPNR_BEL", "")))
             if bel:
-                found.append(PlacedCell(str(name), str(cell["type"]), int(bel[1]), int(bel[2]), bel[3]))
-        return tuple(found)
+                cells.append(PlacedCell(str(name), str(cell["type"]), int(bel[1]), int(bel[2]), bel[3]))
+        return tuple(cells)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ToolError(f"nextpnr's placed design can't be read ({error})", where=str(path)) from None
 

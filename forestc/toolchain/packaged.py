@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from functools import cache
+from importlib import util
 from pathlib import Path
 
 from forestc.errors import ToolError
-from forestc.toolchain.run import run_tool
+from forestc.toolchain.run import find, run_tool
+
+
+def find_command(program: str, native: bool = False) -> tuple[str, ...] | None:
+    """The command of a program, such as nextpnr-ice40: the PyPI package's, else one on the PATH; `native` reverses this
+    order."""
+    name = program.replace("-", "_")
+    module = f"yowasp_{name}"
+    run = f"import sys, {module}; sys.exit({module}.run_{name}(sys.argv[1:]))"
+    packaged = (sys.executable, "-c", run) if util.find_spec(module) else None
+    path = find(program)
+    on_path = None if path is None else (path,)
+    return (on_path or packaged) if native else (packaged or on_path)
 
 
 @cache

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TypeVar
@@ -24,8 +23,8 @@ from forestc.errors import ToolError
 
 T = TypeVar("T")
 
-TAIL_LINES = 12
-GRACE_SECONDS = 2
+TAIL_LINES = 12  # of a failed program's log, in its error
+GRACE_SECONDS = 2  # between SIGTERM and SIGKILL
 
 
 @dataclass
@@ -122,24 +121,7 @@ def run_tool(
     data: for its standard input. Raises ToolError, with the tail of the log, if it fails or takes longer than
     `seconds`.
     """
-    return _run(_SHARED.get() or _Batch(), command, cwd, seconds, env, data, errors)
-
-
-def run_tools(commands: Sequence[Sequence[str]], cwd: Path, *, seconds: float = 600) -> None:
-    """Runs several programs, as many at once as there are cores; if one fails, all are terminated. Raises ToolError."""
-    together([partial(run_tool, command, cwd, seconds=seconds) for command in commands])
-
-
-def _run(
-    batch: _Batch,
-    command: Sequence[str],
-    cwd: Path,
-    seconds: float,
-    env: Mapping[str, str] | None = None,
-    data: bytes | None = None,
-    errors: bool = False,
-) -> bytes:
-    name = Path(command[0]).name
+    name, batch = Path(command[0]).name, _SHARED.get() or _Batch()
     try:
         with batch.program(command, cwd, env) as process:
             out, err = process.communicate(data or b"", timeout=seconds)

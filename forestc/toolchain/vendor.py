@@ -12,6 +12,7 @@ from forestc.toolchain.run import find, run_tool
 
 PROGRAMS: Mapping[str, str] = {"vivado": "vivado", "quartus": "quartus_sh"}
 FOLDER = "reports"
+SECONDS = 7200  # for a run of the tool
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -47,7 +48,7 @@ def need_vendor(tool: str) -> str:
     return program
 
 
-def run_vendor(tool: str, part: str, script: Path, top: str, *, period_ns: float, seconds: float = 7200) -> Reported:
+def run_vendor(tool: str, part: str, script: Path, top: str, *, period_ns: float) -> Reported:
     """Runs a tool of `PROGRAMS` on its script, in the script's folder, where reports and project files stay.
 
     top: the module that is placed. Raises OptionError for an invalid part name, ToolError if the tool fails.
@@ -57,9 +58,9 @@ def run_vendor(tool: str, part: str, script: Path, top: str, *, period_ns: float
     arguments = [part, f"{period_ns:.3f}", FOLDER]
     if tool == "vivado":
         command = [program, "-mode", "batch", "-nojournal", "-nolog", "-notrace", "-source", script.name]
-        run_tool([*command, "-tclargs", *arguments], script.parent, seconds=seconds)
+        run_tool([*command, "-tclargs", *arguments], script.parent, seconds=SECONDS)
         return read_vivado(script.parent / FOLDER, period_ns)
-    run_tool([program, "-t", script.name, *arguments], script.parent, seconds=seconds)
+    run_tool([program, "-t", script.name, *arguments], script.parent, seconds=SECONDS)
     return read_quartus(script.parent / FOLDER, top.removesuffix("_registered"), top, period_ns)
 
 

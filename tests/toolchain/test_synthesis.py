@@ -17,7 +17,7 @@ from forestc.commands.synth import synth
 from forestc.costs.devices import DEVICES, LUT6
 from forestc.errors import OptionError, ToolError
 from forestc.forest.text import print_forest
-from forestc.toolchain import nextpnr, yosys
+from forestc.toolchain import nextpnr, packaged, yosys
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def test_what_can_not_be_synthesised(designs, tmp_path, monkeypatch):
     with pytest.raises(ToolError, match=r"ended with exit status 1; .*syntax error"):
         yosys.synthesise([tmp_path / "bad.v"], "m", LUT6.synthesis)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    monkeypatch.setattr(yosys, "find", lambda name: None)
+    monkeypatch.setattr(packaged, "find", lambda name: None)
     with pytest.raises(ToolError, match=r'yosys was not found; pip install "forestc\[synth\]"'):
         synth(designs[0], "lut6")
 

@@ -76,7 +76,7 @@ def check_writable(path: Path, beside: Path | None = None) -> None:
             raise ForestcError("there is no such folder", where=str(folder), do="make it, or give another file")
         Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=folder)).rmdir()
         taken = beside is not None and (beside.is_symlink() or beside.exists())
-        ours = beside is not None and beside.is_dir() and all(_PAGE.fullmatch(each.name) for each in beside.iterdir())
+        ours = beside is not None and beside.is_dir() and all(_PAGE.fullmatch(file.name) for file in beside.iterdir())
     except OSError as error:
         where, do = str(path), "choose a file that you may write"
         raise ForestcError(f"can't be written ({error.strerror})", where=where, do=do) from None

@@ -139,8 +139,8 @@ def table(
     return Table(title, tuple(head[place] for place in places), chosen, wide, foot)
 
 
-def _filled(one: Cell) -> str:
-    return one.text or ("drawn" if one.drawing else "")
+def _filled(value: Cell) -> str:
+    return value.text or ("drawn" if value.drawing else "")
 
 
 def number(text: str) -> Cell:
@@ -154,5 +154,5 @@ def number(text: str) -> Cell:
 def texts(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """The maker that `forestc.report.tables` takes: a table from title, heads and rows of text. Bars that were drawn of
     characters are left out."""
-    told = [[number(text) for text in row] for row in rows if not any(_BAR & set(text) for text in row)]
-    return table(title[:1].upper() + title[1:], head, told)
+    cells = [[number(text) for text in row] for row in rows if not any(_BAR & set(text) for text in row)]
+    return table(title[:1].upper() + title[1:], head, cells)

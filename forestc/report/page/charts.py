@@ -17,7 +17,7 @@ from forestc.errors import InternalError, MissingExtraError
 from forestc.report.page.blocks import Chart
 from forestc.report.tables import visible
 
-WIDTH, WIDE = 580, 1010
+WIDTH, WIDE = 580, 1010  # pixels: a chart of a column, and one across the page
 PART_COLOURS = {
     "inputs": "var(--grey)",
     "comparators": "var(--c1)",
@@ -78,6 +78,12 @@ def converter() -> Any:
 Rows = Sequence[Mapping[str, Any]]
 
 
+def tooltips(*fields: tuple[str, str] | tuple[str, str, str]) -> list[Any]:
+    """The tooltips of a chart's fields, each given as (field, title) or (field, title, format)."""
+    tooltip = altair().Tooltip
+    return [tooltip(name, title=title, **({"format": form[0]} if form else {})) for name, title, *form in fields]
+
+
 def data(name: str = "rows") -> Any:
     """Rows of a chart, which `finished` gives it by this name."""
     return altair().NamedData(name)
@@ -88,7 +94,7 @@ def finished(title: str, alt: str, drawn: Any, rows: Rows, foot: str = "", **mor
     spec = drawn.to_dict(validate=False)
     spec.pop("$schema", None)
     spec["config"] = dict(_CONFIG)
-    spec["datasets"] = {name: [_plain(row) for row in told] for name, told in {"rows": rows, **more}.items()}
+    spec["datasets"] = {name: [_plain(row) for row in values] for name, values in {"rows": rows, **more}.items()}
     return Chart(title, alt, spec, drawing(spec), foot)
 
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from forestc.costs.shares import PARTS, PartName, Share
 from forestc.lowering.stages import Stage
 from forestc.report.page.blocks import Chart
-from forestc.report.page.charts import PART_COLOURS, WIDTH, altair, data, finished
+from forestc.report.page.charts import PART_COLOURS, WIDTH, altair, data, finished, tooltips
 from forestc.report.page.svg import shortened
 
-MOST_CLASSES = 30
+MOST_CLASSES = 30  # of a confusion matrix that is drawn
 
 
 def passes_chart(steps: Sequence[Mapping[str, Any]]) -> Chart:
@@ -34,11 +34,7 @@ def passes_chart(steps: Sequence[Mapping[str, Any]]) -> Chart:
     base = alt.Chart(data()).encode(
         y=alt.Y("step:N", sort=None, title=None),
         x=alt.X("count:Q", title="distinct conditions: comparators"),
-        tooltip=[
-            alt.Tooltip("step:N", title="pass"),
-            alt.Tooltip("count:Q", title="comparators after it", format=","),
-            alt.Tooltip("promise:N", title="guarantee"),
-        ],
+        tooltip=tooltips(("step:N", "pass"), ("count:Q", "comparators after it", ","), ("promise:N", "guarantee")),
     )
     marks = base.mark_bar(height=18) + base.mark_text(align="left", dx=5).encode(text=alt.Text("count:Q", format=","))
     words = f"Bars: comparators fall from {rows[0]['count']:,} to {rows[-1]['count']:,} over {len(steps)} passes."
@@ -47,18 +43,18 @@ def passes_chart(steps: Sequence[Mapping[str, Any]]) -> Chart:
     )
 
 
-def confusion_chart(found: NDArray[np.int64], classes: Sequence[str]) -> Chart:
+def confusion_chart(counted: NDArray[np.int64], classes: Sequence[str]) -> Chart:
     """Rows by their true class and the design's answer, as squares; colours compare within a true class."""
     alt = altair()
-    sums = np.maximum(found.sum(axis=1, keepdims=True), 1)
+    sums = np.maximum(counted.sum(axis=1, keepdims=True), 1)
     names = _distinct(classes)
     rows = [
         {
             "right": t == p,
             "true": names[t],
             "said": names[p],
-            "n": int(found[t, p]),
-            "s": round(float(found[t, p] / sums[t, 0]), 4),
+            "n": int(counted[t, p]),
+            "s": round(float(counted[t, p] / sums[t, 0]), 4),
         }
         for t in range(len(names))
         for p in range(len(names))
@@ -69,12 +65,9 @@ def confusion_chart(found: NDArray[np.int64], classes: Sequence[str]) -> Chart:
     base = alt.Chart(data()).encode(  # in the order of the rows: sorted by nothing
         x=alt.X("said:N", title="the design's answer", sort=None, axis=turned),
         y=alt.Y("true:N", title="true class", sort=None),
-        tooltip=[
-            alt.Tooltip("true:N", title="true class"),
-            alt.Tooltip("said:N", title="answer"),
-            alt.Tooltip("n:Q", title="rows", format=","),
-            alt.Tooltip("s:Q", title="of the class", format=".1%"),
-        ],
+        tooltip=tooltips(
+            ("true:N", "true class"), ("said:N", "answer"), ("n:Q", "rows", ","), ("s:Q", "of the class", ".1%")
+        ),
     )
     squares = base.mark_rect(stroke="var(--line)", strokeWidth=0.5).encode(
         color=alt.condition("datum.right", alt.value("var(--c1)"), alt.value("var(--accent)")),
@@ -85,8 +78,8 @@ def confusion_chart(found: NDArray[np.int64], classes: Sequence[str]) -> Chart:
         opacity=alt.condition("datum.n > 0", alt.value(1), alt.value(0.25)),
     )
     drawn = (squares + counts).properties(width=alt.Step(size), height=alt.Step(min(size, 36)))
-    right = int(np.trace(found))
-    words = f"Confusion matrix of {len(names)} classes: {right:,} of {int(found.sum()):,} rows on the diagonal."
+    right = int(np.trace(counted))
+    words = f"Confusion matrix of {len(names)} classes: {right:,} of {int(counted.sum()):,} rows on the diagonal."
     return finished(
         "Confusion matrix",
         words,
@@ -136,7 +129,7 @@ def shares_chart(shares: Mapping[PartName, Share], family: str) -> Chart:
         x=alt.X("sum(count):Q"), text=alt.Text("sum(share):Q", format=".0%")
     )
     most = max(PARTS, key=lambda part: shares[part].all_luts)
-    part = 100 * shares[most].all_luts / max(1, sum(one.all_luts for one in shares.values()))
+    part = 100 * shares[most].all_luts / max(1, sum(share.all_luts for share in shares.values()))
     words = f"Bars: LUTs by part of the design; most go to {most}, {part:.0f} %."
     return finished("LUTs by part", words, (bars + labels).properties(width=WIDTH - 120, height=alt.Step(32)), rows)
 
@@ -187,16 +180,16 @@ def firmware_chart(firmware: Mapping[str, Any]) -> Chart:
     rows = [
         {
             "layout": name,
-            "flash": told["flash"],
-            "mean": told["mean"],
-            "f0": told["ranges"]["flash"][0],
-            "f1": told["ranges"]["flash"][1],
-            "m0": told["ranges"]["mean"][0],
-            "m1": told["ranges"]["mean"][1],
-            "worst": told["worst"],
+            "flash": layout["flash"],
+            "mean": layout["mean"],
+            "f0": layout["ranges"]["flash"][0],
+            "f1": layout["ranges"]["flash"][1],
+            "m0": layout["ranges"]["mean"][0],
+            "m1": layout["ranges"]["mean"][1],
+            "worst": layout["worst"],
             "chosen": name == firmware["layout"],
         }
-        for name, told in firmware["layouts"].items()
+        for name, layout in firmware["layouts"].items()
     ]
     count = "cycles" if firmware["cpu"] == "avr" else "instructions"
     log = alt.Scale(type="log", nice=False, padding=24)

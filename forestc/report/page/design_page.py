@@ -15,6 +15,7 @@ from forestc.backends.c import COptions, layout_told
 from forestc.compilation.record import GENERATED, MEASURED_ON
 from forestc.costs.devices import DEVICES, FAMILIES
 from forestc.costs.estimate import estimates
+from forestc.forest.ir import Tree
 from forestc.forest.node_text import node_figures
 from forestc.forest.summary import forest_figures, shown
 from forestc.manifest.design import Design
@@ -24,7 +25,7 @@ from forestc.report.page.blocks import Block, Cell, Code, Drawing, Figures, Page
 from forestc.report.page.features import feature_table
 from forestc.report.page.hardware import hardware_blocks, placed_blocks
 from forestc.report.page.measured import Measured
-from forestc.report.page.svg import shortened, tree
+from forestc.report.page.svg import shortened, tree_svg
 from forestc.report.tables import (
     estimate_tables,
     firmware_tables,
@@ -36,7 +37,7 @@ from forestc.report.tables import (
 )
 from forestc.synthesis import Placement
 
-LEVELS = 4
+LEVELS = 4  # of a tree that are drawn
 MOST_CLASSES = design_charts.MOST_CLASSES
 
 
@@ -50,7 +51,7 @@ class Given:
     beside: Path | None = None
 
 
-def design_page(design: Design, given: Given = Given(), progress: Callable[[str], None] = lambda _: None) -> Page:
+def design_page(design: Design, additions: Given = Given(), progress: Callable[[str], None] = lambda _: None) -> Page:
     """The page of a design. Raises ForestcError for a folder that was changed, MissingExtraError."""
     manifest, made = design.manifest, design.manifest.get("made", {})
     name = visible(str(manifest["name"]))
@@ -58,16 +59,16 @@ def design_page(design: Design, given: Given = Given(), progress: Callable[[str]
     _ = design.netlist
     progress("charts")
     sections = (
-        Section("overview", "Overview", (_summary(design, given), *_about(design, made))),
+        Section("overview", "Overview", (_summary(design, additions), *_about(design, made))),
         Section("passes", "What the passes did", tuple(_passes(made))),
-        Section("accuracy", "Accuracy", tuple(_accuracy(design, made, given.measured))),
+        Section("accuracy", "Accuracy", tuple(_accuracy(design, made, additions.measured))),
         Section("checks", "Checks and proof", tuple(_checks(design))),
         Section("hardware", "Where the logic goes", tuple(_hardware(design, made))),
-        Section("placed", "On the device", tuple(placed_blocks(design, given.placed))),
-        Section("features", "Features", (feature_table(design.forest, given.measured),)),
+        Section("placed", "On the device", tuple(placed_blocks(design, additions.placed))),
+        Section("features", "Features", (feature_table(design.forest, additions.measured),)),
         Section("trees", "Trees", tuple(_trees(design))),
         Section("firmware", "Firmware", tuple(_firmware(design))),
-        Section("files", "Files", tuple(_files(design, made, given.beside))),
+        Section("files", "Files", tuple(_files(design, made, additions.beside))),
     )
     return Page("Compiled design", name, _lead(design), sections)
 
@@ -82,8 +83,8 @@ def _lead(design: Design) -> str:
     )
 
 
-def _summary(design: Design, given: Given) -> Figures:
-    items = [*_accuracy_items(design, given.measured)]
+def _summary(design: Design, additions: Given) -> Figures:
+    items = [*_accuracy_items(design, additions.measured)]
     check = design.last_check()
     if check is not None:
         state = "ok" if check["result"] == "ok" else "failed"
@@ -96,8 +97,10 @@ def _summary(design: Design, given: Given) -> Figures:
     if synthesis:
         fmax = "" if synthesis["fmax_mhz"] is None else f", {synthesis['fmax_mhz']:.0f} MHz"
         items.append(("LUTs", f"{synthesis['lut']:,}", f"synthesised for {synthesis['device']}{fmax}"))
-    elif "verilog" in design.targets and (found := estimates(design.netlist, design.manifest["options"].get("device"))):
-        first = found[0]
+    elif "verilog" in design.targets and (
+        devices := estimates(design.netlist, design.manifest["options"].get("device"))
+    ):
+        first = devices[0]
         low, high = first["lut_range"]
         items.append(("LUTs, estimated", f"{first['lut']:,}", f"{first['device']}, {low:,} to {high:,}"))
     items.append(
@@ -108,24 +111,20 @@ def _summary(design: Design, given: Given) -> Figures:
 
 
 def _accuracy_items(design: Design, on: Measured | None) -> list[tuple[str, str, str]]:
+    accuracy = design.manifest.get("made", {}).get("accuracy")
     if on is not None:
-        agreed, error = on.agreed, on.standard_error
-        rest = f"\N{PLUS-MINUS SIGN} {100 * error:.2f} %, " if error else ""
-        rows = f"on {agreed.rows:,} rows given"
         measure = "accuracy" if design.forest.decides else "R squared"
-        first = [] if agreed.compiled is None else [(measure, share(agreed.compiled), rest + rows)]
-        return [*first, ("agreement with the model", share(agreed.agreement), rows)]
-    told = design.manifest.get("made", {}).get("accuracy")
-    if told is None:
+        compiled, agreement = on.agreed.compiled, on.agreed.agreement
+        where = f"on {on.agreed.rows:,} rows given"
+        remark = f"\N{PLUS-MINUS SIGN} {100 * on.standard_error:.2f} %, {where}" if on.standard_error else where
+    elif accuracy is not None:
+        figures = accuracy["held_out"] or accuracy["given"]
+        measure, compiled, agreement = accuracy["measure"], figures["compiled"], figures["agreement"]
+        remark = where = f"{figures['rows']:,} rows, {'held out' if accuracy['held_out'] else accuracy['measured_on']}"
+    else:
         return []
-    held = told["held_out"] or told["given"]
-    where = "held out" if told["held_out"] else told["measured_on"]
-    first = (
-        []
-        if held["compiled"] is None
-        else [(told["measure"], share(held["compiled"]), f"{held['rows']:,} rows, {where}")]
-    )
-    return [*first, ("agreement with the model", share(held["agreement"]), f"{held['rows']:,} rows, {where}")]
+    first = [] if compiled is None else [(measure, share(compiled), remark)]
+    return [*first, ("agreement with the model", share(agreement), where)]
 
 
 def _about(design: Design, made: Mapping[str, Any]) -> list[Block]:
@@ -134,10 +133,10 @@ def _about(design: Design, made: Mapping[str, Any]) -> list[Block]:
     rows = [(key.replace("_", " "), before[key], after[key]) for key in keys]
     same = {"aggregate": "trees are combined by", "link": "link", "decision": "decision", "classes": "classes",
             "missing": "takes missing values", "categorical": "takes categories"}  # fmt: skip
-    told = [(same[key], shown(before[key]) or "none") for key in same]
+    answers = [(same[key], shown(before[key]) or "none") for key in same]
     blocks: list[Block] = [
         table("The model, and what is left of it", ("what", "model", "compiled"), rows),
-        table("What the model answers", ("what", "figure"), told),
+        table("What the model answers", ("what", "figure"), answers),
     ]
     if made.get("command"):
         blocks += [Text("The command that makes the same folder:"), Code(visible(made["command"]))]
@@ -182,16 +181,20 @@ def _accuracy(design: Design, made: Mapping[str, Any], on: Measured | None) -> l
         blocks.append(texts(f"On {visible(on.name) or 'the rows given'}", ("what", "figure"), rows))
         if on.confusion is not None:
             blocks += _confusion(on, [str(label) for label in design.forest.classes])
-    if (told := made.get("accuracy")) is not None:
-        both = [told["given"], *([told["held_out"]] if told["held_out"] else [])]
-        heads = ("what", "generated rows" if told["measured_on"] == GENERATED else "rows of compile", "rows held out")
+    if (accuracy := made.get("accuracy")) is not None:
+        both = [accuracy["given"], *([accuracy["held_out"]] if accuracy["held_out"] else [])]
+        heads = (
+            "what",
+            "generated rows" if accuracy["measured_on"] == GENERATED else "rows of compile",
+            "rows held out",
+        )
         lines = [
-            ("rows", *(f"{each['rows']:,}" for each in both)),
-            (f"{told['measure']} of the model", *(share(each["model"]) for each in both)),
-            (f"{told['measure']} of the design", *(share(each["compiled"]) for each in both)),
-            ("agreement with the model", *(share(each["agreement"]) for each in both)),
+            ("rows", *(f"{figures['rows']:,}" for figures in both)),
+            (f"{accuracy['measure']} of the model", *(share(figures["model"]) for figures in both)),
+            (f"{accuracy['measure']} of the design", *(share(figures["compiled"]) for figures in both)),
+            ("agreement with the model", *(share(figures["agreement"]) for figures in both)),
         ]
-        title = f"When it was compiled, on {MEASURED_ON[told['measured_on']]}"
+        title = f"When it was compiled, on {MEASURED_ON[accuracy['measured_on']]}"
         blocks.append(texts(title, heads[: 1 + len(both)], lines))
     if on is None:
         blocks.append(
@@ -201,19 +204,21 @@ def _accuracy(design: Design, made: Mapping[str, Any], on: Measured | None) -> l
 
 
 def _confusion(on: Measured, classes: Sequence[str]) -> list[Block]:
-    found = on.confusion
-    assert found is not None
-    true, said, right = found.sum(axis=1), found.sum(axis=0), np.diag(found)
-    rows = [(classes[k], int(true[k]), _part(right[k], true[k]), _part(right[k], said[k])) for k in range(len(classes))]
+    counts = on.confusion
+    assert counts is not None
+    true, answered, right = counts.sum(axis=1), counts.sum(axis=0), np.diag(counts)
+    rows = [
+        (classes[k], int(true[k]), _part(right[k], true[k]), _part(right[k], answered[k])) for k in range(len(classes))
+    ]
     foot = f"{on.other:,} rows have a label that is no class of the model." if on.other else ""
     heads = ("class", "rows", "found (recall)", "right where answered (precision)")
     by_class = table("By class", heads, rows, wide=len(classes) > MOST_CLASSES, foot=foot)
     small = len(classes) <= MOST_CLASSES and int(true.sum()) > 0
-    return [*([design_charts.confusion_chart(found, classes)] if small else []), by_class]
+    return [*([design_charts.confusion_chart(counts, classes)] if small else []), by_class]
 
 
-def _part(some: Any, whole: Any) -> Cell:
-    return Cell("-") if not whole else Cell(f"{100 * some / whole:.1f} %", float(some / whole))
+def _part(count: Any, whole: Any) -> Cell:
+    return Cell("-") if not whole else Cell(f"{100 * count / whole:.1f} %", float(count / whole))
 
 
 def _checks(design: Design) -> list[Block]:
@@ -274,10 +279,10 @@ def _hardware(design: Design, made: Mapping[str, Any]) -> list[Block]:
         return []
     device = design.manifest["options"].get("device")
     family = DEVICES[device].family if device in DEVICES else FAMILIES["lut6"]
-    told = made.get("synthesis")
+    synthesis = made.get("synthesis")
     return [
         *hardware_blocks(design, family),
-        *(synth_tables("Synthesised", told, texts) if told else []),
+        *(synth_tables("Synthesised", synthesis, texts) if synthesis else []),
         *estimate_tables(estimates(design.netlist, device), texts),
     ]
 
@@ -288,53 +293,43 @@ def _trees(design: Design) -> list[Block]:
     if not forest.trees or not any(tree.size > 1 for tree in forest.trees):
         return []
     deepest = max(range(len(forest.trees)), key=lambda index: (forest.trees[index].depth, forest.trees[index].size))
-    steps = [_comparisons(forest.trees[index]) for index in range(len(forest.trees))]
-    wanted = {deepest: f"Tree {deepest}, the deepest: {forest.trees[deepest].depth} comparisons"}
+    steps = [_comparisons(tree) for tree in forest.trees]
+    titles = {deepest: f"Tree {deepest}, the deepest: {forest.trees[deepest].depth} comparisons"}
     if max(steps) > 0:
         busiest = int(np.argmax(steps))
-        both = " and the most used" if busiest == deepest else ""
-        wanted.setdefault(busiest, f"Tree {busiest}, the most used: {steps[busiest]:.2f} comparisons of a row")
-        if both:
-            wanted[deepest] = (
-                f"Tree {deepest}, the deepest and the most used: {steps[deepest]:.2f} comparisons of a row"
-            )
+        what = "the deepest and the most used" if busiest == deepest else "the most used"
+        titles[busiest] = f"Tree {busiest}, {what}: {steps[busiest]:.2f} comparisons of a row"
     blocks: list[Block] = []
     if is_rules(forest) and (rules := rules_text(forest)):
         blocks += [Text("The forest is a set of rules:"), Code("\n".join(map(visible, rules.splitlines())))]
-    for index, title in wanted.items():
+    for index, title in titles.items():
         figures = node_figures(forest, index, 0, LEVELS)
         size = forest.trees[index].size
         words = f"A tree of {size:,} nodes, of which {min(LEVELS, forest.trees[index].depth)} levels are drawn. "
         words += f"At its root: {shortened(str(figures.get('condition', 'a leaf')), 80)}."
         foot = "The upper branch is taken where the condition holds. "
-        foot += (
-            "Branches are as thick as the share of training rows that take them."
-            if figures["cover"] is not None
-            else ""
-        )
-        blocks.append(
-            Drawing(
-                title, words, tree(figures), (("k1", "condition"), ("k2", "leaf"), ("k0", "not drawn further")), foot
-            )
-        )
+        if figures["cover"] is not None:
+            foot += "Branches are as thick as the share of training rows that take them."
+        key = (("k1", "condition"), ("k2", "leaf"), ("k0", "not drawn further"))
+        blocks.append(Drawing(title, words, tree_svg(figures), key, foot))
     return blocks
 
 
-def _comparisons(one: Any) -> float:
+def _comparisons(tree: Tree) -> float:
     """The mean number of comparisons of a training row; 0 where the source records no covers."""
-    return 0.0 if one.cover is None or not one.cover[0] else float(one.cover[one.inner].sum() / one.cover[0])
+    return 0.0 if tree.cover is None or not tree.cover[0] else float(tree.cover[tree.inner].sum() / tree.cover[0])
 
 
 def _firmware(design: Design) -> list[Block]:
     if "c" not in design.targets:
         return []
     options: COptions = design.c_options
-    told = layout_told(design.forest, options)
-    if not told or not told["layouts"]:
+    layouts = layout_told(design.forest, options)
+    if not layouts or not layouts["layouts"]:
         return [
             Text(f"The C header has the layout {options.layout}. Compile with --cpu to see what each layout takes.")
         ]
-    return [design_charts.firmware_chart(told), *firmware_tables(told, texts)]
+    return [design_charts.firmware_chart(layouts), *firmware_tables(layouts, texts)]
 
 
 def _files(design: Design, made: Mapping[str, Any], beside: Path | None) -> list[Block]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from markupsafe import Markup
 
 from forestc.forest.ir import Forest
@@ -14,52 +13,31 @@ from forestc.report.page.svg import shortened, spark
 
 
 def feature_table(forest: Forest, measured: Measured | None) -> Table:
-    """forest: quantised. The features are in the order of their use."""
+    """forest: quantized. The features are in the order of their use."""
     rows = []
-    for index, figures in enumerate(feature_figures(forest)):
+    for index, figures in sorted(enumerate(feature_figures(forest)), key=lambda pair: -pair[1]["uses"]):
         feature = forest.features[index]
         number, word = feature.number, word_range(feature.number, feature.missing)
-        code = isinstance(number, Category)
-        cuts = sorted({word_value(int(value), number) for value in _cuts(forest, index)})
+        cuts = sorted({word_value(value, number) for value in forest.conditions.thresholds(index).tolist()})
         histogram = None if measured is None else measured.histograms.get(feature.column)
-        ends = "" if code else f"{word_value(word.low, number):.5g} to {word_value(word.high, number):.5g}"
+        values = f"{word_value(word.low, number):.5g} to {word_value(word.high, number):.5g}"
         picture = spark(histogram, cuts) if cuts or histogram is not None else Markup("")
         rows.append(
             (
-                figures["uses"],
-                (
-                    Cell(shortened(feature.name, 60)),
-                    Cell("", drawing=picture),
-                    Cell(str(number)),
-                    Cell(f"{number.count} categories" if isinstance(number, Category) else ends),
-                    cell(figures["uses"]),
-                    cell(figures["conditions"]),
-                    Cell(f"{cuts[0]:.5g} to {cuts[-1]:.5g}" if len(cuts) > 1 else "".join(f"{c:.5g}" for c in cuts),
-                         cuts[0] if cuts else None),
-                    Cell("yes" if feature.missing else "no"),
-                    cell(feature.column),
-                ),
+                Cell(shortened(feature.name, 60)),
+                Cell("", drawing=picture),
+                Cell(str(number)),
+                Cell(f"{number.count} categories" if isinstance(number, Category) else values),
+                cell(figures["uses"]),
+                cell(figures["conditions"]),
+                Cell(f"{cuts[0]:.5g} to {cuts[-1]:.5g}" if len(cuts) > 1 else "".join(f"{c:.5g}" for c in cuts),
+                     cuts[0] if cuts else None),
+                Cell("yes" if feature.missing else "no"),
+                cell(feature.column),
             )
         )  # fmt: skip
-    rows.sort(key=lambda row: -row[0])
     drawn = "rows and thresholds" if measured is not None else "thresholds on the range"
     heads = ("feature", drawn, "words", "range", "nodes", "comparators", "thresholds", "may be missing", "column")
     foot = "Grey: rows by value. Red: thresholds. " if measured is not None else "Red: thresholds. "
     foot += "Values outside a range count as its end."
-    return table("Features, the most used first", heads, [row[1] for row in rows], wide=True, foot=foot)
-
-
-def _cuts(forest: Forest, index: int) -> list[int]:
-    """The words at which conditions of a feature change: thresholds, and the cuts of sets."""
-    if isinstance(forest.features[index].number, Category):
-        return []
-    found = forest.conditions
-    cuts: list[int] = []
-    for place in np.intersect1d(found.of(index), found.comparators).tolist():
-        chosen = int(found.set_number[place])
-        cuts += (
-            [int(cut) for cut in found.sets[chosen] if abs(cut) != float("inf")]
-            if chosen >= 0
-            else [int(found.threshold[place])]
-        )
-    return cuts
+    return table("Features, the most used first", heads, rows, wide=True, foot=foot)

@@ -22,12 +22,12 @@ UNITS = {"lut6": "levels of LUTs"}
 def hardware_blocks(design: Design, family: Family) -> list[Block]:
     """LUTs by part, and the stages with their delays."""
     netlist = design.netlist
-    found = shares(netlist, family)
-    whole = sum(share.all_luts for share in found.values())
+    by_part = shares(netlist, family)
+    whole = sum(share.all_luts for share in by_part.values())
     rows = [
-        (part, found[part].cells, found[part].luts, found[part].chain_bits, found[part].flip_flops)
+        (part, by_part[part].cells, by_part[part].luts, by_part[part].chain_bits, by_part[part].flip_flops)
         for part in PARTS
-        if found[part].cells
+        if by_part[part].cells
     ]
     foot = (
         f"Counted before synthesis in a cover of the netlist by {family.lut_inputs}-input LUTs, {whole:,} in all: "
@@ -39,7 +39,7 @@ def hardware_blocks(design: Design, family: Family) -> list[Block]:
     parts = [part_of(netlist, net) for net in range(len(netlist.cells))]
     stages = stages_of(netlist, DELAYS[delays])
     lines = [
-        (stage.number + 1, _shown(stage.delay), len(stage.path), stage.registers,
+        (stage.number + 1, round(stage.delay, 2), len(stage.path), stage.registers,
          ", ".join(dict.fromkeys(parts[net] for net, _ in stage.path)))
         for stage in stages
     ]  # fmt: skip
@@ -47,15 +47,11 @@ def hardware_blocks(design: Design, family: Family) -> list[Block]:
     stage_heads = ("stage", f"delay, {unit}", "cells on the slowest path", "bits registered after it", "through")
     by_delay = f"By the delays of {delays}, by which the registers were placed."
     return [
-        *([design_charts.shares_chart(found, family.name)] if whole else []),
+        *([design_charts.shares_chart(by_part, family.name)] if whole else []),
         table("LUTs and flip-flops by part", heads, rows, foot=foot),
         *([design_charts.stages_chart(stages, parts, unit)] if any(stage.path for stage in stages) else []),
         table(title, stage_heads, lines, foot=by_delay),
     ]
-
-
-def _shown(value: float) -> float:
-    return round(value, 2)
 
 
 def placed_blocks(design: Design, placed: Placement | None) -> list[Block]:
@@ -65,17 +61,17 @@ def placed_blocks(design: Design, placed: Placement | None) -> list[Block]:
     netlist = design.netlist
     counts: dict[str, list[int]] = {part: [0, 0] for part in (*PARTS, PORTS)}
     spots: list[tuple[int, int, int, bool, str]] = []
-    for one, net in placed.cells:
-        stored = bool(_STORED.search(one.kind) or _STORED.search(one.site))
-        if not stored and not _LOGIC.search(one.kind):
+    for cell, net in placed.cells:
+        stored = bool(_STORED.search(cell.kind) or _STORED.search(cell.site))
+        if not stored and not _LOGIC.search(cell.kind):
             continue
         part: str = PORTS if net is None else part_of(netlist, net)
         counts[part][stored] += 1
-        spots.append((one.x, one.y, _place(one.site), stored, part))
+        spots.append((cell.x, cell.y, _place(cell.site), stored, part))
     if not spots:
         return []
-    used, of, mhz = placed.placed.used, placed.placed.available, placed.placed.fmax_mhz
-    words = f"The placed design: {len(spots):,} cells on {placed.device}, {used:,} of {of:,} logic cells."
+    used, available, mhz = placed.placed.used, placed.placed.available, placed.placed.fmax_mhz
+    words = f"The placed design: {len(spots):,} cells on {placed.device}, {used:,} of {available:,} logic cells."
     foot = (
         "Squares are LUTs, dots flip-flops; the frame holds the tiles in use. "
         "A cell without a name of its own counts to the part of the named net it leads to."
@@ -88,15 +84,15 @@ def placed_blocks(design: Design, placed: Placement | None) -> list[Block]:
             "Placed and routed" + ("" if mhz is None else f": {mhz:.1f} MHz"),
             ("part", "LUTs", "flip-flops"),
             rows,
-            foot=f"{used:,} of {of:,} logic cells, by {placed.placed.version}.",
+            foot=f"{used:,} of {available:,} logic cells, by {placed.placed.version}.",
         ),
     ]
 
 
 def _place(site: str) -> int:
     """The place of a cell within its tile, 0 to 7: a slice's letter and number (ECP5), or a number (iCE40)."""
-    found = re.search(r"SLICE([A-D])\.\D*(\d)", site)
-    if found:
-        return 2 * "ABCD".index(found[1]) + int(found[2]) % 2
+    slice_ = re.search(r"SLICE([A-D])\.\D*(\d)", site)
+    if slice_:
+        return 2 * "ABCD".index(slice_[1]) + int(slice_[2]) % 2
     digits = re.search(r"(\d+)$", site)
     return int(digits[1]) % 8 if digits else 0

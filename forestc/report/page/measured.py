@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,10 @@ from forestc.forest.ir import Forest
 from forestc.manifest.design import Design
 from forestc.passes.quick_evaluation import evaluate_quickly
 from forestc.rows import rows_from
-from forestc.rows.batches import Batch, Rows
+from forestc.rows.batches import Rows
 from forestc.rows.encode import encode
 
-BINS = 32
+BINS = 32  # of a histogram
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Measured:
 
     @property
     def standard_error(self) -> float | None:
-        """Of the compiled design's accuracy; None for a regression, or without labels."""
+        """The standard error of the compiled design's accuracy; None for a regression, or without labels."""
         share, rows = self.agreed.compiled, self.agreed.rows
         return None if share is None or self.confusion is None else math.sqrt(share * (1 - share) / rows)
 
@@ -52,47 +52,35 @@ class Histogram:
 def measured(design: Design, rows: Any, label: Any = None, name: str = "") -> Measured:
     """rows: all that `rows_from` opens. Goes through them a few times, in batches. Raises ForestcError."""
     opened = rows_from(rows, design.model, label)
-    task = _Confusion(design.forest)
-    for batch in opened.batches():
-        task.add(batch)
-    return Measured(name, agreement(design.model, design.forest, opened), task.found, task.other, histograms(opened))
+    confusion, other = _confusion(design.forest, opened)
+    return Measured(name, agreement(design.model, design.forest, opened), confusion, other, histograms(opened))
 
 
-@dataclass
-class _Confusion:
-    forest: Forest
-    found: NDArray[np.int64] | None = None
-    other: int = 0
-
-    def add(self, batch: Batch) -> None:
-        forest = self.forest
+def _confusion(forest: Forest, rows: Rows) -> tuple[NDArray[np.int64] | None, int]:
+    """`confusion` and `other` of `Measured`."""
+    counts, other = None, 0
+    for batch in rows.batches():
         if batch.truth is None or not forest.decides or len(forest.targets) > 1 or batch.truth.ndim > 1:
-            return
-        count = len(forest.classes)
-        if self.found is None:
-            self.found = np.zeros((count, count), dtype=np.int64)
+            continue
+        if counts is None:
+            counts = np.zeros((len(forest.classes), len(forest.classes)), dtype=np.int64)
         answered = evaluate_quickly(forest, encode(forest, batch.X)).index.reshape(-1)
         known = batch.truth >= 0
-        self.other += int((~known).sum())
-        np.add.at(self.found, (batch.truth[known], answered[known]), 1)
-
-
-@dataclass
-class _Ends:
-    low: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    high: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+        other += int((~known).sum())
+        np.add.at(counts, (batch.truth[known], answered[known]), 1)
+    return counts, other
 
 
 def histograms(rows: Rows) -> dict[int, Histogram]:
     """The histogram of each column that has finite values."""
-    ends = _Ends()
+    ends: NDArray[np.float64] | None = None  # (2, columns) the lowest and highest values so far
     for batch in rows.batches():
         X = np.where(np.isfinite(batch.X), batch.X, np.nan)
-        low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
-        ends.low = low if not len(ends.low) else np.fmin(ends.low, low)
-        ends.high = high if not len(ends.high) else np.fmax(ends.high, high)
-    columns = [c for c in range(len(ends.low)) if not math.isnan(ends.low[c])]
-    outer = {c: rounded_outwards(float(ends.low[c]), float(ends.high[c])) for c in columns}
+        X = X if ends is None else np.concatenate([ends, X])
+        ends = np.stack([np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)])
+    low, high = np.zeros((2, 0)) if ends is None else ends
+    columns = [c for c in range(len(low)) if not math.isnan(low[c])]
+    outer = {c: rounded_outwards(float(low[c]), float(high[c])) for c in columns}
     counts = {c: np.zeros(BINS, dtype=np.int64) for c in columns}
     missing = dict.fromkeys(columns, 0)
     for batch in rows.batches():

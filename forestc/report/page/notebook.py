@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from markupsafe import Markup
+
 from forestc.costs.devices import FAMILIES
 from forestc.costs.shares import shares
 from forestc.errors import ForestcError, MissingExtraError
@@ -59,13 +61,13 @@ def study_html(study: Study) -> str:
         )
         for trial in study.front
     }
-    told = {
+    rows = {
         "folder": str(study.folder),
         "trials": f"{len(study.complete):,} complete of {len(study.trials):,}",
         "limits": [limit_text(limit) for limit in study.limits],
         **front,
     }
-    figures = html_figures(f"Study {study.folder.resolve().name}", told)
+    figures = html_figures(f"Study {study.folder.resolve().name}", rows)
     if not study.complete:
         return figures
     try:
@@ -76,16 +78,10 @@ def study_html(study: Study) -> str:
 
 
 def _html(charts: Sequence[Chart], figures: str) -> str:
-    return render_page("notebook.html.j2", charts=charts, style=_style(), figures=_markup(figures))
+    return render_page("notebook.html.j2", charts=charts, style=_style(), figures=Markup(figures))
 
 
 @cache
 def _style() -> str:
     """The page's colours, for the charts alone."""
-    return _markup(page_file("colours.css").replace(":root", ".forestc-page"))
-
-
-def _markup(text: str) -> str:
-    from markupsafe import Markup
-
-    return Markup(text)
+    return Markup(page_file("colours.css").replace(":root", ".forestc-page"))

@@ -13,7 +13,7 @@ from typing import Any
 
 from forestc.errors import ForestcError
 
-MOST_BYTES, MOST_PEERS = 1 << 20, 500
+MOST_BYTES, MOST_PEERS = 1 << 20, 500  # of a file: limits for files of unknown origin
 KNOWN = ("accuracy", "lut", "ff", "latency_cycles", "fmax_mhz", "flash", "ram", "instructions")
 _FORM = "give a table with the columns name and figures such as lut,accuracy; or JSON: a list of such objects"
 

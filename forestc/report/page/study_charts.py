@@ -8,15 +8,15 @@ from typing import Any
 
 from forestc.exploration.study import Goal, Study, Trial
 from forestc.report.page.blocks import Chart
-from forestc.report.page.charts import WIDE, WIDTH, altair, data, finished
+from forestc.report.page.charts import WIDE, WIDTH, altair, data, finished, tooltips
 from forestc.report.page.peers import Peer
 from forestc.report.page.study_figures import history, is_number, logarithmic, option_names
 from forestc.report.page.svg import shortened
 from forestc.report.tables import visible
 
-MOST_AXES = 14
+MOST_AXES = 14  # of parallel coordinates
 NAMES = {"lut": "LUTs", "ff": "flip-flops", "fmax_mhz": "Fmax", "latency_cycles": "latency", "ram": "RAM"}
-MOST_OPTIONS = 15
+MOST_OPTIONS = 15  # in the chart of importance
 
 
 def goal_name(goal: Goal) -> str:
@@ -58,13 +58,9 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
     marks = {key: {"values": values} for key, values in ticks.items()}
     x = alt.X("x:Q", title=goal_name(across), scale=scales["x"], axis=alt.Axis(**marks.get("x", {})))
     y = alt.Y("y:Q", title=goal_name(up), scale=scales["y"], axis=alt.Axis(format=form, **marks.get("y", {})))
-    told = [
-        alt.Tooltip("trial:N", title="trial"),
-        alt.Tooltip("x:Q", title=goal_name(across), format=",.5~g"),
-        alt.Tooltip("y:Q", title=goal_name(up), format=".2%" if up.figure == "accuracy" else ",.5~g"),
-        alt.Tooltip("rung:N", title="known by"),
-        alt.Tooltip("note:N", title="note"),
-    ]
+    x_tip = ("x:Q", goal_name(across), ",.5~g")
+    y_tip = ("y:Q", goal_name(up), ".2%" if up.figure == "accuracy" else ",.5~g")
+    tooltip = tooltips(("trial:N", "trial"), x_tip, y_tip, ("rung:N", "known by"), ("note:N", "note"))
     base = alt.Chart(data()).encode(x=x, y=y)
     rest = base.transform_filter("!datum.front")
     best = base.transform_filter("datum.front")
@@ -72,33 +68,26 @@ def front_chart(study: Study, across: Goal, up: Goal, peers: Sequence[Peer], pag
         rest.mark_point(size=28, strokeWidth=1.2).encode(
             color=alt.condition("datum.kept", alt.value("var(--c1)"), alt.value("var(--grey)")),
             opacity=alt.condition("datum.kept", alt.value(0.75), alt.value(0.45)),
-            tooltip=told,
+            tooltip=tooltip,
         ),
         best.mark_line(interpolate="step-after", color="var(--accent)", strokeWidth=1.5, strokeOpacity=0.7),
         best.mark_rule(color="var(--accent)", strokeWidth=1.2).encode(y=alt.Y("low:Q", scale=scales["y"]), y2="high:Q"),
-        best.mark_point(filled=True, size=80, opacity=1, color="var(--accent)").encode(tooltip=told),
+        best.mark_point(filled=True, size=80, opacity=1, color="var(--accent)").encode(tooltip=tooltip),
     ]
-    for limit in study.limits:
-        if limit.figure in (across.figure, up.figure):
-            key = "x" if limit.figure == across.figure else "y"
-            line = alt.Chart(data("limits")).transform_filter(f"datum.axis === '{key}'")
-            rule = line.mark_rule(strokeDash=[5, 4], color="var(--soft)")
-            layers.append(rule.encode(x="at:Q") if key == "x" else rule.encode(y="at:Q"))
     lines = [
         {"axis": key, "at": limit.value}
         for limit in study.limits
         for key, goal in (("x", across), ("y", up))
         if limit.figure == goal.figure
     ]
+    for line in lines:
+        chart = alt.Chart(data("limits")).transform_filter(f"datum.axis === '{line['axis']}'")
+        layers.append(chart.mark_rule(strokeDash=[5, 4], color="var(--soft)").encode(**{str(line["axis"]): "at:Q"}))
     if others:
         seen = alt.Chart(data("peers")).encode(x=x, y=y)
         layers += [
             seen.mark_point(shape="diamond", filled=True, size=90, opacity=1, color="var(--c3)").encode(
-                tooltip=[
-                    alt.Tooltip("name:N", title="peer"),
-                    alt.Tooltip("x:Q", title=goal_name(across), format=",.5~g"),
-                    alt.Tooltip("y:Q", title=goal_name(up), format=".2%" if up.figure == "accuracy" else ",.5~g"),
-                ]
+                tooltip=tooltips(("name:N", "peer"), x_tip, y_tip)
             ),
             seen.mark_text(align="left", dx=9, dy=1).encode(text="name:N"),
         ]
@@ -213,11 +202,11 @@ def _placed(values: Sequence[Any]) -> tuple[list[float | None], str, str]:
     return [None if v is None else round(texts.index(str(v)) / step, 4) for v in values], texts[0], texts[-1]
 
 
-def importance_chart(found: Sequence[tuple[str, str, float, float]], goals: Sequence[Goal]) -> Chart:
-    """Importance of options by goal. found: of `importance`."""
+def importance_chart(importances: Sequence[tuple[str, str, float, float]], goals: Sequence[Goal]) -> Chart:
+    """Importance of options by goal. importances: of `importance`."""
     alt = altair()
     names = {goal.figure: goal_name(goal) for goal in goals}
-    most = {option: max(value for _, o, value, _ in found if o == option) for _, option, _, _ in found}
+    most = {option: max(value for _, o, value, _ in importances if o == option) for _, option, _, _ in importances}
     chosen = sorted(most, key=lambda option: -most[option])[:MOST_OPTIONS]
     rows: list[dict[str, Any]] = [
         {
@@ -227,7 +216,7 @@ def importance_chart(found: Sequence[tuple[str, str, float, float]], goals: Sequ
             "sd": round(deviation, 4),
         }
         for option in chosen
-        for goal, other, value, deviation in found
+        for goal, other, value, deviation in importances
         if other == option
     ]
     drawn = (
@@ -250,8 +239,8 @@ def importance_chart(found: Sequence[tuple[str, str, float, float]], goals: Sequ
 def history_chart(study: Study) -> Chart:
     """The hypervolume by trial."""
     alt = altair()
-    found = history(study)
-    rows = [{"trial": number, "value": round(value, 5)} for number, value in found]
+    volumes = history(study)
+    rows = [{"trial": number, "value": round(value, 5)} for number, value in volumes]
     base = alt.Chart(data()).encode(
         x=alt.X("trial:Q", title="trial"),
         y=alt.Y("value:Q", title="hypervolume", scale=alt.Scale(zero=False), axis=alt.Axis(format=".0%")),
@@ -269,8 +258,8 @@ def history_chart(study: Study) -> Chart:
         )
         .add_params(near),
     ).properties(width=WIDE, height=220)
-    last = found[-1][1] if found else 0.0
-    half = next((number for number, value in found if value >= 0.95 * last), 0)
+    last = volumes[-1][1] if volumes else 0.0
+    half = next((number for number, value in volumes if value >= 0.95 * last), 0)
     words = f"Line: hypervolume by trial, {100 * last:.1f} % at the end; 95 % of that was reached with trial {half}."
     foot = (
         "The share of the box between the worst and the best values seen of the goals that the trials so far dominate. "

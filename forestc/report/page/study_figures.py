@@ -13,9 +13,9 @@ from forestc.errors import MissingExtraError
 from forestc.exploration.study import Goal, Study, Trial
 
 Point = tuple[float, ...]
-FEWEST = 12  # trials from which the importance of options is told
+FEWEST = 12  # trials from which the importance of options is computed
 MOST_GOALS = 3  # that the hypervolume is computed of
-WIDE = 20.0  # a goal whose values differ by more than so many times is looked at on a logarithmic scale
+WIDE = 20.0  # ratio of the largest to the smallest value from which a goal is drawn on a logarithmic scale
 
 
 def option_names(study: Study) -> list[str]:
@@ -50,15 +50,15 @@ def history(study: Study) -> list[tuple[int, float]]:
     up to it dominate (the hypervolume); with one goal how near they came to the best."""
     costs, volume = scaled_costs(study), 0.0
     front: list[Point] = []
-    found: list[tuple[int, float]] = []
+    volumes: list[tuple[int, float]] = []
     for trial in sorted(study.trials, key=lambda trial: trial.number):
         cost = costs.get(trial.number)
         if cost is not None and not any(all(a <= b for a, b in zip(other, cost, strict=True)) for other in front):
             front = [other for other in front if not all(a <= b for a, b in zip(cost, other, strict=True))]
             front.append(cost)
             volume = hypervolume(front)
-        found.append((trial.number, volume))
-    return found
+        volumes.append((trial.number, volume))
+    return volumes
 
 
 def hypervolume(points: Sequence[Point]) -> float:
@@ -82,7 +82,7 @@ def importance(study: Study) -> tuple[list[tuple[str, str, float, float]], dict[
     were not learnt from. Importance is the loss of R squared of a forest, learnt on the trials, if an option's values
     are permuted. Empty for few trials. Raises MissingExtraError."""
     names = option_names(study)
-    found: list[tuple[str, str, float, float]] = []
+    importances: list[tuple[str, str, float, float]] = []
     explained: dict[str, float] = {}
     for goal in study.goals:
         known = [trial for trial in study.complete if trial.figure(goal.figure) is not None]
@@ -91,8 +91,8 @@ def importance(study: Study) -> tuple[list[tuple[str, str, float, float]], dict[
             continue
         y = np.log(values) if logarithmic(values.tolist()) else values
         mean, deviation, explained[goal.figure] = _permuted(_encoded(known, names), y)
-        found += [(goal.figure, n, float(m), float(d)) for n, m, d in zip(names, mean, deviation, strict=True)]
-    return found, explained
+        importances += [(goal.figure, n, float(m), float(d)) for n, m, d in zip(names, mean, deviation, strict=True)]
+    return importances, explained
 
 
 def _permuted(X: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any], float]:
@@ -131,10 +131,10 @@ def equals(study: Study) -> dict[int, list[int]]:
     """For each trial of the front the others on it whose accuracy differs by less than the larger standard error."""
     scores = {trial.number: trial.validation for trial in study.front if trial.validation is not None}
     return {
-        one: [
+        number: [
             other
             for other, theirs in scores.items()
-            if other != one and abs(mine.value - theirs.value) < max(mine.standard_error, theirs.standard_error)
+            if other != number and abs(mine.value - theirs.value) < max(mine.standard_error, theirs.standard_error)
         ]
-        for one, mine in scores.items()
+        for number, mine in scores.items()
     }

@@ -15,7 +15,7 @@ from forestc.report.page.study_figures import equals, importance, option_names
 from forestc.report.page.svg import shortened
 from forestc.report.tables import visible
 
-MOST_NUMBERS = 20
+MOST_NUMBERS = 20  # of trials that a cell lists
 
 
 def study_page(
@@ -23,14 +23,14 @@ def study_page(
 ) -> Page:
     """The page of a study. pages: address of each trial's own page, relative to this one. Raises MissingExtraError."""
     progress("importance of options")
-    found, explained = importance(study)
+    importances, explained = importance(study)
     progress("charts")
     goals = ", ".join(f"{'highest' if goal.maximise else 'lowest'} {goal_name(goal)}" for goal in study.goals)
     lead = f"{len(study.trials):,} trials of {visible(shown(study.asked.get('source', 'a model')))}, for {goals}."
     sections = (
         Section("overview", "Overview", tuple(_overview(study))),
         Section("front", "The front", tuple(_front(study, peers, pages))),
-        Section("options", "What the options did", tuple(_options(study, found, explained))),
+        Section("options", "What the options did", tuple(_options(study, importances, explained))),
         Section("history", "Progress", (study_charts.history_chart(study),) if study.complete else ()),
         Section("failures", "What failed", tuple(_failures(study))),
         Section("trials", "All trials", (_trials(study, pages),) if study.trials else ()),
@@ -140,17 +140,19 @@ def _score(score: Score | None) -> Cell:
 
 
 def _options(
-    study: Study, found: Sequence[tuple[str, str, float, float]], explained: Mapping[str, float]
+    study: Study, importances: Sequence[tuple[str, str, float, float]], explained: Mapping[str, float]
 ) -> list[Block]:
     if not study.complete:
         return []
-    order = sorted({option for _, option, _, _ in found}, key=lambda o: -max(v for _, n, v, _ in found if n == o))
+    order = sorted(
+        {option for _, option, _, _ in importances}, key=lambda o: -max(v for _, n, v, _ in importances if n == o)
+    )
     parallel = study_charts.parallel_chart(study, order)
     blocks: list[Block] = [] if parallel is None else [parallel]
-    if not found:
+    if not importances:
         return [*blocks, Text("There are too few trials that differ to tell which options matter.")]
     goals = [goal for goal in study.goals if goal.figure in explained]
-    by = {(goal, option): (value, deviation) for goal, option, value, deviation in found}
+    by = {(goal, option): (value, deviation) for goal, option, value, deviation in importances}
     rows = [
         (
             option,
@@ -159,10 +161,10 @@ def _options(
         )
         for option in order
     ]  # fmt: skip
-    told = "; ".join(f"{goal_name(goal)}: {100 * max(0.0, explained[goal.figure]):.0f} %" for goal in goals)
+    shares = "; ".join(f"{goal_name(goal)}: {100 * max(0.0, explained[goal.figure]):.0f} %" for goal in goals)
     foot = "A forest was learnt on the trials, and loses so much R squared if an option's values are permuted. "
-    foot += f"It explains of trials it did not learn from, {told}; where that is little, the order says little."
-    return [*blocks, study_charts.importance_chart(found, goals),
+    foot += f"It explains of trials it did not learn from, {shares}; where that is little, the order says little."
+    return [*blocks, study_charts.importance_chart(importances, goals),
             table("Importance of options", ("option", *map(goal_name, goals)), rows, foot=foot)]  # fmt: skip
 
 

@@ -14,9 +14,9 @@ from forestc.report.page.charts import PART_COLOURS
 from forestc.report.page.measured import Histogram
 from forestc.report.tables import visible
 
-SPARK = (240, 40)
-COLUMN, LINE = 258, 22
-LONGEST = 38
+SPARK = (240, 40)  # pixels: width and height of a histogram
+COLUMN, LINE = 258, 22  # pixels: distance of a tree's levels, and of its leaves
+LONGEST = 38  # characters that fit between two levels
 
 
 def svg(width: float, height: float, parts: Iterable[Markup]) -> Markup:
@@ -61,7 +61,7 @@ def spark(histogram: Histogram | None, cuts: Sequence[float]) -> Markup:
     return svg(width, height, parts)
 
 
-def tree(root: Mapping[str, Any]) -> Markup:
+def tree_svg(root: Mapping[str, Any]) -> Markup:
     """A tree from left to right: at each split the upper branch is the one where the condition holds. Branches are as
     thick as the share of rows that take them, where the model knows it. root: of `node_figures`."""
     lines: list[Markup] = []
@@ -116,7 +116,7 @@ def _label(x: float, line: float, text: str, more: str, colour: str) -> Markup:
 def placed_svg(cells: Sequence[tuple[int, int, int, bool, str]]) -> Markup:
     """Placed cells: (tile's column, tile's row, place 0 to 7 in it, whether it stores a bit, part). One path for each
     part, as there may be thousands of cells."""
-    columns, rows = [one[0] for one in cells], [one[1] for one in cells]
+    columns, rows = [cell[0] for cell in cells], [cell[1] for cell in cells]
     left, top = min(columns), min(rows)
     wide, high = max(columns) - left + 1, max(rows) - top + 1
     tile = max(6.0, min(40.0, 980 / wide, 560 / high))
