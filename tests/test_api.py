@@ -33,7 +33,7 @@ def test_the_simulator_can_be_had_without_the_compiler():
     import sys
 
     code = "import hw_sim, sys; assert 'forestc.compiler' not in sys.modules and 'forestc.checks' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_from_a_live_model_to_a_checked_folder(tmp_path):

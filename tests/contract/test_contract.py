@@ -18,5 +18,5 @@ def test_leaves_scores_and_decisions_equal_the_library(kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_on_many_rows(kind):
+def test_many_rows_agree_with_the_library(kind):
     assert_agrees(KINDS[kind](), 100_000, seed=1)

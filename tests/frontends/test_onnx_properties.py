@@ -76,7 +76,7 @@ def compare(source, rows):
     text=st.booleans(),
     base=st.booleans(),
 )
-def test_classifiers(seed, count, outputs, modes, post, votes, double, tensors, low, text, base):
+def test_classifiers_agree_with_onnxruntime(seed, count, outputs, modes, post, votes, double, tensors, low, text, base):
     random = np.random.default_rng(seed)
     kind = DOUBLE if double else FLOAT
     trees = random_trees(random, count, outputs, modes, votes=votes, low=low, precise=double and tensors)
@@ -100,7 +100,7 @@ def test_classifiers(seed, count, outputs, modes, post, votes, double, tensors, 
     older=st.booleans(),
     base=st.booleans(),
 )
-def test_regressors(seed, count, outputs, modes, post, aggregate, double, older, base):
+def test_regressors_agree_with_onnxruntime(seed, count, outputs, modes, post, aggregate, double, older, base):
     random = np.random.default_rng(seed)
     kind = DOUBLE if double else FLOAT
     if older:
@@ -117,7 +117,7 @@ def test_regressors(seed, count, outputs, modes, post, aggregate, double, older,
 
 @CHEAP
 @given(seed=seeds, modes=st.lists(st.sampled_from(MODES[:6]), min_size=1, max_size=3), wide=st.booleans())
-def test_whole_numbers(seed, modes, wide):
+def test_whole_numbers_agree_with_onnxruntime(seed, modes, wide):
     random = np.random.default_rng(seed)
     trees = random_trees(random, 5, 1, modes, whole=True)
     scale = 2**24 if wide else 1  # beyond float32's whole numbers

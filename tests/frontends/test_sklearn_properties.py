@@ -106,7 +106,7 @@ def agrees(model, X, **more):
 @given(
     st.sampled_from(range(len(CLASSIFIERS))), st.integers(1, 4), st.integers(0, 10**6), st.booleans(), st.integers(2, 4)
 )
-def test_classifiers(kind, depth, seed, whole, classes):
+def test_classifiers_agree_with_the_library(kind, depth, seed, whole, classes):
     X, random = rows(seed, whole)
     y = random.permutation(np.arange(len(X)) % classes)
     labels = random.permutation(np.array([-3, 1, 7, 40]))[:classes][y]
@@ -117,7 +117,7 @@ def test_classifiers(kind, depth, seed, whole, classes):
 
 @settings(max_examples=examples(20), deadline=None, derandomize=True)
 @given(st.sampled_from(range(len(REGRESSORS))), st.integers(1, 4), st.integers(0, 10**6), st.booleans())
-def test_regressors(kind, depth, seed, whole):
+def test_regressors_agree_with_the_library(kind, depth, seed, whole):
     X, random = rows(seed, whole)
     model = REGRESSORS[kind](options(depth, seed % 1000)).fit(X, random.normal(size=len(X)))
     agrees(model, X, dtype=np.float64)
@@ -125,7 +125,7 @@ def test_regressors(kind, depth, seed, whole):
 
 @settings(max_examples=examples(12), deadline=None, derandomize=True)
 @given(st.integers(1, 4), st.integers(0, 10**6), st.booleans(), st.sampled_from([0, 2, 3, 8]))
-def test_missing_values(depth, seed, whole, kind):
+def test_missing_values_agree_with_the_library(depth, seed, whole, kind):
     X, _ = rows(seed, whole, 0.2)
     model = CLASSIFIERS[kind](options(depth, seed % 1000)).fit(X, np.arange(len(X)) % 3)
     agrees(model, X, dtype=np.float64)
@@ -133,7 +133,7 @@ def test_missing_values(depth, seed, whole, kind):
 
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(st.integers(1, 12), st.integers(0, 10**6), st.floats(0.01, 0.5))
-def test_isolation_forests(samples, seed, contamination):
+def test_isolation_forests_agree_with_the_library(samples, seed, contamination):
     X, _ = rows(seed, False)
     agrees(
         IsolationForest(n_estimators=4, max_samples=samples, contamination=contamination, random_state=seed % 1000).fit(
@@ -145,7 +145,7 @@ def test_isolation_forests(samples, seed, contamination):
 
 @settings(max_examples=examples(15), deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(range(2, 9)), min_size=1, max_size=4), st.integers(0, 10**6))
-def test_categories_of_histogram_boosting(columns, seed):
+def test_categories_of_histogram_boosting_agree_with_the_library(columns, seed):
     random = np.random.default_rng(seed)
     X = random.integers(-2, 7, (80, 3)) * random.choice([1.0, 0.5, 3.0])
     X[random.random(X.shape) < 0.1] = np.nan
