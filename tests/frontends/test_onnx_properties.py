@@ -38,6 +38,7 @@ ALLOWED = {
     "probit": 1e-6,
 }
 seeds = st.integers(0, 2**32 - 1)
+COUNTS = st.one_of(st.integers(1, 12), st.sampled_from([40, 79]))
 
 
 def compare(source, rows):
@@ -65,7 +66,7 @@ def compare(source, rows):
 @CHEAP
 @given(
     seed=seeds,
-    count=st.integers(1, 12),
+    count=COUNTS,
     outputs=st.integers(1, 4),
     modes=st.lists(st.sampled_from(MODES[:6]), min_size=1, max_size=6),
     post=st.sampled_from(POSTS),
@@ -91,7 +92,7 @@ def test_classifiers_agree_with_onnxruntime(seed, count, outputs, modes, post, v
 @CHEAP
 @given(
     seed=seeds,
-    count=st.integers(1, 12),
+    count=COUNTS,
     outputs=st.integers(1, 3),
     modes=st.lists(st.sampled_from(MODES), min_size=1, max_size=7),
     post=st.integers(0, 4),
