@@ -66,6 +66,6 @@ def test_trained_models_pass_three_linters(half, tmp_path, need_tool):
 
 @pytest.mark.parametrize("latency", [0, 3])
 def test_random_forests_pass_three_linters(latency, tmp_path, need_tool):
-    files = [written(random_forest(seed, True), tmp_path, f"random{seed}", latency) for seed in range(25)]
+    files = [written(random_forest(seed, True), tmp_path, f"random{seed}", latency) for seed in range(15)]
     lint(tmp_path, files, need_tool)
     shutil.rmtree(tmp_path)
