@@ -9,16 +9,12 @@ MIP(1) beside Table 2. The paper took 20 minutes each with CPLEX.
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
-import csv
-import gzip
 import time
 from pathlib import Path
 
+import a_single_thread  # noqa: F401
 import numpy as np
+from data import table
 from numpy.typing import NDArray
 from tools import arguments, show
 
@@ -45,7 +41,7 @@ def main() -> None:
     options = parser.parse_args()
     rows = []
     for name in options.only.split(","):
-        X = read(options.data / f"bmf_{name}.csv.gz")
+        X = bits(f"bmf_{name}", options.data)
         for k in map(int, options.ranks.split(",")):
             start = time.perf_counter()
             found = factorize(X, k, time_limit=options.seconds, seed=options.seed)
@@ -66,10 +62,10 @@ def main() -> None:
     show("binary_matrix_factorization", rows, options.json, below_the_paper=better, equal_to_the_paper=equal)
 
 
-def read(path: Path) -> NDArray[np.float64]:
+def bits(name: str, data: Path) -> NDArray[np.float64]:
     """Bits; NaN where a field is empty."""
-    with gzip.open(path, "rt") as file:
-        return np.array([[float(v) if v else np.nan for v in line] for line in list(csv.reader(file))[1:]])
+    text = table(name, data)
+    return np.where(text == "", "nan", text).astype(np.float64)
 
 
 if __name__ == "__main__":

@@ -12,19 +12,15 @@ The file is written after every set; sets that it has from before stay in it unl
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
-import csv
-import gzip
 import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import a_single_thread  # noqa: F401
 import numpy as np
+from data import table
 from numpy.typing import NDArray
 from papers.boolean_rules.binarization import Binarization, binarization
 from sklearn.model_selection import StratifiedKFold
@@ -76,15 +72,14 @@ def main() -> None:
 def read(name: str, data: Path) -> tuple[list[NDArray[Any]], NDArray[np.bool_]]:
     """The columns of a table, numbers or text, and its labels."""
     file, positive = SETS[name][:2]
-    with gzip.open(data / f"{file}.csv.gz", "rt") as lines:
-        table = np.array(list(csv.reader(lines))[1:], dtype=object)
+    text = table(file, data)
     columns: list[NDArray[Any]] = []
-    for column in table[:, :-1].T:
+    for column in text[:, :-1].T:
         try:
-            columns.append(np.array([float(value) if value else np.nan for value in column]))
+            columns.append(np.where(column == "", "nan", column).astype(np.float64))
         except ValueError:
-            columns.append(column.astype(str))
-    return columns, table[:, -1].astype(str) == positive
+            columns.append(column)
+    return columns, text[:, -1] == positive
 
 
 def measured(name: str, options: Any) -> dict[str, Any]:

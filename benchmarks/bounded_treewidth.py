@@ -17,18 +17,14 @@ printed values say nothing about a method, and only Version 2 on the same column
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
-import csv
-import gzip
 import time
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import a_single_thread  # noqa: F401
 import numpy as np
+from data import table
 from numpy.typing import NDArray
 from papers.bounded_treewidth.methods import compile_methods, learn_by
 from tools import arguments, show
@@ -130,15 +126,14 @@ def main() -> None:
 def columns(name: str, data: Path) -> NDArray[np.uint8]:
     """(rows, columns) the set as bits."""
     file, rows, _ = SETS[name]
-    with gzip.open(data / f"{file}.csv.gz", "rt") as lines:
-        table = np.array(list(csv.reader(lines))[1 : rows + 1], dtype=object)
+    text = table(file, data)[:rows]
     if name in ("hill", "audio"):  # 100 and 62 columns in the paper: without the class
-        table = table[:, :-1]
+        text = text[:, :-1]
     if name == "community":  # 100 columns in the paper: those without missing values
-        table = table[:, ~(table == "").any(axis=0)]
-    orders = ORDERS.get(name, ("",) * table.shape[1])
-    known = [len({value for value in column if value}) > 1 for column in table.T]
-    cuts = zip(table.T, orders, known, strict=True)
+        text = text[:, ~(text == "").any(axis=0)]
+    orders = ORDERS.get(name, ("",) * text.shape[1])
+    known = [len({value for value in column if value}) > 1 for column in text.T]
+    cuts = zip(text.T, orders, known, strict=True)
     return np.column_stack([cut(column, order.split()) for column, order, varies in cuts if varies])
 
 

@@ -13,10 +13,6 @@ value as a share of the bound that the header states. 0 and at most 1 are wanted
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 import ctypes
 import subprocess
 import sys
@@ -30,6 +26,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import a_single_thread  # noqa: F401
 import numpy as np
 from tools import arguments, show
 

@@ -9,7 +9,6 @@ equally.
 
 from __future__ import annotations
 
-import gzip
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from data import table
 from numpy.typing import NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import AdaBoostClassifier, ExtraTreesClassifier, RandomForestClassifier
@@ -78,15 +78,14 @@ class Fold:
 
 def read(name: str, data: Path) -> tuple[NDArray[np.float64], Votes]:
     """Columns of numbers as they are, others one-hot; 1 for the positive class."""
-    with gzip.open(data / f"{FILES[name]}.csv.gz", "rt") as file:
-        table = np.array([line.rstrip("\n").replace('"', "").split(",") for line in file][1:])
+    text = table(FILES[name], data)
     columns = []
-    for column in table[:, :-1].T:
+    for column in text[:, :-1].T:
         try:
             columns.append(column.astype(np.float64)[:, None])
         except ValueError:
             columns.append((column[:, None] == np.unique(column)).astype(np.float64))
-    return np.hstack(columns), (table[:, -1] == POSITIVE.get(name, "1")).astype(np.uint8)
+    return np.hstack(columns), (text[:, -1] == POSITIVE.get(name, "1")).astype(np.uint8)
 
 
 def folds(name: str, data: Path, repeat: int, count: int, cache: Path | None) -> Iterator[Fold]:

@@ -6,15 +6,15 @@ run, and those of a set do not depend on the other sets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from firmware import read_csv
+from data import read
 from numpy.typing import NDArray
-from sklearn import datasets
+from sklearn.datasets import make_classification
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
@@ -34,15 +34,10 @@ from forestc.forest.ir import Forest
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.ir import Netlist
 
-BUNDLED: dict[str, Callable[..., Any]] = {
-    "breast_cancer": datasets.load_breast_cancer,
-    "digits": datasets.load_digits,
-    "wine": datasets.load_wine,
-    "diabetes": datasets.load_diabetes,
-    "made_41": lambda return_X_y: datasets.make_classification(1500, 41, n_informative=12, random_state=41),
-    "made_5": lambda return_X_y: datasets.make_classification(
-        1500, 16, n_informative=10, n_classes=5, flip_y=0.05, random_state=5
-    ),
+BUNDLED = ("breast_cancer", "digits", "wine", "diabetes")
+MADE: dict[str, dict[str, Any]] = {
+    "made_41": {"n_features": 41, "n_informative": 12, "random_state": 41},
+    "made_5": {"n_features": 16, "n_informative": 10, "n_classes": 5, "flip_y": 0.05, "random_state": 5},
 }
 FILES = (
     "pima", "diabetic_retinopathy", "spambase", "magic04", "dry_bean", "transfusion", "ilpd", "heart_cleveland",
@@ -93,7 +88,7 @@ class Made:
 
 def rows_of(name: str, folder: Path | None) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Rows without missing values and their classes or values, in an order drawn once."""
-    X, y = BUNDLED[name](return_X_y=True) if name in BUNDLED else read_csv(name, folder)
+    X, y = make_classification(1500, **MADE[name]) if name in MADE else read(name, folder)
     whole = ~np.isnan(np.asarray(X, np.float64)).any(axis=1)
     X, y = X[whole], y[whole]
     order = np.random.default_rng(0).permutation(len(X))[: MOST_FIT + MOST_HELD]
@@ -122,7 +117,7 @@ def model_of(kind: str, trees: int, depth: int, values: bool) -> Any:
 
 def designs(folder: Path | None) -> Iterator[Made]:
     """The designs of the bundled sets and, if a folder of NAME.csv.gz is given, of those in it."""
-    for place, name in enumerate((*BUNDLED, *(FILES if folder else ()))):
+    for place, name in enumerate((*BUNDLED, *MADE, *(FILES if folder else ()))):
         X, y = rows_of(name, folder)
         for number, recipe in enumerate(RECIPES):
             made = design_of(name, recipe, X, y) if (place + number) % LEFT_OUT else None

@@ -12,10 +12,6 @@ forestc/costs/fitted.json.
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 import hashlib
 import json
 import tempfile
@@ -26,6 +22,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import a_single_thread  # noqa: F401
 import numpy as np
 from estimated_designs import Made, designs
 from numpy.typing import NDArray

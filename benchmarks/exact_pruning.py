@@ -13,18 +13,14 @@ options.
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
-import gzip
 import time
 from pathlib import Path
 from typing import Any
 
+import a_single_thread  # noqa: F401
 import numpy as np
+from data import shuffled
 from numpy.typing import NDArray
-from sklearn import datasets
 from sklearn.ensemble import RandomForestClassifier
 from tools import arguments, show
 from xgboost import XGBClassifier
@@ -37,12 +33,6 @@ from forestc.passes import passes_from
 from forestc.passes.pipeline import run_passes
 from forestc.rows.batches import ArrayRows
 
-BUNDLED = {
-    "iris": datasets.load_iris,
-    "wine": datasets.load_wine,
-    "breast_cancer": datasets.load_breast_cancer,
-    "digits": datasets.load_digits,
-}
 SETS = (
     "iris", "wine", "breast_cancer", "pima", "heart_statlog", "magic04", "nursery", "mushroom", "votes", "digits"
 )  # fmt: skip
@@ -62,7 +52,7 @@ def main() -> None:
     start = time.perf_counter()
     rows = []
     for name in options.only.split(","):
-        X, y = read(name, options.data)
+        X, y = shuffled(name, options.data, MOST_ROWS)
         for kind in ("forest", "boosting"):
             for size in map(int, options.sizes.split(",")):
                 if name in LARGE and size > SIZES[0]:
@@ -70,30 +60,6 @@ def main() -> None:
                 rows.append(measured(name, kind, size, X, y, options.passes))
                 print(*(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
     show("exact pruning", rows, options.json, means=means(rows), s=time.perf_counter() - start)
-
-
-def read(name: str, data: Path) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Rows of numbers and their classes 0, 1, ..., shuffled."""
-    if name in BUNDLED:
-        X, y = BUNDLED[name](return_X_y=True)
-    else:
-        with gzip.open(data / f"{name}.csv.gz", "rt") as file:
-            table = np.array([line.rstrip("\n").split(",") for line in file][1:])
-        X = np.stack([numbers(column) for column in table[:, :-1].T], axis=1)
-        y = np.unique(table[:, -1], return_inverse=True)[1]
-    order = np.random.default_rng(0).permutation(len(X))[:MOST_ROWS]
-    return X[order], np.unique(y[order], return_inverse=True)[1]  # a rare class may be left out
-
-
-def numbers(column: NDArray[np.str_]) -> NDArray[np.float64]:
-    """A column of numbers, or of names as their codes in alphabetical order; NaN where it is empty."""
-    known = column != ""
-    result = np.full(len(column), np.nan)
-    try:
-        result[known] = column[known].astype(np.float64)
-    except ValueError:
-        result[known] = np.unique(column[known], return_inverse=True)[1]
-    return result
 
 
 def measured(

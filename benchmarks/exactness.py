@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from data import shared
 from tools import arguments, show
 
 import forestc
@@ -75,14 +76,11 @@ def main() -> None:
     for path in sorted(options.peers.glob("*.json")) if options.peers else ():
         if not path.with_suffix(".npz").is_file():
             continue
-        data = np.load(path.with_suffix(".npz"))
-        near = rows_near_thresholds(forestc.load(path), data["X_train"], options.rows)
-        near = np.concatenate([data["X_train"], data["X_test"], near])
+        X, y, X_test, y_test = shared(path.parent, path.stem)
+        near = np.concatenate([X, X_test, rows_near_thresholds(forestc.load(path), X, options.rows)])
         with tempfile.TemporaryDirectory() as scratch:
-            found = engines(path, data["X_train"], data["y_train"], near, Path(scratch), options.icarus_rows)
-        found["test_accuracy"] = float(
-            (forestc.evaluate(forestc.load(path), data["X_test"]).decision == data["y_test"]).mean()
-        )
+            found = engines(path, X, y, near, Path(scratch), options.icarus_rows)
+        found["test_accuracy"] = float((forestc.evaluate(forestc.load(path), X_test).decision == y_test).mean())
         rows.append({"model": f"peer {path.stem}", "library": "-", **found})
         print(rows[-1], flush=True)
     show(

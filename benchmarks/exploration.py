@@ -34,12 +34,11 @@ from typing import Any, NamedTuple, TypeAlias
 import lightgbm
 import numpy as np
 import xgboost
-from firmware import Case, beside, generated, read_csv, theirs
+from data import pixels, read
+from designs import TREELUT
+from firmware import Case, beside, generated, theirs
 from firmware_peers import Model
-from hardware import TREELUT
 from numpy.typing import NDArray
-from published import pixels
-from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from tools import arguments, save, show
@@ -56,7 +55,7 @@ from forestc.parameters import Choice, Parameter, Whole, used
 from forestc.toolchain.firmware import CPUS
 
 TITLE = "explore against random search and a grid, by estimate"
-BUNDLED = {"breast_cancer": load_breast_cancer, "digits": load_digits}
+BUNDLED = ("breast_cancer", "digits")
 FILES = ("magic04", "spambase", "dry_bean", "unsw_nb15_82k", "mnist")
 TRIALS, MARKS = 200, (50, 100, 200)
 SAMPLED = {"mnist": 1200}  # rows of sets with many columns
@@ -128,7 +127,7 @@ def parts_of(name: str, data: Path | None, most: int) -> Parts:
         assert data is not None
         X, y = pixels(data)[:2]
     else:
-        X, y = BUNDLED[name](return_X_y=True) if name in BUNDLED else read_csv(name, data)
+        X, y = read(name, data)
     X, y = np.asarray(X, np.float32), np.unique(y, return_inverse=True)[1]
     some = train_test_split(
         np.arange(len(X)), train_size=min(SAMPLED.get(name, most), len(X) - 10), random_state=0, stratify=y

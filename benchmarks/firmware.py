@@ -22,32 +22,28 @@ NAME_all.json the tables; with --only the other models' figures stay in both.
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
-import gzip
 import json
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import a_single_thread  # noqa: F401
 import numpy as np
-from exact_pruning import numbers
+from data import read
+from designs import with_header
 from firmware_large import large
 from firmware_peers import PEERS, Model, Peer, Rows, Source
 from numpy.typing import NDArray
-from sklearn import datasets
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from tools import arguments, save, show
 
 import forestc
-from forestc.backends.c import LAYOUTS, COptions, emit
+from forestc.backends.c import LAYOUTS, COptions
 from forestc.errors import ForestcError, OptionError
 from forestc.firmware.emulator import Emulator
 from forestc.firmware.image import read_image, static_stack
@@ -55,7 +51,6 @@ from forestc.manifest.design import Design
 from forestc.rows.encode import evaluate
 from forestc.toolchain.firmware import CPUS, Compiler, Cpu, build, find_compiler
 
-BUNDLED = {"bc": datasets.load_breast_cancer, "digits": datasets.load_digits}
 FILES = {"magic": "magic04"}
 SIZES = {"rf10": (10, 6), "rf100": (100, 8)}  # trees, depth
 MODELS = ("rf10_bc", "rf100_bc", "rf10_digits", "rf100_digits")
@@ -138,22 +133,13 @@ def keep(tables: Tables, path: Path | None, more: dict[str, Any]) -> None:
 
 def case_of(name: str, data: Path | None) -> Case:
     size, _, of = name.partition("_")
-    X, y = BUNDLED[of](return_X_y=True) if of in BUNDLED else read_csv(FILES.get(of, of), data)
+    X, y = read(FILES.get(of, of), data)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=0)
     trees, depth = SIZES[size]
     forest = RandomForestClassifier(trees, max_depth=depth, random_state=0).fit(X_train, y_train)
     places = np.arange(min(MOST_ROWS, len(X_test))) * len(X_test) // min(MOST_ROWS, len(X_test))
     X_test, y_test = X_test[places], y_test[places]
     return Case(Model(name, forest, X_train, y_train), X_test, y_test, beside(forest, X_test, whole=False))
-
-
-def read_csv(name: str, data: Path | None) -> tuple[Rows, NDArray[np.int64]]:
-    if data is None:
-        raise SystemExit(f"{name} needs --data")
-    with gzip.open(data / f"{name}.csv.gz", "rt") as file:
-        table = np.array([line.rstrip("\n").split(",") for line in file][1:])
-    X = np.stack([numbers(column) for column in table[:, :-1].T], axis=1)
-    return X, np.unique(table[:, -1], return_inverse=True)[1]
 
 
 def beside(forest: Any, X: Rows, *, whole: bool) -> Rows:
@@ -217,17 +203,6 @@ def ours(case: Case, designs: Sequence[Design], cpu: str, folder: Path) -> Itera
                     100 * (test == case.y)[unseen].mean(),
                     100 * case.model.forest.score(case.X[unseen], case.y[unseen]),
                 )  # fmt: skip
-
-
-def with_header(design: Design, options: COptions, folder: Path) -> Design:
-    """A design with the same forest and another header."""
-    for path, text in emit(design.forest, options).items():
-        at = folder / design.manifest["files"]["c"]
-        assert at.name == path
-        at.parent.mkdir(parents=True, exist_ok=True)
-        at.write_text(text, encoding="utf-8")
-    manifest = {**design.manifest, "options": {**design.manifest["options"], "c": asdict(options)}}
-    return replace(design, folder=folder, manifest=manifest)
 
 
 # Peers

@@ -13,21 +13,18 @@ features and two pointers of 16 bits.
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 import tempfile
 import time
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import a_single_thread  # noqa: F401
 import lightgbm
 import numpy as np
-from firmware import read_csv, with_header
+from data import read
+from designs import with_header
 from numpy.typing import NDArray
-from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.model_selection import train_test_split
 from tools import arguments, save, show
 
@@ -39,7 +36,7 @@ CPU = "cortex-m0plus"
 SIZES = (512, 1024, 2048, 4096)
 TREES, LEAVES, RATE = (2, 5, 10, 20, 40), (2, 4, 8), 0.2
 MOST_LEAVES = 2600  # of a model, all classes together
-BUNDLED = {"bc": load_breast_cancer, "digits": load_digits}
+BUNDLED = ("bc", "digits")
 FILES = ("magic04", "spambase", "mushroom", "winequality_white", "adult")
 FLOAT_NODE = 14
 
@@ -52,7 +49,7 @@ def main() -> None:
     names = options.only.split(",") if options.only else (*BUNDLED, *(FILES if options.data else ()))
     rows: list[dict[str, Any]] = []
     for name in names:
-        X, y = BUNDLED[name](return_X_y=True) if name in BUNDLED else read_csv(name, options.data)
+        X, y = read(name, options.data)
         rows += of_data(name, np.asarray(X, dtype=np.float64), np.unique(y, return_inverse=True)[1])
         save("LightGBM models by flash", rows, options.json)
     show("LightGBM models by flash", rows, options.json)

@@ -12,17 +12,14 @@ when they have more than `--most-splits` splits.
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import a_single_thread  # noqa: F401
 import numpy as np
-from levels import MOST_FIT, MOST_HELD, MOST_TEST, read
+from data import shuffled
 from sklearn.ensemble import RandomForestClassifier
 from tools import arguments, show
 from xgboost import XGBClassifier
@@ -35,6 +32,7 @@ from forestc.passes.pipeline import run_passes
 from forestc.passes.tree_costs import UNITS, bill_of
 from forestc.rows.batches import ArrayRows
 
+MOST_FIT, MOST_HELD, MOST_TEST = 1500, 1500, 5000
 SETS = ("breast_cancer", "digits", "pima", "diabetic_retinopathy", "spambase", "magic04")
 SPLITS = "prune-splits{keep=accuracy-or-decisions,tolerance=0.01,leaf_bits=auto}"
 LISTS = {
@@ -71,7 +69,7 @@ def main() -> None:
 
 def measured(case: tuple[str, str, Any]) -> list[dict[str, Any]]:
     name, kind, options = case
-    X, y = read(name, options.data)
+    X, y = shuffled(name, options.data)
     fit = slice(0, min(MOST_FIT, len(X) // 2))
     held = slice(fit.stop, fit.stop + min(MOST_HELD, len(X) // 4))
     test = slice(held.stop, held.stop + MOST_TEST)

@@ -26,8 +26,9 @@ from typing import Any
 
 import numpy as np
 from conifer_vhdl import conifer, missing
+from data import mnist, shared, unsw, whole_numbers
+from designs import TREELUT, decided, given, share
 from numpy.typing import NDArray
-from published import NOTES, PUBLISHED, TOOLS, mnist, unsw
 from tools import arguments, show
 
 import forestc
@@ -35,18 +36,25 @@ from forestc.commands.synth import synth
 from forestc.errors import CheckError, OptionError, ToolError
 from forestc.forest.ir import Forest
 from forestc.passes import passes_from
-from forestc.passes.base import PassResult
-from forestc.passes.judge import Judge
-from forestc.passes.promises import FewChanges
 from forestc.passes.quantize.quantize import Quantize
-from forestc.rows.batches import Rows
 
 KEYS = ("model", "design", "promise", "same_on_train_%", "test_%", "latency", "xcup_LUT", "to_TreeLUT", "FF",
         "lut6_LUT", "depth", "ECP5_LUT", "carry", "MHz", "s")  # fmt: skip
 PEER = ("test_%", "latency", "xcup_LUT", "FF", "lut6_LUT", "depth", "ECP5_LUT", "MHz")
-TREELUT = {
-    "bc": [(95.91, 0, 187, 0, 178, 8, 234, 78.6), (95.91, 2, 177, 45, 185, 3, 115, 152.6)],
-    "digits": [(95.00, 0, 998, 0, 990, 15, 1343, 42.1), (95.00, 2, 1010, 319, 1012, 11, 1165, 69.0)],
+# test accuracy, LUTs, MHz
+PUBLISHED = {
+    "mnist": {"TreeLUT (II)": (96.0, 3499, 874), "TreeLUT (I)": (97.0, 4478, 791)},
+    "unsw": {"TreeLUT (II)": (92.0, 89, None)},
+}
+TOOLS = """The published figures are second-hand transcriptions of Vivado's results after place and route on an xcvu9p.
+Ours are from synthesis by yosys for the same kind of LUTs and, where MHz are given, place and route by nextpnr on an
+ECP5: LUT counts can be compared, with care; clock rates can't. Scaling raw features to few bits is not part of the
+designs, there and here."""
+NOTES = {
+    "mnist": "60,000 rows, of which 10,000 are held out; pixels of 4 bits; the official 10,000 test rows",
+    "unsw": "the 82,332-row partition, raw features of 4 bits (sixteenths of the training rows, rank of a category), a "
+    "random fifth for testing. TreeLUT's rows are LogicNets' binarised ones, so accuracies do not compare; only "
+    "TreeLUT (II) was found",
 }
 CONIFER = {
     "bc": (95.32, 11, 526, "476 + 49 SRL", 615, 6, 476, 242.3),
@@ -201,16 +209,6 @@ def measured(
     return rows
 
 
-def given(forest: Forest) -> Quantize:
-    """A pass that returns an already quantised forest."""
-
-    class Given(Quantize):
-        def run(self, source: Forest, rows: Rows | None, judge: Judge | None = None) -> PassResult:
-            return PassResult(forest, (FewChanges(1.0),))
-
-    return Given()
-
-
 def conifer_rows(case: Case, python: str | None, folder: Path) -> list[dict[str, Any]]:
     """conifer's design, as recorded and as measured here, or a line naming what is not installed."""
     rows = []
@@ -272,21 +270,8 @@ def line(case: Case, what: str, **figures: Any) -> dict[str, Any]:
     return {key: {"model": case.name, "design": what, **figures}.get(key, "-") for key in KEYS}
 
 
-def decided(forest: Forest, X: NDArray[Any]) -> NDArray[Any]:
-    """The class index of each row."""
-    index = forestc.evaluate(forest, X).index
-    assert index is not None
-    return index
-
-
-def share(first: NDArray[Any], second: NDArray[Any]) -> float:
-    """How often two arrays of class indices agree, in percent; all models here have the classes 0, 1, ..."""
-    return round(100 * float((first == second).mean()), 2)
-
-
 def read(peers: Path, name: str) -> Case:
-    with np.load(peers / f"{name}.npz") as data:
-        X, y, X_test, y_test = (data[key] for key in ("X_train", "y_train", "X_test", "y_test"))
+    X, y, X_test, y_test = shared(peers, name)
     forest = forestc.load(peers / f"{name}.json")
     depth, trees = shape(forest)
     return Case(name, peers / f"{name}.json", X, y, X_test, y_test, int(X.max()).bit_length(), depth, trees)
@@ -333,13 +318,6 @@ def trained() -> list[Case]:
             depth, trees = shape(forestc.load(model))
             cases.append(Case(f"{name}, {kind}", model, X, y, X_test, y_test, bits, depth, trees))
     return cases
-
-
-def whole_numbers(X: NDArray[Any], X_test: NDArray[Any], bits: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Features scaled linearly to integers from 0 to 2^bits - 1, by the extremes of the training rows."""
-    low, high = X.min(axis=0), X.max(axis=0)
-    factor = ((1 << bits) - 1) / np.where(high > low, high - low, 1)
-    return tuple(np.clip(np.rint((rows - low) * factor), 0, (1 << bits) - 1) for rows in (X, X_test))  # type: ignore
 
 
 def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:

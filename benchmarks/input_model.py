@@ -17,21 +17,17 @@ model (treewidth 4, --seconds of search) is learnt from the same rows and judged
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import a_single_thread  # noqa: F401
 import numpy as np
-from firmware import read_csv
+from data import read
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import minimum_spanning_tree
-from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from tools import arguments, save, show
@@ -69,7 +65,7 @@ def main() -> None:
     if options.only and options.json and options.json.exists():
         rows = [r for r in json.loads(options.json.read_text())["rows"] if r["model"].split()[0] not in names]
     for name in names:
-        X, y = load_breast_cancer(return_X_y=True) if name == "bc" else read_csv(name, options.data)
+        X, y = read(name, options.data)
         X, Xt, y, _ = train_test_split(np.float64(np.float32(X)), y, test_size=0.4, random_state=0, stratify=y)
         for trees in TREES:
             model = RandomForestClassifier(trees, max_depth=DEPTH, random_state=0).fit(X[:MOST_ROWS], y[:MOST_ROWS])

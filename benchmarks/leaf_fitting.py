@@ -9,19 +9,14 @@ fifth of the others is held out for the pass, with a tolerance that refuses noth
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from firmware import read_csv
+import a_single_thread  # noqa: F401
+from data import mnist, read
+from designs import right
 from numpy.typing import NDArray
-from published import mnist
-from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.model_selection import train_test_split
 from tools import arguments, show
 
@@ -68,8 +63,7 @@ def split(name: str, data: Path) -> tuple[NDArray[Any], ...]:
     """Training rows and labels, test rows and labels."""
     if name == "mnist":
         return mnist(data)
-    bundled = {"bc": load_breast_cancer, "digits": load_digits}
-    X, y = bundled[name](return_X_y=True) if name in bundled else read_csv(name, data)
+    X, y = read(name, data)
     X, Xt, y, yt = train_test_split(X, y, test_size=0.25, random_state=0, stratify=y)
     return X, y, Xt, yt
 
@@ -89,10 +83,6 @@ def trained(name: str, X: NDArray[Any], y: NDArray[Any]) -> Any:
     from xgboost import XGBClassifier
 
     return XGBClassifier(n_estimators=30, max_depth=4, learning_rate=0.3, n_jobs=2, random_state=0).fit(X, y)
-
-
-def right(forest: forestc.Forest, X: NDArray[Any], y: NDArray[Any]) -> float:
-    return 100 * float((forestc.evaluate(forest, X).index == np.asarray(y)).mean())
 
 
 if __name__ == "__main__":

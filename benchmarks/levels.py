@@ -19,7 +19,6 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two processes
 
-import gzip
 import json
 import tempfile
 import time
@@ -28,8 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn import datasets
+from data import read
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from tools import arguments, show
 from xgboost import XGBClassifier, XGBRegressor
@@ -40,7 +38,6 @@ from forestc.passes.judge import Judge
 from forestc.rows.batches import ArrayRows
 from forestc.toolchain.yosys import synthesise
 
-BUNDLED = {"breast_cancer": datasets.load_breast_cancer, "digits": datasets.load_digits}
 REGRESSION = ("airfoil", "winequality_white")
 OVERLAPPING = ("pima", "diabetic_retinopathy", "magic04", "transfusion", "heart_statlog", "winequality_white")
 SETS = ("breast_cancer", "digits", "spambase", "dry_bean", "musk1", "airfoil", *OVERLAPPING)
@@ -82,18 +79,6 @@ def main() -> None:
         show("levels", shown(designs), options.json, **summary(designs, others))
 
 
-def read(name: str, data: Path) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Rows of numbers and their labels: classes 0, 1, ... or values."""
-    if name in BUNDLED:
-        X, y = BUNDLED[name](return_X_y=True)
-    else:
-        with gzip.open(data / f"{name}.csv.gz", "rt") as file:
-            table = np.array([line.rstrip("\n").split(",") for line in file][1:])
-        X, y = table[:, :-1].astype(np.float64), table[:, -1]
-        y = y.astype(np.float64) if name in REGRESSION else np.unique(y, return_inverse=True)[1]
-    return X, y
-
-
 def learner(name: str, kind: str, classes: int, seed: int) -> Any:
     if kind == "forest":
         made = RandomForestRegressor if name in REGRESSION else RandomForestClassifier
@@ -105,7 +90,7 @@ def learner(name: str, kind: str, classes: int, seed: int) -> Any:
 def measured(case: tuple[str, str, int, tuple[int, ...], Path]) -> list[dict[str, Any]]:
     """One model at all levels, with held-out rows and without."""
     name, kind, seed, levels, data = case
-    X, y = read(name, data)
+    X, y = read(name, data, values=name in REGRESSION)
     order = np.random.default_rng(seed).permutation(len(X))
     X, y = X[order], y[order]
     first, second = int(0.6 * len(X)), int(0.8 * len(X))

@@ -24,9 +24,6 @@ stages, grown trees in two. Estimates: forestc's own, of xcup and of ECP5, befor
 from __future__ import annotations
 
 import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 import statistics
 import sys
 import tempfile
@@ -39,11 +36,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import a_single_thread  # noqa: F401
 import numpy as np
-from firmware import read_csv
-from hardware import given
+from data import read
+from designs import given
 from numpy.typing import NDArray
-from sklearn.datasets import load_breast_cancer, load_digits
 from tools import arguments, save, show
 
 import forestc
@@ -71,7 +68,7 @@ from forestc.toolchain.yosys import synthesise
 from hw_sim import Simulator
 
 TITLE = "steps of lowering"
-BUNDLED: dict[str, Callable[..., Any]] = {"breast_cancer": load_breast_cancer, "digits": load_digits}
+BUNDLED = ("breast_cancer", "digits")
 OVERLAPPING = ("spambase", "pima", "magic04", "diabetic_retinopathy", "dry_bean", "winequality_red")
 PASSES = "simplify,share-thresholds,quantize,simplify"
 MOST_ROWS, TREES, SEEDS = 4000, 8, (1, 2, 3)
@@ -200,11 +197,7 @@ def forests(name: str, kind: str, data: Path | None) -> tuple[Forest, Forest, ND
     """The model, its integer forest or the one grown in its place, and rows."""
     from xgboost import XGBClassifier
 
-    if name in BUNDLED:
-        X, y = BUNDLED[name](return_X_y=True)
-    else:
-        assert data is not None
-        X, y = read_csv(name, data)
+    X, y = read(name, data)
     order = np.random.default_rng(0).permutation(len(X))[:MOST_ROWS]
     X, y = X[order], y[order]
     model = forestc.load(XGBClassifier(n_estimators=6, max_depth=4, n_jobs=1, random_state=0).fit(X, y))

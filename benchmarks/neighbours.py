@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from firmware import read_csv
+from data import Split, pixels, read
+from designs import right
 from numpy.typing import NDArray
-from published import Split, pixels
-from sklearn.datasets import load_wine, make_moons
+from sklearn.datasets import make_moons
 from sklearn.model_selection import train_test_split
 from tools import arguments, save, show
 
@@ -82,12 +82,9 @@ def split(name: str, data: Path | None) -> Split:
     if name == "moons":
         X, y = make_moons(10_000, noise=0.2, random_state=420)
         share, seed = 0.2, 420
-    elif name == "wine":
-        X, y = load_wine(return_X_y=True)
-        share, seed = 0.3, 40
     else:
-        X, y = read_csv(name, data)
-        share, seed = 0.2, 42
+        X, y = read(name, data)
+        share, seed = (0.3, 40) if name == "wine" else (0.2, 42)
     X, Xt, y, yt = train_test_split(X.astype(np.float64), y, test_size=share, stratify=y, random_state=seed)
     return X, y, Xt, yt
 
@@ -128,7 +125,7 @@ def of_mnist(data: Path) -> Iterator[dict[str, Any]]:
             forestc.compile(forest, X[:5000], folder + "/out", targets=["verilog"], passes=PASSES)
             lut = forestc.synth(folder + "/out", device=DEVICE)["lut"]
             design = forestc.open_design(folder + "/out").forest
-        test = accuracy_of(design, Xt, yt)
+        test = right(design, Xt, yt) / 100
         beside = min(MNIST, key=lambda each: abs(each[1] - 100 * test))
         name = f"mnist, {size['trees']} trees a digit" + ", shifted copies" * (copies > 0)
         yield {
@@ -158,10 +155,6 @@ def trained(X: NDArray[Any], y: NDArray[Any], options: dict[str, Any]) -> forest
     names = tuple(f"p{index}" for index in range(X.shape[1]))
     forest: forestc.Forest = TRAINERS["priced"].fit(Task(X.astype(np.float64), y, names, 10, prices("lut6")), options)
     return forest
-
-
-def accuracy_of(model: forestc.Forest, X: NDArray[Any], y: NDArray[Any]) -> float:
-    return float((forestc.evaluate(model, X).decision == y).mean())
 
 
 if __name__ == "__main__":

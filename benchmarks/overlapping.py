@@ -15,19 +15,16 @@ put right.
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
-import gzip
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import a_single_thread  # noqa: F401
 import numpy as np
-from hardware import decided, share, whole_numbers
+from data import shuffled, whole_numbers
+from designs import decided, share
 from numpy.typing import NDArray
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
@@ -78,7 +75,7 @@ def main() -> None:
 
 def measured(name: str, kind: str, data: Path, designs: list[str]) -> list[dict[str, Any]]:
     """A line for each design of a model."""
-    X, y = five() if name == "five" else read(data / f"{name}.csv.gz")
+    X, y = five() if name == "five" else shuffled(name, data, blank=True)
     X, y = X[:MOST_ROWS], y[:MOST_ROWS]
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, random_state=0, stratify=y)
     X, X_test = whole_numbers(X, X_test, 8)
@@ -119,7 +116,7 @@ def measured(name: str, kind: str, data: Path, designs: list[str]) -> list[dict[
 
 def timed(name: str, data: Path) -> Iterator[dict[str, Any]]:
     """A line for each way to prune a large model."""
-    X, y = five(2 * LARGE_ROWS) if name == "five" else read(data / f"{name}.csv.gz")
+    X, y = five(2 * LARGE_ROWS) if name == "five" else shuffled(name, data, blank=True)
     X, X_test, y, y_test = train_test_split(X, y, train_size=LARGE_ROWS, random_state=0, stratify=y)
     X, X_test = whole_numbers(X, X_test, 8)
     classes = int(y.max()) + 1
@@ -154,20 +151,6 @@ def five(rows: int = 4000) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Five overlapping classes."""
     X, y = make_classification(rows, 16, n_informative=8, n_classes=5, class_sep=1.0, flip_y=0.03, random_state=0)
     return X, y
-
-
-def read(path: Path) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Rows in random order, text as codes, and classes 0, 1, ..."""
-    with gzip.open(path, "rt") as file:
-        table = np.array([line.rstrip("\n").split(",") for line in file][1:])
-    order = np.random.default_rng(0).permutation(len(table))
-    columns = []
-    for column in table[order, :-1].T:
-        try:
-            columns.append(column.astype(np.float64))
-        except ValueError:
-            columns.append(np.unique(column, return_inverse=True)[1].astype(np.float64))
-    return np.stack(columns, axis=1), np.unique(table[order, -1], return_inverse=True)[1]
 
 
 if __name__ == "__main__":

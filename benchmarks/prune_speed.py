@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from data import mnist
 from numpy.typing import NDArray
-from published import mnist
 from tools import arguments, peak_memory_mb, show
 
 import forestc

@@ -20,10 +20,6 @@ best. TreeLUT's figures were recorded with the same tools; KANELE's RTL was synt
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 import json
 import tempfile
 import time
@@ -32,9 +28,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import a_single_thread  # noqa: F401
 import numpy as np
-from firmware import read_csv
-from hardware import TREELUT, given, read, whole_numbers
+from data import read, shared, whole_numbers
+from designs import TREELUT, given, right
 from neighbours import split
 from numpy.typing import NDArray
 from sklearn.datasets import make_classification
@@ -109,7 +106,7 @@ def shrunk(name: str, data: Path) -> dict[str, Any]:
             n_samples=6000, n_features=16, n_informative=10, n_classes=5, class_sep=1.5, random_state=0
         )
     else:
-        X, y = read_csv(name, data)
+        X, y = read(name, data)
     order = np.random.default_rng(0).permutation(len(X))[:MOST_ROWS]
     X, Xt, y, yt = train_test_split(X[order], y[order], test_size=0.3, random_state=0, stratify=y[order])
     if name == "five_classes":
@@ -132,9 +129,9 @@ def shrunk(name: str, data: Path) -> dict[str, Any]:
 
 def of_model(name: str, peers: Path, share: float) -> dict[str, Any]:
     """A line of a shared model, grown again from all training rows."""
-    case = read(peers, name)
-    model = forestc.load(case.model)
-    X, y = case.X, case.y.astype(np.int64)
+    model = forestc.load(peers / f"{name}.json")
+    X, y, Xt, yt = shared(peers, name)
+    y = y.astype(np.int64)
     quantised, _ = run_passes(model, passes_from(FIRST), ArrayRows(X, y))
 
     def made(options: dict[str, Any], rows: NDArray[Any], labels: Labels) -> Made:
@@ -144,7 +141,7 @@ def of_model(name: str, peers: Path, share: float) -> dict[str, Any]:
 
     accuracy, _, lut, *_ = TREELUT[name][0]
     peer = ("TreeLUT", accuracy, lut, share)
-    line, finalists = within_budget(name, (X, y, case.X_test, case.y_test), made, CHOICES, peer)
+    line, finalists = within_budget(name, (X, y, Xt, yt), made, CHOICES, peer)
     its_mhz = TREELUT[name][1][-1]
     best = finalists[0][0]
     least = best - error_of(best, len(y))
@@ -152,7 +149,7 @@ def of_model(name: str, peers: Path, share: float) -> dict[str, Any]:
     mhz, smaller, (_, forest) = max(speeds, key=lambda one: one[:2])
     line |= {"MHz_2_stages": speeds[0][0], "its_MHz": its_mhz, "MHz_ratio": speeds[0][0] / its_mhz}
     line |= {"fastest_MHz": mhz, "fastest_ratio": mhz / its_mhz, "fastest_LUT": -smaller}
-    return line | {"fastest_test_%": right(forest, case.X_test, case.y_test)}
+    return line | {"fastest_test_%": right(forest, Xt, yt)}
 
 
 def megahertz(pair: Made, X: NDArray[Any]) -> float:
@@ -253,10 +250,6 @@ def written(model: forestc.Forest, forest: forestc.Forest, X: NDArray[Any], fold
     """Compiles the forest into folder/out."""
     passes = [given(forest), Simplify()]
     forestc.compile(model, X[:5000], folder + "/out", targets=["verilog"], passes=passes, latency=latency)
-
-
-def right(forest: forestc.Forest, X: NDArray[Any], y: NDArray[Any]) -> float:
-    return 100 * float((forestc.evaluate(forest, X).index == y).mean())
 
 
 def error_of(percent: float, rows: int) -> float:

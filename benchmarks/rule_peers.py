@@ -9,15 +9,12 @@ its price, and the loss. All rows are training rows. Needs `pip install --no-dep
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 import time
 import warnings
 from pathlib import Path
 from typing import Any
 
+import a_single_thread  # noqa: F401
 import numpy as np
 from boolean_rules import SETS, read
 from numpy.typing import NDArray

@@ -3,8 +3,8 @@
     python benchmarks/rules_hardware.py --data DIR --json FILE
 
 Breast cancer from scikit-learn; the others from DIR (NAME.csv.gz, the last column is the class). A random forest of 20
-trees of depth 6 is trained on half of the rows, at most 3,000; a quarter, at most 3,000, is held out for `-O3`
-(tolerance 0.01); the accuracy is that on at most 10,000 of the others. Rules have a complexity (clauses plus
+trees of depth 6 is trained on half of the rows, of which at most 1,500 are taken; a quarter is held out for `-O3`
+(tolerance 0.01); the accuracy is that on the last quarter. Rules have a complexity (clauses plus
 conditions) of at most 15 and 60, and are taken whatever they lose; `auto` is the smallest within 0.02 on held-out rows,
 and left out where there is none; rules of the forest are learnt from its decisions on rows and copies of them. Gates
 are ANDs and ORs of the netlist after comparators; muxes are of the netlist, too. LUTs are forestc's estimate for an
@@ -14,17 +14,15 @@ code from raw rows to the class.
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
+import re
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-from exact_pruning import read
-from levels import c_bytes
+import a_single_thread  # noqa: F401
+from data import shuffled
+from designs import estimated_luts, object_bytes
 from sklearn.ensemble import RandomForestClassifier
 from tools import arguments, show
 
@@ -33,7 +31,7 @@ from forestc.errors import OptionError
 from forestc.netlist.ir import And, Mux, Or
 
 SETS = ("breast_cancer", "magic04", "spambase", "unsw_nb15_82k")
-MOST_FIT, MOST_HELD, MOST_TEST = 3000, 3000, 10_000
+MOST = 1500
 VARIANTS: dict[str, dict[str, Any]] = {
     "forest": {"passes": "simplify,quantize,simplify"},
     "pruned (-O3)": {"level": 3},
@@ -67,10 +65,9 @@ def main() -> None:
 
 def measured(name: str, data: Path, seconds: float, synth: bool) -> list[dict[str, Any]]:
     """The rows of one data set."""
-    X, y = read(name, data)
+    X, y = shuffled(name, data, MOST)
     half, quarter = len(X) // 2, len(X) // 4
-    fit, held = slice(0, min(half, MOST_FIT)), slice(half, half + min(quarter, MOST_HELD))
-    test = slice(half + quarter, half + quarter + MOST_TEST)
+    fit, held, test = slice(half), slice(half, half + quarter), slice(half + quarter, None)
     model = RandomForestClassifier(20, max_depth=6, random_state=0).fit(X[fit], y[fit])
     rows = []
     for variant, options in VARIANTS.items():
@@ -87,7 +84,7 @@ def measured(name: str, data: Path, seconds: float, synth: bool) -> list[dict[st
             took = time.perf_counter() - begin
             tested = forestc.check(done.design, X[test], label=y[test], engines=["netlist"], random_rows=0)
             assert tested.ok and tested.agreement is not None and tested.agreement.compiled is not None
-            netlist = done.design.netlist
+            netlist, header = done.design.netlist, done.design.path("c")
             row = {
                 "set": name, "variant": variant,
                 "test_%": 100 * tested.agreement.compiled, "agreement_%": 100 * tested.agreement.agreement,
@@ -95,19 +92,27 @@ def measured(name: str, data: Path, seconds: float, synth: bool) -> list[dict[st
                 "comparators": done.figures["distinct_conditions"],
                 "gates": sum(isinstance(cell, And | Or) for cell in netlist.cells),
                 "muxes": sum(isinstance(cell, Mux) for cell in netlist.cells),
-                "LUT": next(each["lut"] for each in done.figures["estimate"] if each["device"] == "xcup"),
+                "LUT": estimated_luts(done.figures),
             }  # fmt: skip
             if synth:
                 row["yosys_LUT"] = forestc.synth(done.design, "xcup")["lut"]
             rows.append(
                 {
                     **row,
-                    "C_bytes": c_bytes(done.design.path("c"), Path(folder), False),
+                    "C_bytes": object_bytes(header, class_of_row(header), "cortex-m0plus"),
                     "s": round(took, 1),
                     "limit_reached": any(step.report.get("time_limit_reached") for step in done.steps),
                 }
             )
     return rows
+
+
+def class_of_row(header: Path) -> str:
+    """A C function from raw rows to the class."""
+    found = re.search(r"static inline (\w+) m_predict\(const (\w+) x\[\w+\]\)", header.read_text())
+    assert found is not None
+    result, word = found.groups()
+    return f"{result} run(const float *row) {{ {word} x[M_INPUTS]; m_quantise(row, x); return m_predict(x); }}"
 
 
 if __name__ == "__main__":

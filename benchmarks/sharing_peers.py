@@ -8,16 +8,16 @@ bits in all designs.
 
 from __future__ import annotations
 
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from tools import over_peers
+from data import shared
+from designs import yosys_luts
+from tools import arguments, show
 
 import forestc
-from forestc.costs.devices import FAMILIES
-from forestc.toolchain.yosys import synthesise
 
 SHARING = {
     "none": "",
@@ -32,8 +32,7 @@ PASSES = "simplify,SHARINGquantize{leaf_bits=3,change=0.1},simplify"
 
 
 def measure(name: str, peers: Path, folder: Path) -> list[dict[str, Any]]:
-    with np.load(peers / f"{name}.npz") as data:
-        X, y, X_test, y_test = (data[key] for key in ("X_train", "y_train", "X_test", "y_test"))
+    X, y, X_test, y_test = shared(peers, name)
     rows: list[dict[str, Any]] = []
     for sharing, step in SHARING.items():
         passes = PASSES.replace("SHARING", step)
@@ -56,14 +55,22 @@ def measure(name: str, peers: Path, folder: Path) -> list[dict[str, Any]]:
             "input_bits": sum(feature.number.bits for feature in done.design.forest.features),
         }
         for family in ("xcup", "lut6"):
-            row[f"{family}_LUT"] = synthesise(
-                [done.design.path("verilog")], str(done.design.manifest["core"]), FAMILIES[family].synthesis
-            ).lut
+            row[f"{family}_LUT"] = yosys_luts(done.design, family)
         row["s"] = time.perf_counter() - start
         rows.append(row)
         print(f"{name}, {sharing}: {row['s']:.0f} s", flush=True)
     return rows
 
 
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--peers", type=Path, required=True, metavar="DIR", help="NAME.json and NAME.npz")
+    parser.add_argument("--only", default="bc,digits", metavar="NAMES")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [row for name in options.only.split(",") for row in measure(name, options.peers, Path(folder))]
+    show("Threshold sharing on shared models", rows, options.json)
+
+
 if __name__ == "__main__":
-    over_peers(__doc__, "Threshold sharing on shared models", measure)
+    main()

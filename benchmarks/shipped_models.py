@@ -7,12 +7,12 @@ the training rows aside. A minute or two.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from designs import estimated_luts, object_bytes
 from tools import arguments, show
 
 import forestc
@@ -21,28 +21,20 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from demo import MODELS, split_breast_cancer, split_digits
 
 CASES = {"breast_cancer.json": split_breast_cancer, "digits.skops": split_digits}
-CPU = ("-mcpu=cortex-m4", "-mthumb", "-std=c99", "-Os")
-
-
-def flash(header: Path, folder: Path) -> int:
-    """Bytes of the function that takes words to a class."""
-    source, made = folder / "f.c", folder / "f.o"
-    source.write_text(f'#include "{header}"\nunsigned f(const void *x) {{ return {header.stem}_predict(x); }}\n')
-    subprocess.run(["arm-none-eabi-gcc", *CPU, "-c", str(source), "-o", str(made)], check=True)
-    told = subprocess.run(["arm-none-eabi-size", str(made)], capture_output=True, text=True, check=True).stdout
-    return int(told.splitlines()[1].split()[0])
+CPU = "cortex-m4"
 
 
 def measured(name: str, level: int, split: Any, folder: Path) -> dict[str, Any]:
     train, test, train_labels, test_labels = split
     done = forestc.compile(MODELS / name, train, folder / "out", label=train_labels, level=level)
+    header = done.design.path("c")
     return {
         "model": name,
         "level": f"-O{level}",
         "comparators": done.figures["distinct_conditions"],
         "comparator_bits": done.figures["comparator_bits"],
-        "LUTs_estimated": next(one["lut"] for one in done.figures["estimate"] if one["device"] == "xcup"),
-        "flash_bytes": flash(done.design.path("c"), folder),
+        "LUTs_estimated": estimated_luts(done.figures),
+        "flash_bytes": object_bytes(header, f"unsigned f(const void *x) {{ return {header.stem}_predict(x); }}", CPU),
         "test_%": round(100 * done.design.score(test, test_labels), 2),
     }
 

@@ -12,8 +12,6 @@ estate gets its row numbers as a column (the paper has one feature more).
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
 import time
 import warnings
@@ -23,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from data import read as rows_of
 from paper_tables import LEARNERS, PAPER
-from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -79,26 +77,19 @@ class Data:
 def read(name: str, folder: Path | None) -> Data | None:
     """A data set; None if its file is missing."""
     if name in ("iris", "breast cancer"):
-        X, y = (load_iris if name == "iris" else load_breast_cancer)(return_X_y=True)
-        X = X.copy()
+        X, y = rows_of(name.replace(" ", "_"), None)
         if name == "iris":
             X[[34, 37]] = [4.9, 3.1, 1.5, 0.1]
         return Data(name, X, y, False)
-    path = None if folder is None else folder / f"{FILES.get(name, name)}.csv.gz"
-    if path is None or not path.exists():
+    file, regression = FILES.get(name, name), name in REGRESSION
+    if folder is None or not (folder / f"{file}.csv.gz").exists():
         return None
-    with gzip.open(path, "rt") as file:
-        table = list(csv.reader(file))[1:]
-    X = np.array([[float(value) for value in row[:-1]] for row in table])
-    labels = [row[-1] for row in table]
-    if name not in REGRESSION:
-        return Data(name, X, np.unique(labels, return_inverse=True)[1], False)
-    y = np.array([float(label) for label in labels])
+    X, y = rows_of(file, folder, regression)
     if name == "airfoil":
         X, y = X[1:], y[1:]
     if name == "real estate":
         X = np.column_stack([np.arange(1, len(X) + 1), X])
-    return Data(name, X, y, True)
+    return Data(name, X, y, regression)
 
 
 def learner(kind: str, regression: bool, jobs: int | None = -1) -> Any:

@@ -11,8 +11,7 @@ import resource
 import shlex
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +20,11 @@ from rich.console import Console
 from rich.table import Table
 
 
-def arguments(description: str) -> argparse.ArgumentParser:
+def arguments(description: str | None) -> argparse.ArgumentParser:
     """A parser with --json FILE."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     return parser
-
-
-def over_peers(description: str, title: str, measure: Callable[[str, Path, Path], list[dict[str, Any]]]) -> None:
-    """Runs a benchmark on shared models: measure(name, peers, temporary folder) returns a model's lines."""
-    parser = arguments(description)
-    parser.add_argument("--peers", type=Path, required=True, metavar="DIR", help="NAME.json and NAME.npz")
-    parser.add_argument("--only", default="bc,digits", metavar="NAMES")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        rows = [row for name in options.only.split(",") for row in measure(name, options.peers, Path(folder))]
-    show(title, rows, options.json)
 
 
 def show(title: str, rows: Sequence[Mapping[str, Any]], path: Path | None = None, **more: Any) -> None:

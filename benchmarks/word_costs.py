@@ -11,19 +11,16 @@ change (`change=0.01`, the default of `quantize`). `plain`: simplify, share-thre
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import a_single_thread  # noqa: F401
 import numpy as np
 import xgboost
-from firmware import read_csv, with_header
+from data import read
+from designs import share, with_header
 from numpy.typing import NDArray
-from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from tools import arguments, save, show
@@ -40,7 +37,7 @@ PASSES = {
     "unshared": "simplify,quantize,simplify",
     "narrow": "simplify,share-thresholds,quantize{cost=flash},simplify",
 }
-BUNDLED = {"bc": load_breast_cancer, "digits": load_digits}
+BUNDLED = ("bc", "digits")
 FILES = ("spambase", "magic04", "pima", "winequality_white", "dry_bean")
 MOST = 6000
 TITLE = "words and thresholds in C"
@@ -52,7 +49,7 @@ def main() -> None:
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for name in (*BUNDLED, *(FILES if options.data else ())):
-        X, y = BUNDLED[name](return_X_y=True) if name in BUNDLED else read_csv(name, options.data)
+        X, y = read(name, options.data)
         X, Xt, y, yt = train_test_split(X, y, test_size=0.3, random_state=0, stratify=y)
         X, y = X[:MOST], y[:MOST]
         forest = RandomForestClassifier(20, max_depth=6, random_state=0)
@@ -71,7 +68,7 @@ def of_model(name: str, model: Any, X: NDArray[Any], Xt: NDArray[Any], yt: NDArr
             design = forestc.compile(model, X, Path(scratch) / "d", passes=passes, targets="c").design
             index = evaluate(design.forest, Xt).index
             row: dict[str, Any] = {"model": name, "passes": label, "conditions": len(design.forest.conditions)}
-            row |= {"accuracy %": share(index == yt), "agree %": share(index == said)}
+            row |= {"accuracy %": share(index, yt), "agree %": share(index, said)}
             for cpu, title in CPUS.items():
                 found = {}
                 for layout in LAYOUTS:
@@ -81,10 +78,6 @@ def of_model(name: str, model: Any, X: NDArray[Any], Xt: NDArray[Any], yt: NDArr
                 row[f"{title} instructions"] = min(found[each]["instructions"]["mean"] for each in FAST)
         rows.append(row)
     return rows
-
-
-def share(found: NDArray[Any]) -> float:
-    return round(100 * float(np.mean(found)), 2)
 
 
 def ratios(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

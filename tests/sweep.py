@@ -1,8 +1,9 @@
-"""Random models of every library with options drawn widely, compared with forestc on hard rows.
+"""Random scikit-learn models, pipelines and converted models with options drawn widely, compared on hard rows.
 
     python tests/sweep.py --models 5000 --seed 0
 
-prints a table, and the seeds of models that differ. A seed is one model: `differences(seed)` trains it again.
+prints a table, and the seeds of models that differ. A seed is one model: `differences(seed)` trains it again. Random
+models of the other libraries are those of tests/frontends/test_*_properties.py (FORESTC_EXAMPLES=100 for many).
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import onnx_models
-from contract import kinds_catboost, kinds_lightgbm, kinds_onnx, kinds_treelite
+from contract import kinds_onnx
 from contract.kind import Trained, hard_rows, ulps_between
 from sklearn import compose, ensemble, impute, multiclass, multioutput, pipeline, preprocessing, tree
 
@@ -180,6 +180,9 @@ def scikit_learn(random: Random) -> Trained:
     y = named(random, classes(random, X)) if classifier else target(random, X)
     if getattr(model, "loss", "") == "exponential":
         y = named(random, classes(random, X, 2))
+    if "Hist" in type(model).__name__ and random.random() < 0.4:
+        X[:, 0] = random.integers(-2, 7, len(X)) * one(random, 1.0, 0.5, 3.0)
+        model.set_params(categorical_features=[0])
     leaves = hasattr(model, "apply") and not type(getattr(model, "init", None)).__name__.startswith("DecisionTree")
     trained = of_sklearn(random, model, X, y, dtype=one(random, np.float32, np.float64))
     return Trained(**{**vars(trained), "leaves": model.apply if leaves else None})
@@ -202,7 +205,7 @@ def composed(random: Random) -> Trained:
     members = [(f"m{k}", grown(random, True, True)) for k in range(int(random.integers(1, 4)))]
     plain = [(name, m) for name, m in members if getattr(m, "loss", "") != "exponential"]
     members = plain or [("m", ensemble.RandomForestClassifier(3))]
-    match int(random.integers(4)):
+    match int(random.integers(5)):
         case 0:
             weights = one(random, None, [int(w) for w in random.integers(1, 4, len(members))])
             model: Any = ensemble.VotingClassifier(members, weights=weights)
@@ -212,6 +215,8 @@ def composed(random: Random) -> Trained:
         case 2:
             model = multioutput.MultiOutputClassifier(members[0][1])
             return of_sklearn(random, model, X, np.column_stack([y, classes(random, X)]), scores=None)
+        case 3:
+            model = ensemble.VotingClassifier(members, voting="soft")
         case _:
             model = multiclass.OneVsRestClassifier(members[0][1])
     return of_sklearn(random, model, X, named(random, y), scores=None)
@@ -289,158 +294,6 @@ def _raw(model: Any, last: Any, rows: Any) -> Any:
     return model.predict(rows, **{name: True})
 
 
-def xgboosted(random: Random) -> Trained:
-    import xgboost
-
-    objectives = ["binary:logistic", "binary:logitraw", "binary:hinge", "multi:softmax", "multi:softprob"]
-    objectives += ["reg:squarederror", "reg:absoluteerror", "count:poisson", "reg:gamma", "reg:tweedie", "reg:logistic"]
-    objectives += ["reg:pseudohubererror", "reg:squaredlogerror"]
-    objective = str(one(random, *objectives))
-    X = columns(random, random.random() < 0.4)
-    classifier = objective.startswith(("binary", "multi"))
-    y = classes(random, X, 2) if objective.startswith("binary") else classes(random, X, int(random.integers(3, 5)))
-    if not classifier:
-        y = target(random, X)
-        y = 1 / (1 + np.exp(-y)) if objective == "reg:logistic" else np.exp(y) if ":s" not in objective else np.abs(y)
-    marker = one(random, 0.0, 1.0, 2.0, -0.5)
-    params = {"n_estimators": int(random.integers(1, 9)), "n_jobs": 1, "seed": 0, "objective": objective}
-    params |= some(
-        random,
-        base_score=(float(random.uniform(0.01, 0.99)), 0.5, 0.1),
-        max_depth=(1, 3, 6),
-        subsample=(0.6,),
-        colsample_bynode=(0.5,),
-        reg_lambda=(0.0, 3.0),
-        reg_alpha=(0.2,),
-        min_child_weight=(0.0, 2.0),
-        learning_rate=(0.1, 1.0),
-        missing=(marker,) if not np.isnan(X).any() else (np.nan,),
-        monotone_constraints=(tuple(random.integers(-1, 2, X.shape[1]).tolist()),),
-        interaction_constraints=(str([[0], list(range(X.shape[1]))]),),
-        num_parallel_tree=(2,),
-        tree_method=("hist", "exact", "approx"),
-        grow_policy=("lossguide", "depthwise"),
-        max_delta_step=(0.7,),
-        booster=("gbtree", "gbtree", "dart"),
-        rate_drop=(0.4,),
-        scale_pos_weight=(2.0,),
-        early_stopping_rounds=(2,),
-    )
-    if params.get("tree_method") == "exact":
-        params.pop("grow_policy", None)
-        params.pop("num_parallel_tree", None)
-        params.pop("colsample_bynode", None)
-    if params.get("booster") != "dart":
-        params.pop("rate_drop", None)
-    if objective.startswith("multi"):
-        params.pop("base_score", None)
-    model = (xgboost.XGBClassifier if classifier else xgboost.XGBRegressor)(**params)
-    weights = random.integers(1, 4, len(X)) if random.random() < 0.3 else None
-    model.fit(X, y, sample_weight=weights, verbose=False, eval_set=[(X[::3], y[::3])])
-    source: Any = model
-    form = str(one(random, "", "json", "ubj", "booster"))
-    infinite = {"infinite": False}
-    if form == "booster":
-        booster, nan = model.get_booster(), params.get("missing", np.nan)
-        if nan == nan:
-            return Trained(model, X, model.predict, partial(model.predict, output_margin=True), model.apply, **infinite)
-        asked = partial(_booster_says, booster)
-        return Trained(
-            booster, X, partial(asked, "decision"), partial(asked, "margin"), partial(asked, "leaf"), **infinite
-        )
-    if form and params.get("missing", np.nan) != params.get("missing", np.nan):
-        source = Path(tempfile.mkdtemp()) / f"m.{form}"
-        model.save_model(source)
-    return Trained(source, X, model.predict, partial(model.predict, output_margin=True), model.apply, **infinite)
-
-
-def _booster_says(booster: Any, what: str, rows: Any) -> Any:
-    import xgboost
-
-    D = xgboost.DMatrix(rows)
-    if what != "decision":
-        return booster.predict(D, output_margin=what == "margin", pred_leaf=what == "leaf")
-    found = booster.predict(D)
-    if found.ndim == 2:
-        return found.argmax(axis=1)
-    return (found > 0.5).astype(int) if '"binary:logistic"' in booster.save_config() else found
-
-
-def lightgbm_(random: Random) -> Trained:
-    import lightgbm
-
-    X = columns(random, random.random() < 0.4)
-    objectives = ["binary", "multiclass", "multiclassova", "regression", "poisson", "gamma", "huber", "regression_l1"]
-    objectives += ["quantile", "tweedie", "mape", "fair", "cross_entropy"]
-    objective = str(one(random, *objectives))
-    y = classes(random, X, 2) if objective == "binary" else classes(random, X, 3)
-    params: dict[str, Any] = {"objective": objective, "num_class": 3} if "multi" in objective else {}
-    if objective not in ("binary", "multiclass", "multiclassova"):
-        y = np.exp(target(random, X))
-        y = y / y.max() if objective == "cross_entropy" else y
-    params |= {"objective": objective, "verbose": -1, "num_threads": 1, "min_data_in_leaf": int(random.integers(1, 9))}
-    params |= some(
-        random,
-        boosting=("gbdt", "dart", "rf"),
-        num_leaves=(2, 5, 20),
-        max_depth=(1, 4),
-        use_missing=(True, False),
-        zero_as_missing=(True, False),
-        boost_from_average=(True, False),
-        linear_tree=(False,),
-        extra_trees=(True,),
-        sigmoid=(0.7, 2.0),
-        reg_sqrt=(True,),
-        feature_fraction=(0.5,),
-        lambda_l1=(0.2,),
-        lambda_l2=(1.0,),
-        path_smooth=(1.0,),
-        max_delta_step=(0.5,),
-        is_unbalance=(True,),
-        min_data_in_bin=(1,),
-        monotone_constraints=(random.integers(-1, 2, X.shape[1]).tolist(),),
-        interaction_constraints=([[0], list(range(X.shape[1]))],),
-    )
-    if params.get("boosting") == "rf":
-        params |= {"bagging_fraction": 0.6, "bagging_freq": 1}
-    if objective in ("mape", "regression_l1", "quantile", "huber", "fair"):
-        params.pop("monotone_constraints", None)
-    form = str(one(random, "", "txt", "json"))
-    if random.random() < 0.7:
-        return kinds_lightgbm.trained(params, (X, y), int(random.integers(1, 9)), form)
-    y = named(random, classes(random, X))
-    found = kinds_lightgbm.estimator(
-        lightgbm.LGBMClassifier(n_estimators=int(random.integers(1, 6)), **some(random, class_weight=("balanced",))),
-        (X, y),
-    )
-    return found
-
-
-def catboosted(random: Random) -> Trained:
-    X = columns(random, random.random() < 0.4)
-    classifier = bool(random.integers(2))
-    params = {"iterations": int(random.integers(1, 8)), "depth": int(random.integers(1, 5))}
-    params |= some(
-        random,
-        learning_rate=(0.1, 0.9),
-        border_count=(3, 40),
-        nan_mode=("Min", "Max"),
-        l2_leaf_reg=(0.5, 9.0),
-        grow_policy=("Lossguide", "Depthwise"),
-        random_strength=(0.0, 2.0),
-        boost_from_average=(False,),
-    )
-    if not classifier:
-        params |= some(random, loss_function=("MAE", "Poisson", "Quantile:alpha=0.3", "Huber:delta=1"))
-    if params.get("loss_function", "RMSE") not in ("RMSE", "MAE") or classifier:
-        params.pop("boost_from_average", None)
-    y = named(random, classes(random, X)) if classifier else np.exp(target(random, X))
-    if classifier and y.dtype == float:
-        y = classes(random, X)
-    model = kinds_catboost.CLASSIFIER if classifier else kinds_catboost.REGRESSOR
-    return kinds_catboost.kind(model, params, (X, y), bool(random.integers(2)))()
-
-
 def converted(random: Random) -> Trained:
     """What skl2onnx and onnxmltools write."""
     import lightgbm
@@ -470,61 +323,12 @@ def converted(random: Random) -> Trained:
     return kinds_onnx.skl(pipeline.make_pipeline(scaler, model) if scaler else model, (X, y))()
 
 
-def written(random: Random) -> Trained:
-    """A TreeEnsemble of ai.onnx.ml 5, or an older operator, written by hand."""
-    kind = one(random, onnx_models.FLOAT, onnx_models.DOUBLE)
-    precise = kind == onnx_models.DOUBLE
-    targets, count = int(one(random, 1, 1, 2, 3)), int(one(random, 1, 2, 5, 12, 40, 79))
-    modern = random.random() < 0.6
-    modes = random.choice(onnx_models.MODES[: 7 if modern else 6], int(random.integers(1, 7))).tolist()
-    votes = one(random, "one", "tree") if modern else one(random, "one", "tree", "all")
-    low, depth = one(random, -1.0, 0.05), int(random.integers(1, 5))
-    trees = onnx_models.random_trees(random, count, targets, modes, depth, votes=votes, precise=precise, low=low)
-    if modern:
-        made = onnx_models.ensemble5(trees, targets, int(random.integers(5)), int(random.integers(4)), kind)
-    elif random.random() < 0.5:
-        name = str(one(random, "SUM", "AVERAGE", "MIN", "MAX"))
-        base = random.normal(size=targets).astype(np.float32).tolist() if random.random() < 0.5 else None
-        made = onnx_models.regressor(trees, targets, str(one(random, *onnx_models.POSTS)), base, name, kind, precise)
-    else:
-        labels = [f"c{k}" for k in range(max(2, targets))] if random.random() < 0.5 else list(range(max(2, targets)))
-        made = onnx_models.classifier(trees, labels, str(one(random, *onnx_models.POSTS)), None, kind, precise)
-    rows = onnx_models.random_rows(random, 200, 3, onnx_models.NUMPY[kind])
-    found = kinds_onnx.against(made, rows, onnx_models.NUMPY[kind])
-    labelled = made.graph.node[0].op_type == "TreeEnsembleClassifier"
-    return found if labelled else Trained(**{**vars(found), "decision": found.scores})
-
-
-def treelited(random: Random) -> Trained:
-    import treelite
-
-    X = columns(random)
-    classifier = bool(random.integers(2))
-    y = classes(random, X) if classifier else target(random, X)
-    if random.random() < 0.4:
-        params = {"objective": "binary:logistic", "base_score": float(random.uniform(0.01, 0.99)), "nthread": 1}
-        y = classes(random, X, 2)
-        return kinds_treelite.of(lambda: kinds_treelite._xgboost(params, (X, y)), X, "half", infinite=False)()
-    model = grown(random, classifier, True)
-    if hasattr(model, "init"):
-        model.set_params(init=None)
-    fitted = model.fit(X, y)
-    binary = classifier and y.max() == 1 and "Gradient" in type(model).__name__
-    decide = "none" if not classifier else "half" if binary else "most"
-    return kinds_treelite.of(lambda: treelite.sklearn.import_model(fitted), X, decide, infinite=False)()
-
-
 SOURCES: dict[str, tuple[float, Callable[[Random], Trained]]] = {
     "scikit-learn": (5, scikit_learn),
     "scikit-learn isolation": (1, isolation),
-    "scikit-learn of models": (1, composed),
+    "scikit-learn of models": (2, composed),
     "pipelines": (5, steps),
-    "xgboost": (4, xgboosted),
-    "lightgbm": (3, lightgbm_),
-    "catboost": (1.5, catboosted),
     "onnx converted": (1, converted),
-    "onnx written": (2, written),
-    "treelite": (1, treelited),
 }
 
 

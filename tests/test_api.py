@@ -8,6 +8,7 @@ from models import KINDS, rows_near_thresholds, trained
 
 import forestc
 from forestc.checks.engines import ENGINES, ROLES
+from forestc.forest.builder import changed
 from forestc.frontends import FILES, OBJECTS
 
 
@@ -33,7 +34,7 @@ def test_the_simulator_can_be_had_without_the_compiler():
     import sys
 
     code = "import hw_sim, sys; assert not {'forestc.commands', 'forestc.checks'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_from_a_live_model_to_a_checked_folder(tmp_path):
@@ -54,8 +55,10 @@ def test_no_difference_on_rows_of_any_kind(kind, tmp_path):
     """Simulator and C against the quantised evaluator, rows on and beside the model's own thresholds.
     benchmarks/exactness.py takes 100,000 of them."""
     model, X, y = trained(kind)
-    rows = rows_near_thresholds(forestc.load(model), X, 5_000)
-    done = forestc.compile(model, X, tmp_path / "out", label=y, latency=2, name="m", outputs="scores")
+    forest = forestc.load(model)
+    forest = changed(forest, trees=forest.trees[: max(4, forest.n_outputs)])  # more are more of the same
+    rows = rows_near_thresholds(forest, X, 5_000)
+    done = forestc.compile(forest, X, tmp_path / "out", label=y, latency=2, name="m", outputs="scores")
     result = forestc.check(done.design, rows, engines=["netlist", "c"], random_rows=1000)
     assert result.ok
     assert {name: engine.differences for name, engine in result.engines.items()} == {"netlist": 0, "c": 0}

@@ -26,7 +26,7 @@ def shown(out: str, folder: Path) -> None:
         assert json.loads((folder / design / "manifest.json").read_text())["name"] == design
 
 
-def test_the_demo_with_a_smaller_forest(tmp_path, monkeypatch, capsys):
+def test_the_demo_with_a_smaller_forest_shows_its_tables(tmp_path, monkeypatch, capsys):
     spec = importlib.util.spec_from_file_location("demo", EXAMPLES / "demo.py")
     demo = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(demo)
@@ -41,7 +41,7 @@ def test_the_demo_with_a_smaller_forest(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_the_demo(tmp_path):
+def test_the_demo_shows_its_tables(tmp_path):
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "demo.py"), str(tmp_path)],
         capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "120"},

@@ -315,7 +315,7 @@ def test_avr(design, rows, monkeypatch, need, need_tool):
     assert 100 < figures["cycles"]["mean"] <= figures["cycles"]["max"] < 2000
     assert figures["stack"] >= figures["entries"]["predict"]["stack_seen"] > 3
     assert figures["tools"][0].startswith("avr-gcc") and "simavr" in figures["tools"][1]
-    monkeypatch.setattr("forestc.firmware.run.find", lambda *_: None)
+    monkeypatch.setattr("forestc.commands.measure.find", lambda *_: None)
     sizes = forestc.measure(design, "avr", rows)
     assert sizes["flash"] == figures["flash"] and sizes["cycles"] is None and sizes["differences"] is None
     assert sizes["notes"] == [

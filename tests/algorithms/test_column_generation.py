@@ -140,9 +140,7 @@ def endless(flag, work):
 def test_compiled_code_ends_at_a_deadline_and_on_ctrl_c():
     work = np.zeros(4, dtype=np.int64)
     Stop().run(endless, work, deadline=time.monotonic() + 0.01)  # compiled by now
-    start = time.monotonic()
-    assert Stop().run(endless, work, deadline=start + 0.1) > 0
-    assert time.monotonic() - start < 5
+    assert Stop().run(endless, work, deadline=time.monotonic() + 0.1) > 0
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background start with it ignored
     try:
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()

@@ -141,7 +141,7 @@ def test_hostile_names_are_harmless(name, tmp_path):
         ((file, text),) = amaranth.emit(netlist).items()
         (tmp_path / file).write_text(text)
         code = f"import {file.removesuffix('.py')}"
-        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+        assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 0
 
 
 def test_no_name_of_the_module_is_hidden_by_a_model_called_so():

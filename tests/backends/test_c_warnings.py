@@ -135,7 +135,7 @@ def test_no_compiler_warns(compiler, written, need_tool):
     (folder / "all.c").write_text(text)
     language = ["-x", "c++"] if "++" in standard else []
     named = [host.get(command[0], command[0]), *command[1:]]
-    run([*named, standard, *WARNINGS, "-Os", *language, "-c", "all.c", "-o", "all.o"], folder)
+    assert run([*named, standard, *WARNINGS, "-Os", *language, "-c", "all.c", "-o", "all.o"], folder) == ""
 
 
 def test_every_kind_gives_the_evaluators_answers_under_sanitizers(written):

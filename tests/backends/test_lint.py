@@ -53,7 +53,7 @@ def lint(folder, files, need_tool):
 
 
 @pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_trained_models(half, tmp_path, need_tool):
+def test_trained_models_pass_three_linters(half, tmp_path, need_tool):
     files = []
     kinds = [kind for kind in KINDS if not kind.startswith("extra")]  # those are written as other trees are
     for place, kind in enumerate(kinds[half::2]):
@@ -65,7 +65,7 @@ def test_trained_models(half, tmp_path, need_tool):
 
 
 @pytest.mark.parametrize("latency", [0, 3])
-def test_random_forests(latency, tmp_path, need_tool):
-    files = [written(random_forest(seed, True), tmp_path, f"random{seed}", latency) for seed in range(25)]
+def test_random_forests_pass_three_linters(latency, tmp_path, need_tool):
+    files = [written(random_forest(seed, True), tmp_path, f"random{seed}", latency) for seed in range(15)]
     lint(tmp_path, files, need_tool)
     shutil.rmtree(tmp_path)

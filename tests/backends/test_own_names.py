@@ -114,10 +114,8 @@ def test_hls_of_any_name_compiles(tmp_path):
             (tmp_path / path).write_text(text)
         sources.append(next(path for path in files if path.endswith("_hls.cpp")))
     (tmp_path / "main.cpp").write_text("".join(f'#include "{source}"\n' for source in sorted(set(sources))))
-    subprocess.run(
-        [cxx_compiler(), "-std=c++14", "-Wno-unknown-pragmas", "-fsyntax-only", "-isystem", headers, "main.cpp"],
-        cwd=tmp_path, check=True,
-    )  # fmt: skip
+    flags = ["-std=c++14", "-Wno-unknown-pragmas", "-fsyntax-only", "-isystem", headers]
+    assert subprocess.run([cxx_compiler(), *flags, "main.cpp"], cwd=tmp_path, check=False).returncode == 0
 
 
 def test_headers_of_any_name_compile(tmp_path):
@@ -138,4 +136,5 @@ def test_headers_of_any_name_compile(tmp_path):
         main = tmp_path / f"main.{end}"
         main.write_text("".join(lines) + "int main(void) { return 0; }\n")
         flags = [flag for flag in STRICT if not flag.startswith("-std")]
-        subprocess.run([compiler, standard, *flags, f"-I{headers}", "-fsyntax-only", str(main)], check=True)
+        command = [compiler, standard, *flags, f"-I{headers}", "-fsyntax-only", str(main)]
+        assert subprocess.run(command, check=False).returncode == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from functools import reduce
 
@@ -12,12 +11,14 @@ import pytest
 from models import trained
 from random_forests import random_forest
 from sklearn.base import clone
+from steps import calls_of
 
 import forestc
 from forestc.commands.synth import synth
 from forestc.costs import estimate as module
 from forestc.costs.devices import DEVICES, ECP5, FAMILIES
 from forestc.costs.estimate import Mapped, estimate, estimates, lut_range
+from forestc.forest.builder import changed
 from forestc.lowering.sums import sum_of_bits
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.netlist.builder import NetlistBuilder, width_for
@@ -157,11 +158,11 @@ def test_any_forest_can_be_estimated(seed):
         assert told[0]["lut"] > 0 or not kinds[Less] + kinds[Add]
 
 
-def test_time_is_linear_and_large_netlists_are_left_out(monkeypatch):
+def test_steps_are_linear_in_the_cells_and_large_netlists_are_left_out(monkeypatch):
     model, X, y = trained("forest-multi")
-    netlist = lower(forestc.quantize(model, X, y), LoweringOptions())
-    start = time.perf_counter()
-    estimate(netlist, "ecp5-85k")
-    assert time.perf_counter() - start < 1e-3 * len(netlist.cells)
+    forest = forestc.quantize(model, X, y)
+    netlists = [lower(changed(forest, trees=forest.trees[:count])) for count in (2, len(forest.trees))]
+    few, many = (calls_of(lambda own=own: estimate(own, "ecp5-85k")) / len(own.cells) for own in netlists)
+    assert len(netlists[1].cells) > 2.5 * len(netlists[0].cells) and many < 1.3 * few
     monkeypatch.setattr(module, "MOST_CELLS", 100)
-    assert estimates(netlist) == []
+    assert estimates(netlists[1]) == []

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 import tracemalloc
 
 import catboost
@@ -218,7 +217,6 @@ def test_trees_are_bounded(documents):
     splits = root["oblivious_trees"][1]["splits"]
     root["oblivious_trees"][1]["splits"] = splits[:1] * 60
     tracemalloc.start()
-    start = time.perf_counter()
     with pytest.raises(ModelError, match=r"has 60 levels; m.json, oblivious_trees\[1\]; CatBoost makes at most 16"):
         read_json(json.dumps(root).encode(), "m.json")
     root["oblivious_trees"][1]["splits"] = splits[:1] * 16
@@ -226,7 +224,6 @@ def test_trees_are_bounded(documents):
         read_json(json.dumps(root).encode(), "m.json")
     assert tracemalloc.get_traced_memory()[1] < 8 << 20
     tracemalloc.stop()
-    assert time.perf_counter() - start < 2
 
 
 def test_deep_nesting_is_refused(documents):

@@ -152,7 +152,7 @@ def test_roots_that_are_leaves_and_leaves_that_are_shared():
 @pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
 @pytest.mark.parametrize("targets", [1, 2])
 @pytest.mark.parametrize("base", [None, 0.5])
-def test_aggregates_and_base_values(aggregate, targets, base):
+def test_aggregates_and_base_values_agree_with_onnxruntime(aggregate, targets, base):
     trees = [(k, "BRANCH_LEQ", 0.5, [(t, 0.1 + t) for t in range(targets)], [(0, -0.3 * k)]) for k in range(3)]
     trees.append((0, "BRANCH_GT", 0.0, [(t, 0.7) for t in range(targets)], [(t, -0.1) for t in range(targets)]))
     agree(regressor(trees, targets, aggregate=aggregate, base=None if base is None else [base, -1.25][:targets]))
@@ -177,7 +177,7 @@ def test_two_classes(post, labels, voted, low, base):
 
 @pytest.mark.parametrize("post", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
 @pytest.mark.parametrize("base", [None, [0.1, -0.2, 0.3]])
-def test_three_classes(post, base):
+def test_three_classes_agree_with_onnxruntime(post, base):
     trees = [(k, "BRANCH_LEQ", 0.5, [(k, 0.3)], [(k, -0.1 * k)]) for k in range(3)]
     agree(classifier(trees, ["a", "b", "c"], post, base), exactly=False)
     agree(regressor(trees, 3, post), exactly=False)

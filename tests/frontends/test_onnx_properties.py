@@ -38,6 +38,7 @@ ALLOWED = {
     "probit": 1e-6,
 }
 seeds = st.integers(0, 2**32 - 1)
+COUNTS = st.one_of(st.integers(1, 12), st.sampled_from([40, 79]))
 
 
 def compare(source, rows):
@@ -65,7 +66,7 @@ def compare(source, rows):
 @CHEAP
 @given(
     seed=seeds,
-    count=st.integers(1, 12),
+    count=COUNTS,
     outputs=st.integers(1, 4),
     modes=st.lists(st.sampled_from(MODES[:6]), min_size=1, max_size=6),
     post=st.sampled_from(POSTS),
@@ -76,7 +77,7 @@ def compare(source, rows):
     text=st.booleans(),
     base=st.booleans(),
 )
-def test_classifiers(seed, count, outputs, modes, post, votes, double, tensors, low, text, base):
+def test_classifiers_agree_with_onnxruntime(seed, count, outputs, modes, post, votes, double, tensors, low, text, base):
     random = np.random.default_rng(seed)
     kind = DOUBLE if double else FLOAT
     trees = random_trees(random, count, outputs, modes, votes=votes, low=low, precise=double and tensors)
@@ -91,7 +92,7 @@ def test_classifiers(seed, count, outputs, modes, post, votes, double, tensors, 
 @CHEAP
 @given(
     seed=seeds,
-    count=st.integers(1, 12),
+    count=COUNTS,
     outputs=st.integers(1, 3),
     modes=st.lists(st.sampled_from(MODES), min_size=1, max_size=7),
     post=st.integers(0, 4),
@@ -100,7 +101,7 @@ def test_classifiers(seed, count, outputs, modes, post, votes, double, tensors, 
     older=st.booleans(),
     base=st.booleans(),
 )
-def test_regressors(seed, count, outputs, modes, post, aggregate, double, older, base):
+def test_regressors_agree_with_onnxruntime(seed, count, outputs, modes, post, aggregate, double, older, base):
     random = np.random.default_rng(seed)
     kind = DOUBLE if double else FLOAT
     if older:
@@ -117,7 +118,7 @@ def test_regressors(seed, count, outputs, modes, post, aggregate, double, older,
 
 @CHEAP
 @given(seed=seeds, modes=st.lists(st.sampled_from(MODES[:6]), min_size=1, max_size=3), wide=st.booleans())
-def test_whole_numbers(seed, modes, wide):
+def test_whole_numbers_agree_with_onnxruntime(seed, modes, wide):
     random = np.random.default_rng(seed)
     trees = random_trees(random, 5, 1, modes, whole=True)
     scale = 2**24 if wide else 1  # beyond float32's whole numbers

@@ -145,7 +145,7 @@ def test_one_input_of_several_columns_of_text(kind):
     assert [feature.column for feature in forest.features] == [0, 2] and not forest.features[0].named
 
 
-def test_scaled_numbers_beside_text_and_a_regression():
+def test_scaled_numbers_beside_text_and_a_regression_agree_with_onnxruntime():
     passed = make_pipeline(StandardScaler())
     booster = GradientBoostingRegressor(n_estimators=12, random_state=0)
     agrees(converted(ENCODERS["one-hot"](), frame(0, unknown=[]), booster, passed), frame(1))

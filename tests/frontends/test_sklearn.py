@@ -19,7 +19,7 @@ from sklearn.ensemble import (
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, Normalizer
+from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, Normalizer, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from forestc import load
@@ -159,3 +159,11 @@ def test_files_that_unpack_to_far_more_than_a_model_are_refused(tmp_path):
         archive.writestr("zeros.npy", bytes(200 << 20))
     with pytest.raises(ModelError, match=r"the file unpacks to 2.* bytes, far more than a model of its size"):
         load(tmp_path / "bomb.skops")
+
+
+def test_codes_of_a_column_that_was_changed_before_are_refused():
+    codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    model = make_pipeline(StandardScaler(), codes, DecisionTreeClassifier(random_state=0))
+    model.fit(np.arange(30.0).reshape(10, 3), [0, 1] * 5)
+    with pytest.raises(ModelError, match="values of a column that was changed before"):
+        load(model)

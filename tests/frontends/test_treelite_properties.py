@@ -23,7 +23,7 @@ def rows(seed):
 
 @settings(max_examples=examples(20), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from(["reg:squarederror", "count:poisson", "multi:softprob"]), st.booleans())
-def test_xgboost(seed, objective, coded):
+def test_xgboost_agrees_with_the_library_through_treelite(seed, objective, coded):
     X, random = rows(seed)
     X[random.random(X.shape) < 0.1] = np.nan
     types = ["q", "q", "c"] if coded else None
@@ -37,7 +37,7 @@ def test_xgboost(seed, objective, coded):
 
 @settings(max_examples=examples(20), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from(["regression", "binary", "multiclassova", "tweedie"]), st.booleans())
-def test_lightgbm(seed, objective, coded):
+def test_lightgbm_agrees_with_the_library_through_treelite(seed, objective, coded):
     X, random = rows(seed)
     y = random.integers(0, 2, 60) if objective == "binary" else random.integers(0, 3, 60)
     params = {"objective": objective, "verbose": -1, "min_data_in_leaf": 2, "num_threads": 1, "min_data_per_group": 1}
@@ -50,7 +50,7 @@ def test_lightgbm(seed, objective, coded):
 
 @settings(max_examples=examples(15), deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.sampled_from([0, 1, 2]), st.integers(1, 5))
-def test_sklearn(seed, kind, depth):
+def test_sklearn_agrees_with_the_library_through_treelite(seed, kind, depth):
     X, random = rows(seed)
     options = {"n_estimators": 3, "max_depth": depth, "random_state": 0}
     model = [ExtraTreesClassifier, RandomForestRegressor, GradientBoostingRegressor][kind](**options)

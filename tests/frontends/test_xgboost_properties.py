@@ -22,6 +22,7 @@ OBJECTIVES = [
     "count:poisson",
 ]
 OBJECTIVES += ["multi:softprob", "multi:softmax", "survival:cox", "rank:pairwise", "reg:quantileerror", "reg:tweedie"]
+OBJECTIVES += ["binary:logitraw", "reg:pseudohubererror", "reg:squaredlogerror"]
 
 options = st.fixed_dictionaries(
     {

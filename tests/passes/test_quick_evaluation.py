@@ -28,14 +28,14 @@ def same(forest, words):
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_float_forests(kind):
+def test_float_forests_are_evaluated_alike(kind):
     model, X, _ = trained(kind)
     forest = forestc.load(model)
     same(forest, encode(forest, rows_near_thresholds(forest, X, 1000)))
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_quantised_forests_with_sets_categories_and_missing_words(seed):
+def test_quantised_forests_with_sets_categories_and_missing_words_are_evaluated_alike(seed):
     forest = random_forest(seed, True)
     base = np.zeros((1, len(forest.features)), dtype=np.int64)
     same(forest, random_words(forest, base, 500, np.random.default_rng(seed)))

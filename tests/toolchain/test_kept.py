@@ -95,7 +95,7 @@ pathlib.Path("wasm/code").touch()
     assert (tmp_path / "tool" / "log.txt").read_text() == "-V"
 
 
-def test_a_program_that_can_not_be_prepared_is_left_to_itself(tmp_path, monkeypatch):
+def test_a_program_that_can_not_be_prepared_raises_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("YOWASP_CACHE_DIR", str(tmp_path))
     prepare.__wrapped__("tool", (sys.executable, "-c", "raise SystemExit(1)"))
     monkeypatch.setenv("YOWASP_CACHE_DIR", "/proc/nowhere")
