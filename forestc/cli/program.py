@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from forestc.failures import Failure, interrupted, one_line
 from forestc.cli.verbs import add_commands
 from forestc.errors import ForestcError
+from forestc.failures import Failure, interrupted, one_line
 from forestc.interrupts import Interrupted, ctrl_c_ends, interruptible
 from forestc.version import __version__
 
