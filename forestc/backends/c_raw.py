@@ -33,7 +33,6 @@ from forestc.forest.numbers import (
     to_words,
     word_range,
 )
-from forestc.forest.terms import SharedTerms
 
 Reaches: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
 
@@ -132,7 +131,7 @@ def retyped(forest: Forest, types: Sequence[RawType]) -> Forest:
     maps = [_Words(forest, index, types[feature.column]) for index, feature in enumerate(forest.features)]
     features = tuple(map(_Words.retyped, maps))
     trees = tuple(_tree(tree, maps) for tree in forest.trees)
-    return replace(forest, features=features, trees=trees, shared=SharedTerms())
+    return replace(forest, features=features, trees=trees)
 
 
 def _tree(tree: Tree, maps: Sequence[_Words]) -> Tree:

@@ -87,8 +87,6 @@ def passes_of(options: Mapping[str, Any], asked: Asked) -> list[Pass]:
     """The passes of a choice."""
     shrink = options[SHRINK]
     names = ["simplify", "share-thresholds", "quantize", *(() if shrink == NOTHING else shrink.split("+")), "simplify"]
-    if shrink == "extract-rules":
-        names[-1] = "share-terms"
     return [_pass(name, options, asked) for name in names]
 
 

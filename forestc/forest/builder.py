@@ -29,7 +29,6 @@ from forestc.forest.ir import (
     Provenance,
     Tree,
 )
-from forestc.forest.terms import SharedTerms
 from forestc.forest.verify import verify
 
 MAX_NODES = 1 << 28
@@ -193,7 +192,6 @@ def make_forest(
     provenance: Provenance | None = None,
     parts: Sequence[Part] = (),
     combine: Combine | None = None,
-    shared: SharedTerms | None = None,
     where: str = "",
 ) -> Forest:
     """A verified Forest. Raises ModelError naming `where` (the file), tree, node and feature."""
@@ -215,7 +213,6 @@ def make_forest(
         provenance=provenance or Provenance(),
         parts=tuple(parts),
         combine=combine or Combine(),
-        shared=shared or SharedTerms(),
     )
     try:
         verify(forest)
@@ -226,11 +223,10 @@ def make_forest(
 
 
 def changed(forest: Forest, **fields: Any) -> Forest:
-    """The forest with some fields replaced, verified again. What passes end with. Shared terms are dropped unless they
-    are given, as they are of the fields that were."""
+    """The forest with some fields replaced, verified again. What passes end with."""
     if "bias" in fields:
         fields["bias"] = _frozen(np.asarray(fields["bias"]))
-    result = replace(forest, **{"shared": SharedTerms(), **fields})
+    result = replace(forest, **fields)
     verify(result)
     return result
 

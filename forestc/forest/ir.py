@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from forestc.forest.conditions import ConditionTable, Member, table_of
 from forestc.forest.numbers import FLOAT32, NumberType
-from forestc.forest.terms import SharedTerms
 
 Label: TypeAlias = str | int | float | bool
 LinkKind: TypeAlias = Literal[
@@ -290,7 +289,6 @@ class Forest:
     classes: the source's labels by index; empty for regression.
     parts: usually empty; else consecutive slices of the outputs, which are combined as `combine` says. `aggregate` is
     then not used, and with `each` neither are `link` and `decision`.
-    shared: terms that logic may be built from; they add nothing to the meaning.
     """
 
     name: str
@@ -307,7 +305,6 @@ class Forest:
     provenance: Provenance = field(default_factory=Provenance)
     parts: tuple[Part, ...] = ()
     combine: Combine = field(default_factory=Combine)
-    shared: SharedTerms = field(default_factory=SharedTerms)
 
     def __repr__(self) -> str:
         answers = f"{len(self.classes)} classes" if self.classes else f"{self.n_scores} scores"

@@ -31,8 +31,6 @@ lines:
     part-scale 1.0
     part-curve 3 8 12    (only in a quantised average; curves of several outputs with / between)
     combine vote 1.0 2.0
-
-Shared terms follow the scale, see `forestc.forest.terms`.
 """
 
 from __future__ import annotations
@@ -63,7 +61,6 @@ from forestc.forest.ir import (
     Tree,
 )
 from forestc.forest.numbers import Category, parse_number_type
-from forestc.forest.terms import parse_terms, term_lines
 
 
 def print_forest(forest: Forest) -> str:
@@ -97,7 +94,6 @@ def _lines(forest: Forest) -> Iterator[str]:
         yield " ".join(["combine", forest.combine.kind, *map(repr, forest.combine.weights)])
     if forest.scale is not None:
         yield f"scale {forest.scale!r}"
-    yield from term_lines(forest.shared)
     categories = [isinstance(feature.number, Category) for feature in forest.features]
     for tree in forest.trees:
         draw = tree.drawn
@@ -152,7 +148,7 @@ _JUDGEMENT = ("aggregate", "link", "decision", "classes")
 _PART = ("part", *(f"part-{word}" for word in _JUDGEMENT), "part-scale", "part-curve")
 _HEADER = frozenset(
     (
-        *("forest", "source", "pass", "note", "columns", "feature", "bias", "scale", "combine", "term", "root"),
+        *("forest", "source", "pass", "note", "columns", "feature", "bias", "scale", "combine"),
         *_JUDGEMENT,
         *_PART,
     )
@@ -270,7 +266,6 @@ def _parse_header(header: dict[str, list[str]], trees: list[Tree], quantised: bo
         ),
         parts=parts,
         combine=combine,
-        shared=parse_terms(header.get("term", []), header.get("root", [])),
     )
 
 

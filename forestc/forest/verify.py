@@ -8,7 +8,6 @@ from itertools import pairwise
 import numpy as np
 
 from forestc.errors import ModelError
-from forestc.forest.clauses import verify_terms
 from forestc.forest.conditions import NO_SET
 from forestc.forest.ir import LEAF, Decision, Forest, Link, Part, Tree
 from forestc.forest.numbers import FLOAT32, Category, Float, FloatArray, check_type, round_to, word_range
@@ -59,8 +58,6 @@ def verify(forest: Forest) -> None:
         reach = sum(max(-int(t.values.min(initial=0)), int(t.values.max(initial=0))) for t in forest.trees)
         if reach + max(-int(forest.bias.min()), int(forest.bias.max())) >= 1 << MAX_SCORE_BITS:
             raise ModelError(f"scores need more than {MAX_SCORE_BITS} bits", do="use fewer leaf bits")
-    if forest.shared:
-        verify_terms(forest)
 
 
 def _verify_parts(forest: Forest) -> None:

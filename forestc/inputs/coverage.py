@@ -106,4 +106,4 @@ def with_visits(forest: Forest, model: Forest, inputs: InputModel, count: int = 
     trees = [
         changed_tree(tree, cover=coverage.visits(index).astype(np.float64)) for index, tree in enumerate(forest.trees)
     ]
-    return changed(forest, trees=tuple(trees), shared=forest.shared)
+    return changed(forest, trees=tuple(trees))

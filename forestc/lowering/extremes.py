@@ -7,14 +7,13 @@ their extreme an OR. Scores of two values each decide in an order of priority, w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from forestc.errors import ModelError
 from forestc.forest.extremes import start_and_steps
 from forestc.forest.ir import LEAF, Decision, Forest
-from forestc.lowering.term_nets import TermNets, balanced
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, FALSE, Net, WordType
 
@@ -25,8 +24,6 @@ class TreeLowering(Protocol):
     forest: Forest
     builder: NetlistBuilder
     offsets: list[int]
-
-    shared: TermNets
 
     def mux_tree(self, index: int, values: Sequence[int], word: WordType) -> Net: ...
 
@@ -40,6 +37,14 @@ class Extreme:
     bit: Net | None
     then: int
     otherwise: int
+
+
+def balanced(nets: Sequence[Net], join: Callable[[Net, Net], Net]) -> Net:
+    """The nets joined two at a time, in as few levels as can be."""
+    nets = list(nets)
+    while len(nets) > 1:
+        nets = [join(a, b) for a, b in zip(nets[::2], nets[1::2], strict=False)] + nets[len(nets) & ~1 :]
+    return nets[0]
 
 
 def adds(forest: Forest) -> bool:
@@ -71,10 +76,7 @@ def extreme_of(lowering: TreeLowering, output: int) -> Extreme:
     if not distinct:
         net = FALSE
     elif len(distinct) == 1:
-        joined = lowering.shared.joined(steps)
-        trees = [index for index in steps if not any(index in root.trees for root in joined)]
-        bits = [lowering.shared.net(root.operand) for root in joined]
-        bits += [lowering.mux_tree(index, (steps[index] > 0).astype(int).tolist(), BIT) for index in trees]
+        bits = [lowering.mux_tree(index, (own > 0).astype(int).tolist(), BIT) for index, own in steps.items()]
         bit = balanced(bits, builder.or_)
         net = bit if word == BIT else builder.mux(bit, builder.const(largest, word), builder.const(0, word))
     else:

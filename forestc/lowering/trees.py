@@ -14,7 +14,6 @@ from typing import Literal, TypeAlias
 
 from forestc.costs.devices import DEFAULT_FAMILY, DELAYS
 from forestc.errors import ModelError, OptionError
-from forestc.forest.clauses import clause_of
 from forestc.forest.conditions import INFINITY, Below, Condition, OneOf, Span, Within
 from forestc.forest.ir import LEAF, Decision, Forest, Part
 from forestc.forest.numbers import Category, Fixed, Float, Ordered, word_range
@@ -22,7 +21,6 @@ from forestc.forest.words import word_note
 from forestc.lowering.extremes import adds, extreme_of, prioritised, refuse_extremes_of_parts
 from forestc.lowering.schedule import pipelined
 from forestc.lowering.sums import Sum, Word, added, better_bit_by_bit, in_one_table, sum_of_bits, table_of
-from forestc.lowering.term_nets import TermNets
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, FALSE, SMALL_SUM, Const, Net, Netlist, Origin, WordType
 from forestc.netlist.ports import IN_VALID, OUT_VALID, Port, label_port, score_port
@@ -169,7 +167,6 @@ class _Lowering:
         ]
         self.offsets = [int(b) for b in forest.bias]  # bias plus the sum of the trees' smallest leaves
         self.missing = [word_range(f.number, f.missing).missing for f in forest.features]
-        self.shared = TermNets(forest, self.builder, self.condition)
         self.tree_nets: dict[tuple[int, int], Place | tuple[Place, ...]] = {}
         self.labels: list[Place] = []
         self.ballots: dict[tuple[int, int], Place] = {}
@@ -247,13 +244,9 @@ class _Lowering:
         return bits
 
     def mux_tree(self, index: int, values: Sequence[int], word: WordType) -> Net:
-        """One tree as multiplexers, or by its shared term. values: of each row of its leaves, which fit the word where
+        """One tree as multiplexers. values: of each row of its leaves, which fit the word where
         a leaf has them."""
         tree = self.forest.trees[index]
-        clause = clause_of(self.forest, index) if index in self.shared.alone else None
-        if clause is not None:
-            inside, outside = (self.builder.const(values[row], word) for row in (clause.inside, clause.outside))
-            return self.builder.mux(self.shared.net(self.shared.alone[index]), inside, outside)
         left, right, leaf = tree.left.tolist(), tree.right.tolist(), tree.leaf.tolist()
         conditions, table = self.forest.conditions.places[index].tolist(), self.forest.conditions
         nets: dict[int, Net] = {}

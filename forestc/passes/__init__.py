@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from forestc.errors import OptionError
 from forestc.passes.base import Pass, parse_passes
 from forestc.passes.extract_rules.extract_rules import ExtractRules
 from forestc.passes.prune_exact.prune_exact import PruneExact
@@ -13,7 +12,6 @@ from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.prune_trees.prune_trees import PruneTrees
 from forestc.passes.quantize.quantize import Quantize
 from forestc.passes.regrow_trees.regrow_trees import RegrowTrees
-from forestc.passes.share_terms.share_terms import ShareTerms
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
 from forestc.passes.simplify import Simplify
 
@@ -27,7 +25,6 @@ PASSES: dict[str, type[Pass]] = {
         PruneSplits,
         RegrowTrees,
         ExtractRules,
-        ShareTerms,
         PruneExact,
     )
 }
@@ -39,14 +36,12 @@ def passes_from(named: str | Sequence[Pass], scores: float | None = None) -> lis
     """The pipeline of a `-p` option or of a list of passes. `quantize`, which every output language needs, is appended
     if it is missing, and is all that `none` stands for. scores: the option of that name for each `quantize` without
     one. If the user names no passes, see `forestc.passes.levels`. Raises
-    OptionError, also if another pass follows share-terms."""
+    OptionError."""
     if isinstance(named, str):
         named = parse_passes(REQUIRED if named.strip() in ("none", "") else named, PASSES)
     passes = list(named)
     if not any(isinstance(step, Quantize) for step in passes):
         passes.append(Quantize())
-    if any(isinstance(step, ShareTerms) for step in passes[:-1]):
-        raise OptionError("share-terms is of the forest that the last pass leaves", do="put it last, after quantize")
     if scores is not None:
         unset = [isinstance(step, Quantize) and step.scores is None for step in passes]
         passes = [replace(s, scores=scores) if u else s for s, u in zip(passes, unset, strict=True)]  # type: ignore[type-var]

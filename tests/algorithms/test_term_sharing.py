@@ -1,4 +1,4 @@
-"""Shared AND terms and factored circuits, against every circuit of small clauses."""
+"""Shared AND terms, against every circuit of small clauses."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forestc.algorithms.term_factoring import Circuit, Start, factor
 from forestc.algorithms.term_sharing import FREE, share_terms
 from forestc.errors import OptionError, RowsError
-
-FOREVER = float("inf")
 
 
 def masks(matrix):
@@ -160,59 +156,3 @@ def test_little_time_still_gives_a_result():
     found = share_terms(matrix, time_limit=0.2)
     check_sharing(matrix, found)
     assert found.late
-
-
-# ---- factoring ------------------------------------------------------------------------------------------
-
-
-def values(circuit: Circuit, literals):
-    known = list(literals)
-    for kind, operands in circuit.terms:
-        assert len(operands) > 1 and max(operands) < len(known)
-        known.append((all if kind == "and" else any)(known[one] for one in operands))
-    return [known[one] for one in circuit.groups]
-
-
-def factored(groups, count, tries=5, terms=()):
-    return factor([Start(groups, terms)], count, tries=tries, seed=0, until=FOREVER)
-
-
-@pytest.mark.parametrize(
-    ("groups", "gates"),
-    [
-        ([[[0, 1], [0, 2]]], 2),  # a(b + c)
-        ([[[0, 2], [0, 3], [1, 2], [1, 3]]], 3),  # (a + b)(c + d)
-        ([[[0, 1, 2], [0, 1, 3], [0, 4]]], 4),  # a(b(c + d) + e)
-        ([[[0, 1], [2]], [[0, 1], [3]]], 3),  # ab + c, ab + d
-        ([[[0], [1], [2]], [[0], [1], [3]]], 3),  # a + b + c, a + b + d
-        ([[[0, 1, 2]]], 2),
-        ([[[0]]], 0),
-        ([[[0], [0, 1]]], 2),  # clauses stay as they are
-    ],
-)
-def test_known_circuits(groups, gates):
-    found = factored(groups, 5)
-    assert found.gates == gates
-
-
-@settings(deadline=None, max_examples=examples(20))
-@given(st.integers(0, 10**6), st.integers(1, 3), st.integers(1, 7), st.integers(2, 7))
-def test_circuits_equal_their_clauses(seed, groups, clauses, count):
-    random = np.random.default_rng(seed)
-    made = [[np.flatnonzero(random.random(count) < 0.5).tolist() or [0] for _ in range(clauses)] for _ in range(groups)]
-    found = factored(made, count)
-    for literals in product((False, True), repeat=count):
-        assert values(found, literals) == [
-            any(all(literals[one] for one in clause) for clause in group) for group in made
-        ]
-    distinct = [{frozenset(clause) for clause in group} for group in made]
-    ands = {clause for group in distinct for clause in group}
-    assert found.gates <= sum(len(one) - 1 for one in ands) + sum(len(group) - 1 for group in distinct)
-    assert found == factored(made, count)
-
-
-def test_a_start_with_terms_is_never_made_worse():
-    matrix = random_matrix(3, 8, 10)
-    shared = share_terms(matrix)
-    single = [[own] for own in shared.clauses]
-    assert factored(single, 10, tries=0, terms=shared.terms).gates <= shared.gates
