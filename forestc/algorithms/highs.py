@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+ITERATIONS_A_NODE = 100  # of the simplex method, roughly
+
 
 def make_highs(*, time_limit: float | None = None, seed: int = 0, **options: Any) -> Any:
     """A quiet solver on one thread. time_limit: of a run, in seconds; None or infinite for none. options: HiGHS's own.
@@ -20,3 +22,14 @@ def make_highs(*, time_limit: float | None = None, seed: int = 0, **options: Any
     for name, value in chosen.items():
         solver.setOptionValue(name, value)
     return solver
+
+
+def most_nodes(limit: int, entries: int) -> int:
+    """The nodes that a limit of steps allows for a program of so many entries. A step is one entry of the program in
+    one iteration of the simplex method."""
+    return max(1, limit // (ITERATIONS_A_NODE * max(1, entries)))
+
+
+def steps_of(solver: Any) -> int:
+    """The steps that HiGHS took."""
+    return int(solver.getNumNz()) * max(1, int(solver.getInfo().simplex_iteration_count))

@@ -4,9 +4,9 @@ Inputs are cells: of each feature the number of the interval, between two thresh
 is a box of cells, and all values are integers, so that decisions and ties are exact.
 
 For each pair of classes (c, d) the question is whether `before` decides some input as c and `after` decides it as d,
-that is, whether several sums of leaves are all at least 0 somewhere. Two engines answer it: our own search over boxes
-(`separation_search`) and an integer program on HiGHS (`separation_mip`). This is the separation oracle of Emine et al.,
-Free Lunch in the Forest: Functionally-Identical Pruning of Boosted Tree Ensembles, AAAI 2025.
+that is, whether several sums of leaves are all at least 0 somewhere. A search over boxes answers it
+(`separation_search`). This is the separation oracle of Emine et al., Free Lunch in the Forest: Functionally-Identical
+Pruning of Boosted Tree Ensembles, AAAI 2025.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms import separation_mip, separation_search
+from forestc.algorithms import separation_search
 
 State: TypeAlias = Literal["same", "differs", "unknown"]
-Engine: TypeAlias = Literal["search", "highs"]
 CellArray: TypeAlias = NDArray[np.int32]
 Box: TypeAlias = tuple[CellArray, CellArray]
 MOST_OVERLAID = 1 << 16  # pairs of leaves of a changed tree; beyond it, its two forms are bounded one by one
@@ -169,32 +168,20 @@ class Problem:
     box: Box
 
 
-def separate(
-    before: Ensemble,
-    after: Ensemble,
-    decider: Decider,
-    box: Box,
-    limit: int,
-    engine: Engine = "search",
-    seconds: float = float("inf"),
-) -> Separation:
+def separate(before: Ensemble, after: Ensemble, decider: Decider, box: Box, limit: int) -> Separation:
     """Whether both decide alike on every input of the box that counts.
 
-    limit: of the steps that the search takes, one for each leaf and sum looked at; `separation_mip.solve` counts those
-    of HiGHS. seconds: further limit of HiGHS. An input that is returned was evaluated on both ensembles.
+    limit: of the steps that the search takes, one for each leaf and sum looked at. An input that is returned was
+    evaluated on both ensembles.
     """
     steps = 0
     unknown = False
     for problem in problems(before, after, decider, box):
-        if engine == "search":
-            state, cells, taken = _searched(problem, limit - steps)
-        else:
-            state, cells, taken = separation_mip.solve(problem, limit - steps, seconds)
+        state, cells, taken = _searched(problem, limit - steps)
         steps += taken
         if state == separation_search.FOUND:
-            if _differ(before, after, decider, cells[np.newaxis])[0]:
-                return Separation("differs", cells, steps)
-            state = separation_search.STOPPED  # rounding of the solver
+            assert differ(before, after, decider, cells[np.newaxis])[0]
+            return Separation("differs", cells, steps)
         unknown |= state == separation_search.STOPPED
         if unknown and steps >= limit:
             break
@@ -207,7 +194,7 @@ def _searched(problem: Problem, limit: int) -> tuple[int, CellArray, int]:
     return separation_search.search(low, high, *rest)
 
 
-def _differ(before: Ensemble, after: Ensemble, decider: Decider, cells: CellArray) -> NDArray[np.bool_]:
+def differ(before: Ensemble, after: Ensemble, decider: Decider, cells: CellArray) -> NDArray[np.bool_]:
     """(inputs,) whether inputs (inputs, features) count and are decided differently."""
     old = before.scores(cells)
     return np.asarray(decider.counts(old) & (decider.classes(old) != decider.classes(after.scores(cells))))

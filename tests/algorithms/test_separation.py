@@ -1,4 +1,4 @@
-"""Both engines against all cells, one by one: leaves are found here by a walk of their own."""
+"""The search, and the integer program beside it, against all cells: leaves are found here by a walk of their own."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from separation_program import separate_by_program
 
 from forestc.algorithms.separation import Decider, Ensemble, TreeBoxes, separate
 
-ENGINES = ("search", "highs")
+ENGINES = (separate, separate_by_program)
 PLENTY = 10**12
 
 
@@ -105,7 +106,7 @@ def test_engines_agree_with_all_cells():
             box = low, np.array(size, np.int32)
             wrong = differing(before, after, [biases[0], new.bias], decider, box)
             for engine in ENGINES:
-                found = separate(model, new, decider, box, PLENTY, engine)
+                found = engine(model, new, decider, box, PLENTY)
                 assert found.state == ("differs" if wrong else "same")
                 assert (tuple(found.cells.tolist()) in wrong) if wrong else found.cells is None
             told[found.state] += 1
@@ -127,8 +128,8 @@ def test_a_limit_gives_unknown_never_same(engine):
     box = np.zeros(6, np.int32), size.astype(np.int32)
     # a threshold that bounds alone allow to be reached, and no input reaches
     highest = sum(int(tree.value.max()) for tree in trees)
-    proofs = (separate(model, raised, Decider(t), box, PLENTY, engine) for t in range(highest + 1, 0, -1))
+    proofs = (engine(model, raised, Decider(t), box, PLENTY) for t in range(highest + 1, 0, -1))
     place, proof = next((place, one) for place, one in enumerate(proofs) if one.steps)
     assert proof.state == "same"
-    short = separate(model, raised, Decider(highest + 1 - place), box, 1 if engine == "search" else 0, engine)
+    short = engine(model, raised, Decider(highest + 1 - place), box, 1 if engine is separate else 0)
     assert short.state == "unknown" and short.cells is None and short.steps < proof.steps

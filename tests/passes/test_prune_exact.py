@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from models import trained
 from random_forests import random_forest
+from separation_program import separate_by_program
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -120,13 +121,13 @@ def other_engine_proves(before, after):
     decision = before.decision
     decider = Decider(decision.threshold if decision.kind == "threshold" else None, decision.ties == "last")
     both = ensemble(before, len(before.trees)), ensemble(after, len(before.trees))
-    return separate(*both, decider, cells.box, 10**12, "highs").state
+    return separate_by_program(*both, decider, cells.box, 10**12).state
 
 
 def test_every_result_is_confirmed_on_all_cells():
     pruned = removed = 0
     for number, (name, forest, inputs) in enumerate(small_forests()):
-        result = PruneExact(largest_weight=3 if number % 5 == 4 else 1, seed=number).run(forest, None)
+        result = PruneExact(seed=number).run(forest, None)
         assert wrong_inputs(forest, result.forest, inputs) == 0, name
         figures = result.report
         assert figures["proof"]["state"] == "proved" and figures["proof"]["undecided"] == 0, name
@@ -138,8 +139,8 @@ def test_every_result_is_confirmed_on_all_cells():
     assert len(small_forests()) > 40 and pruned > 30 and removed > 15
 
 
-@pytest.mark.parametrize("options", [{"nodes": False}, {"trees": False}, {"engine": "highs"}, {"engine": "both"}])
-def test_parts_and_engines(options):
+@pytest.mark.parametrize("options", [{"nodes": False}, {"trees": False}])
+def test_trees_or_nodes_alone(options):
     for name, forest, inputs in small_forests()[::6]:
         result = PruneExact(**options).run(forest, None)
         assert wrong_inputs(forest, result.forest, inputs) == 0, name
@@ -336,7 +337,7 @@ def test_a_proof_gets_its_share_of_steps_and_time(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(working, "time", clock)
     second = working.STEPS_A_SECOND
-    effort = working.Effort(10 * second, 20.0, "search")
+    effort = working.Effort(10 * second, 20.0)
     half = effort.share(0.5)
     assert half == (5 * second, clock.now + 10, False) and half.seconds == 10
     clock.now += 18
@@ -345,7 +346,7 @@ def test_a_proof_gets_its_share_of_steps_and_time(monkeypatch):
     assert effort.share(0.5) == (7, clock.now + 2, False) and not effort.is_over()
     clock.now += 3
     assert effort.share(0.5).steps == 0 and effort.is_over() and effort.reached == "time limit reached"
-    assert working.Effort(100, float("inf"), "search").share(0.1) == (10, float("inf"), False)
+    assert working.Effort(100, float("inf")).share(0.1) == (10, float("inf"), False)
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -361,31 +362,14 @@ def test_ranges_of_a_forest_without_features(missing):
     assert result.forest is forest and result.promises == (Exact(),)
 
 
-def test_weights_keep_decisions_and_need_wider_leaves():
-    X, y = load_iris(return_X_y=True)
-    model = XGBClassifier(n_estimators=10, max_depth=4, random_state=0).fit(X, y)
-    forest, _ = run_passes(load(model), passes_from("simplify,quantize"), ArrayRows(X))
-    plain, weighed = (
-        PruneExact(nodes=False).run(forest, None),
-        PruneExact(nodes=False, largest_weight=4).run(forest, None),
-    )
-    assert weighed.report["proof"]["weights"] and max(weighed.report["proof"]["weights"]) > 1
-    assert len(weighed.forest.trees) <= len(plain.forest.trees) < len(forest.trees)
-    assert weighed.report["leaf_bits"][1] >= plain.report["leaf_bits"][1]
-    inputs = all_inputs(forest)
-    assert wrong_inputs(forest, weighed.forest, inputs) == wrong_inputs(forest, plain.forest, inputs) == 0
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"within": "rows"}, "within=rows; use everywhere or ranges"),
         ({"margin": -1}, "margin=-1; use 0, or a difference"),
         ({"trees": 1}, "trees=1; use true or false"),
-        ({"largest_weight": 0}, "largest_weight=0; use 1 to 64"),
         ({"effort": 0}, "effort=0; use millions of steps"),
         ({"time_limit": 0}, "time_limit=0; use null or"),
-        ({"engine": "cplex"}, "engine=cplex; use search, highs or both"),
         ({"seed": -1}, "seed=-1; use a whole number"),
     ],
 )

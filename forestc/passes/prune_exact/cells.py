@@ -103,11 +103,10 @@ def _begins(forest: Forest, index: int, span: Span) -> tuple[NDArray[np.int64], 
 @dataclass(frozen=True, eq=False)
 class Edits:
     """Changes of a tree. stands: node to the node, below it, that takes its place. leaf: node to the values (outputs of
-    the tree,) of the leaf that takes its place. factor: of all leaves of the source."""
+    the tree,) of the leaf that takes its place."""
 
     stands: Mapping[int, int]
     leaf: Mapping[int, NDArray[np.int64]]
-    factor: int = 1
 
     def place(self, node: int) -> int:
         """The node that stands at a node's place."""
@@ -161,7 +160,7 @@ def leaf_value(tree: Tree, edits: Edits, node: int) -> NDArray[np.int64]:
     """(outputs of the tree,) of a node that is a leaf."""
     if node in edits.leaf:
         return edits.leaf[node]
-    return np.asarray(tree.values[tree.leaf[node]] * edits.factor)
+    return np.asarray(tree.values[tree.leaf[node]])
 
 
 def is_leaf(tree: Tree, edits: Edits, node: int) -> bool:

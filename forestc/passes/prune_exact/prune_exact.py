@@ -1,7 +1,7 @@
 """prune-exact: removes trees and nodes where the decision provably stays the same on every possible input.
 
-Functionally identical pruning: Emine et al., Free Lunch in the Forest (AAAI 2025), for trees and their weights; here
-carried on to nodes. Every change is proved by a separation oracle (`forestc.algorithms.separation`), which else gives
+Functionally identical pruning: Emine et al., Free Lunch in the Forest (AAAI 2025), for trees; here carried on to
+nodes. Every change is proved by a separation oracle (`forestc.algorithms.separation`), which else gives
 an input that would be decided differently. On integer forests sums and ties are exact, so that the proofs are, too.
 """
 
@@ -43,12 +43,10 @@ _RULES = {
     "margin": Rule(lambda value: is_number(value) and 0 <= value < 1e30, "use 0, or a difference of scores above 0"),
     "trees": FLAG,
     "nodes": FLAG,
-    "largest_weight": whole(1, 64),
     "effort": whole(1, 10**9, do="use millions of steps, such as 1000"),
     "time_limit": Rule(
         lambda value: value is None or (is_number(value) and 0 < value < 1e9), "use null or a number of seconds"
     ),
-    "engine": one_of("search", "highs", "both"),
     "seed": whole(0, do="use a whole number from 0 on"),
 }
 
@@ -65,12 +63,10 @@ class PruneExact:
     margin: inputs whose two best scores (or score and threshold) are no further apart may be decided differently.
     trees: whether whole trees are removed.
     nodes: whether subtrees become leaves, and splits one of their sides.
-    largest_weight: trees that stay may count up to so many times, which makes their leaves wider; 1: no weights.
     effort: millions of search steps in all; a hundred take three to ten seconds. The result depends on it, not on the
     clock.
     time_limit: further limit in seconds, or null; with it the result depends on the machine. As of the effort, at most
     about a third is spent on the choice of trees, and a hundredth on one change of a node.
-    engine: search (branch and bound over boxes), highs (integer programs), or both: each proof made by both.
     seed: of the random inputs that reject candidates without a proof.
     """
 
@@ -78,10 +74,8 @@ class PruneExact:
     margin: float = 0
     trees: bool = True
     nodes: bool = True
-    largest_weight: int = 1
     effort: int = 2000
     time_limit: float | None = None
-    engine: str = "search"
     seed: int = 0
     name: ClassVar[str] = "prune-exact"
     space: ClassVar[tuple[Parameter, ...]] = (
@@ -115,7 +109,7 @@ class PruneExact:
         most = sum(float(np.abs(tree.values).max(initial=0)) for tree in forest.trees) + float(
             np.abs(forest.bias).max()
         )
-        if max(most, abs(float(forest.decision.threshold))) * self.largest_weight > MOST_SUM:
+        if max(most, abs(float(forest.decision.threshold))) > MOST_SUM:
             raise ModelError(
                 f"prune-exact: scores up to {most:.3g} are too large", do="use fewer leaf_bits in quantize"
             )
@@ -126,7 +120,7 @@ class PruneExact:
         result = _rebuilt(working)
         given_up = "time limit reached" if working.effort.late else "effort reached"
         state = working.effort.reached or (given_up if tally.unknown else "proved")
-        touched = any(edits.leaf or edits.stands or edits.factor != 1 for edits in working.edits)
+        touched = any(edits.leaf or edits.stands for edits in working.edits)
         figures = {
             "trees": [len(forest.trees), len(result.trees)],
             "nodes": [forest.n_nodes, result.n_nodes],
@@ -148,7 +142,7 @@ class PruneExact:
 
     def _start(self, forest: Forest, rows: Rows | None) -> tuple[Working, tuple[Span, ...] | None]:
         seconds = float("inf") if self.time_limit is None else self.time_limit
-        effort = Effort(self.effort * STEPS, seconds, self.engine)
+        effort = Effort(self.effort * STEPS, seconds)
         spans, some = _observed(forest, rows, self.within == "ranges")
         own = spans or tuple(whole_span(forest, index) for index in range(len(forest.features)))
         cells = cells_of(forest, own)
@@ -166,10 +160,10 @@ class PruneExact:
     def _prune(self, working: Working) -> tuple[Tally, dict[str, Any]]:
         tally, selected = Tally(), {}
         if self.trees:
-            selection = remove_trees(working, self.largest_weight, TREES_PROOF)
-            if selection.state != "same" or (selection.weights != 1).any():
+            selection = remove_trees(working, TREES_PROOF)
+            if selection.state != "same" or (selection.kept == 0).any():
                 tally.count(selection.state)
-            selected = {"fewest_trees": selection.smallest, "weights": sorted({*selection.weights.tolist()} - {0})}
+            selected = {"fewest_trees": selection.smallest}
         merge(working, tally, ONE_PROOF, roots=self.trees, inner=self.nodes)
         if self.nodes:
             hoist(working, tally, ONE_PROOF)
@@ -263,7 +257,7 @@ def _rebuilt(working: Working) -> Forest:
 
 def _tree(tree: Tree, edits: Edits, index: int) -> Tree:
     """A tree with its edits."""
-    if not (edits.leaf or edits.stands or edits.factor != 1):
+    if not (edits.leaf or edits.stands):
         return tree
     kept: list[int] = []
     stack = [edits.place(0)]

@@ -1,8 +1,7 @@
 """Removes trees: keeps the cheapest that decide a growing set of inputs as the model does, until a choice is proved.
 
-The cutting planes of Emine et al., Free Lunch in the Forest (AAAI 2025): an integer program chooses trees, their whole
-weights and a shift of each score; the separation oracle proves the choice, or gives an input that it decides
-differently.
+The cutting planes of Emine et al., Free Lunch in the Forest (AAAI 2025): an integer program chooses trees and
+a shift of each score; the separation oracle proves the choice, or gives an input that it decides differently.
 """
 
 from __future__ import annotations
@@ -25,17 +24,16 @@ STAGE = 3  # times the share of one proof that all programs and proofs may take 
 @dataclass(frozen=True)
 class Selection:
     """state: same (trees were removed, or none can be: proved), or unknown (a limit was reached, all trees stay).
-    smallest: whether no choice has fewer splits. weights: (trees,) 0 for a removed one. rounds: of cutting planes."""
+    smallest: whether no choice has fewer splits. kept: (trees,) of 0 and 1. rounds: of cutting planes."""
 
     state: str
     smallest: bool
-    weights: NDArray[np.int64]
+    kept: NDArray[np.int64]
     rounds: int
 
 
-def remove_trees(working: Working, largest: int, share: float) -> Selection:
-    """Removes and weighs trees where this is proved. largest: weight of a tree. share: of the effort and the time, for
-    one program or proof."""
+def remove_trees(working: Working, share: float) -> Selection:
+    """Removes trees where this is proved. share: of the effort and the time, for one program or proof."""
     count = len(working.forest.trees)
     ones = np.ones(count, dtype=np.int64)
     cost = np.array([1 + one.splits[0] for one in working.drawn], dtype=np.float64)
@@ -49,25 +47,25 @@ def remove_trees(working: Working, largest: int, share: float) -> Selection:
             break
         allowed = effort.share(share)
         limits = allowed.steps, min(allowed.seconds, stage.seconds)
-        found, taken = select(*_demands(working, chosen), cost, largest, _reach(working), *limits)
+        found, taken = select(*_demands(working, chosen), cost, _reach(working), *limits)
         effort.taken += taken
         if found is None:
             break
-        weights, shift, optimal = found
-        if weights.all():
+        kept, shift, optimal = found
+        if kept.all():
             if not optimal:
                 break
             return Selection("same", True, ones, round_ + 1)
-        after = _weighted(working, weights, shift)
-        wrong = _wrong(working, after, weights, shift)
+        after = _without(working, kept, shift)
+        wrong = _wrong(working, after, kept)
         if len(wrong):
             chosen = np.union1d(chosen, wrong[:MORE_INPUTS])
             continue
         known = len(working.pool.cells)
         state = working.proved(after, [working.cells.box], share)
         if state == "same":
-            _take(working, after, weights)
-            return Selection(state, optimal, weights, round_ + 1)
+            _take(working, after, kept)
+            return Selection(state, optimal, kept, round_ + 1)
         if state == "unknown":
             break
         chosen = np.union1d(chosen, np.arange(known, len(working.pool.cells)))
@@ -91,7 +89,7 @@ def _closest(working: Working) -> NDArray[np.int64]:
 def _demands(
     working: Working, chosen: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """What the decisions of inputs demand of weights and shifts, see `select`."""
+    """What the decisions of inputs demand of trees and shifts, see `select`."""
     pool, state = working.pool, working.state
     values = np.stack([tree.value[at[chosen]] for tree, at in zip(state.trees, pool.place, strict=True)], axis=1)
     trees, shifts, least = [], [], []
@@ -110,37 +108,30 @@ def _reach(working: Working) -> int:
     return int(sum(np.abs(tree.value).max(initial=0) for tree in working.state.trees))
 
 
-def _weighted(working: Working, weights: NDArray[np.int64], shift: NDArray[np.int64]) -> Ensemble:
-    """Trees with their weights; one that is removed is a single leaf of nothing."""
-    trees = []
-    for index, (tree, weight) in enumerate(zip(working.state.trees, weights.tolist(), strict=True)):
-        if weight != 1:
-            tree = drawn(working.forest, working.cells, index, _edits(working, index, weight)).boxes
-        trees.append(tree)
+def _without(working: Working, kept: NDArray[np.int64], shift: NDArray[np.int64]) -> Ensemble:
+    """The kept trees; one that is removed is a single leaf of nothing."""
+    trees = list(working.state.trees)
+    for index in np.flatnonzero(kept == 0).tolist():
+        trees[index] = drawn(working.forest, working.cells, index, _removed(working, index)).boxes
     return Ensemble(tuple(trees), working.state.bias + shift)
 
 
-def _edits(working: Working, index: int, weight: int) -> Edits:
+def _removed(working: Working, index: int) -> Edits:
     nothing = np.zeros(len(working.forest.trees[index].outputs), dtype=np.int64)
-    old = working.edits[index]
-    return replace(old, leaf={0: nothing}) if weight == 0 else replace(old, factor=weight)
+    return replace(working.edits[index], leaf={0: nothing})
 
 
-def _wrong(
-    working: Working, after: Ensemble, weights: NDArray[np.int64], shift: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _wrong(working: Working, after: Ensemble, kept: NDArray[np.int64]) -> NDArray[np.int64]:
     """The inputs of the pool that would be decided differently."""
     pool = working.pool
     scores = np.tile(after.bias, (len(pool.cells), 1))
-    for tree, at, weight in zip(working.state.trees, pool.place, weights.tolist(), strict=True):
-        if weight:
-            scores += weight * tree.value[at]
+    for index in np.flatnonzero(kept).tolist():
+        scores += working.state.trees[index].value[pool.place[index]]
     return np.flatnonzero(working.decider.classes(scores) != pool.classes)
 
 
-def _take(working: Working, after: Ensemble, weights: NDArray[np.int64]) -> None:
+def _take(working: Working, after: Ensemble, kept: NDArray[np.int64]) -> None:
     working.pool.scores += after.bias - working.state.bias
     working.state = replace(working.state, bias=after.bias)
-    for index, weight in enumerate(weights.tolist()):
-        if weight != 1:
-            working.accept(index, _edits(working, index, weight))
+    for index in np.flatnonzero(kept == 0).tolist():
+        working.accept(index, _removed(working, index))

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.difference_bounds import NO_BOUND
-from forestc.algorithms.separation import Box, CellArray, Decider, Engine, Ensemble, places, separate
+from forestc.algorithms.separation import Box, CellArray, Decider, Ensemble, places, separate
 from forestc.forest.ir import Forest
 from forestc.passes.prune_exact.cells import Cells, Drawn, Edits, drawn
 
-ENGINES: tuple[Engine, ...] = get_args(Engine)
 NEIGHBOURS = 16  # inputs near a counterexample that are tried
 
 
@@ -34,13 +33,12 @@ class Allowance(NamedTuple):
 
 @dataclass
 class Effort:
-    """What proofs may cost, and did. steps: of the search, see `separate`. seconds: from now on, or infinity. engine:
-    search, highs or both. taken: steps so far. reached: the limit that was reached. late: whether a proof or the choice
+    """What proofs may cost, and did. steps: of the search, see `separate`. seconds: from now on, or infinity. taken:
+    steps so far. reached: the limit that was reached. late: whether a proof or the choice
     of trees was given up for its share of the time. proofs: number of them, failed ones included."""
 
     steps: int
     seconds: float
-    engine: str
     taken: int = 0
     reached: str = ""
     late: bool = False
@@ -165,18 +163,15 @@ class Working:
         before = self.state if self.decider.margin < 0 else self.model
         for box in boxes:
             allowed = self.effort.share(share)
-            for engine in ENGINES:
-                if self.effort.engine not in (engine, "both"):
-                    continue
-                found = separate(before, after, self.decider, box, allowed.steps, engine, allowed.seconds)
-                self.effort.taken += found.steps
-                self.effort.proofs += 1
-                if found.cells is not None:
-                    self.add_near(found.cells, box)
-                if found.state == "unknown":
-                    self.effort.late |= allowed.timed or allowed.seconds < 0
-                if found.state != "same":
-                    return found.state
+            found = separate(before, after, self.decider, box, allowed.steps)
+            self.effort.taken += found.steps
+            self.effort.proofs += 1
+            if found.cells is not None:
+                self.add_near(found.cells, box)
+            if found.state == "unknown":
+                self.effort.late |= allowed.timed or allowed.seconds < 0
+            if found.state != "same":
+                return found.state
         return "same"
 
     def accept(self, index: int, edits: Edits) -> None:

@@ -1,4 +1,4 @@
-"""The separation problem as an integer program, solved by HiGHS.
+"""The separation problem as an integer program, solved by HiGHS: what the search of `separation` is compared with.
 
 A binary for each threshold says whether the input's cell lies below it; those of a feature are chained. A variable for
 each leaf says whether the input lies in it: one leaf a tree, and on each side of a threshold as many as the binary lets
@@ -7,23 +7,35 @@ each leaf says whether the input lies in it: one leaf a tree, and on each side o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.highs import make_highs
+from forestc.algorithms.highs import make_highs, most_nodes, steps_of
+from forestc.algorithms.separation import Box, Decider, Ensemble, Problem, Separation, differ, problems
 from forestc.algorithms.separation_search import FOUND, NONE, STOPPED
 
-if TYPE_CHECKING:
-    from forestc.algorithms.separation import Problem
-
-ITERATIONS_A_NODE = 100  # of the simplex method, roughly
 SLACK = 0.5  # sums are integers: so much is added to each for the solver's tolerance
 MOST_SUM = 1e8  # beyond it, tolerances of the solver could hide an input
 
 
-def solve(problem: Problem, limit: int, seconds: float) -> tuple[int, NDArray[np.int32], int]:
+def separate_by_program(before: Ensemble, after: Ensemble, decider: Decider, box: Box, limit: int) -> Separation:
+    """As `separate`; limit: of steps, see `solve`."""
+    steps = 0
+    unknown = False
+    for problem in problems(before, after, decider, box):
+        state, cells, taken = solve(problem, limit - steps)
+        steps += taken
+        if state == FOUND and differ(before, after, decider, cells[np.newaxis])[0]:
+            return Separation("differs", cells, steps)
+        unknown |= state != NONE  # an input that decides alike comes from the rounding of the solver
+        if unknown and steps >= limit:
+            break
+    return Separation("unknown" if unknown else "same", None, steps)
+
+
+def solve(problem: Problem, limit: int) -> tuple[int, NDArray[np.int32], int]:
     """NONE, FOUND or STOPPED, the cells (features,) of the input, and the steps: one for each entry of the
     program in each iteration of the simplex method. limit: of the steps, roughly. An input may be wrong within the
     solver's tolerance."""
@@ -58,7 +70,7 @@ def solve(problem: Problem, limit: int, seconds: float) -> tuple[int, NDArray[np
     for total in range(problem.single):
         own = np.flatnonzero(value[:, total])
         rows.add(own, value[own, total], -float(start[total]) - SLACK, np.inf)
-    solver = make_highs(time_limit=seconds, mip_max_nodes=most_nodes(limit, rows.start[-1]))
+    solver = make_highs(mip_max_nodes=most_nodes(limit, rows.start[-1]))
     solver.passModel(rows.model(len(low), int(first[-1]) - len(low)))
     solver.run()
     steps = steps_of(solver)
@@ -73,16 +85,6 @@ def solve(problem: Problem, limit: int, seconds: float) -> tuple[int, NDArray[np
         at = own[~is_below[first[f] : first[f + 1]]]
         cells[f] = max([int(box_low[f]), *at.tolist()])
     return FOUND, cells, steps
-
-
-def most_nodes(limit: int, entries: int) -> int:
-    """The nodes that a limit of steps allows for a program of so many entries."""
-    return max(1, limit // (ITERATIONS_A_NODE * max(1, entries)))
-
-
-def steps_of(solver: Any) -> int:
-    """The steps that HiGHS took: about as long as so many of our own search."""
-    return int(solver.getNumNz()) * max(1, int(solver.getInfo().simplex_iteration_count))
 
 
 class _Rows:
