@@ -26,10 +26,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from papers.boolean_rules.binarization import Binarization, binarization
 from sklearn.model_selection import StratifiedKFold
 from tools import arguments, show
 
-from forestc.algorithms.binarisation import Binarisation, binarisation
 from forestc.algorithms.boolean_rules import RuleLearning, learn_rules
 
 # file, label that is 1, accuracy with its standard error of the paper's CG, RIPPER and CART, and their complexity. The
@@ -123,12 +123,12 @@ def spread(values: Sequence[float]) -> str:
 
 def best_complexity(
     columns: list[NDArray[Any]], y: NDArray[np.bool_], train: NDArray[np.int64], options: Any
-) -> tuple[int, list[tuple[int, ...]], Binarisation]:
+) -> tuple[int, list[tuple[int, ...]], Binarization]:
     """The C of highest mean accuracy on inner folds (the smallest within a quarter of a standard error of it), the
     clauses met on the way, and the literals of the training rows."""
     large = len(train) > LARGE
     complexities = LARGE_COMPLEXITIES if large or len(columns) > 100 else COMPLEXITIES
-    made = binarisation([column[train] for column in columns])
+    made = binarization([column[train] for column in columns])
     bits = made.transform(columns)
     inner = StratifiedKFold(options.inner, shuffle=True, random_state=options.seed)
     scores, candidates = [], []
@@ -153,7 +153,7 @@ def best_complexity(
 def proved(name: str, C: int, options: Any) -> dict[str, Any]:
     """One rule on all rows, with its bound."""
     columns, y = read(name, options.data)
-    made = binarisation(columns)
+    made = binarization(columns)
     bits = made.transform(columns)
     start = time.perf_counter()
     rule: RuleLearning = learn_rules(bits, y, complexity=C, groups=made.groups, time_limit=60, seed=options.seed)

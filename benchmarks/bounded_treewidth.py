@@ -24,11 +24,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import csv
 import gzip
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from papers.bounded_treewidth.methods import compile_methods, learn_by
 from tools import arguments, show
 
 from forestc.algorithms.bounded_treewidth import learn
@@ -112,10 +114,7 @@ def main() -> None:
     options = parser.parse_args()
     names = options.only.split(",")
     tables = {name: columns(name, options.data) for name in names}
-    for bits in tables.values():  # compiles everything before anything is timed
-        for method in ("exact", "version-1", "version-2"):
-            learn(bits[:50, :4], treewidth=2, method=method, samples=1, time_limit=0.1)
-        break
+    compile_methods()
     proofs = [
         proved(name, tables[name], k, options) for name in PROVED if name in names for k in range(2, 6)
     ]  # fmt: skip
@@ -178,10 +177,9 @@ def compared(name: str, bits: NDArray[np.uint8], k: int, options: Any) -> dict[s
     for method in ("version-1", "version-2", "search"):
         if method == "version-1" and k > 6:
             continue
+        method_of = partial(learn, method="search") if method == "search" else partial(learn_by, method)
         scores = [
-            learn(
-                bits, treewidth=k, max_parents=SETS[name][2], method=method, time_limit=options.seconds, seed=seed
-            ).score
+            method_of(bits, treewidth=k, max_parents=SETS[name][2], time_limit=options.seconds, seed=seed).score
             for seed in range(options.seeds)
         ]
         medians[method] = float(np.median(scores))

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 from candidate_classifiers import FILES, Fold, folds
 from numpy.typing import NDArray
+from papers.ensemble_pruning.baselines import BASELINES, majority
 from tools import arguments, show
 
-from forestc.algorithms.ensemble_baselines import BASELINES, majority
 from forestc.algorithms.ensemble_selection import diversity_limits, failure_credits, select
 
 SIZES = (40, 60, 80, 100)

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from boolean_rules import SETS, read
 from numpy.typing import NDArray
+from papers.boolean_rules.binarization import Binarization, binarization
 from tools import arguments, show
 
-from forestc.algorithms.binarisation import Binarisation, binarisation
 from forestc.algorithms.boolean_rules import hamming_loss, learn_rules
 
 PRICES = (0.01, 0.003, 0.001)
@@ -39,13 +39,13 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for name in options.only.split(","):
         columns, y = read(name, options.data)
-        made = binarisation(columns)
+        made = binarization(columns)
         rows += [compared(name, made.transform(columns), y, made, price, options.seconds) for price in PRICES]
         show("rule_peers", rows, options.json)
 
 
 def compared(
-    name: str, bits: NDArray[np.bool_], y: NDArray[np.bool_], made: Binarisation, price: float, seconds: float
+    name: str, bits: NDArray[np.bool_], y: NDArray[np.bool_], made: Binarization, price: float, seconds: float
 ) -> dict[str, Any]:
     """One set at one price."""
     start = time.perf_counter()
@@ -67,7 +67,7 @@ def compared(
 
 
 def peer(
-    bits: NDArray[np.bool_], y: NDArray[np.bool_], made: Binarisation, price: float, seconds: float
+    bits: NDArray[np.bool_], y: NDArray[np.bool_], made: Binarization, price: float, seconds: float
 ) -> list[tuple[int, ...]]:
     """The clauses that AIX360 chooses."""
     import pandas as pd

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # the helpers: random_forests, models
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # the papers' methods: papers.bounded_treewidth
 
 from forestc.cli import main
 from forestc.toolchain.run import find

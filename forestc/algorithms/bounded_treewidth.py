@@ -18,19 +18,16 @@ from numpy.typing import NDArray
 from forestc.algorithms.bayesian_network import BayesianNetwork
 from forestc.algorithms.covers import Progress
 from forestc.algorithms.family_scores import Cells, Ints, Scorer, count_table, family_score, make_scorer
-from forestc.algorithms.k_tree_sampling import LARGEST_EXACT, sample
 from forestc.algorithms.network_runs import Found, Proof
 from forestc.algorithms.treewidth_exact import MOST_VARIABLES, Outlook, prove
-from forestc.algorithms.treewidth_program import MOST_COLUMNS as MOST_IN_PROGRAM
-from forestc.algorithms.treewidth_program import solve
 from forestc.algorithms.treewidth_search import search
 from forestc.errors import OptionError, RowsError
 
-Method = Literal["auto", "search", "exact", "version-1", "version-2"]
+Method = Literal["auto", "search", "exact"]
 
 MOST_COLUMNS = 8192
 MOST_STATES = 256
-SEARCH_SHARE = 0.2  # of the time limit of "exact", before the program, or after a proof that did not end
+SEARCH_SHARE = 0.2  # of the time limit of "exact", after a proof that did not end
 PROBE = 0.05  # share of the time limit of "auto" after which a proof that is out of reach gives way to the search
 PROOF_SHARE = 0.5  # the share after which any proof does
 FIRST_SEARCH = 0.3  # seconds before branch and bound, which needs a good network only to forget branches
@@ -52,22 +49,21 @@ def learn(
     """The network of highest BDeu score that is found, of at most this treewidth and this many parents a variable.
 
     bits: (rows, columns) states 0, 1, ... of each column. treewidth: at least 1. ess: equivalent sample size of the
-    score. method: "search" anneals over arcs; "exact" then proves the optimum by branch and bound, or for more than
-    20 and up to 40 columns tries the program (6) of the paper; "version-1" and "version-2" are its Algorithm 1; "auto"
-    tries the proof for up to 20 columns, and searches on once it is out of reach; for more, it is search. time_limit:
-    seconds, without those that compile functions at their first use. samples: runs of the search, or k-trees of
-    Algorithm 1, to make instead of taking time; the result does not depend on time then, except for a proof. seed: of
-    the random numbers. states: number of states of each column; by default, one more than the largest that it shows,
+    score. method: "search" anneals over arcs; "exact" then proves the optimum by branch and bound, for up to 20
+    columns; "auto" tries the proof for up to 20 columns, and searches on once it is out of reach; for more, it is
+    search. time_limit: seconds, without those that compile functions at their first use. samples: runs of the search
+    to make instead of taking time; the result does not depend on time then, except for a proof. seed: of the random
+    numbers. states: number of states of each column; by default, one more than the largest that it shows,
     and at least 2.
 
     Ctrl-C ends the search, and the best network until then is returned.
     Raises RowsError if the rows can't be read, OptionError for a value that can't be.
     """
-    cells, sizes = _checked(bits, states)
+    cells, sizes = checked(bits, states)
     n = cells.shape[1]
     _check_options(treewidth, max_parents, ess, method, time_limit, samples, n)
     k = min(treewidth, n - 1)
-    chosen = _chosen(method, k, n)
+    chosen = _chosen(method, n)
     _compile(chosen)
     begin = time.monotonic()
 
@@ -78,19 +74,15 @@ def learn(
 
     scorer = make_scorer(cells, sizes, min(max_parents, k) + 1, ess)
     solved = _solved(scorer, k, min(max_parents, k), chosen, begin + time_limit, samples, seed, tell)
-    return _network(solved.found, cells, sizes, ess, solved.bound)
+    return network_of(solved.found, cells, sizes, ess, solved.bound)
 
 
-def _chosen(method: Method, k: int, n: int) -> Method:
+def _chosen(method: Method, n: int) -> Method:
     """The method, if it can be used; "search" in place of "auto" where nothing can be proved."""
     if method == "auto" and n > MOST_VARIABLES:
         return "search"
-    if method == "exact" and n > MOST_IN_PROGRAM:
-        raise OptionError(f"method exact for {n} columns", where=f"at most {MOST_IN_PROGRAM}", do="use search")
-    if method == "version-1" and k > LARGEST_EXACT:
-        raise OptionError(
-            f"method version-1 for treewidth {k}", where=f"at most {LARGEST_EXACT}", do="use version-2 or search"
-        )
+    if method == "exact" and n > MOST_VARIABLES:
+        raise OptionError(f"method exact for {n} columns", where=f"at most {MOST_VARIABLES}", do="use search")
     return method
 
 
@@ -126,20 +118,13 @@ def _solved(
         room = np.zeros(1, np.int64)
         score = sum(float(family_score(scorer, child, room, 0)) for child in range(n))
         return Proof(Found(score, ((),) * n, tuple(range(n))), score, 0)
-    if method in ("version-1", "version-2"):
-        version = 1 if method == "version-1" else 2
-        return Proof(sample(scorer, k, most, version, end=end, samples=samples, seed=seed, better=better), math.inf, 0)
     now = time.monotonic()
     first = end - now
     if method != "search":
-        first *= SEARCH_SHARE
-        if n <= MOST_VARIABLES:
-            first = min(first, FIRST_SEARCH)
+        first = min(SEARCH_SHARE * first, FIRST_SEARCH)
     found = search(scorer, k, most, end=now + first, samples=samples, seed=seed, better=better)
     if method == "search":
         return Proof(found, math.inf, 0)
-    if n > MOST_VARIABLES:
-        return solve(scorer, k, most, found, end=end, seed=seed)
     last = SEARCH_SHARE * (end - now) if samples is None else 0.0  # for another search
     until, outlook = end - last, None
     if method == "auto" and samples is None:
@@ -152,7 +137,7 @@ def _solved(
     return proof
 
 
-def _network(found: Found, cells: Cells, sizes: Ints, ess: float, bound: float) -> BayesianNetwork:
+def network_of(found: Found, cells: Cells, sizes: Ints, ess: float, bound: float) -> BayesianNetwork:
     """The network with its tables."""
     return BayesianNetwork(
         states=tuple(int(size) for size in sizes),
@@ -166,8 +151,8 @@ def _network(found: Found, cells: Cells, sizes: Ints, ess: float, bound: float) 
     )
 
 
-def _checked(bits: NDArray[np.integer] | NDArray[np.bool_], states: Sequence[int] | None) -> tuple[Cells, Ints]:
-    """The rows as bytes, and the number of states of each column."""
+def checked(bits: NDArray[np.integer] | NDArray[np.bool_], states: Sequence[int] | None) -> tuple[Cells, Ints]:
+    """The rows as bytes, and the number of states of each column. Raises RowsError, OptionError."""
     table = np.asarray(bits)
     if table.ndim != 2 or not table.size:
         raise RowsError("a network is learnt from a table", where=f"shape {table.shape}", do="pass rows x columns")
@@ -208,8 +193,8 @@ def _check_options(
         raise OptionError(f"max_parents {max_parents}", do="allow at least 0")
     if not (ess > 0 and math.isfinite(ess)):
         raise OptionError(f"ess {ess}", do="use an equivalent sample size above 0")
-    if method not in ("auto", "search", "exact", "version-1", "version-2"):
-        raise OptionError(f"no method is called {method}", do="use auto, search, exact, version-1 or version-2")
+    if method not in ("auto", "search", "exact"):
+        raise OptionError(f"no method is called {method}", do="use auto, search or exact")
     if not time_limit > 0:
         raise OptionError(f"time_limit {time_limit}", do="use seconds above 0")
     if samples is not None and samples < 1:

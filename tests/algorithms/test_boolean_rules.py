@@ -9,8 +9,8 @@ import pytest
 from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from papers.boolean_rules.binarization import binarization
 
-from forestc.algorithms.binarisation import binarisation
 from forestc.algorithms.boolean_pricing import beam_search, best_clauses, literals_of
 from forestc.algorithms.boolean_rules import _Problem, hamming_loss, holds, learn_rules
 from forestc.algorithms.rule_sets import class_weights, learn_rule_sets
@@ -66,7 +66,7 @@ def test_the_rule_is_the_best_of_all_where_it_says_so_and_the_bound_holds(seed, 
 def test_the_exact_search_finds_the_clause_of_highest_worth(seed, longest, price, chains):
     random = np.random.default_rng(seed)
     numbers = random.integers(0, 4, (40, 2)).astype(float)
-    made = binarisation([*numbers.T, np.array(list("abc"))[random.integers(0, 3, 40)]], quantiles=4)
+    made = binarization([*numbers.T, np.array(list("abc"))[random.integers(0, 3, 40)]], quantiles=4)
     bits = made.transform([*numbers.T, np.array(list("abc"))[random.integers(0, 3, 40)]])
     literals = literals_of(bits, made.groups if chains else None)
     weight = np.where(random.random(40) < 0.5, random.random(40), -1.0 * random.integers(0, 2, 40))
@@ -91,7 +91,7 @@ def test_chains_change_the_speed_but_not_the_rule():
     random = np.random.default_rng(1)
     columns = list(random.normal(size=(3, 200)))
     y = (columns[0] > 0.2) & (columns[1] < 0.5) | (columns[2] > 1.3)
-    made = binarisation(columns)
+    made = binarization(columns)
     bits = made.transform(columns)
     literals = literals_of(bits, made.groups)
     assert literals.codes.shape[1] == 3  # one code a feature
@@ -221,7 +221,7 @@ def test_several_classes_and_their_priorities():
     random = np.random.default_rng(0)
     number = random.integers(0, 9, 150).astype(float)
     label = np.array(["low", "mid", "top"])[np.digitize(number, [3, 6])]
-    made = binarisation([number])
+    made = binarization([number])
     found = learn_rule_sets(made.transform([number]), label, complexity=4, groups=made.groups)
     assert (found.predict(made.transform([number])) == label).all()
     assert found.classes.tolist() == ["low", "mid", "top"] and found.complexity <= 12
@@ -246,7 +246,7 @@ def test_bits_of_a_table():
         np.array(list("xxxx")),
         np.array(list("pqpq")),
     ]
-    made = binarisation(columns, quantiles=2)
+    made = binarization(columns, quantiles=2)
     told = [(bit.feature, bit.relation, bit.value) for bit in made.bits]
     assert told == [
         (0, "<=", 2.0), (0, ">", 2.0), (1, "==", "a"), (1, "!=", "a"), (1, "==", "b"), (1, "!=", "b"), (1, "==", "c"),
@@ -254,7 +254,7 @@ def test_bits_of_a_table():
     ]  # fmt: skip
     assert made.transform(columns)[:, :3].astype(int).tolist() == [[1, 0, 1], [1, 0, 1], [0, 0, 0], [0, 1, 0]]
     with pytest.raises(RowsError, match="no feature"):
-        binarisation([np.zeros(4)])
+        binarization([np.zeros(4)])
 
 
 def test_a_rule_without_clauses():

@@ -7,22 +7,30 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
+from papers.bounded_treewidth.k_tree_sampling import best_within, make_best, orders_of
+from papers.bounded_treewidth.k_trees import decode, edges
+from papers.bounded_treewidth.methods import learn_by
+from papers.bounded_treewidth.program import solve
 
 from forestc.algorithms import bounded_treewidth
 from forestc.algorithms.bounded_treewidth import learn
 from forestc.algorithms.elimination import eliminates, make_room, moral_graph
 from forestc.algorithms.family_scores import family_score, make_scorer
-from forestc.algorithms.k_tree_sampling import best_within, make_best, orders_of
-from forestc.algorithms.k_trees import decode, edges
 from forestc.algorithms.network_runs import Found
 from forestc.algorithms.random_words import seeded
 from forestc.algorithms.treewidth_exact import Outlook, prove
-from forestc.algorithms.treewidth_program import solve
 from forestc.algorithms.treewidth_search import search
 from forestc.errors import OptionError, RowsError
 
-METHODS = ("search", "exact", "version-1", "version-2")
+METHODS = ("search", "exact", "version-1", "version-2", "program")
 FOREVER = math.inf
+
+
+def learnt(method, table, **options):
+    """The network that a method of forestc or of the paper finds."""
+    if method in ("search", "exact"):
+        return learn(table, method=method, **options)
+    return learn_by(method, table, **options)
 
 
 def rows_of(seed, n=5, states=2, rows=80):
@@ -156,10 +164,9 @@ def test_version_1_finds_the_best_network_within_each_k_tree(seed, k):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("n", "k", "states"), [(12, 1, 2), (9, 2, 3), (70, 4, 2)])
 def test_networks_keep_the_treewidth_and_show_an_order(method, n, k, states):
-    if method == "exact" and n > 40:
-        n = 22  # by the program
+    n = min(n, {"exact": 20, "program": 22}.get(method, n))
     table = rows_of(n + k, n, states, 150)
-    found = learn(table, treewidth=k, method=method, time_limit=1, seed=1, states=[states] * n)
+    found = learnt(method, table, treewidth=k, time_limit=1, seed=1, states=[states] * n)
     assert acyclic(found.parents)
     assert all(len(family) <= 3 and list(family) == sorted(set(family)) for family in found.parents)
     assert sorted(found.order) == list(range(n))
@@ -188,7 +195,7 @@ def test_the_result_depends_on_seed_and_samples_alone(method, monkeypatch):
     samples = 3 if method == "search" else 200
 
     def run(seed, **more):
-        return learn(table, treewidth=2, method=method, samples=samples, seed=seed, **more)
+        return learnt(method, table, treewidth=2, samples=samples, seed=seed, **more)
 
     first = run(5)
     again = run(5, time_limit=0.01)
@@ -203,7 +210,7 @@ def test_the_search_beats_both_samplers_of_the_paper():
     table = rows_of(3, 30, 2, 300)
     scores = {}
     for method, samples in (("search", 1), ("version-1", 500), ("version-2", 5000)):
-        scores[method] = learn(table, treewidth=3, method=method, samples=samples).score
+        scores[method] = learnt(method, table, treewidth=3, samples=samples).score
     assert scores["search"] > max(scores["version-1"], scores["version-2"])
 
 
@@ -299,7 +306,6 @@ BITS = np.array([[0, 1], [1, 1]], np.uint8)
         (BITS, {"states": [2]}, OptionError, "1 numbers of states for 2 columns"),
         (BITS, {"states": [2, 1]}, OptionError, "1 states; column 1 shows 1"),
         (np.eye(60, dtype=np.uint8), {"method": "exact"}, OptionError, "method exact for 60 columns"),
-        (np.eye(60, dtype=np.uint8), {"method": "version-1", "treewidth": 8}, OptionError, "method version-1 for"),
         (
             np.eye(60, dtype=np.uint8),
             {"max_parents": 12, "treewidth": 12},
@@ -312,3 +318,11 @@ def test_bad_input_is_refused_by_name(table, options, kind, text):
     with pytest.raises(kind) as error:
         learn(table, **{"treewidth": 2, **options})
     assert text in str(error.value)
+
+
+def test_methods_of_the_paper_refuse_what_they_can_not_do():
+    table = np.eye(60, dtype=np.uint8)
+    with pytest.raises(OptionError, match="version-1 for treewidth 8"):
+        learn_by("version-1", table, treewidth=8)
+    with pytest.raises(OptionError, match="the program for 60 columns"):
+        learn_by("program", table, treewidth=2)

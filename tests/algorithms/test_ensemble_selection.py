@@ -5,8 +5,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from papers.ensemble_pruning import baselines
 
-from forestc.algorithms import ensemble_baselines, vote_bounds
+from forestc.algorithms import vote_bounds
 from forestc.algorithms.ensemble_selection import Weights, diversity_limits, failure_credits, select
 from forestc.algorithms.vote_patterns import merged_patterns
 from forestc.errors import OptionError, RowsError
@@ -144,11 +145,10 @@ def test_one_member():
 def test_baselines_choose_what_they_say():
     votes, y = problem(11, rows=200, members=20)
     accuracy = {
-        name: (ensemble_baselines.majority(votes, method(votes, y)) == y).mean()
-        for name, method in ensemble_baselines.BASELINES.items()
+        name: (baselines.majority(votes, method(votes, y)) == y).mean() for name, method in baselines.BASELINES.items()
     }
     single = (votes == y[:, None]).mean(axis=0).max()
-    sizes = {name: len(method(votes, y)) for name, method in ensemble_baselines.BASELINES.items()}
+    sizes = {name: len(method(votes, y)) for name, method in baselines.BASELINES.items()}
     assert sizes["full"] == 20 and 4 <= sizes["backfitting"] <= 16 and 4 <= sizes["kappa"] <= 16
     for name in ("accuracy", "concurrency", "complementariness", "uncertainty-weighted"):
         assert accuracy[name] >= single  # the best member is on the way
@@ -160,7 +160,7 @@ def test_fitness_by_hand():
     """Two rows of a member each, right or wrong beside an ensemble that is right with 3 of 4 votes or 1 of 4."""
     member = np.array([[True, False], [True, False]])
     ensemble, share = np.array([True, False]), np.array([0.75, 0.25])
-    assert ensemble_baselines._complementariness(member, ensemble, share).tolist() == [1, 0]
-    assert ensemble_baselines._concurrency(member, ensemble, share).tolist() == [3, -2]
+    assert baselines._complementariness(member, ensemble, share).tolist() == [1, 0]
+    assert baselines._concurrency(member, ensemble, share).tolist() == [3, -2]
     # right beside right: 1/4, right beside wrong: 1/4, wrong beside right: -1/4, wrong beside wrong: -1/4
-    assert ensemble_baselines._uncertainty_weighted(member, ensemble, share).tolist() == [0.5, -0.5]
+    assert baselines._uncertainty_weighted(member, ensemble, share).tolist() == [0.5, -0.5]

@@ -39,7 +39,7 @@ class Bit:
 
 
 @dataclass(frozen=True)
-class Binarisation:
+class Binarization:
     """bits: the literals of a table's rows, by feature."""
 
     bits: tuple[Bit, ...]
@@ -54,7 +54,7 @@ class Binarisation:
         return np.stack([bit.holds(columns[bit.feature]) for bit in self.bits], axis=1)
 
 
-def binarisation(columns: list[NDArray[Any]], *, quantiles: int = 10) -> Binarisation:
+def binarization(columns: list[NDArray[Any]], *, quantiles: int = 10) -> Binarization:
     """The literals of a table, fitted on training rows. columns: one array a feature; arrays of numbers are cut at
     their quantiles (9 cuts for deciles, fewer where values repeat), all others are categories.
 
@@ -75,4 +75,4 @@ def binarisation(columns: list[NDArray[Any]], *, quantiles: int = 10) -> Binaris
             bits += [Bit(feature, relation, value) for value in values for relation in relations if len(values) > 1]
     if not bits:
         raise RowsError("no feature has two different values", do="pass rows that differ")
-    return Binarisation(tuple(bits))
+    return Binarization(tuple(bits))

@@ -15,10 +15,10 @@ from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
+from papers.bounded_treewidth.k_trees import decode_into
 
 from forestc.algorithms.compiled import compiled
 from forestc.algorithms.family_scores import Floats, Ints, Scorer, Words, family_score
-from forestc.algorithms.k_trees import decode_into
 from forestc.algorithms.network_runs import Found, Runs, found_in
 from forestc.algorithms.random_words import draw, seeded
 
