@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tools import arguments, show
 
-from forestc.algorithms.binary_matrix_factorization import boolean_product, factorize
+from forestc.algorithms.covers.binary_matrix_factorization import boolean_product, factorize
 
 # rank: error of the paper's column generation, of the best other method (Table 4); MLP(1) (Table 3); gap in % (Table 2)
 PAPER = {

@@ -30,7 +30,7 @@ from papers.boolean_rules.binarization import Binarization, binarization
 from sklearn.model_selection import StratifiedKFold
 from tools import arguments, show
 
-from forestc.algorithms.boolean_rules import RuleLearning, learn_rules
+from forestc.algorithms.covers.boolean_rules import RuleLearning, learn_rules
 
 # file, label that is 1, accuracy with its standard error of the paper's CG, RIPPER and CART, and their complexity. The
 # paper names no labels: where its AM and BCD columns have complexity 0, the accuracy shows that the common class is 0.

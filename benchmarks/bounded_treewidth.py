@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from papers.bounded_treewidth.methods import compile_methods, learn_by
 from tools import arguments, show
 
-from forestc.algorithms.bounded_treewidth import learn
+from forestc.algorithms.networks.bounded_treewidth import learn
 
 SETS: dict[str, tuple[str, int, int]] = {  # file, rows, most parents
     "nursery": ("nursery", 12960, 3),

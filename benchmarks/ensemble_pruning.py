@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from papers.ensemble_pruning.baselines import BASELINES, majority
 from tools import arguments, show
 
-from forestc.algorithms.ensemble_selection import diversity_limits, failure_credits, select
+from forestc.algorithms.members.selection import diversity_limits, failure_credits, select
 
 SIZES = (40, 60, 80, 100)
 LARGE = ("BMK",)

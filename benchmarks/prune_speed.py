@@ -24,7 +24,7 @@ from published import mnist
 from tools import arguments, peak_memory_mb, show
 
 import forestc
-from forestc.algorithms import split_pruning
+from forestc.algorithms.splits import pruning as split_pruning
 from forestc.passes import passes_from
 from forestc.passes.judge import Judge
 from forestc.passes.pipeline import run_passes

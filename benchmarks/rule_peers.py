@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from papers.boolean_rules.binarization import Binarization, binarization
 from tools import arguments, show
 
-from forestc.algorithms.boolean_rules import hamming_loss, learn_rules
+from forestc.algorithms.covers.boolean_rules import hamming_loss, learn_rules
 
 PRICES = (0.01, 0.003, 0.001)
 SOME = "heart,ILPD,liver,pima,tic-tac-toe,transfusion,WDBC,magic"

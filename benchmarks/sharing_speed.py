@@ -26,7 +26,7 @@ from sklearn.ensemble import RandomForestClassifier
 from tools import arguments, exponent, in_fresh_process, peak_memory_mb, show
 
 import forestc
-from forestc.algorithms.interval_stabbing import stab_most
+from forestc.algorithms.thresholds.interval_stabbing import stab_most
 from forestc.passes.share_thresholds.share_thresholds import ShareThresholds
 from forestc.rows import open_rows
 from forestc.rows.batches import ArrayRows

@@ -40,7 +40,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from tools import arguments, show
 
 import forestc
-from forestc.algorithms.interval_stabbing import stab
+from forestc.algorithms.thresholds.interval_stabbing import stab
 from forestc.forest.ir import Forest
 from forestc.passes.judge import Judge
 from forestc.passes.share_thresholds.drawn_rows import drawn_rows

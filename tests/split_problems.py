@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from forestc.algorithms.leaf_fitting import Trees
-from forestc.algorithms.split_pruning import Splits
-from forestc.algorithms.split_state import Outcomes, Shape, State
+from forestc.algorithms.splits.leaf_fitting import Trees
+from forestc.algorithms.splits.pruning import Splits
+from forestc.algorithms.splits.state import Outcomes, Shape, State
 
 
 def grown(random, depth):

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.bayesian_network import BayesianNetwork, counted
-from forestc.algorithms.bounded_treewidth import learn
+from forestc.algorithms.networks.bayesian_network import BayesianNetwork, counted
+from forestc.algorithms.networks.bounded_treewidth import learn
 from forestc.errors import ModelError, OptionError
 from forestc.forest.conditions import NO_SET, OneOf, Within
 from forestc.forest.ir import Feature, Forest

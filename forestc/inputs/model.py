@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.bayesian_network import BayesianNetwork
-from forestc.algorithms.junction_tree import JunctionTree
+from forestc.algorithms.networks.bayesian_network import BayesianNetwork
+from forestc.algorithms.networks.junction_tree import JunctionTree
 from forestc.errors import ModelError, RowsError
 from forestc.forest.ir import Feature, Forest
 from forestc.forest.numbers import FloatArray

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.junction_tree import Event
+from forestc.algorithms.networks.junction_tree import Event
 from forestc.errors import OptionError
 from forestc.forest.evaluate import encode_numbers
 from forestc.forest.ir import LEAF, Forest

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from forestc.algorithms import bayesian_network_text
+from forestc.algorithms.networks import text as bayesian_network_text
 from forestc.errors import ModelError
 from forestc.forest.numbers import FLOAT64, Category, parse_number_type
 from forestc.inputs.columns import InputColumn

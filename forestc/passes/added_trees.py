@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forestc.algorithms.mending_trees import MendingTree
+from forestc.algorithms.splits.mending_trees import MendingTree
 from forestc.forest.builder import make_tree
 from forestc.forest.conditions import NO_SET, Below, Condition, Member, members_of
 from forestc.forest.ir import LEAF, Tree

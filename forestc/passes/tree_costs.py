@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.boosting_trees import Growth
-from forestc.algorithms.priced_boosting import Charges
-from forestc.algorithms.vote_patterns import Bill
+from forestc.algorithms.boosting.boost import Charges
+from forestc.algorithms.boosting.trees import Growth
+from forestc.algorithms.members.vote_patterns import Bill
 from forestc.costs.prices import DEFAULT_COST, Prices, prices
 from forestc.forest.conditions import Below, Condition
 from forestc.forest.ir import Forest

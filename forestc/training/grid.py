@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.boosting_cuts import grid_step
+from forestc.algorithms.boosting.cuts import grid_step
 from forestc.errors import ModelError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.conditions import NO_SET

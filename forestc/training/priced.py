@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.boosting_cuts import Cuts, cuts_at, cuts_of, grid_cuts, quantile_cuts
-from forestc.algorithms.boosting_trees import GrownTree, Growth
-from forestc.algorithms.priced_boosting import Boosted, Loss, boost, whole_bias
+from forestc.algorithms.boosting.boost import Boosted, Loss, boost, whole_bias
+from forestc.algorithms.boosting.cuts import Cuts, cuts_at, cuts_of, grid_cuts, quantile_cuts
+from forestc.algorithms.boosting.trees import GrownTree, Growth
 from forestc.errors import OptionError
 from forestc.forest.builder import make_forest, make_tree, read_features
 from forestc.forest.ir import Aggregate, Decision, Feature, Forest, Label, Link, Provenance, Tree

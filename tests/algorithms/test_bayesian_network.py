@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_networks import enumerated, random_network, random_tree_network
 
-from forestc.algorithms.bayesian_network import BayesianNetwork, counted
-from forestc.algorithms.bayesian_network_text import parsed, printed
-from forestc.algorithms.elimination_order import min_fill_order, moral_graph, separators
+from forestc.algorithms.networks.bayesian_network import BayesianNetwork, counted
+from forestc.algorithms.networks.elimination_order import min_fill_order, moral_graph, separators
+from forestc.algorithms.networks.text import parsed, printed
 from forestc.errors import ForestcError, ModelError, OptionError, RowsError
 
 ONE, TWO = np.array([[3, 1]]), np.array([[1, 2], [0, 4]])

@@ -10,9 +10,9 @@ from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forestc.algorithms.biclique_pricing import greedy_bicliques, heaviest_biclique, improved
-from forestc.algorithms.binary_matrix_factorization import boolean_product, factorize
-from forestc.algorithms.factor_search import k_greedy, searched
+from forestc.algorithms.covers.biclique_pricing import greedy_bicliques, heaviest_biclique, improved
+from forestc.algorithms.covers.binary_matrix_factorization import boolean_product, factorize
+from forestc.algorithms.covers.factor_search import k_greedy, searched
 from forestc.errors import OptionError, RowsError
 
 

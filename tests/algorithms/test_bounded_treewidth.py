@@ -12,14 +12,14 @@ from papers.bounded_treewidth.k_trees import decode, edges
 from papers.bounded_treewidth.methods import learn_by
 from papers.bounded_treewidth.program import solve
 
-from forestc.algorithms import bounded_treewidth
-from forestc.algorithms.bounded_treewidth import learn
-from forestc.algorithms.elimination import eliminates, make_room, moral_graph
-from forestc.algorithms.family_scores import family_score, make_scorer
-from forestc.algorithms.network_runs import Found
-from forestc.algorithms.random_words import seeded
-from forestc.algorithms.treewidth_exact import Outlook, prove
-from forestc.algorithms.treewidth_search import search
+from forestc.algorithms.networks import bounded_treewidth
+from forestc.algorithms.networks.bounded_treewidth import learn
+from forestc.algorithms.networks.elimination import eliminates, make_room, moral_graph
+from forestc.algorithms.networks.exact import Outlook, prove
+from forestc.algorithms.networks.family_scores import family_score, make_scorer
+from forestc.algorithms.networks.random_words import seeded
+from forestc.algorithms.networks.runs import Found
+from forestc.algorithms.networks.search import search
 from forestc.errors import OptionError, RowsError
 
 METHODS = ("search", "exact", "version-1", "version-2", "program")

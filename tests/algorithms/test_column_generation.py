@@ -14,11 +14,11 @@ from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forestc.algorithms.column_generation import Stop, generate
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.cover_refilling import refill
-from forestc.algorithms.cover_selection import CoverSearch
-from forestc.algorithms.covers import Column, Cover, Priced
+from forestc.algorithms.covers.column_generation import Stop, generate
+from forestc.algorithms.covers.covers import Column, Cover, Priced
+from forestc.algorithms.covers.refilling import refill
+from forestc.algorithms.covers.selection import CoverSearch
 
 
 class Listed:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from split_problems import outcomes_of, problem, shape_of, state_of
 
-from forestc.algorithms.decision_keeping import Wanted, keep_decisions
-from forestc.algorithms.kept_decisions import (
+from forestc.algorithms.splits.decision_keeping import Wanted, keep_decisions
+from forestc.algorithms.splits.kept_decisions import (
     Decided,
     Leaves,
     collapse,
@@ -18,9 +18,9 @@ from forestc.algorithms.kept_decisions import (
     slacks,
     visits_for,
 )
-from forestc.algorithms.leaf_fitting import sorted_by_leaf
-from forestc.algorithms.mending_trees import added_by, mend
-from forestc.algorithms.split_pruning import Pruned
+from forestc.algorithms.splits.leaf_fitting import sorted_by_leaf
+from forestc.algorithms.splits.mending_trees import added_by, mend
+from forestc.algorithms.splits.pruning import Pruned
 
 
 def decided_class(scores, last=False):

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from forestc.algorithms.difference_bounds import NO_BOUND, middle
+from forestc.algorithms.separation.difference_bounds import NO_BOUND, middle
 
 
 def test_integers_are_found_exactly_where_there_are_some():

@@ -11,8 +11,8 @@ from example_counts import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from forestc.algorithms.dyadic_points import narrow_points
-from forestc.algorithms.interval_stabbing import stab
+from forestc.algorithms.thresholds.dyadic_points import narrow_points
+from forestc.algorithms.thresholds.interval_stabbing import stab
 from forestc.passes.share_thresholds.share_thresholds import place
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from papers.ensemble_pruning import baselines
 
-from forestc.algorithms import vote_bounds
-from forestc.algorithms.ensemble_selection import Weights, diversity_limits, failure_credits, select
-from forestc.algorithms.vote_patterns import merged_patterns
+from forestc.algorithms.members import vote_bounds
+from forestc.algorithms.members.selection import Weights, diversity_limits, failure_credits, select
+from forestc.algorithms.members.vote_patterns import merged_patterns
 from forestc.errors import OptionError, RowsError
 
 WEIGHTS = ("accuracy", "balanced", Weights(2.0, -1.0, 0.5, -3.0))

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from forestc.algorithms.family_scores import (
+from forestc.algorithms.networks.family_scores import (
     best_partners,
     count_table,
     distinct_rows,

@@ -10,7 +10,7 @@ from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forestc.algorithms.interval_stabbing import stab, stab_most
+from forestc.algorithms.thresholds.interval_stabbing import stab, stab_most
 
 ENDS = st.tuples(st.integers(0, 9), st.integers(1, 5), st.sampled_from(["", "", "", "low", "high"]))
 

@@ -10,9 +10,9 @@ import pytest
 from example_counts import examples
 from random_networks import enumerated, random_event, random_network, random_tree_network
 
-from forestc.algorithms import junction_tree
-from forestc.algorithms.bayesian_network import BayesianNetwork, counted
-from forestc.algorithms.junction_tree import JunctionTree
+from forestc.algorithms.networks import junction_tree
+from forestc.algorithms.networks.bayesian_network import BayesianNetwork, counted
+from forestc.algorithms.networks.junction_tree import JunctionTree
 from forestc.errors import ModelError, OptionError
 
 SMALL = range(examples(60))

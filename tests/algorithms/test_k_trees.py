@@ -11,7 +11,7 @@ import pytest
 from papers.bounded_treewidth.k_tree_sampling import draw_k_tree, draw_orders
 from papers.bounded_treewidth.k_trees import decode, edges, encode, random_code
 
-from forestc.algorithms.random_words import seeded
+from forestc.algorithms.networks.random_words import seeded
 
 SMALL = [(n, k) for n in range(3, 8) for k in range(1, n - 1) if (n, k) not in ((7, 1), (7, 2))] + [(8, 4), (8, 5)]
 

@@ -9,7 +9,7 @@ from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forestc.algorithms.kmeans_line import kmeans_line
+from forestc.algorithms.thresholds.kmeans_line import kmeans_line
 
 
 def spread(group):

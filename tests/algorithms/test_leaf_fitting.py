@@ -8,8 +8,8 @@ from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forestc.algorithms.leaf_fitting import Trees, fit_leaves, scores_of
-from forestc.algorithms.logistic import STEEPNESS, change_of, loss_of, odds_of
+from forestc.algorithms.splits.leaf_fitting import Trees, fit_leaves, scores_of
+from forestc.algorithms.splits.logistic import STEEPNESS, change_of, loss_of, odds_of
 
 
 def problem(random, classes, trees, rows, wide):

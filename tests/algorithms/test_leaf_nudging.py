@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from forestc.algorithms.leaf_nudging import Sums, nudges_for
+from forestc.algorithms.splits.leaf_nudging import Sums, nudges_for
 
 
 def random_sums(seed):

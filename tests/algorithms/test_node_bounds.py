@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
 
-from forestc.algorithms import node_bounds
-from forestc.algorithms.node_bounds import BoundsUpdate, reached
-from forestc.algorithms.node_tails import Tails
+from forestc.algorithms.thresholds import node_bounds
+from forestc.algorithms.thresholds.node_bounds import BoundsUpdate, reached
+from forestc.algorithms.thresholds.node_tails import Tails
 from forestc.forest.conditions import NO_SET
 from forestc.passes.share_thresholds.observation import Observe, flat_trees
 from forestc.passes.share_thresholds.path_change import widened
@@ -100,7 +100,7 @@ def test_tails_of_extreme_floats(bits):
     number = np.float32 if bits == 32 else np.float64
     tiny = np.nextafter(number(0), number(1))
     values = np.array([-np.inf, -1.5, -tiny, -0.0, 0.0, tiny, 1.5, np.finfo(number).max, np.inf, np.nan], dtype=number)
-    from forestc.algorithms.node_bounds import FlatTrees
+    from forestc.algorithms.thresholds.node_bounds import FlatTrees
 
     none = np.full(3, -1, dtype=np.int64)
     trees = FlatTrees(

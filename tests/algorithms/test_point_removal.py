@@ -7,8 +7,8 @@ from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forestc.algorithms.node_bounds import FlatTrees, NodeBounds
-from forestc.algorithms.point_removal import NodeValues, cheapest, removal, settled
+from forestc.algorithms.thresholds.node_bounds import FlatTrees, NodeBounds
+from forestc.algorithms.thresholds.point_removal import NodeValues, cheapest, removal, settled
 
 
 def cost(rows, node, point):

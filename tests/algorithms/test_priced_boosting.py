@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from forestc.algorithms.boosting_cuts import MOST_CUTS, comparator_bits, cuts_of, grid_cuts, quantile_cuts, roundest
-from forestc.algorithms.boosting_kernels import answer, lowered
-from forestc.algorithms.boosting_trees import GrownTree, Growth
-from forestc.algorithms.priced_boosting import Boosted, Charges, boost, whole_bias
+from forestc.algorithms.boosting.boost import Boosted, Charges, boost, whole_bias
+from forestc.algorithms.boosting.cuts import MOST_CUTS, comparator_bits, cuts_of, grid_cuts, quantile_cuts, roundest
+from forestc.algorithms.boosting.kernels import answer, lowered
+from forestc.algorithms.boosting.trees import GrownTree, Growth
 from forestc.errors import OptionError
 
 

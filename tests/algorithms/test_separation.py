@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from separation_program import separate_by_program
 
-from forestc.algorithms.separation import Decider, Ensemble, TreeBoxes, separate
+from forestc.algorithms.separation.oracle import Decider, Ensemble, TreeBoxes, separate
 
 ENGINES = (separate, separate_by_program)
 PLENTY = 10**12
@@ -114,7 +114,7 @@ def test_engines_agree_with_all_cells():
 
 
 def test_a_tree_in_two_forms_of_many_leaves_is_bounded_apart(monkeypatch):
-    monkeypatch.setattr("forestc.algorithms.separation.MOST_OVERLAID", 0)
+    monkeypatch.setattr("forestc.algorithms.separation.oracle.MOST_OVERLAID", 0)
     test_engines_agree_with_all_cells()
 
 

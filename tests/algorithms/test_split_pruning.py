@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from split_problems import problem, shape_of, state_of
 
-from forestc.algorithms.leaf_fitting import Trees, scores_of, sorted_by_leaf
-from forestc.algorithms.logistic import loss_of, odds_of
-from forestc.algorithms.split_pruning import Splits, _best, prune
+from forestc.algorithms.splits.leaf_fitting import Trees, scores_of, sorted_by_leaf
+from forestc.algorithms.splits.logistic import loss_of, odds_of
+from forestc.algorithms.splits.pruning import Splits, _best, prune
 
 
 @settings(max_examples=examples(30), deadline=None, derandomize=True)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from split_problems import outcomes_of, problem, shape_of, state_of
 
-from forestc.algorithms.leaf_fitting import scores_of
-from forestc.algorithms.logistic import loss_of, odds_of
-from forestc.algorithms.split_rewiring import LEAST, rewire
+from forestc.algorithms.splits.leaf_fitting import scores_of
+from forestc.algorithms.splits.logistic import loss_of, odds_of
+from forestc.algorithms.splits.rewiring import LEAST, rewire
 
 ROWS, POOL = 50, 6
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from split_problems import problem, shape_of, state_of
 
-from forestc.algorithms.leaf_fitting import sorted_by_leaf
-from forestc.algorithms.squared_pruning import _merged, _sums, prune_squared
+from forestc.algorithms.splits.leaf_fitting import sorted_by_leaf
+from forestc.algorithms.splits.squared_pruning import _merged, _sums, prune_squared
 
 
 @pytest.mark.parametrize("wide", [True, False])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forestc.algorithms.term_sharing import FREE, share_terms
+from forestc.algorithms.covers.term_sharing import FREE, share_terms
 from forestc.errors import OptionError, RowsError
 
 

@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import forestc
 from forestc import load
-from forestc.algorithms.boolean_rules import learn_rules
+from forestc.algorithms.covers.boolean_rules import learn_rules
 from forestc.checks.run import check
 from forestc.checks.vectors import expected, random_words
 from forestc.errors import ForestcError, ModelError, OptionError

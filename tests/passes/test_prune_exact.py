@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
 import forestc
-from forestc.algorithms.separation import Decider, Ensemble, separate
+from forestc.algorithms.separation.oracle import Decider, Ensemble, separate
 from forestc.errors import CheckError, ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.evaluate import evaluate_words

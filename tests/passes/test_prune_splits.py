@@ -12,7 +12,7 @@ from random_forests import random_forest, troublesome_rows
 from sklearn.ensemble import RandomForestRegressor
 
 from forestc import load
-from forestc.algorithms.logistic import loss_of
+from forestc.algorithms.splits.logistic import loss_of
 from forestc.errors import CheckError, ModelError, OptionError
 from forestc.passes import passes_from
 from forestc.passes.judge import Judge

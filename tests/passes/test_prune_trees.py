@@ -12,7 +12,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, Rando
 from xgboost import XGBClassifier, XGBRegressor
 
 from forestc import load
-from forestc.algorithms.ensemble_selection import failure_credits
+from forestc.algorithms.members.selection import failure_credits
 from forestc.errors import ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.passes import passes_from

@@ -11,7 +11,7 @@ from random_forests import random_forest, troublesome_rows
 from sklearn.base import clone
 
 from forestc import load
-from forestc.algorithms.boosting_trees import Growth
+from forestc.algorithms.boosting.trees import Growth
 from forestc.costs.prices import prices
 from forestc.errors import CheckError, ModelError, OptionError
 from forestc.passes import passes_from

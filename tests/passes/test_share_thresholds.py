@@ -15,8 +15,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 import forestc
 from forestc import load
-from forestc.algorithms.kmeans_line import kmeans_line
-from forestc.algorithms.node_bounds import BoundsUpdate
+from forestc.algorithms.thresholds.kmeans_line import kmeans_line
+from forestc.algorithms.thresholds.node_bounds import BoundsUpdate
 from forestc.errors import CheckError, ModelError, OptionError, RowsError
 from forestc.forest.text import parse_forest, print_forest
 from forestc.passes import passes_from

@@ -18,9 +18,9 @@ import numpy as np
 from papers.bounded_treewidth.k_trees import decode_into
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.family_scores import Floats, Ints, Scorer, Words, family_score
-from forestc.algorithms.network_runs import Found, Runs, found_in
-from forestc.algorithms.random_words import draw, seeded
+from forestc.algorithms.networks.family_scores import Floats, Ints, Scorer, Words, family_score
+from forestc.algorithms.networks.random_words import draw, seeded
+from forestc.algorithms.networks.runs import Found, Runs, found_in
 
 SAMPLES_A_RUN = 64  # k-trees of a run where their number is given
 LARGEST_EXACT = 6  # treewidth up to which the dynamic programming fits in time and memory

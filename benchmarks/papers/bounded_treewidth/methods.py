@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from papers.bounded_treewidth.k_tree_sampling import LARGEST_EXACT, sample
 from papers.bounded_treewidth.program import MOST_COLUMNS, solve
 
-from forestc.algorithms.bayesian_network import BayesianNetwork
-from forestc.algorithms.bounded_treewidth import checked, network_of
-from forestc.algorithms.family_scores import make_scorer
-from forestc.algorithms.treewidth_search import search
+from forestc.algorithms.networks.bayesian_network import BayesianNetwork
+from forestc.algorithms.networks.bounded_treewidth import checked, network_of
+from forestc.algorithms.networks.family_scores import make_scorer
+from forestc.algorithms.networks.search import search
 from forestc.errors import OptionError
 
 SEARCH_SHARE = 0.2  # of the time limit, before the program
@@ -35,7 +35,7 @@ def learn_by(
     seed: int = 0,
     states: Sequence[int] | None = None,
 ) -> BayesianNetwork:
-    """The network that a method of the paper finds; parameters as of `forestc.algorithms.bounded_treewidth.learn`.
+    """The network that a method of the paper finds; parameters as of `forestc.algorithms.networks.bounded_treewidth.learn`.
 
     Raises OptionError for version-1 above treewidth LARGEST_EXACT, and for more columns than the program takes.
     """

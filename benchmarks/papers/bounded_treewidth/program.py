@@ -11,9 +11,9 @@ from itertools import combinations
 
 import numpy as np
 
-from forestc.algorithms.family_scores import Scorer, useful_parent_sets
 from forestc.algorithms.highs import make_highs
-from forestc.algorithms.network_runs import Found, Proof
+from forestc.algorithms.networks.family_scores import Scorer, useful_parent_sets
+from forestc.algorithms.networks.runs import Found, Proof
 
 MOST_COLUMNS = 40  # n * n * n rows
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from forestc.algorithms.boolean_rules import Clause, Form
+from forestc.algorithms.covers.boolean_rules import Clause, Form
 from forestc.forest.builder import changed, make_tree
 from forestc.forest.conditions import NO_SET, Below, Condition, Member, members_of
 from forestc.forest.ir import LEAF, Aggregate, Decision, Forest, Link, Tree

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.separation import Box, CellArray, TreeBoxes
+from forestc.algorithms.separation.oracle import Box, CellArray, TreeBoxes
 from forestc.errors import ModelError
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, word_range

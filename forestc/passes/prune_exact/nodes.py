@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.difference_bounds import middle
-from forestc.algorithms.separation import TreeBoxes, places
+from forestc.algorithms.separation.difference_bounds import middle
+from forestc.algorithms.separation.oracle import TreeBoxes, places
 from forestc.passes.prune_exact.cells import children, drawn, is_leaf
 from forestc.passes.prune_exact.working import Tally, Working
 

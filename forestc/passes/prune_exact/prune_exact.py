@@ -1,7 +1,7 @@
 """prune-exact: removes trees and nodes where the decision provably stays the same on every possible input.
 
 Functionally identical pruning: Emine et al., Free Lunch in the Forest (AAAI 2025), for trees; here carried on to
-nodes. Every change is proved by a separation oracle (`forestc.algorithms.separation`), which else gives
+nodes. Every change is proved by a separation oracle (`forestc.algorithms.separation.oracle`), which else gives
 an input that would be decided differently. On integer forests sums and ties are exact, so that the proofs are, too.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.separation import Decider
+from forestc.algorithms.separation.oracle import Decider
 from forestc.errors import ModelError, OptionError
 from forestc.forest.boundary import boundary_inputs
 from forestc.forest.builder import changed, make_tree

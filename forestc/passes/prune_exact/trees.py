@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.separation import Ensemble
-from forestc.algorithms.tree_selection import select
+from forestc.algorithms.separation.oracle import Ensemble
+from forestc.algorithms.separation.tree_selection import select
 from forestc.passes.prune_exact.cells import Edits, drawn
 from forestc.passes.prune_exact.working import Working
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.difference_bounds import NO_BOUND
-from forestc.algorithms.separation import Box, CellArray, Decider, Ensemble, places, separate
+from forestc.algorithms.separation.difference_bounds import NO_BOUND
+from forestc.algorithms.separation.oracle import Box, CellArray, Decider, Ensemble, places, separate
 from forestc.forest.ir import Forest
 from forestc.passes.prune_exact.cells import Cells, Drawn, Edits, drawn
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.decision_keeping import Wanted, keep_decisions
-from forestc.algorithms.leaf_fitting import Trees
-from forestc.algorithms.mending_trees import MendingTree
-from forestc.algorithms.split_pruning import Pruned, Splits, as_given, cost_of, prune
-from forestc.algorithms.split_state import Outcomes
-from forestc.algorithms.squared_pruning import prune_squared
+from forestc.algorithms.splits.decision_keeping import Wanted, keep_decisions
+from forestc.algorithms.splits.leaf_fitting import Trees
+from forestc.algorithms.splits.mending_trees import MendingTree
+from forestc.algorithms.splits.pruning import Pruned, Splits, as_given, cost_of, prune
+from forestc.algorithms.splits.squared_pruning import prune_squared
+from forestc.algorithms.splits.state import Outcomes
 from forestc.costs.prices import prices
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.conditions import Below, Condition, Member

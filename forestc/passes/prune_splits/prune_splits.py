@@ -2,8 +2,8 @@
 
 Each split has a cost in LUTs of a device family: its comparator, shared among the splits that read it, and its
 multiplexer; for a whole tree also its adder. A split is removed if the loss on the rows rises by less than the price of
-its cost (`forestc.algorithms.split_pruning`). In between, each split gets the condition of the forest with the least
-loss, where sharing an existing comparator costs nothing (`forestc.algorithms.split_rewiring`), and the leaves are
+its cost (`forestc.algorithms.splits.pruning`). In between, each split gets the condition of the forest with the least
+loss, where sharing an existing comparator costs nothing (`forestc.algorithms.splits.rewiring`), and the leaves are
 fitted again, so that a few bits are enough.
 
 Each row is used together with copies in which a tenth of the values come from other rows of its class. Without them

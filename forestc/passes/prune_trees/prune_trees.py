@@ -1,6 +1,6 @@
 """prune-trees: keeps the trees of an ensemble that the rows need, by ensemble selection.
 
-The trees are chosen by local search (`forestc.algorithms.member_search`) for the weight of the rows decided rightly, at
+The trees are chosen by local search (`forestc.algorithms.members.search`) for the weight of the rows decided rightly, at
 less and less hardware; of all choices the cheapest within the tolerance on held-out rows is taken. For two classes the
 threshold of the decision is chosen along with the trees; a regression gets the scale and the offset with the least
 squared error. If the rows are those that the trees were drawn from, each tree is judged by the rows that it was not
@@ -19,11 +19,12 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms import member_program, vote_bounds
-from forestc.algorithms.ensemble_selection import Weights, diversity_of
-from forestc.algorithms.least_squares import refit
-from forestc.algorithms.member_search import Found, search
-from forestc.algorithms.vote_patterns import Limits, Patterns
+from forestc.algorithms.members import program as member_program
+from forestc.algorithms.members import vote_bounds
+from forestc.algorithms.members.least_squares import refit
+from forestc.algorithms.members.search import Found, search
+from forestc.algorithms.members.selection import Weights, diversity_of
+from forestc.algorithms.members.vote_patterns import Limits, Patterns
 from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import ForestcError, ModelError, OptionError
 from forestc.forest.builder import changed, changed_tree

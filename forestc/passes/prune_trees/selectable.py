@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.least_squares import Squares
-from forestc.algorithms.vote_patterns import Classes, IntArray, Patterns, Task
+from forestc.algorithms.members.least_squares import Squares
+from forestc.algorithms.members.vote_patterns import Classes, IntArray, Patterns, Task
 from forestc.algorithms.walk import leaves_reached
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest, Tree

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.leaf_fitting import Trees, fit_leaves
-from forestc.algorithms.split_pruning import LEAST_LOSS, steepest_for
+from forestc.algorithms.splits.leaf_fitting import Trees, fit_leaves
+from forestc.algorithms.splits.pruning import LEAST_LOSS, steepest_for
 from forestc.errors import OptionError
 from forestc.forest.evaluate import leaf_nodes
 from forestc.forest.ir import Decision, Forest

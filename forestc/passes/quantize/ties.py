@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.leaf_nudging import Sums, nudges_for
+from forestc.algorithms.splits.leaf_nudging import Sums, nudges_for
 from forestc.forest.evaluate import decide, encode_numbers, evaluate_words, leaf_nodes
 from forestc.forest.ir import Forest
 from forestc.passes.combinations import evaluate_leaves, leaf_combinations

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.boosting_cuts import MOST_CUTS, Cuts, cuts_at, quantile_cuts
-from forestc.algorithms.boosting_trees import GrownTree, Growth
-from forestc.algorithms.priced_boosting import Boosted, Charges, Loss, boost, whole_bias
+from forestc.algorithms.boosting.boost import Boosted, Charges, Loss, boost, whole_bias
+from forestc.algorithms.boosting.cuts import MOST_CUTS, Cuts, cuts_at, quantile_cuts
+from forestc.algorithms.boosting.trees import GrownTree, Growth
 from forestc.costs.prices import Prices
 from forestc.forest.builder import make_forest, make_tree
 from forestc.forest.conditions import NO_SET, Below, Condition, members_of

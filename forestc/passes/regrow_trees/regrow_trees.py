@@ -4,7 +4,7 @@ For LUTs the trees are symmetric: the same condition on all nodes of a level. Su
 conditions as a LUT has inputs, and so one LUT for each bit of its leaves. For processors they are trees of few leaves.
 Conditions are the forest's own thresholds and those between the rows' quantiles that are cheapest to compare with; one
 that another tree reads costs nothing. Leaves have few bits from the start, so that later trees make up for the
-rounding, and in sweeps each tree is grown again, given the others (`forestc.algorithms.priced_boosting`).
+rounding, and in sweeps each tree is grown again, given the others (`forestc.algorithms.boosting.boost`).
 
 Where classes overlap, a trained forest tells rows apart that are not different. It shrinks little by pruning, because
 each of its splits decides some rows; a new ensemble of a tenth of its size is often as accurate.
@@ -21,7 +21,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from forestc.algorithms.boosting_trees import Growth
+from forestc.algorithms.boosting.trees import Growth
 from forestc.costs.prices import DEFAULT_COST, prices
 from forestc.errors import ModelError, OptionError
 from forestc.forest.ir import Forest

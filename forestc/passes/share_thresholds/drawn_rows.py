@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.node_bounds import NodeBounds
+from forestc.algorithms.thresholds.node_bounds import NodeBounds
 from forestc.errors import OptionError, RowsError
 from forestc.forest.ir import LEAF, Forest
 from forestc.passes.share_thresholds.observation import Observe

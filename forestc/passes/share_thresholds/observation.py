@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.node_bounds import BoundsUpdate, Columns, FlatTrees, NodeBounds
+from forestc.algorithms.thresholds.node_bounds import BoundsUpdate, Columns, FlatTrees, NodeBounds
 from forestc.forest.conditions import NO_SET
 from forestc.forest.ir import LEAF, Forest
 from forestc.forest.numbers import FLOAT32, Category

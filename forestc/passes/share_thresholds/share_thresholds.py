@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.dyadic_points import FEW, narrow_points
-from forestc.algorithms.interval_stabbing import stab, stab_most, take
-from forestc.algorithms.kmeans_line import kmeans_line
-from forestc.algorithms.node_bounds import NodeBounds
+from forestc.algorithms.thresholds.dyadic_points import FEW, narrow_points
+from forestc.algorithms.thresholds.interval_stabbing import stab, stab_most, take
+from forestc.algorithms.thresholds.kmeans_line import kmeans_line
+from forestc.algorithms.thresholds.node_bounds import NodeBounds
 from forestc.errors import OptionError
 from forestc.forest.builder import changed, changed_tree
 from forestc.forest.ir import Forest

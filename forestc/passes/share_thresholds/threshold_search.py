@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.interval_stabbing import take
-from forestc.algorithms.node_bounds import Columns, NodeBounds, reached
-from forestc.algorithms.point_removal import NodeValues, Removal, cheapest, removal, settled
+from forestc.algorithms.thresholds.interval_stabbing import take
+from forestc.algorithms.thresholds.node_bounds import Columns, NodeBounds, reached
+from forestc.algorithms.thresholds.point_removal import NodeValues, Removal, cheapest, removal, settled
 from forestc.errors import OptionError
 from forestc.forest.conditions import NO_SET
 from forestc.forest.evaluate import add_tree, judged, start_scores

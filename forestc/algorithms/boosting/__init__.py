@@ -1,0 +1,1 @@
+"""Boosting in which conditions and leaves have prices."""

@@ -1,0 +1,239 @@
+"""Gradient boosting in which a tree, a node, a feature and a threshold cost what hardware pays for them.
+
+The gain of a split is lowered by a price for each feature and each threshold that no tree uses yet, after ToaD (arXiv
+2510.26557, equations of the penalised gain); here the price of a threshold is its comparator's, by the bits it reads,
+and splits and trees have prices, too. Conditions that are known already are free to use again, so that trees come to
+share them. Beyond ToaD:
+
+- leaves can have few bits while boosting, so that later trees make up for the rounding;
+- trees can be symmetric: one condition a level, a table of up to 2**depth entries, which is one LUT for each bit of the
+  leaves where it reads no more conditions than a LUT has inputs;
+- in sweeps over all trees each is taken out and grown again, given the others (backfitting), if that is better than its
+  old conditions with new leaf values. A threshold that no other tree uses has its full price again.
+
+Time grows with rows x columns x levels for each tree and sweep; memory with rows x (columns + 2 x trees) bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.boosting.cuts import Cuts
+from forestc.algorithms.boosting.trees import Candidate, GrownTree, Growth, Offer, Slopes, grow, leaf_values
+
+Loss = Literal["logistic", "softmax", "squared"]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Charges:
+    """What the parts of a forest cost, in one unit. cuts: of each column's thresholds; columns: of a column that is
+    read; both once. splits: of each level of a symmetric tree, from the root; in other trees of each split, all the
+    same. tree: of each tree."""
+
+    cuts: tuple[Floats, ...]
+    columns: Floats
+    splits: tuple[float, ...]
+    tree: float
+
+
+@dataclass(frozen=True)
+class Boosted:
+    """bias: (outputs,). losses: mean loss of the rows after each round and sweep. spent: cost of all parts."""
+
+    trees: tuple[GrownTree, ...]
+    bias: Floats
+    losses: tuple[float, ...]
+    spent: float
+
+
+@dataclass
+class _Ledger:
+    """What trees use, and so what a split on each threshold costs now. price: loss per unit of cost."""
+
+    charges: Charges
+    price: float
+    uses: Counter[tuple[int, int]] = field(default_factory=Counter)
+    readers: Counter[int] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        widest = max((len(each) for each in self.charges.cuts), default=0)
+        self._full = np.zeros((len(self.charges.cuts), max(widest, 1)))
+        for index, each in enumerate(self.charges.cuts):
+            self._full[index, : len(each)] = each
+
+    def book(self, tree: GrownTree, sign: int) -> None:
+        """sign: 1 for a tree that comes, -1 for one that goes."""
+        for condition in tree.conditions:
+            self.uses[condition] += sign
+        for column in {column for column, _ in tree.conditions}:
+            self.readers[column] += sign
+
+    def prices(self) -> Floats:
+        """(columns, cuts) in units of cost, without the splits'."""
+        now = self._full + self.charges.columns[:, None]
+        for column, count in self.readers.items():
+            if count:
+                now[column] -= self.charges.columns[column]
+        for condition, count in self.uses.items():
+            if count:
+                now[condition] = 0.0
+        return now
+
+    def own(self, tree: GrownTree, growth: Growth) -> float:
+        """What a tree costs besides thresholds and columns."""
+        inner = int((tree.left >= 0).sum())
+        splits = self.charges.splits
+        return self.charges.tree + (sum(splits[: inner.bit_length()]) if growth.symmetric else inner * splits[0])
+
+    def of_conditions(self, tree: GrownTree) -> float:
+        """What the conditions of a tree that is not booked would cost."""
+        columns = {column for column, _ in tree.conditions if not self.readers[column]}
+        new = sum(self._full[each] for each in tree.conditions if not self.uses[each])
+        return float(new + sum(self.charges.columns[each] for each in columns))
+
+
+@dataclass
+class _State:
+    """Trees so far. places: the leaf of each row in each tree."""
+
+    cuts: Cuts
+    y: Floats
+    loss: Loss
+    growth: Growth
+    ledger: _Ledger
+    scores: Floats
+    columns: NDArray[np.int64]
+    rng: np.random.Generator
+    trees: list[GrownTree] = field(default_factory=list)
+    places: list[NDArray[np.uint16]] = field(default_factory=list)
+
+    def slopes(self, output: int) -> Slopes:
+        return _slopes(self.scores, self.y, self.loss, output)
+
+    def candidate(self, slopes: Slopes, output: int) -> Candidate | None:
+        """A new tree that is worth its price, with its leaf values."""
+        columns = self.columns
+        if self.growth.sampled < 1 and len(columns):
+            count = max(1, round(self.growth.sampled * len(columns)))
+            columns = np.sort(self.rng.choice(columns, count, replace=False))
+        splits = tuple(self.ledger.price * each for each in self.ledger.charges.splits)
+        offer = Offer(columns, self.ledger.price * self.ledger.prices(), splits)
+        found = grow(self.cuts, offer, slopes, self.growth, output)
+        if found is None or found.net <= (fixed := self.ledger.price * self.ledger.charges.tree):
+            return None
+        values, _ = leaf_values(found.tree, found.places, slopes, self.growth)
+        return replace(found, tree=replace(found.tree, value=values), net=found.net - fixed)
+
+    def add(self, found: Candidate) -> None:
+        self.ledger.book(found.tree, 1)
+        self.scores[found.tree.output] += found.tree.value[found.places]
+        self.trees.append(found.tree)
+        self.places.append(found.places.astype(np.uint16))
+
+    def revisit(self, index: int) -> None:
+        """Takes a tree out and puts back the better of a new tree and the old one with new leaf values."""
+        old, places = self.trees[index], self.places[index]
+        output = old.output
+        self.ledger.book(old, -1)
+        self.scores[output] -= old.value[places]
+        slopes = self.slopes(output)
+        values, gained = leaf_values(old, places.astype(np.int64), slopes, self.growth)
+        cost = self.ledger.own(old, self.growth) + self.ledger.of_conditions(old)
+        found = self.candidate(slopes, output)
+        if found is not None and found.net > gained - self.ledger.price * cost:
+            self.trees[index], self.places[index] = found.tree, found.places.astype(np.uint16)
+        else:
+            self.trees[index] = replace(old, value=values)
+        self.ledger.book(self.trees[index], 1)
+        self.scores[output] += self.trees[index].value[self.places[index]]
+
+
+def boost(cuts: Cuts, y: Floats, loss: Loss, outputs: int, charges: Charges, growth: Growth) -> Boosted:
+    """Boosts trees on coded rows.
+
+    y: (rows,) values for squared loss, 0 or 1 for logistic, class numbers for softmax. outputs: 1, or the classes of
+    softmax, each with a tree a round. Ends before `rounds` where no tree of a round is worth its cost.
+    """
+    bias = _start(y, loss, outputs, growth)
+    state = _State(
+        cuts, y, loss, growth,
+        ledger=_Ledger(charges, growth.price * len(y)),
+        scores=np.repeat(bias[:, None], len(y), axis=1),
+        columns=np.flatnonzero([len(each) > 0 for each in cuts.thresholds]).astype(np.int64),
+        rng=np.random.default_rng(growth.seed),
+    )  # fmt: skip
+    losses: list[float] = []
+    for _ in range(growth.rounds):
+        before = len(state.trees)
+        slopes = [state.slopes(output) for output in range(outputs)]
+        for output in range(outputs):
+            if (found := state.candidate(slopes[output], output)) is not None:
+                state.add(found)
+        losses.append(_loss(state.scores, y, loss))
+        if len(state.trees) == before and growth.sampled == 1:
+            break
+    for _ in range(growth.sweeps):
+        for index in range(len(state.trees)):
+            state.revisit(index)
+        losses.append(_loss(state.scores, y, loss))
+    empty = _Ledger(charges, 0.0)
+    spent = 0.0
+    for tree in state.trees:
+        spent += empty.own(tree, growth) + empty.of_conditions(tree)
+        empty.book(tree, 1)
+    return Boosted(tuple(state.trees), bias, tuple(losses), spent)
+
+
+def whole_bias(grown: Boosted, growth: Growth) -> NDArray[np.int64]:
+    """The bias of each output in units, (outputs,), when leaves of few bits count from 0 instead of about 0.
+
+    An odd number of trees leaves half a unit. It is cut off, which changes no decision between two classes; or added
+    where fewer outputs then differ, as an adder is saved for each that equals the smallest.
+    """
+    top = (1 << growth.leaf_bits) - 1
+    trees = np.bincount([tree.output for tree in grown.trees], minlength=len(grown.bias))
+    whole = grown.bias / growth.unit - top / 2 * trees
+    down, up = np.floor(whole + 1e-6), np.ceil(whole - 1e-6)
+    raised = [int((each > each.min()).sum()) for each in (down, up)]
+    return np.asarray(down if raised[0] <= raised[1] else up).astype(np.int64)
+
+
+def _start(y: Floats, loss: Loss, outputs: int, growth: Growth) -> Floats:
+    """The best constant scores, on the levels of the leaves."""
+    if loss == "squared":
+        bias = np.array([y.mean()])
+    elif loss == "logistic":
+        share = np.clip(y.mean(), 1e-6, 1 - 1e-6)
+        bias = np.array([np.log(share / (1 - share))])
+    else:
+        bias = np.log(np.maximum(np.bincount(y.astype(np.int64), minlength=outputs), 1e-6) / len(y))
+    return np.round(bias / growth.unit) * growth.unit if growth.leaf_bits else bias
+
+
+def _slopes(scores: Floats, y: Floats, loss: Loss, output: int) -> Slopes:
+    """The derivatives of the loss by an output's scores."""
+    own = scores[output]
+    if loss == "squared":
+        return Slopes(own - y, np.ones_like(own))
+    if loss == "logistic":
+        share = 1 / (1 + np.exp(-own))
+        return Slopes(share - y, np.maximum(share * (1 - share), 1e-9))
+    top = scores.max(axis=0)
+    share = np.exp(own - top) / np.exp(scores - top).sum(axis=0)
+    return Slopes(share - (y == output), np.maximum(2 * share * (1 - share), 1e-9))
+
+
+def _loss(scores: Floats, y: Floats, loss: Loss) -> float:
+    if loss == "squared":
+        return float(((scores[0] - y) ** 2).mean() / 2)
+    if loss == "logistic":
+        return float(np.logaddexp(0, np.where(y > 0, -scores[0], scores[0])).mean())
+    top = scores.max(axis=0)
+    whole = top + np.log(np.exp(scores - top).sum(axis=0))
+    return float((whole - scores[y.astype(np.int64), np.arange(len(y))]).mean())

@@ -1,0 +1,268 @@
+"""One tree of boosting, grown where the gain less its cost is largest: node by node, or a condition a level."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.boosting.cuts import Cuts
+from forestc.algorithms.boosting.kernels import answer, best_level, best_split, lowered, sums_by_code
+from forestc.algorithms.compiled import share_out
+
+LEAF = -1
+FEW = 2_000_000  # sums for which threads are not worth starting
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How trees grow. rounds: trees for each output. rate: learning rate of free leaves. leaf_bits: 0 for free leaves;
+    else leaves are 2**leaf_bits levels, `unit` apart. price: loss per row that one unit of cost must save. sampled: the
+    share of the columns that each tree may read. least: curvature (rows, for squared loss) on either side of a split.
+    sweeps: how often each tree is grown again, given all others, once all are there.
+    """
+
+    rounds: int = 50
+    depth: int = 4
+    leaves: int = 16
+    symmetric: bool = False
+    rate: float = 0.3
+    leaf_bits: int = 0
+    unit: float = 0.25
+    l2: float = 1.0
+    least: float = 1.0
+    price: float = 0.0
+    sampled: float = 1.0
+    sweeps: int = 0
+    seed: int = 0
+
+    @property
+    def scoring(self) -> tuple[float, float, int]:
+        """l2, unit (0 for free leaves) and the number of levels less one."""
+        return (self.l2, self.unit, (1 << self.leaf_bits) - 1) if self.leaf_bits else (self.l2, 0.0, 0)
+
+
+@dataclass(frozen=True)
+class GrownTree:
+    """Node 0 is the root. column, cut: of inner nodes; left: -1 at a leaf. value: of leaves. cover: rows."""
+
+    output: int
+    column: NDArray[np.int32]
+    cut: NDArray[np.int32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    missing_left: NDArray[np.bool_]
+    value: Floats
+    cover: Floats
+
+    @property
+    def conditions(self) -> set[tuple[int, int]]:
+        """The (column, cut) that it reads."""
+        inner = self.left != LEAF
+        return set(zip(self.column[inner].tolist(), self.cut[inner].tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Derivatives of the loss by one output's scores, (rows,) each."""
+
+    gradient: Floats
+    curvature: Floats
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a tree may read, and for how much, in loss. columns: that have cuts. prices: (columns of the rows, cuts) of
+    each condition, free once the tree has it. splits: on top of that, of each level of a symmetric tree, from the root;
+    of a split anywhere in others, all the same."""
+
+    columns: NDArray[np.int64]
+    prices: Floats
+    splits: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A grown tree, the leaf of each row, and its gain less its cost."""
+
+    tree: GrownTree
+    places: NDArray[np.int64]
+    net: float
+
+
+@dataclass
+class _Nodes:
+    """A tree that grows."""
+
+    column: list[int] = field(default_factory=list)
+    cut: list[int] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+    right: list[int] = field(default_factory=list)
+    missing_left: list[bool] = field(default_factory=list)
+    cover: list[int] = field(default_factory=list)
+
+    def leaf(self, cover: int) -> int:
+        for values in (self.column, self.cut, self.left, self.right):
+            values.append(LEAF)
+        self.missing_left.append(False)
+        self.cover.append(cover)
+        return len(self.column) - 1
+
+    def split(self, node: int, condition: tuple[int, int, bool], covers: tuple[int, int]) -> tuple[int, int]:
+        self.column[node], self.cut[node], self.missing_left[node] = condition
+        self.left[node], self.right[node] = self.leaf(covers[0]), self.leaf(covers[1])
+        return self.left[node], self.right[node]
+
+    def finished(self, output: int) -> GrownTree:
+        return GrownTree(
+            output,
+            column=np.array(self.column, dtype=np.int32),
+            cut=np.array(self.cut, dtype=np.int32),
+            left=np.array(self.left, dtype=np.int32),
+            right=np.array(self.right, dtype=np.int32),
+            missing_left=np.array(self.missing_left, dtype=bool),
+            value=np.zeros(len(self.left)),
+            cover=np.array(self.cover, dtype=np.float64),
+        )
+
+
+def leaf_values(tree: GrownTree, places: NDArray[np.int64], slopes: Slopes, growth: Growth) -> tuple[Floats, float]:
+    """The best value of each leaf, (nodes,) with 0 at inner nodes, and how far they lower the loss below that of a
+    single leaf. places: the leaf of each row."""
+    g = np.bincount(places, weights=slopes.gradient, minlength=len(tree.left))
+    h = np.bincount(places, weights=slopes.curvature, minlength=len(tree.left))
+    rate = 1.0 if growth.leaf_bits else growth.rate
+    leaves = np.flatnonzero(tree.left == LEAF)
+    values = np.zeros(len(tree.left))
+    values[leaves] = [rate * answer(g[each], h[each], *growth.scoring) for each in leaves]
+    gained = sum(lowered(g[each], h[each], *growth.scoring) for each in leaves)
+    return values, gained - lowered(g.sum(), h.sum(), *growth.scoring)
+
+
+def grow(cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth, output: int) -> Candidate | None:
+    """The tree, with zeros for leaf values; None if no split is worth its price."""
+    found = (_symmetric if growth.symmetric else _best_first)(cuts, offer, slopes, growth)
+    if found is None:
+        return None
+    nodes, places, net = found
+    return Candidate(nodes.finished(output), places, net)
+
+
+def _goes_left(cuts: Cuts, condition: tuple[int, int, bool], rows: NDArray[np.int64] | slice) -> NDArray[np.bool_]:
+    column, cut, missing_left = condition
+    line = cuts.codes[column][rows]
+    left: NDArray[np.bool_] = line <= cut
+    return left | (line == cuts.missing) if missing_left else left
+
+
+@dataclass
+class _Open:
+    """A leaf that may still be split. best: (gain less price, place, cut, missing left)."""
+
+    rows: NDArray[np.int64]
+    sums: Floats
+    depth: int
+    best: tuple[float, int, int, bool]
+
+
+def _best_first(
+    cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth
+) -> tuple[_Nodes, NDArray[np.int64], float] | None:
+    """What a split costs falls when another leaf takes its threshold, so that the open leaves are searched again."""
+    split = offer.splits[0]
+    prices = offer.prices + split
+    counts = np.array([len(each) for each in cuts.thresholds])
+    search = _node_search(cuts, offer, counts, prices, growth)
+    rows = np.arange(len(slopes.gradient))
+    places = np.zeros(len(rows), dtype=np.int64)
+    nodes = _Nodes()
+    sums = _summed(cuts, offer.columns, rows, slopes)
+    opened = {nodes.leaf(len(rows)): _Open(rows, sums, 0, search(sums))}
+    heap = [(-leaf.best[0], node) for node, leaf in opened.items()]
+    net, leaves = 0.0, 1
+    while heap and leaves < growth.leaves:
+        _, node = heapq.heappop(heap)
+        taken = opened.pop(node)
+        gain, place, cut, missing_left = taken.best
+        if place < 0:
+            break
+        condition = int(offer.columns[place]), cut, missing_left
+        left = _goes_left(cuts, condition, taken.rows)
+        sides = taken.rows[left], taken.rows[~left]
+        children = nodes.split(node, condition, (len(sides[0]), len(sides[1])))
+        net, leaves = net + gain, leaves + 1
+        is_new = prices[condition[:2]] > split
+        prices[condition[:2]] = split
+        for side, child in zip(sides, children, strict=True):
+            places[side] = child
+        if taken.depth + 1 < growth.depth:
+            few = 0 if len(sides[0]) <= len(sides[1]) else 1
+            some = _summed(cuts, offer.columns, sides[few], slopes)
+            for index, own in ((few, some), (1 - few, taken.sums - some)):
+                opened[children[index]] = _Open(sides[index], own, taken.depth + 1, search(own))
+        if is_new:
+            for leaf in opened.values():
+                leaf.best = search(leaf.sums)
+        heap = [(-leaf.best[0], each) for each, leaf in opened.items()]
+        heapq.heapify(heap)
+    return None if leaves == 1 else (nodes, places, net)
+
+
+def _node_search(
+    cuts: Cuts, offer: Offer, counts: NDArray[np.int64], prices: Floats, growth: Growth
+) -> Callable[[Floats], tuple[float, int, int, bool]]:
+    def search(sums: Floats) -> tuple[float, int, int, bool]:
+        found: tuple[float, int, int, bool] = best_split(
+            sums, offer.columns, counts, cuts.has_missing, cuts.missing, prices, *growth.scoring, growth.least
+        )
+        return found
+
+    return search
+
+
+def _summed(cuts: Cuts, columns: NDArray[np.int64], rows: NDArray[np.int64], slopes: Slopes) -> Floats:
+    sums = np.empty((len(columns), cuts.missing + 1, 2))
+
+    def add(first: int, past: int) -> None:
+        sums_by_code(cuts.codes, columns[first:past], rows, slopes.gradient, slopes.curvature, sums[first:past])
+
+    share_out(len(columns), add, few=max(1, FEW // max(1, len(rows))))
+    return sums
+
+
+def _symmetric(
+    cuts: Cuts, offer: Offer, slopes: Slopes, growth: Growth
+) -> tuple[_Nodes, NDArray[np.int64], float] | None:
+    counts = np.array([len(each) for each in cuts.thresholds])
+    leaf = np.zeros(len(slopes.gradient), dtype=np.int64)
+    chosen: list[tuple[int, int, bool]] = []
+    found = np.zeros((len(offer.columns), 3))
+    net = 0.0
+
+    def search(first: int, past: int) -> None:
+        best_level(
+            cuts.codes, first, past, offer.columns, counts, cuts.has_missing, cuts.missing, leaf, 1 << len(chosen),
+            slopes.gradient, slopes.curvature, offer.prices + offer.splits[len(chosen)], growth.scoring, found,
+        )  # fmt: skip
+
+    while len(chosen) < growth.depth and len(found):
+        share_out(len(found), search, few=max(1, FEW // max(1, len(leaf))))
+        best = int(np.argmax(found[:, 0]))
+        if found[best, 1] < 0:
+            break
+        net += float(found[best, 0])
+        chosen.append((int(offer.columns[best]), int(found[best, 1]), bool(found[best, 2])))
+        leaf = 2 * leaf + ~_goes_left(cuts, chosen[-1], slice(None))
+    if not chosen:
+        return None
+    nodes = _Nodes()
+    level = [nodes.leaf(len(leaf))]
+    for index, condition in enumerate(chosen):
+        sizes = np.bincount(leaf >> (len(chosen) - 1 - index), minlength=2 << index).reshape(-1, 2).tolist()
+        pairs = [nodes.split(node, condition, (a, b)) for node, (a, b) in zip(level, sizes, strict=True)]
+        level = [child for pair in pairs for child in pair]
+    return nodes, np.array(level, dtype=np.int64)[leaf], net

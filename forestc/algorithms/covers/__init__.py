@@ -1,0 +1,1 @@
+"""Covers by column generation: rules, shared terms, factorization of binary matrices."""

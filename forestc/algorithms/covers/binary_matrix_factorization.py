@@ -1,0 +1,268 @@
+"""Boolean rank-k factorisation of a binary matrix by column generation (Kovacs, Gunluk and Hauser 2021).
+
+A: (n, k) and B: (k, m) are bits whose Boolean product, (A o B)_ij = OR_f (A_if AND B_fj), differs from X in as few
+entries as can be. A column of the master problem is a rank-1 matrix, a biclique of rows and columns. MIP(rho) counts a
+zero entry that is covered c times as rho * c, where the true error counts it once: rho = 1 is at least the true error
+and gives the best factors, rho = 1 / k is at most that and gives a bound on it (eqs. 14 to 17).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import interruptible
+from forestc.algorithms.covers.biclique_pricing import Biclique, Bits, greedy_bicliques, heaviest_biclique
+from forestc.algorithms.covers.column_generation import Generated, generate
+from forestc.algorithms.covers.covers import Column, Cover, Floats, Priced, Progress
+from forestc.algorithms.covers.factor_search import Factors, k_greedy, polished, searched
+from forestc.algorithms.covers.selection import CoverSearch
+from forestc.errors import OptionError, RowsError
+
+RESTARTS, TRIES = 4, 5000  # of the local search that comes first
+SEARCH_SHARE, PROGRAM_SHARE, BOUND_SHARE = 0.2, 0.2, 0.1  # of the time: local search, integer programs, MLP(1 / k)
+OVERLAP_COSTS = (1.0, 0.95)  # rho of the integer programs over the columns found
+COLUMNS_A_ROUND = 20
+
+
+@dataclass(frozen=True)
+class Factorization:
+    """A: (n, k), B: (k, m). error: entries in which A o B differs from X, missing ones not counted. bound: no factors
+    of rank k have fewer. optimal: error equals the bound.
+
+    model_error, model_bound, relaxation: the same of MIP(rho), in which every covering of a zero costs rho: the best
+    value found, a lower bound on it, and the value of the linear relaxation over the columns found; complete: that is
+    MLP(rho) itself. interrupted: Ctrl-C was pressed."""
+
+    A: Bits
+    B: Bits
+    error: int
+    bound: float
+    optimal: bool
+    model_error: float
+    model_bound: float
+    relaxation: float
+    complete: bool
+    interrupted: bool
+
+    @property
+    def gap(self) -> float:
+        """(error - bound) / error, 0 if optimal."""
+        return 0.0 if self.optimal or not self.error else (self.error - self.bound) / self.error
+
+    @property
+    def model_gap(self) -> float:
+        """The gap of MIP(rho)."""
+        return max(0.0, 1 - self.model_bound / self.model_error) if self.model_error > 0 else 0.0
+
+
+def boolean_product(A: Bits, B: Bits) -> Bits:
+    """A o B: (n, m)."""
+    return np.asarray(A.astype(np.int64) @ B.astype(np.int64) > 0)
+
+
+def factorize(
+    X: NDArray[Any],
+    k: int,
+    *,
+    rho: float = 1.0,
+    time_limit: float = 60.0,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Factorization:
+    """Factors of rank k of X: (n, m) of 0 and 1, NaN where an entry is missing and doesn't count.
+
+    rho: in the columns' master problem, what a covering of a zero costs; above 0. time_limit: in seconds. Equal rows
+    and equal columns are factorised once, with their number as a weight.
+
+    Raises RowsError for entries that are not 0, 1 or NaN, OptionError for k < 1, rho <= 0, or no time.
+    """
+    X = _checked(X, k, rho, time_limit)
+    begin = time.monotonic()
+    problem, row_of, column_of = _distinct(X)
+    k_used = min(k, *problem.X.shape)
+    state = _State(problem, k_used, seed, progress)
+    interrupted, bound, made = False, 0.0, None
+    try:
+        with interruptible():
+            state.search(begin + SEARCH_SHARE * time_limit)
+        if state.best.error > 0:
+            until = begin + (1 - PROGRAM_SHARE - BOUND_SHARE) * time_limit
+            made = state.generated(rho, until)
+            interrupted = made.interrupted
+            if not interrupted and state.best.error > 0:
+                state.programs(rho, made, begin + (1 - BOUND_SHARE) * time_limit)
+                bound = made.bound if rho <= 1.0 / k_used + 1e-12 else state.bounded(begin + time_limit)
+    except KeyboardInterrupt:
+        interrupted = True
+    best = state.best
+    error = round(best.error)
+    bound = min(float(error), float(max(0, np.ceil(bound - 1e-6))))
+    A, B = np.zeros((len(X), k), dtype=bool), np.zeros((k, X.shape[1]), dtype=bool)
+    A[:, :k_used], B[:k_used] = best.A[row_of], best.B[:, column_of]
+    value, relaxation = (made.value, made.relaxed) if made else (float(error), 0.0)
+    return Factorization(
+        A, B, error, bound, bound >= error, min(value, state.model_value), made.bound if made else 0.0,
+        relaxation, bool(made and made.complete), interrupted,
+    )  # fmt: skip
+
+
+def _checked(X: NDArray[Any], k: int, rho: float, time_limit: float) -> Floats:
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2 or 0 in X.shape or not (np.isnan(X) | (X == 0) | (X == 1)).all():
+        raise RowsError("only a matrix of 0, 1 and NaN can be factorised", where=f"shape {X.shape}", do="binarise it")
+    if k < 1 or not rho > 0 or not time_limit > 0:
+        raise OptionError("k, rho and time_limit must be above 0", where=f"k {k}, rho {rho}, time_limit {time_limit}")
+    return X
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """X: distinct rows and columns. weight: entries that each stands for, 0 if it is missing."""
+
+    X: Bits
+    weight: Floats
+
+    @property
+    def ones(self) -> NDArray[np.bool_]:
+        return self.X & (self.weight > 0)
+
+
+def _distinct(X: Floats) -> tuple[_Problem, NDArray[np.int64], NDArray[np.int64]]:
+    """The problem over distinct rows and columns, and for each row and column of X its place in it."""
+    coded = np.where(np.isnan(X), 2, X).astype(np.int8)
+    rows, row_of, row_count = np.unique(coded, axis=0, return_inverse=True, return_counts=True)
+    both, column_of, column_count = np.unique(rows, axis=1, return_inverse=True, return_counts=True)
+    weight = np.where(both == 2, 0.0, np.outer(row_count, column_count))
+    return _Problem(both == 1, weight), row_of.reshape(-1), column_of.reshape(-1)
+
+
+@dataclass(frozen=True)
+class _Bicliques:
+    """The pricing problem of MLP(rho): duals on the ones, -rho on the zeros."""
+
+    problem: _Problem
+    rho: float
+    place: NDArray[np.int64]
+    random: np.random.Generator
+
+    def matrix(self, duals: Floats) -> Floats:
+        H = -self.rho * self.problem.weight
+        H[self.problem.ones] = duals
+        return H
+
+    def column(self, a: Bits, b: Bits) -> Column:
+        inside = np.outer(a, b)
+        rows = self.place[inside & self.problem.ones].astype(np.int32)
+        cost = self.rho * float(self.problem.weight[inside & ~self.problem.X].sum())
+        return Column(rows, cost, 1.0, (a.tobytes(), b.tobytes()))
+
+    def columns(self, found: Sequence[Biclique]) -> list[Column]:
+        return [self.column(each.rows, each.columns) for each in found[:COLUMNS_A_ROUND]]
+
+    def quick(self, duals: Floats, price: float) -> list[Column]:
+        found = greedy_bicliques(self.matrix(duals), self.random)
+        return self.columns([each for each in found if each.weight > price])
+
+    def fitting(self, duals: Floats, price: float, room: float) -> list[Column]:
+        return self.quick(duals, price)  # all are of size 1
+
+    def exact(self, duals: Floats, price: float, steps: int, deadline: float) -> Priced:
+        found, worth, complete = heaviest_biclique(self.matrix(duals), price, steps, deadline)
+        return Priced(self.columns(found), worth, complete)
+
+
+def _bits(column: Column) -> tuple[Bits, Bits]:
+    """The rows and columns of a biclique."""
+    a, b = column.key
+    return np.frombuffer(a, dtype=np.bool_), np.frombuffer(b, dtype=np.bool_)
+
+
+class _State:
+    """The best factors so far, and the bicliques met on the way."""
+
+    def __init__(self, problem: _Problem, k: int, seed: int, progress: Progress | None) -> None:
+        self.problem, self.k, self.seed, self.progress = problem, k, seed, progress
+        n, m = problem.X.shape
+        total = float(problem.weight[problem.X].sum())
+        self.best = Factors(np.zeros((n, k), dtype=bool), np.zeros((k, m), dtype=bool), total)
+        self.met: dict[tuple[bytes, bytes], tuple[Bits, Bits]] = {}
+        self.model_value = total
+
+    def offer(self, found: Factors) -> None:
+        """Keeps the factors if they are the best so far, and their bicliques."""
+        for a, b in zip(found.A.T, found.B, strict=True):
+            if a.any() and b.any():
+                self.met[a.tobytes(), b.tobytes()] = (a.copy(), b.copy())
+        if found.error < self.best.error - 1e-9:
+            self.best = found
+        covered = found.A.astype(np.int64) @ found.B.astype(np.int64)
+        weight, X = self.problem.weight, self.problem.X
+        value = float(weight[X & (covered == 0)].sum() + (weight * covered)[~X].sum())
+        self.model_value = min(self.model_value, value)
+
+    def search(self, until: float) -> None:
+        """Local search from k-greedy starts."""
+        X, weight = self.problem.X, self.problem.weight
+        for restart in range(RESTARTS):
+            if restart and time.monotonic() > until:
+                break
+            start = k_greedy(X, weight, self.k, np.random.default_rng((self.seed, restart)))
+            self.offer(start)
+            self.offer(searched(X, weight, start, TRIES, self.seed + restart, until))
+            if self.progress is not None:
+                self.progress(f"local search {restart + 1}: error {self.best.error:.6g}")
+
+    def pricing(self, rho: float) -> tuple[Cover, _Bicliques]:
+        ones, weight = self.problem.ones, self.problem.weight
+        place = np.full(ones.shape, -1, dtype=np.int64)
+        place[ones] = np.arange(np.count_nonzero(ones))
+        cover = Cover(weight[ones], float(self.k), 1.0, rho == 1.0)
+        return cover, _Bicliques(self.problem, rho, place, np.random.default_rng(self.seed))
+
+    def generated(self, rho: float, deadline: float) -> Generated:
+        """Column generation on MLP(rho), and its best cover as factors."""
+        cover, pricer = self.pricing(rho)
+        selection = CoverSearch(cover, self.seed)
+        made = generate(
+            cover, pricer, selection, start=[pricer.column(a, b) for a, b in self.met.values()], deadline=deadline,
+            seed=self.seed, progress=self.progress,
+        )  # fmt: skip
+        self.take([made.columns[place] for place in made.chosen])
+        return made
+
+    def take(self, columns: Sequence[Column]) -> None:
+        """The factors of these columns, improved."""
+        n, m = self.problem.X.shape
+        A, B = np.zeros((n, self.k), dtype=bool), np.zeros((self.k, m), dtype=bool)
+        for place, column in enumerate(columns):
+            A[:, place], B[place] = _bits(column)
+        self.offer(Factors(A, B, self.error(A, B)))
+        self.offer(polished(self.problem.X, self.problem.weight, A, B))
+
+    def error(self, A: Bits, B: Bits) -> float:
+        return float(self.problem.weight[boolean_product(A, B) != self.problem.X].sum())
+
+    def programs(self, rho: float, made: Generated, deadline: float) -> None:
+        """The integer programs over the columns found, for each cost of overlaps."""
+        bicliques = [*(_bits(column) for column in made.columns), *self.met.values()]
+        for cost in OVERLAP_COSTS:
+            cover, pricer = self.pricing(cost)
+            pool = {column.key: column for column in (pricer.column(a, b) for a, b in bicliques)}
+            selection = CoverSearch(cover, self.seed)
+            selection.add(list(pool.values()))
+            selection.offer(made.chosen)  # the first columns of the pool are those of `made`
+            selection.improve(np.zeros(len(pool)))
+            now = time.monotonic()
+            share = now + (deadline - now) / (2 if cost == OVERLAP_COSTS[0] else 1)
+            selection.solve(share, made.bound if cost == rho else 0.0, self.seed)
+            self.take([selection.columns[each] for each in selection.best[1]])
+
+    def bounded(self, deadline: float) -> float:
+        """A bound on the true error, by MLP(1 / k)."""
+        return self.generated(1.0 / self.k, deadline).bound if time.monotonic() < deadline else 0.0

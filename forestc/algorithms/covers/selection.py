@@ -1,0 +1,203 @@
+"""The best cover over given columns: swap local search, then the integer program.
+
+The problem is that of `column_generation`, restricted to columns that are at hand. The local search adds, drops and
+swaps columns, always by the move that gains most, and escapes by dropping a few at random. Equal objectives are told
+apart by the size that is used: the smaller one wins.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import compiled
+from forestc.algorithms.covers.covers import Column, Cover, Floats
+from forestc.algorithms.highs import make_highs
+
+TRIES = 20  # random escapes of one call of `improve`
+LONGEST = 2.0  # seconds of one call of `improve`
+
+
+class CoverSearch:
+    """Keeps the best cover over a growing list of columns."""
+
+    def __init__(self, cover: Cover, seed: int) -> None:
+        self.cover = cover
+        self.columns: list[Column] = []
+        self._random = np.random.default_rng(seed)
+        self._chosen: tuple[int, ...] = ()
+        self._value, self._size = float(cover.penalty.sum()), 0.0
+        # a step in size that can't outweigh a step in the objective
+        self._tie = (1.0 if cover.integral else 1e-6) * 1e-3 / max(1.0, cover.budget)
+        self._flat: tuple[Any, ...] | None = None
+
+    @property
+    def best(self) -> tuple[float, tuple[int, ...]]:
+        """Objective and columns of the best cover so far."""
+        return self._value, self._chosen
+
+    def add(self, columns: Sequence[Column]) -> None:
+        """More columns to choose from."""
+        self.columns += columns
+        if columns:
+            self._flat = None
+
+    def improve(self, taken: Floats) -> None:
+        """Local search from the columns that the relaxation takes most of, from the best cover, and from covers near
+        it. taken: (columns,)."""
+        if not self.columns:
+            return
+        until = time.monotonic() + LONGEST
+        self._search(self._fitting(np.argsort(-taken, kind="stable")[: np.count_nonzero(taken > 0.01)]))
+        self._search(np.array(self._chosen, dtype=np.int64))
+        for _ in range(TRIES):
+            if time.monotonic() > until:
+                break
+            near = np.array(self._chosen, dtype=np.int64)
+            if len(near):
+                near = self._random.permutation(near)[int(self._random.integers(1, min(4, len(near) + 1))) :]
+            self._search(near)
+
+    def offer(self, chosen: Sequence[int]) -> None:
+        """A cover found elsewhere, kept if it is better."""
+        distinct = sorted(set(map(int, chosen)))
+        missed = self.cover.penalty.copy()
+        for each in distinct:
+            missed[self.columns[each].rows] = 0.0
+        value = float(missed.sum()) + sum(self.columns[each].cost for each in distinct)
+        size = sum(self.columns[each].size for each in distinct)
+        if size <= self.cover.budget + 1e-9 and (
+            value + self._tie * size < self._value + self._tie * self._size - 0.5 * self._tie
+        ):
+            self._chosen, self._value, self._size = tuple(distinct), value, size
+
+    def solve(self, deadline: float, target: float, seed: int, nodes: int | None = None) -> bool:
+        """The integer program over all columns at hand, from the best cover so far. target: a bound at which the search
+        may stop. nodes: the most of its search tree. Returns whether the best cover is now proved to be the best over
+        these columns."""
+        if self._value <= target + 1e-9 and self._size == 0:
+            return True
+        left = deadline - time.monotonic()
+        if left <= 0 or not self.columns:
+            return not self.columns
+        found, proved = _integer_program(self, left, seed, nodes)
+        self.offer(found)
+        return proved
+
+    def _fitting(self, order: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The first columns in this order that fit into the budget together."""
+        left, kept = self.cover.budget, []
+        for each in order.tolist():
+            if self.columns[each].size <= left:
+                left -= self.columns[each].size
+                kept.append(each)
+        return np.array(kept, dtype=np.int64)
+
+    def _search(self, start: NDArray[np.int64]) -> None:
+        if self._flat is None:
+            ends = np.cumsum([0, *(len(column.rows) for column in self.columns)])
+            rows = np.concatenate([column.rows for column in self.columns])
+            cost = np.array([column.cost for column in self.columns])
+            size = np.array([column.size for column in self.columns])
+            self._flat = ends, rows, cost, size
+        ends, rows, cost, size = self._flat
+        self.offer(_swapped(ends, rows, cost + self._tie * size, size, self.cover.penalty, self.cover.budget, start))
+
+
+@compiled()
+def _swapped(ends: Any, rows: Any, cost: Any, size: Any, penalty: Any, budget: float, start: Any) -> Any:
+    """Best-improvement local search; cost includes the tie-break. Returns the columns chosen."""
+    many = len(cost)
+    inside = np.zeros(many, dtype=np.bool_)
+    count = np.zeros(len(penalty), dtype=np.int64)
+    used = 0.0
+    for k in start:
+        inside[k] = True
+        used += size[k]
+        for at in range(ends[k], ends[k + 1]):
+            count[rows[at]] += 1
+    open_ = np.empty(len(penalty))
+    while True:
+        least, drop, take = -1e-9, -1, -1
+        for out in range(-1, many):
+            if out >= 0 and not inside[out]:
+                continue
+            for i in range(len(penalty)):
+                open_[i] = penalty[i] if count[i] == 0 else 0.0
+            change, room = 0.0, budget - used + 1e-9
+            if out >= 0:
+                change, room = -cost[out], room + size[out]
+                for at in range(ends[out], ends[out + 1]):
+                    i = rows[at]
+                    if count[i] == 1:
+                        open_[i] = penalty[i]
+                        change += penalty[i]
+                if change < least:
+                    least, drop, take = change, out, -1
+            for k in range(many):
+                if inside[k] or size[k] > room:
+                    continue
+                value = change + cost[k]
+                for at in range(ends[k], ends[k + 1]):
+                    value -= open_[rows[at]]
+                if value < least:
+                    least, drop, take = value, out, k
+        if drop < 0 and take < 0:
+            break
+        if drop >= 0:
+            inside[drop] = False
+            used -= size[drop]
+            for at in range(ends[drop], ends[drop + 1]):
+                count[rows[at]] -= 1
+        if take >= 0:
+            inside[take] = True
+            used += size[take]
+            for at in range(ends[take], ends[take + 1]):
+                count[rows[at]] += 1
+    return np.flatnonzero(inside)
+
+
+def _integer_program(search: CoverSearch, seconds: float, seed: int, nodes: int | None) -> tuple[list[int], bool]:
+    """The columns that HiGHS chooses, and whether it proved that no others are better."""
+    import highspy
+
+    cover, columns = search.cover, search.columns
+    rows, many = len(cover.penalty), len(columns)
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = rows + many, rows + 1
+    tie = search._tie
+    lp.col_cost_ = np.concatenate([cover.penalty, [column.cost + tie * column.size for column in columns]])
+    lp.col_lower_, lp.col_upper_ = np.zeros(rows + many), np.ones(rows + many)
+    lp.row_lower_ = np.append(np.ones(rows), -highspy.kHighsInf)
+    lp.row_upper_ = np.append(np.full(rows, highspy.kHighsInf), cover.budget)
+    index = [np.arange(rows, dtype=np.int32), *(np.append(column.rows, rows).astype(np.int32) for column in columns)]
+    value = [np.ones(rows), *(np.append(np.ones(len(column.rows)), column.size) for column in columns)]
+    ends = rows + np.cumsum([0, *map(len, index[1:])])
+    lp.a_matrix_.start_ = np.concatenate([np.arange(rows), ends]).astype(np.int32)
+    lp.a_matrix_.index_, lp.a_matrix_.value_ = np.concatenate(index), np.concatenate(value)
+    # missed_i is integral anyway; declared continuous, HiGHS 1.14 calls wrong optima optimal (9 of 2,500 small covers)
+    lp.integrality_ = [highspy.HighsVarType.kInteger] * (rows + many)
+    limits = {} if nodes is None else {"mip_max_nodes": nodes}
+    highs = make_highs(seed=seed, time_limit=seconds, mip_rel_gap=0.0, mip_abs_gap=0.4 * tie, **limits)
+    highs.HandleKeyboardInterrupt = True
+    highs.passModel(lp)
+    start = np.zeros(rows + many)
+    missed = np.ones(rows)
+    for each in search.best[1]:
+        start[rows + each] = 1.0
+        missed[columns[each].rows] = 0.0
+    start[:rows] = missed
+    known = highspy.HighsSolution()
+    known.col_value = start
+    highs.setSolution(known)
+    highs.run()
+    values = np.asarray(highs.getSolution().col_value)
+    proved = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+    if not len(values) or not math.isfinite(highs.getInfo().objective_function_value):
+        return list(search.best[1]), False
+    return [int(each) for each in np.flatnonzero(values[rows:] > 0.5)], proved

@@ -1,0 +1,320 @@
+"""Shared AND terms: clauses over literals at the least number of two-input gates.
+
+The 0/1 matrix of clauses and literals is covered exactly by bicliques, sets of clauses times sets of literals, each an
+AND that is computed once (the matrix of Kovacs, Gunluk and Hauser 2021, covered without error instead of at a rank).
+An entry may also be free: the clause's other literals imply the literal, so that a term may or may not cover it.
+
+A biclique of r clauses and s literals costs s - 1 gates for the term and r operands of the clauses; an entry that none
+covers is an operand of its own. So with one operand less a clause than it has gates,
+
+    gates = sum of (r + s - 1) over the bicliques + entries not covered - clauses,
+
+which is the penalised cover of `column_generation`; columns are priced by a biclique search with duals as the weights
+of entries, 0 of free ones and -inf of zeros. This counts terms built from literals alone. Terms of terms may be cheaper
+still, so the bicliques of the best cover, and those that the relaxation uses, then become a family of sets that
+`term_families` improves. The result is never worse than greedy extraction.
+
+Two bounds are told: one on covers by bicliques, from column generation, and one on any circuit that shares AND gates
+(`least_gates`), which proves results optimal.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.covers.biclique_pricing import Bits, heaviest_biclique
+from forestc.algorithms.covers.column_generation import Generated, generate
+from forestc.algorithms.covers.covers import Column, Cover, Floats, Priced, Progress
+from forestc.algorithms.covers.selection import CoverSearch
+from forestc.algorithms.covers.term_families import AndTerms, Clauses, Mask, bits_of, built, improved, most_shared_first
+from forestc.errors import OptionError, RowsError
+
+FREE = 2  # an entry of the matrix that may be covered or not
+ROUNDS = 60  # of column generation
+PROGRAM_NODES = 1  # of the integer program over the columns
+TRIES = 8  # random restarts of the local search
+SHARES = (0.1, 0.5, 0.7)  # of the time: when a first local search, column generation, and the integer program end
+COLUMNS_A_ROUND = 20
+MOST_STARTS = 400  # pairs of literals from which quick pricing starts
+LONGEST_EXACT = 9  # literals of a clause up to which its bound is computed over all its subsets
+LIKELY = 0.01  # share of a column in the relaxation from which its term is tried
+
+
+@dataclass(frozen=True)
+class TermSharing:
+    """terms: of each shared AND its operands: literals 0 .. m - 1, or m + t for an earlier term t. clauses: operands of
+    each clause. gates: two-input ANDs of all that; flat: without sharing; greedy: of the greedy extraction.
+
+    bound: no circuit of ANDs that shares what it computes has fewer gates; optimal: gates equals it. cover_gates,
+    cover_bound: best cover by bicliques of literals alone that was found, and the bound on these; flat and bound where
+    none was looked for, as the greedy extraction is optimal. late: the time limit
+    cut the search short. interrupted: Ctrl-C was pressed."""
+
+    terms: tuple[tuple[int, ...], ...]
+    clauses: tuple[tuple[int, ...], ...]
+    gates: int
+    flat: int
+    greedy: int
+    bound: int
+    cover_gates: int
+    cover_bound: int
+    late: bool
+    interrupted: bool
+
+    @property
+    def optimal(self) -> bool:
+        return self.gates == self.bound
+
+    @property
+    def gap(self) -> float:
+        """(gates - bound) / gates, 0 if proved optimal."""
+        return (self.gates - self.bound) / self.gates if self.gates else 0.0
+
+
+def share_terms(
+    matrix: NDArray[Any], *, time_limit: float = 10.0, seed: int = 0, progress: Progress | None = None
+) -> TermSharing:
+    """Terms for clauses. matrix: (clauses, literals) of 1 where a clause needs a literal, 0 where it must not have it,
+    and FREE where it may. time_limit: in seconds; results that do not reach it depend on the seed alone. A clause
+    without literals always holds and has no operands.
+
+    Raises RowsError for other entries, OptionError for no time.
+    """
+    matrix = np.asarray(matrix)
+    if matrix.ndim != 2 or not np.isin(matrix, (0, 1, FREE)).all():
+        raise RowsError(
+            f"a matrix of 0, 1 and {FREE} is needed", where=f"shape {matrix.shape}", do="give clauses by literals"
+        )
+    if not time_limit > 0:
+        raise OptionError(f"time_limit {time_limit}", do="use seconds above 0")
+    begin, count = time.monotonic(), matrix.shape[1]
+    until = begin + time_limit
+    clauses = Clauses(tuple(map(_mask, matrix == 1)), tuple(map(_mask, matrix > 0)))
+    greedy = best = most_shared_first(clauses)
+    floor = least_gates(clauses)
+    covered = _Covered(clauses.flat, 0, (), False, False)
+    interrupted = late = False
+    try:
+        if best.gates > floor:
+            best = improved(clauses, best, (), 0, seed, begin + SHARES[0] * time_limit)
+            late = time.monotonic() > begin + SHARES[0] * time_limit
+            covered = _covered_by_bicliques(clauses, count, begin, time_limit, seed, progress)
+            interrupted, late = covered.interrupted, late or covered.late
+        if best.gates > floor and not interrupted:
+            for start in (best, built(clauses, covered.terms)):
+                found = improved(clauses, start, covered.terms, TRIES, seed, until)
+                best = min(best, found, key=lambda one: one.gates)
+    except KeyboardInterrupt:
+        interrupted = True
+    bound = min(max(floor, 0), best.gates)
+    cover_bound = max(covered.bound, bound) if covered.terms or best.gates > floor else bound
+    terms, operands = _numbered(best, count)
+    return TermSharing(
+        terms, operands, best.gates, clauses.flat, greedy.gates, bound, covered.gates, min(cover_bound, covered.gates),
+        late or time.monotonic() > until, interrupted,
+    )  # fmt: skip
+
+
+def _mask(row: NDArray[np.bool_]) -> Mask:
+    return sum(1 << int(place) for place in np.flatnonzero(row))
+
+
+def _numbered(found: AndTerms, count: int) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+    """Terms, those that others are built from first, and clauses by numbers of their operands."""
+    order = sorted(found.terms, key=lambda one: (one.bit_count(), one))
+    number = {term: count + place for place, term in enumerate(order)}
+
+    def numbers(operands: Sequence[Mask]) -> tuple[int, ...]:
+        return tuple(sorted(number.get(one, one.bit_length() - 1) for one in operands))
+
+    return tuple(numbers(found.terms[term]) for term in order), tuple(map(numbers, found.clauses))
+
+
+# ---- a bound on all circuits ----------------------------------------------------------------------------
+
+
+def least_gates(clauses: Clauses) -> int:
+    """No circuit of two-input ANDs has fewer gates that gives each clause.
+
+    Each clause is a tree of gates of the circuit that joins its literals two parts at a time. A gate that joins to the
+    set S of a clause's literals is in the trees of at most c(S) clauses, those that allow S; so it costs each of them
+    at least 1 / c(S). The bound is the sum over the clauses of their cheapest trees, found over all subsets of a
+    clause; of long clauses, it is the cheapest spanning tree with 1 / c of two literals, which is no more.
+    """
+    distinct = sorted(set(clauses.needs))
+    allows = [allow for need, allow in dict(zip(clauses.needs, clauses.allows, strict=True)).items()]
+
+    @cache
+    def share(mask: Mask) -> float:
+        return 1.0 / sum(mask & ~allow == 0 for allow in allows)
+
+    @cache
+    def cheapest(mask: Mask) -> float:
+        if mask & (mask - 1) == 0:
+            return 0.0
+        first, best = mask & -mask, float("inf")
+        rest = mask ^ first
+        part = rest
+        while part:  # the side without the first literal
+            best = min(best, cheapest(part) + cheapest(mask ^ part))
+            part = (part - 1) & rest
+        return best + share(mask)
+
+    total = 0.0
+    for need in distinct:
+        total += cheapest(need) if need.bit_count() <= LONGEST_EXACT else _spanning(bits_of(need), share)
+    return int(np.ceil(total - 1e-6))
+
+
+def _spanning(literals: Sequence[Mask], share: Any) -> float:
+    """The weight of the cheapest spanning tree (Prim)."""
+    near = {one: share(literals[0] | one) for one in literals[1:]}
+    total = 0.0
+    while near:
+        taken = min(near, key=lambda one: near[one])
+        total += near.pop(taken)
+        near = {one: min(old, share(taken | one)) for one, old in near.items()}
+    return total
+
+
+# ---- covers by bicliques --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Covered:
+    """gates, bound: of covers by bicliques. terms: of the best cover, and those of the relaxation."""
+
+    gates: int
+    bound: int
+    terms: tuple[Mask, ...]
+    late: bool
+    interrupted: bool
+
+
+def _covered_by_bicliques(
+    clauses: Clauses, count: int, begin: float, time_limit: float, seed: int, progress: Progress | None
+) -> _Covered:
+    pairs = {need: allow for need, allow in zip(clauses.needs, clauses.allows, strict=True) if need}
+    ones, free = (np.array([[bool(each >> j & 1) for j in range(count)] for each in masks]) for masks in
+                  (list(pairs), [allow & ~need for need, allow in pairs.items()]))  # fmt: skip
+    entries = int(ones.sum())
+    # each biclique of a best cover saves a gate, so more than the flat form has are never needed
+    cover = Cover(np.ones(entries), float(max(1, clauses.flat)), 1.0, True)
+    pricer = _Terms(ones, ones | free)
+    selection = CoverSearch(cover, seed)
+    start = [column for pair in pricer.pairs() if (column := pricer.column(*pricer.grown(pair, np.ones(entries))))]
+    made = generate(
+        cover, pricer, selection, start=start, deadline=begin + SHARES[1] * time_limit, seed=seed, progress=progress,
+        rounds=ROUNDS,
+    )  # fmt: skip
+    late = time.monotonic() > begin + SHARES[1] * time_limit
+    if not made.interrupted and selection.best[0] > made.bound:
+        selection.solve(begin + SHARES[2] * time_limit, made.bound, seed, PROGRAM_NODES)
+        late = late or time.monotonic() > begin + SHARES[2] * time_limit
+    value, chosen = selection.best
+    used = [selection.columns[place] for place in chosen] + _used(made)
+    terms = tuple(dict.fromkeys(_mask(np.frombuffer(column.key[1], dtype=np.bool_)) for column in used))
+    gates = round(value) - len(ones)
+    return _Covered(gates, min(gates, round(made.bound) - len(ones)), terms, late, made.interrupted)
+
+
+def _used(made: Generated) -> list[Column]:
+    """Columns whose cost the duals of the bound nearly pay."""
+    gains = [float(made.duals[column.rows].sum()) - column.cost for column in made.columns]
+    return [column for column, gain in zip(made.columns, gains, strict=True) if gain > -LIKELY]
+
+
+class _Terms:
+    """Prices bicliques within the ones and free entries of a matrix."""
+
+    def __init__(self, ones: Bits, allowed: Bits) -> None:
+        self.ones, self.allowed = ones, allowed
+        self.place = np.full(ones.shape, -1, dtype=np.int64)
+        self.place[ones] = np.arange(np.count_nonzero(ones))
+        self.order: NDArray[np.int64] = np.argsort(allowed.sum(axis=0), kind="stable")  # rare literals first
+
+    def weights(self, duals: Floats) -> Floats:
+        """(n, m) the duals of the ones, 0 elsewhere."""
+        weights = np.zeros(self.ones.shape)
+        weights[self.ones] = duals
+        return weights
+
+    def pairs(self) -> list[Bits]:
+        """Pairs of literals that two clauses have, most first."""
+        together = self.ones.T.astype(np.int64) @ self.ones.astype(np.int64)
+        a, b = np.triu_indices(len(together), 1)
+        order = np.argsort(-together[a, b], kind="stable")[:MOST_STARTS]
+        found = []
+        for one in order[together[a, b][order] > 1]:
+            pair = np.zeros(len(together), dtype=bool)
+            pair[[a[one], b[one]]] = True
+            found.append(pair)
+        return found
+
+    def column(self, rows: Bits, literals: Bits) -> Column | None:
+        """The column of a biclique; None if it covers nothing worth a term."""
+        inside = np.outer(rows, literals) & self.ones
+        if not rows.any() or literals.sum() < 2 or not inside.any():
+            return None
+        cost = float(rows.sum() + literals.sum() - 1)
+        return Column(self.place[inside].astype(np.int32), cost, 1.0, (rows.tobytes(), literals.tobytes()))
+
+    def grown(self, literals: Bits, duals: Floats) -> tuple[Bits, Bits]:
+        """The biclique reached by taking the best clauses for literals and the best literals for clauses in turn."""
+        weights, best, result = self.weights(duals), -np.inf, (np.zeros(len(self.ones), dtype=bool), literals)
+        while True:
+            rows = self.allowed[:, literals].all(axis=1) & (weights[:, literals].sum(axis=1) > 1)
+            if not rows.any():
+                return result
+            value = float(weights[np.ix_(rows, literals)].sum() - rows.sum() - literals.sum() + 1)
+            if value <= best + 1e-9:
+                return result
+            best, result = value, (rows, literals)
+            literals = self.allowed[rows].all(axis=0) & (weights[rows].sum(axis=0) > 1)
+            if not literals.any():
+                return result
+
+    def quick(self, duals: Floats, price: float) -> list[Column]:
+        found = [self.column(*self.grown(pair, duals)) for pair in self.pairs()]
+        distinct = {column.key: column for column in found if column is not None}
+        order = sorted(distinct.values(), key=lambda one: one.cost - float(duals[one.rows].sum()))
+        return order[:COLUMNS_A_ROUND]
+
+    def fitting(self, duals: Floats, price: float, room: float) -> list[Column]:
+        return [column for column in self.quick(duals, price) if column.size <= room]
+
+    def exact(self, duals: Floats, price: float, steps: int, deadline: float) -> Priced:
+        """For each literal, the best bicliques that have it and none of the literals before it. Their gain, the sum of
+        duals - rows - literals + 1, is a weight in the matrix of its clauses and the literals after it, with a column
+        of its duals - 1 and a row of -1, whose common entry is so heavy that all bicliques of interest have both."""
+        weights, found, worth, complete = self.weights(duals), list[Column](), price, True
+        for place, literal in enumerate(self.order):
+            rows = np.flatnonzero(self.allowed[:, literal])
+            later = self.order[place + 1 :]
+            others = later[self.allowed[np.ix_(rows, later)].sum(axis=0) > 1]
+            if len(rows) < 2 or not len(others):
+                continue
+            inner = np.ix_(rows, others)
+            forbidden = 4.0 * (len(rows) + len(others))  # more than a biclique can weigh
+            sure = 2.0 * len(rows) * forbidden  # more than all else can weigh, and so first in the search
+            matrix = np.full((len(rows) + 1, len(others) + 1), -1.0)
+            matrix[:-1, :-1] = np.where(self.allowed[inner], weights[inner], -forbidden)
+            matrix[:-1, -1] = weights[rows, literal] - 1
+            matrix[-1, -1] = sure
+            bicliques, weight, over = heaviest_biclique(matrix, sure + price, steps, deadline)
+            worth, complete = max(worth, weight - sure), complete and over
+            for each in bicliques:
+                chosen, literals = np.zeros(len(self.ones), dtype=bool), np.zeros(len(self.order), dtype=bool)
+                chosen[rows[each.rows[:-1]]] = True
+                literals[[literal, *others[each.columns[:-1]]]] = True
+                column = self.column(chosen, literals)
+                found += [] if column is None else [column]
+        found.sort(key=lambda one: one.cost - float(duals[one.rows].sum()))
+        return Priced(found[:COLUMNS_A_ROUND], worth, complete)

@@ -1,0 +1,89 @@
+"""Members of a regression: which trees to add up, each choice with its best scale and offset.
+
+All that a choice needs to know of the rows is in two sums of products, so a move costs no pass over the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.members.vote_patterns import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Squares:
+    """A `Task` of members whose values are added up, times a scale, plus an offset. Its value is the rows times R
+    squared, of the best scale and offset.
+
+    products: (members, members) sums over the rows of products of two members' values, less their means. targets:
+    (members,) the same of a member and the labels. total: of the labels by themselves.
+    """
+
+    products: FloatArray
+    targets: FloatArray
+    total: float
+    rows: int
+
+    @staticmethod
+    def of(values: FloatArray, label: FloatArray) -> Squares:
+        """values: (members, rows). label: (rows,)."""
+        centred, own = values - values.mean(axis=1, keepdims=True), label - label.mean()
+        return Squares(centred @ centred.T, centred @ own, float(own @ own), len(label))
+
+    @property
+    def members(self) -> int:
+        return len(self.targets)
+
+    def sums(self, times: IntArray) -> NDArray[Any]:
+        return np.concatenate([self.products @ times, [self.targets @ times, times @ self.products @ times]])
+
+    def moved(self, sums: NDArray[Any], member: int, step: int) -> NDArray[Any]:
+        with_all = sums[:-2]
+        own = step * (2 * with_all[member] + step * self.products[member, member])
+        return np.concatenate(
+            [with_all + step * self.products[member], [sums[-2] + step * self.targets[member], sums[-1] + own]]
+        )
+
+    def value(self, sums: NDArray[Any]) -> tuple[float, int]:
+        return float(self._explained(sums[-2], sums[-1])), 0
+
+    def values_after(self, sums: NDArray[Any], steps: IntArray, smooth: float) -> FloatArray:
+        own = steps * (2 * sums[:-2] + steps * np.diag(self.products))
+        found = self._explained(sums[-2] + steps * self.targets, sums[-1] + own)
+        return np.asarray(np.where(steps == 0, -np.inf, found))
+
+    def scale(self, times: IntArray) -> float:
+        """What the sum of a choice is multiplied with: at least 0; 0 where no scale betters the mean of the labels."""
+        target, own = float(self.targets @ times), float(times @ self.products @ times)
+        return max(0.0, target) / own if own > 0 else 0.0
+
+    def _explained(self, target: Any, own: Any) -> Any:
+        """Rows times R squared: with the best scale >= 0 the squared error falls by target^2 / own."""
+        won = np.divide(np.maximum(target, 0.0) ** 2, own, out=np.zeros_like(own * 1.0), where=own > 1e-12)
+        return self.rows * won / self.total if self.total > 0 else won * 0.0
+
+
+def refit(
+    leaf: NDArray[np.int32], values: list[NDArray[np.int64]], bias: float, target: FloatArray, sweeps: int = 4
+) -> list[NDArray[np.int64]]:
+    """New leaf values of trees that are added up, by least squares, one leaf after the other.
+
+    leaf: (trees, rows) the leaf that each row reaches. values: of each tree, (leaves,) whole numbers; they stay whole,
+    and between the smallest and the largest of all. bias: added to the sums. target: (rows,) in units of the leaves.
+    Time O(sweeps * trees * rows).
+    """
+    values = [own.copy() for own in values]
+    low, high = min(int(own.min()) for own in values), max(int(own.max()) for own in values)
+    total = bias + sum(own[at] for own, at in zip(values, leaf, strict=True))
+    for _ in range(sweeps):
+        for own, at in zip(values, leaf, strict=True):
+            rows = np.bincount(at, minlength=len(own))
+            missing = np.bincount(at, target - total, minlength=len(own))
+            new = np.clip(np.rint(own + missing / (rows + 1)), low, high).astype(np.int64)  # a row of doubt each
+            total = total + (new - own)[at]
+            own[:] = new
+    return values

@@ -1,0 +1,175 @@
+"""The integer program of ensemble selection on HiGHS, from a known selection and with cuts.
+
+Variables: x of the members, the threshold L, and t of the patterns: 1 where one is decided as its gain wishes. Only the
+implication from t to the votes is needed, (2) and (5): a larger objective already makes t as large as it can be, so (3)
+and (6) are redundant, as section 3.1 of the paper says of accuracy; with gains it holds for all weights. y of pairs of
+members, (14)-(17), come in with limits on diversity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.highs import make_highs
+from forestc.algorithms.members.search import Found
+from forestc.algorithms.members.vote_patterns import Diversity, FloatArray, Limits, Patterns
+
+
+@dataclass(frozen=True)
+class Solved:
+    """found: the best selection. bound: no selection is worth more, by the solver. nodes: that it searched."""
+
+    found: Found
+    bound: float
+    nodes: int
+
+
+class _Program:
+    """Columns and rows as they are added; a row is (its lowest value, {column: coefficient})."""
+
+    def __init__(self) -> None:
+        self.cost: list[float] = []
+        self.upper: list[float] = []
+        self.rows: list[tuple[float, dict[int, float]]] = []
+
+    def columns(self, count: int, *, upper: float = 1.0, cost: FloatArray | float = 0.0) -> int:
+        """Adds columns from 0 to `upper` and returns the first one's index."""
+        first = len(self.cost)
+        self.cost += np.broadcast_to(cost, count).astype(float).tolist()
+        self.upper += [upper] * count
+        return first
+
+    def at_least(self, lowest: float, terms: dict[int, float]) -> None:
+        self.rows.append((lowest, terms))
+
+
+def solve(
+    patterns: Patterns,
+    limits: Limits,
+    start: Found,
+    cuts: tuple[tuple[int, ...], ...],
+    time_limit: float,
+    seed: int = 0,
+) -> Solved:
+    """The best selection that HiGHS finds in the time limit, in seconds, never worse than `start`. Each member counts
+    at most once.
+
+    cuts: sets of patterns of which at least one is not decided as wished. A price in the limits is not used.
+    """
+    import highspy
+
+    program = _Program()
+    members = patterns.members
+    program.columns(members)
+    most = patterns.size - 1  # the largest sum of votes
+    threshold = program.columns(1, upper=most)
+    right = program.columns(len(patterns.gain), cost=np.abs(patterns.gain))
+    for row, gain in enumerate(patterns.gain):
+        voters = np.flatnonzero(patterns.votes[:, row])
+        sign = 1.0 if gain > 0 else -1.0
+        # the sum is more than L (2), or at most L (5), where t is 1; `slack` is how far it may be off where t is 0
+        votes = patterns.votes[voters, row].astype(float)
+        slack = most + 1.0 if gain > 0 else float(votes.sum())
+        terms = {int(k): sign * vote for k, vote in zip(voters, votes, strict=True)}
+        terms |= {threshold: -sign, right + row: -slack}
+        program.at_least((1.0 if gain > 0 else 0.0) - slack, terms)
+    largest = patterns.votes.max(axis=1, initial=0).astype(float)
+    program.at_least(0.0, {**dict(enumerate(largest.tolist())), threshold: -1.0})
+    program.at_least(float(-limits.most), dict.fromkeys(range(members), -1.0))
+    for rows in cuts:
+        program.at_least(1.0 - len(rows), dict.fromkeys((right + row for row in rows), -1.0))
+    chosen = start.times > 0
+    completed = _add_bills(program, limits, chosen)
+    if limits.diversity is not None:
+        completed += _add_diversity(program, limits.diversity, chosen)
+    values = np.zeros(len(program.cost))
+    for first, known in completed:
+        values[first : first + len(known)] = known
+    sums = patterns.sums(start.times)
+    values[:members], values[threshold] = chosen, start.threshold
+    values[right : right + len(sums)] = (sums > start.threshold) == (patterns.gain > 0)
+    solver = make_highs(time_limit=time_limit, seed=seed, mip_rel_gap=0.0)
+    solver.passModel(_model(program))
+    given = highspy.HighsSolution()
+    given.col_value = values.tolist()
+    solver.setSolution(given)
+    solver.run()
+    info = solver.getInfo()
+    lost = float(patterns.gain[patterns.gain < 0].sum())  # t counts what is won against deciding all against the wish
+    solution = np.array(solver.getSolution().col_value)
+    bound = float(info.mip_dual_bound) + lost
+    best = start
+    if len(solution) and info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
+        times = (solution[:members] > 0.5).astype(np.int64)
+        value, found_threshold = patterns.value(patterns.sums(times))
+        if value > start.gained and limits.violation(times > 0) <= 0:
+            best = Found(times, found_threshold, value)
+    return Solved(best, bound, int(info.mip_node_count))
+
+
+Known = list[tuple[int, FloatArray]]  # a first column and the values of the start from it on
+
+
+def _add_bills(program: _Program, limits: Limits, chosen: NDArray[np.bool_]) -> Known:
+    """A column for each shared part, at least as large as each member that needs it, and a row for each bill."""
+    known: Known = []
+    for bill in limits.bills:
+        if not np.isfinite(bill.most):
+            continue
+        parts = program.columns(len(bill.part))
+        for part in range(len(bill.part)):
+            for member in np.flatnonzero(bill.uses[:, part]):
+                program.at_least(0.0, {parts + part: 1.0, int(member): -1.0})
+        terms = {k: -float(own) for k, own in enumerate(bill.own)}
+        program.at_least(-bill.most, terms | {parts + j: -float(price) for j, price in enumerate(bill.part)})
+        if len(bill.part):
+            known.append((parts, np.asarray(bill.uses[chosen].any(axis=0), dtype=np.float64)))
+    return known
+
+
+def _add_diversity(program: _Program, diversity: Diversity, chosen: NDArray[np.bool_]) -> Known:
+    """Constraints (14)-(18) and (20), and at least two members; a column y for each pair of members."""
+    members = len(chosen)
+    one, other = np.triu_indices(members, 1)
+    first = program.columns(len(one))
+    place = np.zeros((members, members), dtype=np.int64)
+    place[one, other] = place[other, one] = first + np.arange(len(one))
+    credits, tau, gamma = diversity.credits, diversity.tau, diversity.gamma
+    for k, m in zip(one.tolist(), other.tolist(), strict=True):
+        y = int(place[k, m])
+        program.at_least(-1.0, {y: 1.0, k: -1.0, m: -1.0})  # (14)
+        program.at_least(0.0, {k: 1.0, y: -1.0})  # (15)
+        program.at_least(0.0, {m: 1.0, y: -1.0})  # (16)
+    if tau:
+        for k in range(members):  # (18), with K tau (1 - x_k) on the left
+            terms = {int(place[k, m]): float(credits[k, m]) for m in range(members) if m != k}
+            terms |= dict.fromkeys((m for m in range(members) if m != k), -tau)
+            terms[k] = -tau - tau * members
+            program.at_least(-tau - tau * members, terms)
+    if gamma:  # (20)
+        program.at_least(0.0, {int(place[k, m]): float(credits[k, m]) - gamma for k, m in zip(one, other, strict=True)})
+    program.at_least(2.0, dict.fromkeys(range(members), 1.0))
+    return [(first, np.asarray(chosen[one] & chosen[other], dtype=np.float64))]
+
+
+def _model(program: _Program) -> object:
+    import highspy
+
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = len(program.cost), len(program.rows)
+    model.sense_ = highspy.ObjSense.kMaximize
+    model.col_cost_ = np.array(program.cost)
+    model.col_lower_, model.col_upper_ = np.zeros(len(program.cost)), np.array(program.upper)
+    model.row_lower_ = np.array([lowest for lowest, _ in program.rows])
+    model.row_upper_ = np.full(len(program.rows), float("inf"))
+    # pairs and parts are integral anyway; declared continuous, HiGHS 1.14 has called wrong optima optimal
+    model.integrality_ = [highspy.HighsVarType.kInteger] * len(program.cost)
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    ends = np.cumsum([0] + [len(terms) for _, terms in program.rows])
+    model.a_matrix_.start_ = ends.astype(np.int32)
+    model.a_matrix_.index_ = np.array([column for _, terms in program.rows for column in terms], dtype=np.int32)
+    model.a_matrix_.value_ = np.array([value for _, terms in program.rows for value in terms.values()])
+    return model

@@ -1,0 +1,196 @@
+"""Local search over the members of an ensemble: steepest ascent by single moves, with kicks, from several starts.
+
+A move puts a member in or out (or counts it once more or less); the threshold is the best one after every move. At a
+local optimum a few random members are moved and the ascent begins again; the result is kept unless it is worse. Some
+starts count rows just below the threshold in part, which leads them across plateaus of the value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.members.vote_patterns import IntArray, Limits, Task
+
+SMOOTH = (0.0, 0.1, 0.3)  # of one start after the other
+KICK = 4  # most members that a kick moves
+MEMBERS_A_MOVE = 50  # a scan of all moves is followed by one move for each so many members
+WORK = 1e9  # rows (times classes) times members times moves that are tried, over all starts
+LEAST_SCANS, MOST_SCANS = 60, 2000  # of each start
+
+
+@dataclass(frozen=True)
+class Found:
+    """times: (members,) how often each member counts. threshold: the best one. gained: its value. cost: by the price of
+    the limits, which is not part of gained."""
+
+    times: IntArray
+    threshold: int
+    gained: float
+    cost: float = 0.0
+
+    @property
+    def members(self) -> list[int]:
+        return [int(k) for k in np.flatnonzero(self.times)]
+
+
+def search(
+    task: Task,
+    limits: Limits,
+    *,
+    starts: int = 16,
+    seed: int = 0,
+    begin: IntArray | None = None,
+    work: float = WORK,
+    most_times: int = 1,
+    scans_a_member: int = 20,
+    enough: float = np.inf,
+    few: bool = True,
+) -> Found | None:
+    """The best choice found, the one with fewest members of equal ones; None if none keeps the limits.
+
+    begin: a choice to start from, beside full, empty and random ones. most_times: how often a member may count.
+    scans_a_member: most scans of all moves from each start, for each member. enough: a value that no choice exceeds, at
+    which the search ends. few: whether of equal choices the one with fewest members is taken, or the one with most.
+    Deterministic: the number of scans depends on the sizes alone. Time O(work).
+    """
+    random = np.random.default_rng(seed)
+    rows = task.sums(np.zeros(task.members, dtype=np.int64)).size  # times classes
+    scans = int(np.clip(work / max(1, rows * task.members * starts), LEAST_SCANS, MOST_SCANS))
+    scans = min(scans, scans_a_member * task.members)
+    best: Found | None = None
+    for number, first in enumerate(_starts(task, limits, starts, random, begin)):
+        found = _climb(task, limits, first, scans, SMOOTH[number % len(SMOOTH)], random, most_times, few)
+        if found is not None and (best is None or _better(found, best, few)):
+            best = found
+        if best is not None and best.gained >= enough - 1e-9 * max(1.0, abs(enough)) and not limits.price:
+            break
+    return best
+
+
+def _better(one: Found, other: Found, few: bool) -> bool:
+    """Whether one is worth more, or the same with fewer (not few: more) members."""
+    gain, least = (one.gained - one.cost) - (other.gained - other.cost), 1e-9 * max(1.0, abs(other.gained))
+    if abs(gain) > least:
+        return gain > 0
+    return len(one.members) < len(other.members) if few else len(one.members) > len(other.members)
+
+
+def _starts(
+    task: Task, limits: Limits, count: int, random: np.random.Generator, begin: IntArray | None
+) -> list[NDArray[np.int64]]:
+    """Choices to start from; a start may break the limits."""
+    members = task.members
+    chosen = [] if begin is None else [begin.astype(np.int64)]
+    if limits.diversity is not None:
+        pair = np.zeros(members, dtype=np.int64)
+        pair[list(np.unravel_index(np.argmax(limits.diversity.credits), (members, members)))] = 1
+        chosen.append(pair)  # keeps every diversity that any choice keeps
+        count = max(count, len(chosen))
+    chosen += [np.zeros(members, dtype=np.int64), np.ones(members, dtype=np.int64)]
+    while len(chosen) < count:
+        chosen.append((random.random(members) < random.uniform(0, 0.6)).astype(np.int64))
+    return chosen[: max(1, count)]
+
+
+def _climb(
+    task: Task,
+    limits: Limits,
+    times: IntArray,
+    scans: int,
+    smooth: float,
+    random: np.random.Generator,
+    most_times: int,
+    few: bool,
+) -> Found | None:
+    """The best choice on one walk of so many scans of all moves."""
+    best: Found | None = None
+    kept, kept_worth = times, (np.inf, -np.inf)
+    while scans > 0:
+        times, worth, made = _ascend(task, limits, times, smooth, most_times, scans)
+        scans -= made
+        if worth[0] <= 0:
+            value, threshold = task.value(task.sums(times))
+            found = Found(times.copy(), threshold, value, _cost(limits, times > 0))
+            if best is None or _better(found, best, few):
+                best = found
+        if worth[0] < kept_worth[0] or (worth[0] == kept_worth[0] and worth[1] >= kept_worth[1]):
+            kept, kept_worth = times, worth
+        times = kept.copy()
+        for member in random.integers(0, len(times), 1 + random.integers(KICK)):
+            times[member] = random.integers(1, most_times + 1) if times[member] == 0 else 0
+    return best
+
+
+def _cost(limits: Limits, chosen: NDArray[np.bool_]) -> float:
+    return limits.price * limits.bills[0].of(chosen) if limits.bills and limits.price else 0.0
+
+
+def _ascend(
+    task: Task, limits: Limits, times: IntArray, smooth: float, most_times: int, most: int
+) -> tuple[IntArray, tuple[float, float], int]:
+    """A choice that no single move betters, its (violation, worth), and the number of scans of all moves."""
+    times = times.copy()
+    sums = task.sums(times)
+    violation, worth = limits.violation(times > 0), -np.inf
+    for scan in range(1, most + 1):
+        moves = _moves(task, limits, times, sums, smooth, most_times)
+        improved = False
+        # of many members several moves are made after one scan, each if it still betters the choice at its turn
+        for turn, move in enumerate(moves[: 1 + len(times) // MEMBERS_A_MOVE]):
+            if turn:
+                move = _again(task, limits, times, sums, smooth, move)
+            least = 1e-9 * max(1.0, abs(worth)) if np.isfinite(worth) else 0.0
+            better = move.violation < violation - 1e-12
+            if not (better or (move.violation <= violation and move.worth > worth + least)):
+                break
+            times[move.member] += move.step
+            sums, violation, worth = task.moved(sums, move.member, move.step), move.violation, move.worth
+            improved = True
+        if not improved:
+            return times, (max(0.0, violation), worth), scan
+    return times, (max(0.0, violation), worth), most
+
+
+class _Move(NamedTuple):
+    """A member that counts `step` times more, and the violation of the limits and the worth after that."""
+
+    violation: float
+    worth: float
+    member: int
+    step: int
+
+
+def _moves(
+    task: Task, limits: Limits, times: IntArray, sums: NDArray[Any], smooth: float, most_times: int
+) -> list[_Move]:
+    """The best moves, those with the least violation first, and of these those that are worth most."""
+    chosen = times > 0
+    broken_by_flip = limits.violation_after(chosen)
+    priced = limits.price if limits.bills else 0.0
+    flip_price = priced * limits.bills[0].after(chosen) if priced else np.zeros(len(times))
+    now, now_price = limits.violation(chosen), _cost(limits, chosen)
+    found: list[_Move] = []
+    for direction in (1, -1):
+        steps = np.where((times + direction < 0) | (times + direction > most_times), 0, direction)
+        if not steps.any():
+            continue
+        flips = (times == 0) | (times + steps == 0)  # the others change how often a chosen member counts
+        broken = np.where(steps == 0, np.inf, np.where(flips, broken_by_flip, now))
+        worth = task.values_after(sums, steps, smooth) - np.where(flips, flip_price, now_price)
+        for member in np.lexsort((-worth, broken))[: 1 + len(times) // MEMBERS_A_MOVE]:
+            found.append(_Move(float(broken[member]), float(worth[member]), int(member), int(steps[member])))
+    return sorted((move for move in found if move.step), key=lambda move: (move.violation, -move.worth))
+
+
+def _again(task: Task, limits: Limits, times: IntArray, sums: NDArray[Any], smooth: float, move: _Move) -> _Move:
+    """The move, judged from the present choice."""
+    after = times.copy()
+    after[move.member] += move.step
+    steps = np.zeros(len(times), dtype=np.int64)
+    steps[move.member] = move.step
+    worth = float(task.values_after(sums, steps, smooth)[move.member]) - _cost(limits, after > 0)
+    return move._replace(violation=limits.violation(after > 0), worth=worth)

@@ -1,0 +1,191 @@
+"""Ensemble selection: which members of an ensemble of 0/1 votes to keep, and from how many votes on to say 1.
+
+M. A. Mendes Bastos, H. Brandao and C. Arbex Valle, "Ensemble pruning via an integer programming approach with
+diversity constraints", INOC 2024. The program (1)-(12) chooses members x and a threshold L: a row is decided positive
+if more than L of the chosen members vote 1. Its objective weighs true and false positives and negatives. Constraints
+(14)-(18) ask for a least diversity `tau` of each member, (20) for a least mean diversity `gamma`.
+
+Each row has a gain, what deciding it positive is worth more than deciding it negative. The objective is then a constant
+plus the gains of the rows decided positive, and rows with equal votes are one row. `select` runs a local search
+(`member_search`), then HiGHS from what it found (`member_program`), beside combinatorial bounds (`vote_bounds`).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.members import program as member_program
+from forestc.algorithms.members import search as member_search
+from forestc.algorithms.members import vote_bounds
+from forestc.algorithms.members.vote_patterns import Diversity, Limits, Patterns, merged_patterns
+from forestc.errors import OptionError, RowsError
+
+Votes = NDArray[np.uint8]
+BOUND_SHARE, MOST_BOUND_SECONDS = 0.2, 60.0  # of the time limit for combinatorial bounds
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What a row is worth by its class and decision, the weights W of equation (1)."""
+
+    true_positive: float = 1.0
+    false_negative: float = 0.0
+    true_negative: float = 1.0
+    false_positive: float = 0.0
+
+    @staticmethod
+    def named(name: str, y: Votes) -> Weights:
+        """accuracy, recall, or balanced: the theta-weighted form of section 3.1, which maximises balanced accuracy
+        (Theorem 1). y: (rows,) 0/1, for theta. Raises OptionError."""
+        theta = float(np.mean(y)) if len(y) else 0.0
+        known = {
+            "accuracy": Weights(),
+            "recall": Weights(true_negative=0.0),
+            "balanced": Weights(true_positive=1 - theta, true_negative=theta),
+        }
+        if name not in known:
+            raise OptionError(f"weights={name}", do=f"use {', '.join(known)}, or four numbers")
+        return known[name]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """members: the chosen ones, ascending. threshold: L; more than L of them decide positive. objective: of equation
+    (1), divided by the number of rows. bound: no selection has a larger objective. gap: (bound - objective) /
+    |objective|. optimal: whether the objective is proved to be the largest. seconds: that it took."""
+
+    members: tuple[int, ...]
+    threshold: int
+    objective: float
+    bound: float
+    gap: float
+    optimal: bool
+    seconds: float
+
+    def decide(self, votes: Votes) -> Votes:
+        """(rows,) 0/1 decisions. votes: (rows, candidates)."""
+        return np.asarray(votes[:, list(self.members)].sum(axis=1, dtype=np.int64) > self.threshold, dtype=np.uint8)
+
+
+def failure_credits(votes: Votes, y: Votes) -> NDArray[np.float64]:
+    """(members, members) FC of section 4: the rows on which exactly one of two members fails, over the failures of
+    both; 0 for two members without failures, and on the diagonal."""
+    wrong = (votes != y[:, None]).astype(np.float32)
+    both = (wrong.T @ wrong).astype(np.float64)
+    total = wrong.sum(axis=0, dtype=np.float64)
+    failures = total[:, None] + total
+    return np.asarray(np.divide(failures - 2 * both, failures, out=np.zeros_like(both), where=failures > 0))
+
+
+def diversity_limits(credits: NDArray[np.float64], form: Literal["F1", "F2", "F3"]) -> tuple[float, float]:
+    """(tau, gamma) of the paper's configurations: F1 asks for no diversity, F2 for a mean halfway between the least
+    and the mean of the full ensemble's diversities, F3 also for the least of them from each member (section 5.4)."""
+    if form == "F1":
+        return 0.0, 0.0
+    own = credits.sum(axis=1) / max(1, len(credits) - 1)
+    gamma = float(own.min() + own.mean()) / 2
+    return (float(own.min()), gamma) if form == "F3" else (0.0, gamma)
+
+
+def select(
+    votes: Votes,
+    y: Votes,
+    *,
+    weights: str | Weights = "accuracy",
+    tau: float = 0.0,
+    gamma: float = 0.0,
+    max_members: int | None = None,
+    time_limit: float = 60.0,
+    seed: int = 0,
+    starts: int = 16,
+) -> Selection:
+    """The members and the threshold with the largest objective that were found, and a bound on the objective.
+
+    votes: (rows, members) 0/1. y: (rows,) 0/1, both classes present. tau, gamma: least diversities, 0 for none; with
+    either of them at least two members are chosen. max_members: most members. time_limit: in seconds; 0 is local search
+    alone, with a combinatorial bound. seed, starts: of the local search, which alone decides the result if HiGHS finds
+    nothing better. Raises OptionError and RowsError, for limits that contradict one another with the one to change.
+    """
+    begun = time.perf_counter()
+    votes, y = _checked(votes, y)
+    weighed = Weights.named(weights, y) if isinstance(weights, str) else weights
+    limits = _limits(votes, y, tau, gamma, max_members)
+    positive = weighed.true_positive - weighed.false_negative
+    negative = weighed.false_positive - weighed.true_negative
+    patterns = merged_patterns(votes, np.where(y == 1, positive, negative))
+    # the objective if every row is decided negative
+    base = float(np.where(y == 1, weighed.false_negative, weighed.true_negative).sum())
+    cuts = vote_bounds.bound(patterns, min(BOUND_SHARE * time_limit, MOST_BOUND_SECONDS))
+    bound = cuts.value
+    found = member_search.search(patterns, limits, starts=starts, seed=seed, enough=cuts.pairs)
+    if found is None:
+        raise OptionError(f"no selection has tau={tau:g} and gamma={gamma:g}", do="lower tau or gamma")
+    left = time_limit - (time.perf_counter() - begun)
+    if left > 0 and found.gained < bound - _tiny(patterns):
+        solved = member_program.solve(patterns, limits, found, cuts.sets, left, seed)
+        found, bound = solved.found, min(bound, solved.bound)
+    bound = max(bound, found.gained)
+    rows = len(votes)
+    objective, best = (base + found.gained) / rows, (base + bound) / rows
+    return Selection(
+        tuple(found.members), found.threshold, objective, best, (best - objective) / max(abs(objective), 1e-12),
+        bound - found.gained <= _tiny(patterns), time.perf_counter() - begun,
+    )  # fmt: skip
+
+
+def _tiny(patterns: Patterns) -> float:
+    """A difference of sums of gains that rounding may cause."""
+    return 1e-9 * max(1.0, float(np.abs(patterns.gain).sum()))
+
+
+def _checked(votes: Votes, y: Votes) -> tuple[Votes, Votes]:
+    votes, y = np.asarray(votes), np.asarray(y)
+    if votes.ndim != 2 or y.shape != (len(votes),):
+        raise RowsError(
+            f"votes of shape {votes.shape} and labels of shape {y.shape}", do="give (rows, members) and (rows,)"
+        )
+    for name, array in (("votes", votes), ("y", y)):
+        if not np.isin(array, (0, 1)).all():
+            raise RowsError(f"{name} holds other values than 0 and 1", do="round probabilities to 0 and 1")
+    if not votes.shape[1]:
+        raise RowsError("no members to choose from", do="give votes of at least one member")
+    for label in (0, 1):
+        if not (y == label).any():
+            raise RowsError(f"no row is of class {label}", do="give rows of both classes")
+    return votes.astype(np.uint8), y.astype(np.uint8)
+
+
+def _limits(votes: Votes, y: Votes, tau: float, gamma: float, most: int | None) -> Limits:
+    """Raises OptionError for a limit that no selection can meet."""
+    count = votes.shape[1]
+    if most is not None and most < 1:
+        raise OptionError(f"max_members={most}", do="allow at least 1")
+    return Limits(count if most is None else min(most, count), diversity_of(votes, y, tau, gamma, most))
+
+
+def diversity_of(votes: Votes, y: Votes, tau: float, gamma: float, most: int | None) -> Diversity | None:
+    """The limits on diversity of at most `most` members, None for none. Raises OptionError for limits that no two
+    members meet; any that two members meet can be met."""
+    for name, value in (("tau", tau), ("gamma", gamma)):
+        if not 0 <= value <= 1:
+            raise OptionError(f"{name}={value:g}", do="use a share from 0 to 1")
+    if not tau and not gamma:
+        return None
+    needed = f"{'tau' if tau else 'gamma'}={tau or gamma:g} needs two members"
+    if votes.shape[1] < 2:
+        raise OptionError(f"{needed}, and there is one", do="set tau and gamma to 0")
+    if most is not None and most < 2:
+        raise OptionError(f"{needed}, and at most one is allowed", do="allow 2, or set tau and gamma to 0")
+    credits = failure_credits(votes, y)
+    for name, value in (("tau", tau), ("gamma", gamma)):
+        if value > credits.max():
+            raise OptionError(
+                f"{name}={value:g} is more than the diversity of any two members, {credits.max():.4f}",
+                do=f"lower {name}",
+            )
+    return Diversity(credits, tau, gamma)

@@ -1,0 +1,184 @@
+"""Bounds on the value of any selection, stronger than the relaxation of the program with its large constants.
+
+Some sets of rows can't all be decided as wished, whatever the members and the threshold. Two such rows are one whose
+positive votes are among those of the other, where the first should be positive and the other negative. Larger sets
+follow from Farkas' lemma: whole combinations of rows whose votes add up the wrong way (combinatorial Benders cuts, G.
+Codato and M. Fischetti, 2006). Of each such set at least one row is lost; the linear program over these cuts is a lower
+bound on what is lost. The cuts also go into the integer program.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.highs import make_highs
+from forestc.algorithms.members.vote_patterns import FloatArray, Patterns
+
+MOST_PAIRS = 200_000  # pairs of conflicting rows that are looked at; those with the largest gains come first
+PAIRS_A_ROUND = 4000
+MOST_KEPT = 5000  # sets; of more, those that hold with equality in the linear program are kept
+SETS_A_ROUND = 40
+LEAST_VIOLATION = 1e-6
+UNITS = 1 << 30  # of the largest multiplier of a set, so that the sums stay below 2^63
+
+
+@dataclass(frozen=True)
+class Bound:
+    """value: no selection is worth more. pairs: the same by conflicting pairs alone. sets: rows of which at least one
+    is lost."""
+
+    value: float
+    pairs: float
+    sets: tuple[tuple[int, ...], ...]
+
+
+def bound(patterns: Patterns, time_limit: float) -> Bound:
+    """The bound on `Patterns.value` for 0/1 votes, and the cuts that give it. Larger sets are looked for until the
+    time limit, in seconds; time of the pairs O(patterns^2 * members)."""
+    begun = time.perf_counter()
+    wished = float(patterns.gain[patterns.gain > 0].sum())
+    worth = np.abs(patterns.gain)
+    lost = _lost_rows(worth)
+    pool = _conflicts(patterns)
+    kept: list[tuple[int, ...]] = []
+    loss, by_pairs = 0.0, 0.0
+    share = np.zeros(len(worth))
+    unused = np.ones(len(pool), dtype=bool)
+    systems: _Systems | None = None
+    while True:
+        broken = np.flatnonzero(unused & (_sums(pool, share) < 1 - LEAST_VIOLATION))[:PAIRS_A_ROUND]
+        added = [pool[k] for k in broken]
+        unused[broken] = False
+        if not added:
+            by_pairs = by_pairs or loss
+            if time.perf_counter() - begun > time_limit:
+                break
+            systems = systems or _Systems(patterns)
+            added = systems.separate(share, begun + time_limit - time.perf_counter())
+            if not added:
+                break
+        for rows in added:
+            lost.addRow(1.0, float("inf"), len(rows), np.array(rows, dtype=np.int32), np.ones(len(rows)))
+        kept += added
+        lost.run()
+        share = np.array(lost.getSolution().col_value)
+        loss = float(lost.getInfo().objective_function_value)
+    whole = bool((patterns.gain == np.rint(patterns.gain)).all())
+
+    def at_most(lost_at_least: float) -> float:
+        return float(np.floor(wished - lost_at_least + 1e-6)) if whole else wished - lost_at_least
+
+    if len(kept) > MOST_KEPT:
+        kept = [rows for rows in kept if share[list(rows)].sum() <= 1 + LEAST_VIOLATION]
+    return Bound(at_most(loss), at_most(by_pairs), tuple(kept))
+
+
+def _lost_rows(worth: FloatArray) -> Any:
+    """The linear program: the least worth of lost rows, one column in 0 .. 1 each, without cuts yet."""
+    program = make_highs()
+    none, empty = np.array([], dtype=np.int32), np.array([])
+    for value in worth:
+        program.addCol(float(value), 0.0, 1.0, 0, none, empty)
+    return program
+
+
+def _conflicts(patterns: Patterns) -> list[tuple[int, ...]]:
+    """Pairs of a row wished positive and one wished negative that has all of its votes; and rows without votes that
+    are wished positive, which are always lost."""
+    wished, unwished = np.flatnonzero(patterns.gain > 0), np.flatnonzero(patterns.gain < 0)
+    wished, unwished = (rows[np.argsort(-np.abs(patterns.gain[rows]), kind="stable")] for rows in (wished, unwished))
+    votes = patterns.votes.T.astype(np.float32)
+    found: list[tuple[int, ...]] = [(int(row),) for row in wished if not votes[row].any()]
+    against = 1 - votes[unwished].T
+    for first in range(0, len(wished), 512):
+        some = wished[first : first + 512]
+        some = some[votes[some].any(axis=1)]
+        one, other = np.nonzero(votes[some] @ against == 0)
+        found += zip(some[one].tolist(), unwished[other].tolist(), strict=True)
+        if len(found) > MOST_PAIRS:
+            break
+    return found
+
+
+def _sums(pool: list[tuple[int, ...]], share: FloatArray) -> FloatArray:
+    single = [rows for rows in pool if len(rows) == 1]
+    pairs = np.array([rows for rows in pool if len(rows) == 2], dtype=np.int64).reshape(-1, 2)
+    return np.concatenate([share[[rows[0] for rows in single]], share[pairs].sum(axis=1)])
+
+
+class _Systems:
+    """Finds sets of rows that no members and threshold decide as wished, by Farkas' lemma.
+
+    Multipliers u >= 0 of the rows prove it where, for members taken between 0 and 1 with one threshold >= 0, the wished
+    rows' margins add up to at least 1 and the votes weighted by u can't reach that. Its vertices have few rows; those
+    with little `share` so far violate a cut.
+    """
+
+    def __init__(self, patterns: Patterns) -> None:
+        import highspy
+
+        rows, members = len(patterns.gain), patterns.members
+        sign = np.where(patterns.gain > 0, 1.0, -1.0)
+        votes = patterns.votes.astype(np.float64) * sign  # (members, rows)
+        infinity = float("inf")
+        # rows: for each member, its weighted votes are at most its bound's multiplier; the threshold cancels or is 0;
+        # the margins of 1 of wished rows minus the bounds' multipliers are 1
+        matrix = np.zeros((members + 2, rows + members + 1))
+        matrix[:members, :rows] = votes
+        matrix[:members, rows : rows + members] = -np.eye(members)
+        matrix[members, :rows], matrix[members, -1] = sign, -1.0
+        matrix[-1, :rows], matrix[-1, rows : rows + members] = sign > 0, -1.0
+        model = highspy.HighsLp()
+        model.num_col_, model.num_row_ = matrix.shape[1], matrix.shape[0]
+        model.col_cost_ = np.zeros(matrix.shape[1])
+        model.col_lower_, model.col_upper_ = np.zeros(matrix.shape[1]), np.full(matrix.shape[1], infinity)
+        model.row_lower_ = np.concatenate([np.full(members, -infinity), [0.0, 1.0]])
+        model.row_upper_ = np.concatenate([np.zeros(members), [0.0, 1.0]])
+        held = matrix.T != 0
+        model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        model.a_matrix_.start_ = np.concatenate([[0], np.cumsum(held.sum(axis=1))]).astype(np.int32)
+        model.a_matrix_.index_ = np.nonzero(held)[1].astype(np.int32)
+        model.a_matrix_.value_ = matrix.T[held]
+        self.rows, self.program, self.votes, self.sign = rows, make_highs(), patterns.votes, sign.astype(np.int64)
+        self.program.passModel(model)
+        self.optimal = highspy.HighsModelStatus.kOptimal
+        self.seen: set[tuple[int, ...]] = set()
+        self.random = np.random.default_rng(0)
+
+    def separate(self, share: FloatArray, time_limit: float) -> list[tuple[int, ...]]:
+        """Sets whose shares add up to less than 1, which were not found before."""
+        found, until = [], time.perf_counter() + time_limit
+        cost = share + 1e-4
+        every = np.arange(self.rows, dtype=np.int32)
+        for _ in range(SETS_A_ROUND):
+            if time.perf_counter() > until:
+                break
+            self.program.changeColsCost(self.rows, every, cost * (1 + 0.05 * self.random.random(self.rows)))
+            self.program.run()
+            if self.program.getModelStatus() != self.optimal:
+                break
+            rows = self._proved(np.array(self.program.getSolution().col_value)[: self.rows])
+            cost[rows] += 0.1  # the next set should have other rows
+            key = tuple(int(row) for row in rows)
+            if key and key not in self.seen and share[rows].sum() < 1 - LEAST_VIOLATION:
+                self.seen.add(key)
+                found.append(key)
+        return found
+
+    def _proved(self, multipliers: FloatArray) -> NDArray[np.int64]:
+        """The rows with whole multipliers near these, which prove in exact arithmetic that one of them is lost; none if
+        they do not."""
+        whole = np.rint(np.maximum(multipliers, 0.0) * (UNITS / max(multipliers.max(initial=0.0), 1e-300))).astype(
+            np.int64
+        )
+        below = int(whole @ self.sign)  # the threshold, which is at least 0, must not help
+        if below < 0:
+            whole[np.argmax(np.where(self.sign > 0, whole, 0))] -= below
+        reached = int(np.maximum(self.votes.astype(np.int64) @ (whole * self.sign), 0).sum())
+        wanted = int(whole[self.sign > 0].sum())
+        return np.flatnonzero(whole if reached < wanted else 0 * whole)

@@ -1,0 +1,1 @@
+"""Bayesian networks of bounded treewidth: learning, inference, text."""

@@ -1,0 +1,218 @@
+"""A Bayesian network over columns of few states, as counts: P(x) is the product of P(x[i] | parents of i) over all i.
+
+Probabilities are posterior means under a uniform Dirichlet prior that is worth `ess` rows in total (the BDeu prior of
+Buntine 1991, Heckerman et al. 1995), so none is 0. Questions to the whole network are answered by
+`junction_tree.JunctionTree`; `bayesian_network_text` prints and parses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import inf, isfinite, nan, prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.networks.elimination_order import min_fill_order, moral_graph, separators
+from forestc.errors import ModelError, OptionError, RowsError
+
+MOST_STATES = 256  # a row's states are uint8
+MOST_CELLS = 2**22  # of all tables together
+MOST_COUNT = 2**53  # counts up to it are exact as float64
+_BATCH = 8192  # rows at a time
+
+
+@dataclass(frozen=True, eq=False)
+class BayesianNetwork:
+    """A network's structure and counts. Arrays are copied and read-only.
+
+    states: number of states of each variable. parents: of each variable, increasing. tables: int64 counts, shape
+    (product of the parents' states, states[i]); the first parent's state changes slowest. ess: equivalent sample size
+    of the prior. score: BDeu score of the structure on the rows it was learnt from. bound: proved upper bound of the
+    score of any network of this treewidth. optimal: whether the score is proved to be the best. order: an elimination
+    order of the moral graph; an empty one is replaced by one that `min_fill_order` finds.
+
+    Raises ModelError, naming the variable, for what is not a network: a cycle, parents or counts that do not fit, an
+    order that is not a permutation; and for a network too large: width of the order above 20, more than 2^22 cells.
+    """
+
+    states: tuple[int, ...]
+    parents: tuple[tuple[int, ...], ...]
+    tables: tuple[NDArray[np.int64], ...] = field(repr=False)
+    ess: float = 1.0
+    score: float = nan
+    bound: float = inf
+    optimal: bool = False
+    order: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_ess(self.ess)
+        object.__setattr__(self, "states", tuple(map(int, self.states)))
+        object.__setattr__(self, "parents", tuple(tuple(map(int, those)) for those in self.parents))
+        object.__setattr__(self, "order", tuple(map(int, self.order)))
+        check_structure(self.states, self.parents)
+        if len(self.tables) != len(self.states):
+            raise ModelError(f"{len(self.tables)} tables for {len(self.states)} variables")
+        tables = tuple(self._checked(i) for i in range(len(self.states)))
+        object.__setattr__(self, "tables", tables)
+        if not self.order:
+            object.__setattr__(self, "order", min_fill_order(moral_graph(self.parents)))
+        if sorted(self.order) != list(range(len(self.states))):
+            raise ModelError(
+                "the order does not name every variable once", do="leave it empty to have an elimination order found"
+            )
+        _ = self.separators
+
+    def _checked(self, i: int) -> NDArray[np.int64]:
+        table = np.array(self.tables[i])
+        shape = table_shape(self.states, self.parents, i)
+        if table.shape != shape:
+            raise ModelError(f"the table has shape {table.shape} instead of {shape}", where=f"variable {i}")
+        if table.dtype.kind not in "iu" or table.min() < 0 or table.max() > MOST_COUNT:
+            raise ModelError("the table has cells that are not counts (0 to 2^53)", where=f"variable {i}")
+        table = table.astype(np.int64)
+        table.setflags(write=False)
+        return table
+
+    @cached_property
+    def separators(self) -> tuple[tuple[int, ...], ...]:
+        """For each place of the order, the later places joined with it when its variable is eliminated."""
+        return separators(moral_graph(self.parents), self.order)
+
+    @property
+    def treewidth(self) -> int:
+        """The width of the order, an upper bound of the treewidth of the moral graph."""
+        return max(map(len, self.separators))
+
+    def probabilities(self, i: int) -> NDArray[np.float64]:
+        """P(x[i] | parents), in the shape of the table: (count + ess / (q r)) / (row total + ess / q), for q
+        configurations of the parents and r states."""
+        table = self.tables[i]
+        q, r = table.shape
+        found: NDArray[np.float64] = (table + self.ess / (q * r)) / (table.sum(axis=1, keepdims=True) + self.ess / q)
+        return found
+
+    def log_likelihood(self, rows: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """The natural logarithm of the probability of each row. rows: (rows, variables) states. Raises RowsError."""
+        rows = checked_rows(rows, self.states)
+        logs = [np.log(self.probabilities(i)).ravel() for i in range(len(self.states))]
+        total = np.zeros(len(rows))
+        for first in range(0, len(rows), _BATCH):
+            columns = np.ascontiguousarray(rows[first : first + _BATCH].T)
+            for i, table in enumerate(logs):
+                total[first : first + _BATCH] += table[_cells(columns, self.states, self.parents[i], i)]
+        return total
+
+    def with_least_count(self, m: int) -> BayesianNetwork:
+        """The network with every count below m replaced by 0, for a file that shall not tell where few rows were.
+
+        The probability of such a cell becomes that of a state never seen, the others of its row rise to fill the gap,
+        and a row of which every count was small becomes uniform. Structure, score and order stay. A count withheld may
+        still follow from sums over other tables: this is not a promise of privacy. Raises OptionError for a negative m.
+        """
+        if m < 0:
+            raise OptionError(f"the least count {m} is negative", do="use 0 to keep all counts")
+        return replace(self, tables=tuple(np.where(table < m, 0, table) for table in self.tables))
+
+
+def counted(
+    bits: NDArray[np.uint8],
+    parents: Sequence[Sequence[int]],
+    states: Sequence[int],
+    ess: float = 1.0,
+    order: Sequence[int] = (),
+) -> BayesianNetwork:
+    """The network of a structure with the counts of the rows; its score is not computed.
+
+    bits: (rows, variables) states, uint8. parents: of each variable, in any order. order: see `BayesianNetwork`. Raises
+    RowsError for rows that do not fit and ModelError for what is not a structure.
+    """
+    sizes, structure = tuple(map(int, states)), tuple(tuple(sorted(map(int, those))) for those in parents)
+    check_structure(sizes, structure)
+    columns = np.ascontiguousarray(checked_rows(bits, sizes).T)
+    tables = []
+    for i in range(len(sizes)):
+        shape = table_shape(sizes, structure, i)
+        cells = _cells(columns, sizes, structure[i], i)
+        tables.append(np.bincount(cells, minlength=prod(shape)).astype(np.int64).reshape(shape))
+    return BayesianNetwork(sizes, structure, tuple(tables), ess, order=tuple(map(int, order)))
+
+
+def _cells(columns: NDArray[np.uint8], states: Sequence[int], parents: Sequence[int], i: int) -> NDArray[np.int32]:
+    """The cell of variable i's table that each row counts in. columns: (variables, rows)."""
+    cell = np.zeros(columns.shape[1], dtype=np.int32)
+    for variable in (*parents, i):
+        cell *= states[variable]
+        cell += columns[variable]
+    return cell
+
+
+def table_shape(states: Sequence[int], parents: Sequence[Sequence[int]], i: int) -> tuple[int, int]:
+    """(configurations of the parents, states) of a variable."""
+    return prod(states[parent] for parent in parents[i]), states[i]
+
+
+def checked_rows(rows: NDArray[np.uint8], states: Sequence[int]) -> NDArray[np.uint8]:
+    """The rows as uint8. Raises RowsError if they do not hold states of these variables."""
+    rows = np.asarray(rows)
+    if rows.ndim != 2 or rows.shape[1] != len(states):
+        raise RowsError(f"rows of shape {rows.shape} for a network of {len(states)} variables")
+    if rows.dtype.kind not in "biu":
+        raise RowsError(f"rows of {rows.dtype} instead of states", do="give the states as uint8")
+    if len(rows):
+        wrong = np.flatnonzero((rows.max(axis=0) >= np.array(states)) | (rows.min(axis=0) < 0))
+        if len(wrong):
+            i = int(wrong[0])
+            row = int(np.flatnonzero((rows[:, i] >= states[i]) | (rows[:, i] < 0))[0])
+            raise RowsError(f"state {rows[row, i]} of {states[i]}", where=f"row {row}, variable {i}")
+    return rows.astype(np.uint8, copy=False)
+
+
+def check_ess(ess: float) -> None:
+    if not (isfinite(ess) and 1e-30 <= ess <= 1e30):  # so that no quotient of it underflows
+        raise ModelError(f"the equivalent sample size {ess} is not a positive number", do="use 1")
+
+
+def check_structure(states: Sequence[int], parents: Sequence[Sequence[int]]) -> None:
+    """Raises ModelError unless these are numbers of states and parents of an acyclic network of bounded size."""
+    if not states:
+        raise ModelError("a network needs at least one variable")
+    if len(parents) != len(states):
+        raise ModelError(f"parents of {len(parents)} variables instead of {len(states)}")
+    for i, r in enumerate(states):
+        if not 1 <= r <= MOST_STATES:
+            raise ModelError(f"{r} states, possible are 1 to {MOST_STATES}", where=f"variable {i}")
+    total = 0
+    for i, those in enumerate(parents):
+        if list(those) != sorted(set(those)):
+            raise ModelError(f"parents {list(those)} are not increasing", where=f"variable {i}")
+        if i in those or (those and not 0 <= those[0] <= those[-1] < len(states)):
+            raise ModelError(f"parents {list(those)} are not other variables of the network", where=f"variable {i}")
+        total += prod(table_shape(states, parents, i))
+        if total > MOST_CELLS:
+            raise ModelError(
+                f"the tables have more than {MOST_CELLS} cells", where=f"variable {i}", do="allow fewer parents"
+            )
+    _check_acyclic(parents)
+
+
+def _check_acyclic(parents: Sequence[Sequence[int]]) -> None:
+    waiting = [len(those) for those in parents]
+    children: list[list[int]] = [[] for _ in parents]
+    for child, those in enumerate(parents):
+        for parent in those:
+            children[parent].append(child)
+    ready = [i for i, count in enumerate(waiting) if not count]
+    for i in ready:
+        for child in children[i]:
+            waiting[child] -= 1
+            if not waiting[child]:
+                ready.append(child)
+    if len(ready) < len(parents):
+        cycle = [next(i for i, count in enumerate(waiting) if count)]
+        while cycle.count(cycle[-1]) < 2:  # every variable left has a parent that is left
+            cycle.append(next(parent for parent in parents[cycle[-1]] if waiting[parent]))
+        cycle = cycle[cycle.index(cycle[-1]) :][::-1]
+        raise ModelError(f"the parents make a cycle: {' -> '.join(map(str, cycle[:20]))}", where=f"variable {cycle[0]}")

@@ -1,0 +1,203 @@
+"""Bayesian networks of bounded treewidth, learnt from rows (Nie, Maua, de Campos and Ji, Advances in Learning Bayesian
+Networks of Bounded Treewidth, 2014).
+
+`learn` maximises the BDeu score over networks whose moral graph has at most a given treewidth.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.covers.covers import Progress
+from forestc.algorithms.networks.bayesian_network import BayesianNetwork
+from forestc.algorithms.networks.exact import MOST_VARIABLES, Outlook, prove
+from forestc.algorithms.networks.family_scores import Cells, Ints, Scorer, count_table, family_score, make_scorer
+from forestc.algorithms.networks.runs import Found, Proof
+from forestc.algorithms.networks.search import search
+from forestc.errors import OptionError, RowsError
+
+Method = Literal["auto", "search", "exact"]
+
+MOST_COLUMNS = 8192
+MOST_STATES = 256
+SEARCH_SHARE = 0.2  # of the time limit of "exact", after a proof that did not end
+PROBE = 0.05  # share of the time limit of "auto" after which a proof that is out of reach gives way to the search
+PROOF_SHARE = 0.5  # the share after which any proof does
+FIRST_SEARCH = 0.3  # seconds before branch and bound, which needs a good network only to forget branches
+
+
+def learn(
+    bits: NDArray[np.integer] | NDArray[np.bool_],
+    *,
+    treewidth: int,
+    max_parents: int = 3,
+    ess: float = 1.0,
+    method: Method = "auto",
+    time_limit: float = 60.0,
+    samples: int | None = None,
+    seed: int = 0,
+    states: Sequence[int] | None = None,
+    progress: Progress | None = None,
+) -> BayesianNetwork:
+    """The network of highest BDeu score that is found, of at most this treewidth and this many parents a variable.
+
+    bits: (rows, columns) states 0, 1, ... of each column. treewidth: at least 1. ess: equivalent sample size of the
+    score. method: "search" anneals over arcs; "exact" then proves the optimum by branch and bound, for up to 20
+    columns; "auto" tries the proof for up to 20 columns, and searches on once it is out of reach; for more, it is
+    search. time_limit: seconds, without those that compile functions at their first use. samples: runs of the search
+    to make instead of taking time; the result does not depend on time then, except for a proof. seed: of the random
+    numbers. states: number of states of each column; by default, one more than the largest that it shows,
+    and at least 2.
+
+    Ctrl-C ends the search, and the best network until then is returned.
+    Raises RowsError if the rows can't be read, OptionError for a value that can't be.
+    """
+    cells, sizes = checked(bits, states)
+    n = cells.shape[1]
+    _check_options(treewidth, max_parents, ess, method, time_limit, samples, n)
+    k = min(treewidth, n - 1)
+    chosen = _chosen(method, n)
+    _compile(chosen)
+    begin = time.monotonic()
+
+    def tell(found: Found, bound: float = math.inf) -> None:
+        if progress is not None:
+            proved = f", at most {bound:,.2f}" if math.isfinite(bound) else ""
+            progress(f"score {found.score:,.2f}{proved} after {time.monotonic() - begin:.0f} s")
+
+    scorer = make_scorer(cells, sizes, min(max_parents, k) + 1, ess)
+    solved = _solved(scorer, k, min(max_parents, k), chosen, begin + time_limit, samples, seed, tell)
+    return network_of(solved.found, cells, sizes, ess, solved.bound)
+
+
+def _chosen(method: Method, n: int) -> Method:
+    """The method, if it can be used; "search" in place of "auto" where nothing can be proved."""
+    if method == "auto" and n > MOST_VARIABLES:
+        return "search"
+    if method == "exact" and n > MOST_VARIABLES:
+        raise OptionError(f"method exact for {n} columns", where=f"at most {MOST_VARIABLES}", do="use search")
+    return method
+
+
+def _silent(_found: Found, _bound: float) -> None:
+    """Tells nothing."""
+
+
+@cache
+def _compile(method: Method) -> None:
+    """Compiles the functions of a method on a few rows, so that the time limit is left for the search."""
+    cells = np.array([[0, 0, 1, 1], [1, 0, 1, 0], [1, 1, 0, 0]], np.uint8)
+    scorer = make_scorer(cells, np.full(4, 2), 2, 1.0)
+    _solved(scorer, 1, 1, method, time.monotonic() + 0.01, 1, 0, _silent)
+
+
+def _solved(
+    scorer: Scorer,
+    k: int,
+    most: int,
+    method: Method,
+    end: float,
+    samples: int | None,
+    seed: int,
+    tell: Callable[[Found, float], None],
+) -> Proof:
+    """The network that a method finds, and the bound if it proves one. end: by time.monotonic()."""  # fmt: skip
+    n = len(scorer.states)
+
+    def better(found: Found) -> None:
+        tell(found, math.inf)
+
+    if most == 0 or n == 1:
+        room = np.zeros(1, np.int64)
+        score = sum(float(family_score(scorer, child, room, 0)) for child in range(n))
+        return Proof(Found(score, ((),) * n, tuple(range(n))), score, 0)
+    now = time.monotonic()
+    first = end - now
+    if method != "search":
+        first = min(SEARCH_SHARE * first, FIRST_SEARCH)
+    found = search(scorer, k, most, end=now + first, samples=samples, seed=seed, better=better)
+    if method == "search":
+        return Proof(found, math.inf, 0)
+    last = SEARCH_SHARE * (end - now) if samples is None else 0.0  # for another search
+    until, outlook = end - last, None
+    if method == "auto" and samples is None:
+        until = now + PROOF_SHARE * (end - now)
+        outlook = Outlook(now + PROBE * (end - now), until)
+    proof = prove(scorer, k, most, found, end=until, better=tell, outlook=outlook)
+    if proof.found.score < proof.bound and time.monotonic() < end and samples is None:
+        again = search(scorer, k, most, end=end, seed=seed + 1, better=better)
+        return proof._replace(found=max(proof.found, again))
+    return proof
+
+
+def network_of(found: Found, cells: Cells, sizes: Ints, ess: float, bound: float) -> BayesianNetwork:
+    """The network with its tables."""
+    return BayesianNetwork(
+        states=tuple(int(size) for size in sizes),
+        parents=found.parents,
+        tables=tuple(count_table(cells, sizes, child, parents) for child, parents in enumerate(found.parents)),
+        ess=ess,
+        score=found.score,
+        bound=bound,
+        optimal=found.score >= bound - 1e-9 * max(1.0, abs(bound)),
+        order=found.order,
+    )
+
+
+def checked(bits: NDArray[np.integer] | NDArray[np.bool_], states: Sequence[int] | None) -> tuple[Cells, Ints]:
+    """The rows as bytes, and the number of states of each column. Raises RowsError, OptionError."""
+    table = np.asarray(bits)
+    if table.ndim != 2 or not table.size:
+        raise RowsError("a network is learnt from a table", where=f"shape {table.shape}", do="pass rows x columns")
+    if table.dtype.kind == "f" and np.isnan(table).any():
+        column = int(np.flatnonzero(np.isnan(table).any(axis=0))[0])
+        raise RowsError("a value is missing", where=f"column {column}", do="give missing values a state of their own")
+    if table.dtype.kind not in "biuf" or (table.dtype.kind == "f" and (table != np.floor(table)).any()):
+        raise RowsError("states must be whole numbers", where=f"values of type {table.dtype}", do="number the states")
+    if table.min() < 0 or table.max() >= MOST_STATES:
+        raise RowsError(
+            f"states must be from 0 to {MOST_STATES - 1}",
+            where=f"values from {table.min()} to {table.max()}",
+            do="number the states from 0, or bin the column",
+        )
+    if table.shape[1] > MOST_COLUMNS:
+        raise RowsError(f"{table.shape[1]:,} columns", where=f"at most {MOST_COLUMNS:,}", do="choose fewer columns")
+    cells = np.ascontiguousarray(table, dtype=np.uint8)
+    seen = np.maximum(2, cells.max(axis=0).astype(np.int64) + 1)
+    if states is None:
+        return cells, seen
+    sizes = np.asarray(states, dtype=np.int64)
+    if sizes.shape != seen.shape:
+        raise OptionError(f"{sizes.size} numbers of states for {len(seen)} columns", do="give one for each column")
+    wrong = (sizes > MOST_STATES) | (sizes <= cells.max(axis=0))
+    for column in np.flatnonzero(wrong).tolist():
+        raise OptionError(
+            f"{sizes[column]} states", where=f"column {column} shows {int(cells[:, column].max())}", do="allow more"
+        )
+    return cells, sizes
+
+
+def _check_options(
+    treewidth: int, max_parents: int, ess: float, method: str, time_limit: float, samples: int | None, n: int
+) -> None:
+    if treewidth < 1:
+        raise OptionError(f"treewidth {treewidth}", do="allow at least 1")
+    if max_parents < 0:
+        raise OptionError(f"max_parents {max_parents}", do="allow at least 0")
+    if not (ess > 0 and math.isfinite(ess)):
+        raise OptionError(f"ess {ess}", do="use an equivalent sample size above 0")
+    if method not in ("auto", "search", "exact"):
+        raise OptionError(f"no method is called {method}", do="use auto, search or exact")
+    if not time_limit > 0:
+        raise OptionError(f"time_limit {time_limit}", do="use seconds above 0")
+    if samples is not None and samples < 1:
+        raise OptionError(f"samples {samples}", do="use at least 1")
+    if min(max_parents, treewidth, n - 1) * math.log2(n + 1) + math.log2(n + 1) > 63:  # the key of a set has 64 bits
+        raise OptionError(f"max_parents {max_parents}", where=f"of {n:,} columns", do="allow fewer")

@@ -1,0 +1,347 @@
+"""Proved optima of bounded treewidth for few variables, by branch and bound over the edges of moral graphs.
+
+The relaxation leaves the treewidth out: the best network without some edges in its moral graph is found by dynamic
+programming over subsets of the variables (Silander and Myllymaki 2006). If its treewidth is too large, a smallest part
+of its moral graph that is to blame is found, of which any network of small treewidth lacks an edge. So there is a
+branch for each edge of that part: it is forbidden, and those before it are required, which rules branches out whose
+required edges alone have too large a treewidth. Branches are taken the highest bound first.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from forestc.algorithms.compiled import compiled
+from forestc.algorithms.networks.family_scores import Floats, Ints, Scorer, popcount, useful_parent_sets
+from forestc.algorithms.networks.runs import Found, Proof
+
+MOST_VARIABLES = 20  # for which arrays over all subsets fit
+
+
+class Families(NamedTuple):
+    """The parent sets that an optimum may need, as masks, each variable's the best first, one variable after the other.
+    first: (n + 1,) where a variable's begin."""
+
+    masks: Ints
+    scores: Floats
+    first: Ints
+
+
+class Space(NamedTuple):
+    """Room for the dynamic programmes. best: (2**n,) of the networks over a subset. last: (2**n,) the family of the
+    variable that comes last, by its place. seen: (2**n,) marks. stack: (2**n,)."""
+
+    best: Floats
+    last: Ints
+    seen: Ints
+    stack: Ints
+
+
+def make_space(n: int) -> Space:
+    return Space(np.zeros(1 << n), *(np.zeros(1 << n, np.int64) for _ in range(3)))
+
+
+def make_families(scorer: Scorer, most: int) -> Families:
+    masks: list[int] = []
+    scores: list[float] = []
+    first = [0]
+    for child in range(len(scorer.states)):
+        for parents, score in useful_parent_sets(scorer, child, most):
+            masks.append(sum(1 << parent for parent in parents))
+            scores.append(score)
+        first.append(len(masks))
+    return Families(np.array(masks, np.int64), np.array(scores), np.array(first, np.int64))
+
+
+@compiled()
+def relax(families: Families, forbidden: Ints, space: Space, chosen: Ints) -> float:
+    """The best score of a network of any treewidth whose moral graph lacks the forbidden edges.
+
+    forbidden: (n,) masks of neighbours. chosen: (n,) is filled with the places of the families.
+    """
+    n = len(forbidden)
+    masks, scores, first = families
+    allowed = np.zeros(len(masks), np.int64)  # places of allowed families, a variable's from its first on
+    ends = np.zeros(n, np.int64)
+    for child in range(n):
+        end = first[child]
+        for at in range(first[child], first[child + 1]):
+            family = masks[at] | 1 << child
+            fine = True
+            for v in range(n):
+                if family >> v & 1 and forbidden[v] & family:
+                    fine = False
+                    break
+            if fine:
+                allowed[end] = at
+                end += 1
+        ends[child] = end
+    best, last = space.best, space.last
+    best[0] = 0.0
+    for subset in range(1, 1 << n):
+        top, family = -np.inf, -1
+        for child in range(n):
+            if subset >> child & 1:
+                rest = subset ^ 1 << child
+                for place in range(first[child], ends[child]):
+                    at = allowed[place]
+                    if masks[at] & ~rest == 0:
+                        if best[rest] + scores[at] > top:
+                            top, family = best[rest] + scores[at], at
+                        break
+        best[subset], last[subset] = top, family
+    subset = (1 << n) - 1
+    while subset:
+        at = last[subset]
+        child = 0
+        while not first[child] <= at < first[child + 1]:
+            child += 1
+        chosen[child] = at
+        subset ^= 1 << child
+    return float(best[(1 << n) - 1])
+
+
+@compiled()
+def treewidth_at_most(graph: Ints, k: int, space: Space, mark: int) -> bool:
+    """Whether the treewidth is at most k, by trying elimination orders; each set of eliminated vertices once.
+
+    graph: (n,) masks of neighbours. mark: a number that was not used with this space before.
+    """
+    n = len(graph)
+    later = np.zeros(n, np.int64)  # neighbours, and those through eliminated vertices
+    space.stack[0] = 0
+    space.seen[0] = mark
+    top = 1
+    while top:
+        top -= 1
+        gone = space.stack[top]
+        if n - _count(gone) <= k + 1:
+            return True
+        for v in range(n):
+            if not gone >> v & 1:
+                later[v] = _reached(graph, v, gone)
+        safe = -1
+        for v in range(n):
+            if not gone >> v & 1 and _count(later[v]) <= k:
+                total, most = 0, 0  # edges that are missing among the neighbours, counted at both ends, and at one
+                for u in range(n):
+                    if later[v] >> u & 1:
+                        lacking = _count(later[v] & ~later[u]) - 1
+                        total += lacking
+                        most = max(most, lacking)
+                if total == 2 * most:  # a clique, or one but for a single vertex: it may be first without loss
+                    safe = v
+                    break
+        for v in range(n):
+            if gone >> v & 1 or _count(later[v]) > k or (safe >= 0 and v != safe):
+                continue
+            following = gone | 1 << v
+            if space.seen[following] != mark:
+                space.seen[following] = mark
+                space.stack[top] = following
+                top += 1
+    return False
+
+
+@compiled()
+def _count(mask: int) -> int:
+    return int(popcount(np.uint64(mask)))
+
+
+@compiled()
+def _reached(graph: Ints, v: int, gone: int) -> int:
+    """The neighbours of v when the vertices of a mask are eliminated: those reached through them."""
+    near, inside = graph[v] & ~gone, graph[v] & gone
+    seen = inside
+    while inside:
+        u = _count((inside & -inside) - 1)
+        inside &= inside - 1
+        near |= graph[u] & ~gone
+        fresh = graph[u] & gone & ~seen
+        seen |= fresh
+        inside |= fresh
+    return int(near & ~(1 << v))
+
+
+@compiled()
+def blame(
+    families: Families, chosen: Ints, required: Ints, forbidden: Ints, k: int, space: Space, mark: int, edges: Ints
+) -> int:
+    """The edges to branch on if the chosen network's treewidth is above k: those of a smallest part of its moral graph
+    whose treewidth is, without required ones; -1 if the treewidth is at most k.
+
+    edges: (n * n, 2) is filled, the dearest first, by what the families that use an edge lose without it; how many.
+    """
+    n = len(chosen)
+    masks, scores, first = families
+    graph = required.copy()
+    loss = np.zeros((n, n))
+    moral = np.zeros(n, np.int64)
+    for child in range(n):
+        family = masks[chosen[child]] | 1 << child
+        for u in range(n):
+            if not family >> u & 1:
+                continue
+            moral[u] |= family & ~(1 << u)
+            for v in range(u):
+                if family >> v & 1:
+                    pair = 1 << u | 1 << v
+                    for at in range(chosen[child], first[child + 1]):
+                        other = masks[at] | 1 << child
+                        if other & pair == pair:
+                            continue
+                        fine = True
+                        for w in range(n):
+                            if other >> w & 1 and forbidden[w] & other:
+                                fine = False
+                        if fine:
+                            loss[u, v] += scores[chosen[child]] - scores[at]
+                            break
+    if treewidth_at_most(moral, k, space, mark):
+        return -1
+    count = 0
+    for u in range(n):
+        graph[u] |= moral[u]
+        for v in range(u):
+            if moral[u] >> v & 1 and not required[u] >> v & 1:
+                edges[count, 0], edges[count, 1] = u, v
+                at = count
+                while at and loss[edges[at - 1, 0], edges[at - 1, 1]] < loss[u, v]:
+                    edges[at, 0], edges[at, 1] = edges[at - 1, 0], edges[at - 1, 1]
+                    edges[at - 1, 0], edges[at - 1, 1] = u, v
+                    at -= 1
+                count += 1
+    kept = count
+    for at in range(count - 1, -1, -1):  # the cheapest are taken away first, if the rest is still to blame
+        u, v = edges[at]
+        graph[u] &= ~(1 << v)
+        graph[v] &= ~(1 << u)
+        mark += 1
+        if treewidth_at_most(graph, k, space, mark):
+            graph[u] |= 1 << v
+            graph[v] |= 1 << u
+        else:
+            kept -= 1
+            edges[at, 0] = -1
+    filled = 0
+    for at in range(count):
+        if edges[at, 0] >= 0:
+            edges[filled] = edges[at]
+            filled += 1
+    return kept
+
+
+class Outlook:
+    """Whether a proof will end in time, as far as the fall of its bound tells.
+
+    The bound falls ever more slowly. So where a straight line from its first value through the present one does not
+    meet the best score in time, the bound will not either, unless a better network comes.
+    """
+
+    def __init__(self, first: float, end: float) -> None:
+        """first, end: from when on the proof is judged, and when it must have ended."""
+        self.first, self.end = first, end
+        self.begin: tuple[float, float] | None = None  # time and bound
+
+    def in_reach(self, now: float, bound: float, best: float) -> bool:
+        """Whether the proof may end in time. best: the score that the bound has to meet."""
+        self.begin = self.begin or (now, bound)
+        begin, top = self.begin
+        return now < self.first or (bound - best) * (now - begin) <= (top - bound) * (self.end - now)
+
+
+def prove(
+    scorer: Scorer,
+    k: int,
+    most: int,
+    start: Found,
+    *,
+    end: float,
+    better: Callable[[Found, float], None] | None = None,
+    outlook: Outlook | None = None,
+) -> Proof:
+    """The best network of treewidth at most k, or the best and a bound when the time is over.
+
+    start: a network to beat. end: by time.monotonic(). better: called with each better network and the bound. outlook:
+    tells when to give up.
+    """  # fmt: skip
+    n = len(scorer.states)
+    families = make_families(scorer, most)
+    space = make_space(n)
+    chosen, edges = np.zeros(n, np.int64), np.zeros((n * n, 2), np.int64)
+    none = np.zeros(n, np.int64)
+    best, mark, nodes = start, 0, 0
+    slack = 1e-9 * max(1.0, abs(start.score))  # rounding of sums
+    bound = relax(families, none, space, chosen)
+    waiting: list[tuple[float, int, Ints, Ints, Ints]] = [(-bound, 0, none, none, chosen.copy())]
+    while waiting and time.monotonic() < end:
+        negative, _, forbidden, required, families_of = heapq.heappop(waiting)
+        if -negative <= best.score + slack:
+            return Proof(best, best.score, nodes)
+        mark += n * n + 1
+        count = blame(families, families_of, required, forbidden, k, space, mark, edges)
+        if count < 0:
+            parents = _parents(families, families_of)
+            best = Found(-negative, parents, elimination_order(parents, k))
+            if better is not None:
+                better(best, -negative)
+            return Proof(best, best.score, nodes)
+        required = required.copy()
+        for u, v in edges[:count].tolist():
+            if outlook is not None and not outlook.in_reach(time.monotonic(), -negative, best.score):
+                return Proof(best, -negative, nodes)
+            without = forbidden.copy()
+            without[u] |= 1 << v
+            without[v] |= 1 << u
+            score = relax(families, without, space, chosen)
+            nodes += 1
+            if score > best.score + slack:
+                heapq.heappush(waiting, (-score, nodes, without, required.copy(), chosen.copy()))
+            if time.monotonic() > end:  # the node stays as it was, for its bound
+                heapq.heappush(waiting, (negative, nodes, forbidden, required, families_of))
+                break
+            required[u] |= 1 << v
+            required[v] |= 1 << u
+            mark += n * n + 1
+            if not treewidth_at_most(required, k, space, mark):
+                break
+    bound = -waiting[0][0] if waiting else best.score
+    return Proof(best, max(bound, best.score), nodes)
+
+
+def elimination_order(parents: Sequence[Sequence[int]], k: int) -> tuple[int, ...]:
+    """An order that eliminates the moral graph within k, its treewidth at the most; for few variables."""
+    n = len(parents)
+    graph = np.zeros(n, np.int64)
+    for child, family in enumerate(parents):
+        for u in (child, *family):
+            for v in (child, *family):
+                if u != v:
+                    graph[u] |= 1 << v
+    space = make_space(n)
+    order: list[int] = []
+    while len(order) < n:
+        for v in range(n):
+            near = int(graph[v])
+            if v in order or _count(near) > k:
+                continue
+            rest = graph.copy()
+            for u in range(n):
+                if near >> u & 1:
+                    rest[u] = (rest[u] | near) & ~(1 << u) & ~(1 << v)
+            rest[v] = 0
+            if treewidth_at_most(rest, k, space, 1 + len(order) * n + v):
+                order.append(v)
+                graph = rest
+                break
+    return tuple(order)
+
+
+def _parents(families: Families, chosen: Ints) -> tuple[tuple[int, ...], ...]:
+    masks = families.masks[chosen].tolist()
+    return tuple(tuple(v for v in range(len(chosen)) if mask >> v & 1) for mask in masks)

@@ -1,0 +1,105 @@
+"""A first network of bounded treewidth for many columns: a k-tree that grows by the column that gains most.
+
+As in the greedy methods for many variables (Scanagatta, Corani, de Campos and Zaffalon 2016), each column is joined to
+a clique of the k-tree and takes its parents from it. Which comes next is chosen as for a spanning tree of highest gain;
+of the cliques, those that the partner it gains most with was last in are looked at.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forestc.algorithms.compiled import compiled
+from forestc.algorithms.networks.family_scores import Floats, Ints, Scorer, Words, family_score
+from forestc.algorithms.networks.random_words import draw
+
+LOOK = 32  # bags of a partner that are looked at
+NOISE = 0.2  # of a gain, so that each start is another
+
+
+@compiled()
+def _choose(
+    scorer: Scorer, child: int, bag: Ints, size: int, most: int, chosen: Ints, trial: Ints
+) -> tuple[float, int]:
+    """Parents from a bag, added one by one while the score rises: the score, and how many are in `chosen`."""
+    count = 0
+    score = family_score(scorer, child, chosen, 0)
+    while count < min(most, size):
+        trial[:count] = chosen[:count]
+        best = -1
+        for place in range(size):
+            known = False
+            for earlier in range(count):
+                if chosen[earlier] == bag[place]:
+                    known = True
+            if known:
+                continue
+            trial[count] = bag[place]
+            value = family_score(scorer, child, trial, count + 1)
+            if value > score:
+                score, best = value, bag[place]
+        if best < 0:
+            break
+        chosen[count] = best
+        count += 1
+    return score, count
+
+
+@compiled()
+def grow(scorer: Scorer, k: int, partners: Ints, gains: Floats, random: Words, parents: Ints, sizes: Ints) -> None:
+    """Fills in the parents of each column, of treewidth at most k.
+
+    partners, gains: (n, m) the columns that gain most with each column, and how much. parents: (n, most). sizes: (n,)
+    how many of them count.
+    """
+    n, most = parents.shape
+    most = min(most, k)
+    bags, lengths = np.zeros((n, k + 1), np.int64), np.zeros(n, np.int64)  # a column's own bag
+    recent, seen = np.zeros((n, LOOK), np.int64), np.zeros(n, np.int64)  # bags that a column is in
+    added, partner = np.zeros(n, np.bool_), np.full(n, -1)
+    gain = np.full(n, -np.inf)
+    chosen, trial, kept = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
+    gain[int(draw(random) * n)] = 0.0
+    for _ in range(n):
+        child = -1
+        for v in range(n):
+            if not added[v] and (child < 0 or gain[v] > gain[child]):
+                child = v
+        added[child] = True
+        length = 0
+        if partner[child] >= 0:
+            top, source, count = -np.inf, -1, 0
+            near = partner[child]
+            for at in range(min(LOOK, seen[near])):
+                bag = recent[near, at]
+                score, taken = _choose(scorer, child, bags[bag], lengths[bag], most, chosen, trial)
+                if score > top:
+                    top, source, count = score, bag, taken
+                    kept[:taken] = chosen[:taken]
+            parents[child, :count] = kept[:count]
+            sizes[child] = count
+            length = lengths[source]
+            bags[child, :length] = bags[source, :length]
+            if length == k + 1:  # one that is no parent leaves
+                out = int(draw(random) * length)
+                while True:
+                    is_parent = False
+                    for at in range(count):
+                        if kept[at] == bags[child, out]:
+                            is_parent = True
+                    if not is_parent:
+                        break
+                    out = (out + 1) % length
+                length -= 1
+                bags[child, out] = bags[child, length]
+        bags[child, length] = child
+        lengths[child] = length + 1
+        for at in range(length + 1):
+            v = bags[child, at]
+            recent[v, seen[v] % LOOK] = child
+            seen[v] += 1
+        for at in range(partners.shape[1]):
+            other = partners[child, at]
+            worth = gains[child, at] * (1.0 + NOISE * (draw(random) - 0.5))
+            if not added[other] and worth > gain[other]:
+                gain[other], partner[other] = worth, child

@@ -1,0 +1,79 @@
+"""Runs of a search for networks in all threads, of which the best result is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Lock
+from typing import NamedTuple
+
+import numba
+
+from forestc.algorithms.networks.family_scores import Ints, Scorer, for_thread
+
+
+class Found(NamedTuple):
+    """score: BDeu, natural log. parents: of each column, ascending. order: the columns in an order that eliminates the
+    moral graph within the treewidth."""
+
+    score: float
+    parents: tuple[tuple[int, ...], ...]
+    order: tuple[int, ...]
+
+
+class Proof(NamedTuple):
+    """found: the best network known. bound: no network of the treewidth scores more. nodes: of the search for it."""
+
+    found: Found
+    bound: float
+    nodes: int
+
+
+def found_in(parents: Ints, sizes: Ints, score: float, order: Ints) -> Found:
+    """parents: (n, most) of which the first `sizes` of each row count."""
+    rows = zip(parents.tolist(), sizes.tolist(), strict=True)
+    return Found(score, tuple(tuple(sorted(row[:size])) for row, size in rows), tuple(order.tolist()))
+
+
+class Runs:
+    """What the runs of a search share: the rows, when to stop, and the best network so far."""
+
+    def __init__(self, scorer: Scorer, end: float, better: Callable[[Found], None] | None) -> None:
+        """end: by time.monotonic(). better: called with each better network."""
+        self.end = end
+        self.stop = Event()
+        self.best = Found(-math.inf, (), ())
+        self.threads = max(1, numba.get_num_threads())
+        self._spare = [scorer, *(for_thread(scorer) for _ in range(self.threads - 1))]
+        self._better = better
+        self._lock = Lock()
+
+    def take_in(self, found: Found) -> None:
+        """Keeps a network if it is better; of equal scores the same one in whatever order the runs end."""
+        with self._lock:
+            if found > self.best:
+                risen = found.score > self.best.score
+                self.best = found
+                if risen and self._better is not None:
+                    self._better(found)
+
+    def run(self, jobs: Sequence[Callable[[Scorer], None]]) -> Found:
+        """Runs jobs in threads, each with a scorer of its own; the best network. Ctrl-C ends them early."""
+
+        def with_scorer(job: Callable[[Scorer], None]) -> None:
+            scorer = self._spare.pop()
+            try:
+                if not self.stop.is_set():
+                    job(scorer)
+            finally:
+                self._spare.append(scorer)
+
+        with ThreadPoolExecutor(self.threads) as pool:
+            waiting = [pool.submit(with_scorer, job) for job in jobs]
+            try:
+                for each in waiting:
+                    each.result()
+            except KeyboardInterrupt:  # the best so far is an answer, too
+                self.stop.set()
+        return self.best

@@ -1,0 +1,383 @@
+"""Search for a Bayesian network of bounded treewidth and high score, by annealing over its arcs.
+
+A state is an acyclic graph whose moral graph is known to have treewidth at most k, with a chordal graph of that width
+around it. A move adds, removes, replaces or reverses an arc. Its gain is judged first, as that is cheap; then whether a
+cycle would close; then the treewidth: a move whose edges all lie in the chordal graph is fine, any other is if the new
+moral graph can be eliminated within k, which gives the next chordal graph. So, other than in a search within k-trees,
+the chordal graph changes with the network a little at a time.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import compiled, share_out
+from forestc.algorithms.networks.elimination import Room, complete, eliminates, has, make_room, neighbours, put, take
+from forestc.algorithms.networks.family_scores import (
+    Floats,
+    Ints,
+    Scorer,
+    Words,
+    best_partners,
+    family_score,
+    for_thread,
+)
+from forestc.algorithms.networks.growth import grow
+from forestc.algorithms.networks.random_words import draw, seeded
+from forestc.algorithms.networks.runs import Found, Runs, found_in
+
+MOST_PARTNERS = 30  # columns of highest gain that are drawn as new parents of a column
+HOT_SHARE, COLD = (
+    0.3,
+    0.1,
+)  # the first temperature, as a share of the gain of the best partner; the last, in nats
+SHARES = (0.02, 0.08, 0.3, 0.6)  # of the time limit, for the runs of a thread, one after the other
+STEPS_A_COLUMN, MOST_STEPS = 20_000, 4_000_000  # moves of a run where the number of runs is given instead of a time
+FEW_STEPS = 2000  # moves a column; a run of fewer begins at a grown network, and less hot, by WARM_SHARE
+WARM_SHARE = 0.03
+SLICE, SLICE_SECONDS = 2000, 0.01  # most moves, and time, between two looks at the clock
+FROM_CHORDAL = 0.5  # share of the new parents that are drawn from the child's neighbours in the chordal graph
+
+
+class State(NamedTuple):
+    """A network and what the search knows of it; all arrays change in place."""
+
+    parents: Ints  # (n, most parents)
+    sizes: Ints  # (n,) numbers of parents
+    scores: Floats  # (n,) of the families
+    times: NDArray[np.int16]  # (n, n) how many families an edge of the moral graph is in
+    moral: Words  # (n, words) rows of bits
+    chordal: Words  # (n, words) a supergraph of treewidth at most k
+    order: Ints  # (n,) the elimination that the chordal graph came from
+    best_parents: Ints
+    best_sizes: Ints
+    best_order: Ints
+    best_score: Floats  # (1,)
+    random: Words  # (1,) the state of the random numbers
+    room: Room
+    seen: Ints  # (n,) marks of the search for a cycle
+    stack: Ints
+    family: Ints  # (2, most parents) the parents that a move would leave
+
+
+def make_state(n: int, most: int, random: Words) -> State:
+    """The network without arcs. Its scores are set by `restart`."""
+    words = -(-n // 64)
+    return State(
+        np.zeros((n, most), np.int64), np.zeros(n, np.int64), np.zeros(n), np.zeros((n, n), np.int16),
+        np.zeros((n, words), np.uint64), np.zeros((n, words), np.uint64), np.arange(n), np.zeros((n, most), np.int64),
+        np.zeros(n, np.int64), np.arange(n), np.full(1, -math.inf), random, make_room(n), np.zeros(n, np.int64),
+        np.zeros(n, np.int64), np.zeros((2, most), np.int64),
+    )  # fmt: skip
+
+
+@compiled()
+def _join(state: State, u: int, v: int) -> bool:
+    """Counts an edge of the moral graph; whether it was not there and is outside the chordal graph."""
+    state.times[u, v] += 1
+    state.times[v, u] += 1
+    if state.times[u, v] > 1:
+        return False
+    put(state.moral, u, v)
+    return not has(state.chordal, u, v)
+
+
+@compiled()
+def _part(state: State, u: int, v: int) -> None:
+    state.times[u, v] -= 1
+    state.times[v, u] -= 1
+    if state.times[u, v] == 0:
+        take(state.moral, u, v)
+
+
+@compiled()
+def _add_family(state: State, child: int, parents: Ints, count: int) -> bool:
+    """Adds the edges of a family to the moral graph; whether one is outside the chordal graph."""
+    outside = False
+    for place in range(count):
+        if _join(state, child, parents[place]):
+            outside = True
+        for before in range(place):
+            if _join(state, parents[before], parents[place]):
+                outside = True
+    return outside
+
+
+@compiled()
+def _drop_family(state: State, child: int, parents: Ints, count: int) -> None:
+    for place in range(count):
+        _part(state, child, parents[place])
+        for before in range(place):
+            _part(state, parents[before], parents[place])
+
+
+@compiled()
+def _reaches(state: State, ancestor: int, start: int, besides: int) -> bool:
+    """Whether `ancestor` is `start` or above it; the arc from `besides` to it itself is not followed."""
+    seen, stack = state.seen, state.stack
+    seen[:] = 0
+    stack[0] = start
+    seen[start] = 1
+    top = 1
+    while top > 0:
+        top -= 1
+        v = stack[top]
+        if v == ancestor:
+            return True
+        for place in range(state.sizes[v]):
+            parent = state.parents[v, place]
+            if v == besides and parent == ancestor:
+                continue
+            if not seen[parent]:
+                seen[parent] = 1
+                stack[top] = parent
+                top += 1
+    return False
+
+
+@compiled()
+def _set_family(state: State, child: int, parents: Ints, count: int) -> None:
+    state.parents[child, :count] = parents[:count]
+    state.sizes[child] = count
+
+
+@compiled()
+def restart(scorer: Scorer, state: State, parents: Ints, count: Ints, k: int) -> bool:
+    """Sets the state to a network; False if no elimination within k was found for it. The best one is kept."""
+    state.times[:] = 0
+    state.moral[:] = np.uint64(0)
+    state.chordal[:] = np.uint64(0)
+    for child in range(len(count)):
+        _set_family(state, child, parents[child], count[child])
+        state.scores[child] = family_score(scorer, child, parents[child], count[child])
+        _add_family(state, child, parents[child], count[child])
+    if not eliminates(state.moral, k, state.room):
+        return False
+    complete(state.room, state.chordal)
+    state.order[:] = state.room.order
+    return True
+
+
+@compiled()
+def keep_best(state: State) -> None:
+    total = state.scores.sum()
+    if total > state.best_score[0]:
+        state.best_score[0] = total
+        state.best_parents[:] = state.parents
+        state.best_sizes[:] = state.sizes
+        state.best_order[:] = state.order
+
+
+@compiled()
+def anneal(scorer: Scorer, state: State, k: int, partners: Ints, steps: int, hot: float, cold: float) -> None:
+    """Tries `steps` moves while the temperature falls from `hot` to `cold`, in nats, by a constant factor a step.
+
+    partners: (n, m) columns worth trying as parents of each column.
+    """
+    n, most = state.parents.shape
+    most = min(most, k)
+    random, family, near = state.random, state.family, state.room.near
+    cooling = math.exp(math.log(cold / hot) / max(1, steps))
+    temperature = hot
+    total = state.scores.sum()
+    for _ in range(steps):
+        temperature *= cooling
+        child = int(draw(random) * n)
+        count = state.sizes[child]
+        what = draw(random)
+        fresh, gone = -1, -1  # the parent that comes, and the one that goes
+        turned = False
+        if what < 0.55 or count == 0:
+            if draw(random) < FROM_CHORDAL:
+                around = neighbours(state.chordal, child, near)
+                if around == 0:
+                    continue
+                fresh = near[int(draw(random) * around)]
+            else:
+                fresh = partners[child, int(draw(random) * partners.shape[1])]
+            if count == most or (count > 0 and what < 0.3):
+                gone = int(draw(random) * count)
+        else:
+            gone = int(draw(random) * count)
+            turned = what > 0.75
+        size = 0
+        double = False
+        for place in range(count):
+            if state.parents[child, place] == fresh:
+                double = True
+            if place != gone:
+                family[0, size] = state.parents[child, place]
+                size += 1
+        if double:
+            continue
+        if fresh >= 0:
+            family[0, size] = fresh
+            size += 1
+        score = family_score(scorer, child, family[0], size)
+        gain = score - state.scores[child]
+        other, other_size, other_score = -1, 0, 0.0
+        if turned:
+            other = state.parents[child, gone]
+            if state.sizes[other] == most:
+                gone_too = int(draw(random) * most)
+            else:
+                gone_too = -1
+            for place in range(state.sizes[other]):
+                if place != gone_too:
+                    family[1, other_size] = state.parents[other, place]
+                    other_size += 1
+            family[1, other_size] = child
+            other_size += 1
+            other_score = family_score(scorer, other, family[1], other_size)
+            gain += other_score - state.scores[other]
+        if gain < 0.0 and gain < temperature * math.log(draw(random)):
+            continue
+        if fresh >= 0 and _reaches(state, child, fresh, -1):
+            continue
+        if turned and _reaches(state, other, child, child):
+            continue
+        _drop_family(state, child, state.parents[child], count)
+        outside = _add_family(state, child, family[0], size)
+        if turned:
+            _drop_family(state, other, state.parents[other], state.sizes[other])
+            if _add_family(state, other, family[1], other_size):
+                outside = True
+        if outside:
+            if eliminates(state.moral, k, state.room):
+                complete(state.room, state.chordal)
+                state.order[:] = state.room.order
+            else:
+                _drop_family(state, child, family[0], size)
+                _add_family(state, child, state.parents[child], count)
+                if turned:
+                    _drop_family(state, other, family[1], other_size)
+                    _add_family(state, other, state.parents[other], state.sizes[other])
+                continue
+        _set_family(state, child, family[0], size)
+        state.scores[child] = score
+        if turned:
+            _set_family(state, other, family[1], other_size)
+            state.scores[other] = other_score
+        total += gain
+        if total > state.best_score[0] + 1e-9:
+            keep_best(state)
+            total = state.scores.sum()
+
+
+class Plan(NamedTuple):
+    """partners, gains: (n, m) the columns that gain most with each column, and how much. hot: the first temperature, in
+    nats."""
+
+    k: int
+    most: int
+    partners: Ints
+    gains: Floats
+    hot: float
+    seed: int
+
+
+def search(
+    scorer: Scorer,
+    k: int,
+    most: int,
+    *,
+    end: float,
+    samples: int | None = None,
+    seed: int = 0,
+    better: Callable[[Found], None] | None = None,
+) -> Found:
+    """The best network of treewidth at most k >= 1 and at most `most` >= 1 parents that annealing finds.
+
+    end: by time.monotonic(). samples: runs to make instead, each of a length that depends on the number of columns
+    alone, so that the result depends neither on time nor on threads. better: called with each better network.
+    """  # fmt: skip
+    runs = Runs(scorer, end, better)
+    n = len(scorer.states)
+    partners = np.zeros((n, min(n - 1, MOST_PARTNERS)), np.int64)
+    gains = np.zeros(partners.shape)
+    share_out(n, lambda first, past: best_partners(for_thread(scorer, 1024), first, past, partners, gains))
+    hot = max(1.0, HOT_SHARE * float(np.median(gains[:, 0])))
+    plan = Plan(k, most, partners, gains, hot, seed)
+    if samples is not None:
+        return runs.run([partial(_counted_run, runs, plan, sample) for sample in range(samples)])
+    return runs.run([partial(_timed_runs, runs, plan, lane) for lane in range(runs.threads)])
+
+
+def _temperature(hot: float, done: float) -> float:
+    """The temperature when a share of a run is done."""
+    return float(hot * (COLD / hot) ** done)
+
+
+def _grown(scorer: Scorer, state: State, plan: Plan) -> None:
+    """To the network of a k-tree that grows."""
+    parents, sizes = np.zeros_like(state.parents), np.zeros_like(state.sizes)
+    grow(scorer, plan.k, plan.partners, plan.gains, state.random, parents, sizes)
+    if restart(scorer, state, parents, sizes, plan.k):
+        keep_best(state)
+    else:  # the elimination found is not always the best there is
+        _from_scratch(scorer, state, plan.k)
+
+
+def _from_scratch(scorer: Scorer, state: State, k: int) -> None:
+    """Back to the network without arcs."""
+    restart(scorer, state, np.zeros_like(state.parents), np.zeros_like(state.sizes), k)
+    keep_best(state)
+
+
+def _counted_run(runs: Runs, plan: Plan, sample: int, scorer: Scorer) -> None:
+    """One run of a fixed number of moves."""
+    n = len(scorer.states)
+    state = make_state(n, plan.most, seeded(plan.seed, sample))
+    steps = min(STEPS_A_COLUMN * n, MOST_STEPS)
+    hot = plan.hot
+    if steps < FEW_STEPS * n:
+        _grown(scorer, state, plan)
+        hot = max(1.0, WARM_SHARE * hot)
+    else:
+        _from_scratch(scorer, state, plan.k)
+    slices = max(1, steps // SLICE)
+    for at in range(slices):
+        if runs.stop.is_set():
+            break
+        warm, cool = _temperature(hot, at / slices), _temperature(hot, (at + 1) / slices)
+        anneal(scorer, state, plan.k, plan.partners, SLICE, warm, cool)
+    runs.take_in(found_in(state.best_parents, state.best_sizes, float(state.best_score[0]), state.best_order))
+
+
+def _timed_runs(runs: Runs, plan: Plan, lane: int, scorer: Scorer) -> None:
+    """Runs that together take the time that is left. The first begins at a grown network and shows how many moves there
+    is time for: few, and it goes on; else others begin from scratch, each longer than the one before."""
+    n = len(scorer.states)
+    state = make_state(n, plan.most, seeded(plan.seed, lane))
+    _grown(scorer, state, plan)
+    whole = runs.end - time.monotonic()
+    warm = max(1.0, WARM_SHARE * plan.hot)
+    moves = _timed_run(runs, plan, scorer, state, SHARES[0] * whole, warm)
+    if moves / SHARES[0] < FEW_STEPS * n:
+        _timed_run(runs, plan, scorer, state, runs.end - time.monotonic(), warm)
+        return
+    for share in SHARES[1:]:
+        _from_scratch(scorer, state, plan.k)
+        _timed_run(runs, plan, scorer, state, min(share * whole, runs.end - time.monotonic()), plan.hot)
+
+
+def _timed_run(runs: Runs, plan: Plan, scorer: Scorer, state: State, seconds: float, hot: float) -> int:
+    """One run from where the state is; how many moves it made."""
+    begin = now = time.monotonic()
+    moves, steps = 0, SLICE // 20
+    while now < begin + seconds and not runs.stop.is_set():
+        temperature = _temperature(hot, (now - begin) / seconds)
+        anneal(scorer, state, plan.k, plan.partners, steps, temperature, temperature)
+        moves += steps
+        took = time.monotonic() - now
+        now += took
+        steps = max(10, min(SLICE, int(steps * SLICE_SECONDS / max(took, 1e-6))))
+    runs.take_in(found_in(state.best_parents, state.best_sizes, float(state.best_score[0]), state.best_order))
+    return moves

@@ -1,0 +1,1 @@
+"""Separation: where two ensembles decide differently, and the trees that keep all decisions."""

@@ -1,0 +1,267 @@
+"""Separation: do two tree ensembles decide alike on every input, and if not, on which do they differ?
+
+Inputs are cells: of each feature the number of the interval, between two thresholds, that its value lies in. Each leaf
+is a box of cells, and all values are integers, so that decisions and ties are exact.
+
+For each pair of classes (c, d) the question is whether `before` decides some input as c and `after` decides it as d,
+that is, whether several sums of leaves are all at least 0 somewhere. A search over boxes answers it
+(`separation_search`). This is the separation oracle of Emine et al., Free Lunch in the Forest: Functionally-Identical
+Pruning of Boosted Tree Ensembles, AAAI 2025.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import permutations
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.separation import search as separation_search
+
+State: TypeAlias = Literal["same", "differs", "unknown"]
+CellArray: TypeAlias = NDArray[np.int32]
+Box: TypeAlias = tuple[CellArray, CellArray]
+MOST_OVERLAID = 1 << 16  # pairs of leaves of a changed tree; beyond it, its two forms are bounded one by one
+SHARES = (1, 2, 3)  # quarters in which the two sides are weighted in a joint bound
+
+
+@dataclass(frozen=True, eq=False)
+class TreeBoxes:
+    """The leaves of a tree, which cover all cells and do not overlap. A leaf of the source may be several boxes.
+
+    low, high: (leaves, features) the cells low <= cell < high. value: (leaves, outputs) int64.
+    """
+
+    low: CellArray
+    high: CellArray
+    value: NDArray[np.int64]
+
+    @cached_property
+    def narrow(self) -> list[int]:
+        """The features that leaves are told apart by."""
+        differs = (self.low != self.low[0]).any(axis=0) | (self.high != self.high[0]).any(axis=0)
+        return [int(feature) for feature in np.flatnonzero(differs)]
+
+    def inside(self, box: Box) -> TreeBoxes:
+        """The leaves that meet a box."""
+        meets = ((self.low < box[1]) & (self.high > box[0])).all(axis=1)
+        return TreeBoxes(self.low[meets], self.high[meets], self.value[meets])
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Trees whose values are added to a bias (outputs,). A tree that two ensembles share is one object in both."""
+
+    trees: tuple[TreeBoxes, ...]
+    bias: NDArray[np.int64]
+
+    def with_tree(self, index: int, tree: TreeBoxes) -> Ensemble:
+        """The ensemble with one tree replaced."""
+        return replace(self, trees=(*self.trees[:index], tree, *self.trees[index + 1 :]))
+
+    @cached_property
+    def joined(self) -> tuple[CellArray, CellArray, NDArray[np.int64], NDArray[np.int32]]:
+        """low, high, value of the leaves of all trees, and the tree of each."""
+        sizes = [len(tree.value) for tree in self.trees]
+        number = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        low, high = (np.concatenate([getattr(tree, name) for tree in self.trees]) for name in ("low", "high"))
+        return low, high, np.concatenate([tree.value for tree in self.trees]), number
+
+    def scores(self, cells: CellArray) -> NDArray[np.int64]:
+        """(inputs, outputs) of inputs (inputs, features)."""
+        total = np.tile(self.bias, (len(cells), 1))
+        for tree in self.trees:
+            total += tree.value[places(tree, cells)]
+        return total
+
+
+def places(tree: TreeBoxes, cells: CellArray) -> NDArray[np.int64]:
+    """(inputs,) the leaf that each input (inputs, features) lies in."""
+    result = np.zeros(len(cells), dtype=np.int64)
+    for start in range(0, len(cells), 1024):
+        some = cells[start : start + 1024]
+        inside = np.ones((len(some), len(tree.value)), dtype=bool)
+        for feature in tree.narrow:
+            cell = some[:, feature, np.newaxis]
+            inside &= (tree.low[:, feature] <= cell) & (cell < tree.high[:, feature])
+        result[start : start + 1024] = inside.argmax(axis=1)
+    return result
+
+
+@dataclass(frozen=True)
+class Decider:
+    """How integer scores (inputs, outputs) decide.
+
+    threshold: class 1 where the last score is at least this, else class 0; None: the class with the largest score.
+    ties_last: whether the last of equally large scores wins. margin: inputs whose margin is not larger do not
+    count; -1: all count. The margin is the distance of the two largest scores, or of the score from the threshold.
+    """
+
+    threshold: int | None
+    ties_last: bool = False
+    margin: int = -1
+
+    def classes(self, scores: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(inputs,) the class of each input."""
+        if self.threshold is not None:
+            return np.asarray(scores[:, -1] >= self.threshold, dtype=np.int64)
+        last = scores.shape[1] - 1
+        return np.asarray(last - scores[:, ::-1].argmax(axis=1) if self.ties_last else scores.argmax(axis=1))
+
+    def counts(self, scores: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(inputs,) whether the margin of each input is large enough to count."""
+        if self.threshold is not None:
+            return np.asarray(np.abs(scores[:, -1] - self.threshold) > self.margin)
+        if scores.shape[1] == 1:
+            return np.ones(len(scores), dtype=bool)
+        largest = np.partition(scores, -2, axis=1)[:, -2:]
+        return np.asarray(largest[:, 1] - largest[:, 0] > self.margin)
+
+    def demands(self, index: int, outputs: int, margin: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """When an input is decided as class `index`: factors (demands, outputs) of the scores and constants (demands,),
+        whose sums must all be at least 0. margin: whether its margin must be large enough to count."""
+        least = self.margin + 1 if margin else 0
+        if self.threshold is not None:
+            factors = np.zeros((1, outputs), dtype=np.int64)
+            factors[0, -1] = 1 if index else -1
+            constant = -self.threshold - least if index else self.threshold - max(1, least)
+            return factors, np.array([constant], dtype=np.int64)
+        others = [other for other in range(outputs) if other != index]
+        factors = np.zeros((len(others), outputs), dtype=np.int64)
+        factors[:, index] = 1
+        factors[np.arange(len(others)), others] = -1
+        lost = [self.ties_last == (other > index) for other in others]  # ties with these are lost
+        return factors, -np.maximum(least, np.array(lost, dtype=np.int64))
+
+    def pairs(self, outputs: int) -> Iterator[tuple[int, int]]:
+        """All pairs of different classes."""
+        return permutations(range(2 if self.threshold is not None else outputs), 2)
+
+
+@dataclass(frozen=True)
+class Separation:
+    """same: proved. differs: on `cells` (features,). unknown: a limit was reached. steps: the work that it took."""
+
+    state: State
+    cells: CellArray | None = None
+    steps: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Whether sums of leaves are all at least 0 somewhere in a box.
+
+    low, high: (leaves, features). tree: (leaves,), ascending. value: (leaves, sums). start: (sums,) the sums without
+    trees. single: number of sums that must be at least 0; the others follow from these, and make bounds tighter.
+    """
+
+    low: CellArray
+    high: CellArray
+    tree: NDArray[np.int32]
+    value: NDArray[np.int64]
+    start: NDArray[np.int64]
+    single: int
+    box: Box
+
+
+def separate(before: Ensemble, after: Ensemble, decider: Decider, box: Box, limit: int) -> Separation:
+    """Whether both decide alike on every input of the box that counts.
+
+    limit: of the steps that the search takes, one for each leaf and sum looked at. An input that is returned was
+    evaluated on both ensembles.
+    """
+    steps = 0
+    unknown = False
+    for problem in problems(before, after, decider, box):
+        state, cells, taken = _searched(problem, limit - steps)
+        steps += taken
+        if state == separation_search.FOUND:
+            assert differ(before, after, decider, cells[np.newaxis])[0]
+            return Separation("differs", cells, steps)
+        unknown |= state == separation_search.STOPPED
+        if unknown and steps >= limit:
+            break
+    return Separation("unknown" if unknown else "same", None, steps)
+
+
+def _searched(problem: Problem, limit: int) -> tuple[int, CellArray, int]:
+    low, high = (np.ascontiguousarray(ends.T) for ends in (problem.low, problem.high))
+    rest = (problem.tree, problem.value, problem.start, problem.single, problem.box, max(0, limit))
+    return separation_search.search(low, high, *rest)
+
+
+def differ(before: Ensemble, after: Ensemble, decider: Decider, cells: CellArray) -> NDArray[np.bool_]:
+    """(inputs,) whether inputs (inputs, features) count and are decided differently."""
+    old = before.scores(cells)
+    return np.asarray(decider.counts(old) & (decider.classes(old) != decider.classes(after.scores(cells))))
+
+
+def problems(before: Ensemble, after: Ensemble, decider: Decider, box: Box) -> Iterator[Problem]:
+    """One problem for each pair of classes that bounds do not exclude at once."""
+    leaves = _joint(before, after, box)
+    outputs = len(before.bias)
+    ends = np.flatnonzero(np.diff(leaves.tree, prepend=-1))
+    for one, other in decider.pairs(outputs):
+        factors, constants = decider.demands(one, outputs, True)
+        new_factors, new_constants = decider.demands(other, outputs, False)
+        old, new = leaves.old @ factors.T, leaves.new @ new_factors.T
+        start = factors @ before.bias + constants
+        new_start = new_factors @ after.bias + new_constants
+        # the joint bounds weigh the demand that `one` beats `other` against the one that `other` beats `one`
+        rank = 0 if decider.threshold is not None else other - (other > one)
+        new_rank = 0 if decider.threshold is not None else one - (one > other)
+        mixed = [(k * old[:, rank] + (4 - k) * new[:, new_rank])[:, np.newaxis] for k in SHARES]
+        mixed_start = [k * start[rank] + (4 - k) * new_start[new_rank] for k in SHARES]
+        value = np.concatenate([old, new, *mixed], axis=1)
+        start = np.concatenate([start, new_start, mixed_start])
+        upper = np.maximum.reduceat(value, ends, axis=0).sum(axis=0) + start
+        if (upper >= 0).all():
+            single = len(constants) + len(new_constants)
+            yield Problem(leaves.low, leaves.high, leaves.tree, np.ascontiguousarray(value), start, single, box)
+
+
+@dataclass(frozen=True, eq=False)
+class _Joint:
+    """Leaves of both ensembles: old, new (leaves, outputs) are what each adds to `before` and to `after`."""
+
+    low: CellArray
+    high: CellArray
+    tree: NDArray[np.int32]
+    old: NDArray[np.int64]
+    new: NDArray[np.int64]
+
+
+def _joint(before: Ensemble, after: Ensemble, box: Box) -> _Joint:
+    low, high, value, tree = before.joined
+    changed = [i for i, (a, b) in enumerate(zip(before.trees, after.trees, strict=True)) if a is not b]
+    narrow = np.flatnonzero((box[0] > low.min(axis=0)) | (box[1] < high.max(axis=0)))
+    meets = ~np.isin(tree, changed)
+    for feature in narrow.tolist():
+        meets &= (low[:, feature] < box[1][feature]) & (high[:, feature] > box[0][feature])
+    parts = [_Joint(low[meets], high[meets], tree[meets], value[meets], value[meets])]
+    number = len(before.trees)
+    for index in changed:
+        old, new = before.trees[index].inside(box), after.trees[index].inside(box)
+        for part in _overlaid(old, new):
+            parts.append(replace(part, tree=np.full(len(part.old), number, dtype=np.int32)))
+            number += 1
+    return _Joint(*(np.concatenate([getattr(part, name) for part in parts]) for name in _Joint.__annotations__))
+
+
+def _overlaid(old: TreeBoxes, new: TreeBoxes) -> Sequence[_Joint]:
+    """A tree in two forms: as the boxes where a leaf of one meets a leaf of the other."""
+    nothing: Any = np.zeros(0, dtype=np.int32)
+    if len(old.value) * len(new.value) > MOST_OVERLAID:
+        zero, other = np.zeros_like(old.value), np.zeros_like(new.value)
+        return [
+            _Joint(old.low, old.high, nothing, old.value, zero),
+            _Joint(new.low, new.high, nothing, other, new.value),
+        ]
+    low = np.maximum(old.low[:, np.newaxis], new.low)
+    high = np.minimum(old.high[:, np.newaxis], new.high)
+    one, other = np.nonzero((low < high).all(axis=2))
+    return [_Joint(low[one, other], high[one, other], nothing, old.value[one], new.value[other])]

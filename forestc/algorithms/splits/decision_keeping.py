@@ -1,0 +1,107 @@
+"""Makes a pruned ensemble decide every row as given: leaves move, small trees are added, needless splits go.
+
+Three steps, each on what the one before left (`kept_decisions`, `mending_trees`): leaves move until as few rows as
+possible are violated; trees are added that put the others right; then every split goes whose removal violates no row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.splits.kept_decisions import (
+    Decided,
+    Leaves,
+    collapse,
+    integer_scores,
+    mend_leaves,
+    slacks,
+    visits_for,
+)
+from forestc.algorithms.splits.leaf_fitting import Trees, sorted_by_leaf
+from forestc.algorithms.splits.mending_trees import MendingTree, mend
+from forestc.algorithms.splits.pruning import Pruned, Splits, cost_of, grouped, spread
+from forestc.algorithms.splits.state import Outcomes, Shape, State
+
+HOPELESS = 4  # times the rows that may be mended by trees: with more violated rows, leaves are not even tried
+PASSES = 3  # over all splits, to find those that are needless
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """label: (rows,) the class to be decided of each of the first samples. last: whether the last of equal scores wins.
+    largest: leaves hold 0 .. largest. mended: most rows that added trees may put right. node, tree: costs of an added
+    split and tree, for each bit of its leaves if per_bit."""
+
+    label: NDArray[np.int64]
+    last: bool
+    largest: int
+    mended: int
+    node: float
+    tree: float
+    per_bit: bool = True
+
+    def cost(self, added: MendingTree) -> float:
+        """The cost of an added tree without its conditions."""
+        return (self.node * added.splits + self.tree) * (added.bits if self.per_bit else 1)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An ensemble that decides all rows as wanted. added: the trees beside the pruned ones. cost: of both. mended: rows
+    that the added trees put right."""
+
+    pruned: Pruned
+    added: tuple[MendingTree, ...]
+    cost: float
+    mended: int
+
+
+def keep_decisions(
+    trees: Trees, shape: Shape, splits: Splits, outcomes: Outcomes, found: Pruned, wanted: Wanted
+) -> Kept | None:
+    """What `prune` found, changed until it decides every row as wanted; None if that can't be done. found stays as it
+    is. outcomes: of all conditions on the samples.
+
+    Time O(rows * trees * VISITS), at most MOST_VISITS rows looked at, for the leaves; O(depth * rows * trees) for the
+    splits; O(violated rows * conditions) for each level of the added trees.
+    """
+    rows = len(wanted.label)
+    before = found.state
+    alive, condition = before.alive.copy(), before.condition.copy()
+    uses = np.bincount(condition[alive], minlength=len(splits.cost))
+    state = State(
+        before.leaf[:, :rows].copy(), found.value.copy(), before.group.copy(), alive, condition, before.flipped.copy(),
+        uses,
+    )  # fmt: skip
+    bias, widths = found.bias.copy(), shape.outputs[:, 1] - shape.outputs[:, 0]
+    leaves = Leaves(state.leaf, state.value, shape.start, shape.outputs, bias, wanted.largest)
+    scores = integer_scores(state.leaf, state.value, shape.start, shape.outputs, bias)
+    decided = Decided(wanted.label, scores, wanted.last)
+    wrong = int((slacks(decided) < 0).sum())
+    if wrong > HOPELESS * wanted.mended + HOPELESS:
+        return None
+    order = sorted_by_leaf(replace(trees, leaf=state.leaf, value=state.value))
+    if wrong:
+        wrong = mend_leaves(leaves, order, decided, visits_for(rows, len(trees.leaf)), 0)
+        state.value[:] = spread(state.value, state.group, shape.slots, shape.start, widths)
+    if wrong > wanted.mended:
+        return None
+    used = state.uses > 0
+    added = mend(decided, outcomes._replace(code=outcomes.code[:rows]), splits.cost, used) if wrong else ()
+    if added is None:
+        return None
+    own = np.unique([at for tree in added for at in tree.condition if at >= 0]).astype(np.int64)
+    for _ in range(PASSES):
+        if not collapse(shape, state, leaves, order, decided, np.argsort(-shape.size, kind="stable")):
+            break
+        grouped(state, shape.slots)
+        order = sorted_by_leaf(replace(trees, leaf=state.leaf, value=state.value))
+    read = np.bincount(state.condition[state.alive], minlength=len(splits.cost)) > 0
+    cost = cost_of(shape, state, splits) + float(splits.cost[own[~read[own]]].sum()) + sum(map(wanted.cost, added))
+    pruned = replace(
+        found, group=state.group, value=state.value, bias=bias, splits=int(state.alive.sum()), cost=cost, state=state
+    )
+    return Kept(pruned, tuple(added), cost, wrong)

@@ -1,0 +1,275 @@
+"""Integer leaves that keep the decision of every row: searched among violated rows alone; splits that go for nothing.
+
+A row's slack is the number of units of score by which its decision holds; a row of negative slack is violated.
+
+Leaves: breakout local search (Morris, AAAI 1993). A violated row is drawn, and of its leaves the one moves by a step
+that lowers the weighted violation most. Where no step lowers it, violated rows gain weight, until steps that violate
+lighter rows pay. Splits: with all slacks at least 0, the values that the rows allow a merged leaf are an interval, and
+a subtree becomes a leaf if that is not empty.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import compiled
+from forestc.algorithms.splits.state import merge
+
+VISITS = 30  # rows looked at in the search for leaves, per row and tree
+MOST_VISITS = 1 << 28
+UNBOUNDED = 1 << 40
+
+
+class Decided(NamedTuple):
+    """The rows whose decisions are kept. label: (rows,) the class to be decided. scores: (rows, outputs) integers; with
+    one output class 1 is decided at 0 or more. last: whether the last of equal scores wins, instead of the first."""
+
+    label: NDArray[np.int64]
+    scores: NDArray[np.int64]
+    last: bool
+
+
+class Leaves(NamedTuple):
+    """The trees whose leaves may change. leaf: (trees, rows). value, start, outputs: see `leaf_fitting.Trees`. bias:
+    (outputs,). largest: leaves hold 0 .. largest."""
+
+    leaf: NDArray[np.int32]
+    value: NDArray[np.int64]
+    start: NDArray[np.int64]
+    outputs: NDArray[np.int64]
+    bias: NDArray[np.int64]
+    largest: int
+
+
+@compiled()
+def integer_scores(leaf: Any, value: Any, start: Any, outputs: Any, bias: Any) -> Any:
+    """(rows, outputs): the sums of leaf values and biases."""
+    scores = np.empty((leaf.shape[1], len(bias)), np.int64)
+    for row in range(leaf.shape[1]):
+        scores[row] = bias
+    for tree in range(leaf.shape[0]):
+        first, width = outputs[tree, 0], outputs[tree, 1] - outputs[tree, 0]
+        for row in range(leaf.shape[1]):
+            at = start[tree] + leaf[tree, row] * width
+            for k in range(width):
+                scores[row, first + k] += value[at + k]
+    return scores
+
+
+@compiled()
+def slack_against(scores: Any, label: int, rival: int, last: bool) -> Any:
+    """The slack of a decision for `label` against one other class."""
+    if len(scores) == 1:
+        return scores[0] if label == 1 else -1 - scores[0]
+    wins_ties = label > rival if last else label < rival
+    return scores[label] - scores[rival] - (0 if wins_ties else 1)
+
+
+@compiled()
+def slack_of(scores: Any, label: int, last: bool) -> Any:
+    """The least slack of a decision for `label` against all other classes."""
+    if len(scores) == 1:
+        return scores[0] if label == 1 else -1 - scores[0]
+    least = UNBOUNDED
+    for rival in range(len(scores)):
+        if rival != label:
+            wins_ties = label > rival if last else label < rival
+            here = scores[label] - scores[rival] - (0 if wins_ties else 1)
+            if here < least:
+                least = here
+    return least
+
+
+@compiled()
+def slacks(decided: Any) -> Any:
+    """(rows,) the slack of each row."""
+    found = np.empty(len(decided.label), np.int64)
+    for row in range(len(found)):
+        found[row] = slack_of(decided.scores[row], decided.label[row], decided.last)
+    return found
+
+
+@compiled()
+def _moved_slack(scores: Any, label: int, last: bool, slack: int, output: int, step: int) -> Any:
+    """The slack after the score of one output grew by `step`. slack: before."""
+    if len(scores) == 1:
+        return slack + step if label == 1 else slack - step
+    if output == label:
+        return slack + step
+    wins_ties = label > output if last else label < output
+    here = scores[label] - scores[output] - (0 if wins_ties else 1)
+    if step > 0 or here > slack:
+        return min(slack, here - step)
+    before = scores[output]
+    scores[output] += step
+    found = slack_of(scores, label, last)
+    scores[output] = before
+    return found
+
+
+@compiled()
+def _change(decided: Any, slack: Any, weight: Any, rows: Any, output: int, step: int) -> Any:
+    """The change of the weighted violation if the score of `output` grows by `step` for these rows."""
+    change = 0
+    for row in rows:
+        before = slack[row]
+        after = _moved_slack(decided.scores[row], decided.label[row], decided.last, before, output, step)
+        change += weight[row] * (min(before, 0) - min(after, 0))
+    return change
+
+
+@compiled()
+def mend_leaves(leaves: Any, rows: Any, decided: Any, visits: int, seed: int) -> Any:
+    """Moves leaves and biases, in place, so that as few rows as possible are violated; decided.scores follow. Returns
+    how many are. visits: rows looked at before the search ends. Deterministic in `seed`."""
+    count = len(decided.label)
+    slack, weight = slacks(decided), np.ones(count, np.int64)
+    violated, place = np.empty(count, np.int64), np.full(count, -1)
+    wrong = 0
+    for row in range(count):
+        if slack[row] < 0:
+            violated[wrong], place[row] = row, wrong
+            wrong += 1
+    least, best_value, best_bias = wrong, leaves.value.copy(), leaves.bias.copy()
+    everyone = np.arange(count).astype(np.int32)
+    outputs = len(leaves.bias)
+    state = np.uint64(seed * 2 + 1)
+    while wrong and visits > 0:
+        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        row = violated[np.int64(state >> np.uint64(33)) % wrong]
+        label = decided.label[row]
+        best, chosen, chosen_output, chosen_step = 0, -2, 0, 0
+        for tree in range(-1, len(leaves.outputs)):  # -1: the biases
+            first = 0 if tree < 0 else leaves.outputs[tree, 0]
+            width = outputs if tree < 0 else leaves.outputs[tree, 1] - first
+            slot = 0 if tree < 0 else leaves.leaf[tree, row]
+            here = everyone if tree < 0 else rows.order[tree, rows.begins[tree, slot] : rows.begins[tree, slot + 1]]
+            for k in range(width):
+                output = first + k
+                if outputs == 1:
+                    step = 1 if label == 1 else -1
+                elif output == label:
+                    step = 1
+                elif slack_against(decided.scores[row], label, output, decided.last) < 0:
+                    step = -1
+                else:
+                    continue
+                if tree >= 0 and not 0 <= leaves.value[leaves.start[tree] + slot * width + k] + step <= leaves.largest:
+                    continue
+                change = _change(decided, slack, weight, here, output, step)
+                visits -= len(here)
+                if change < best:
+                    best, chosen, chosen_output, chosen_step = change, tree, output, step
+        if chosen == -2:
+            for at in range(wrong):
+                weight[violated[at]] += 1
+            visits -= wrong
+            continue
+        here = everyone
+        if chosen < 0:
+            leaves.bias[chosen_output] += chosen_step
+        else:
+            first = leaves.outputs[chosen, 0]
+            slot, width = leaves.leaf[chosen, row], leaves.outputs[chosen, 1] - first
+            leaves.value[leaves.start[chosen] + slot * width + chosen_output - first] += chosen_step
+            here = rows.order[chosen, rows.begins[chosen, slot] : rows.begins[chosen, slot + 1]]
+        for moved in here:
+            scores = decided.scores[moved]
+            slack[moved] = _moved_slack(
+                scores, decided.label[moved], decided.last, slack[moved], chosen_output, chosen_step
+            )
+            scores[chosen_output] += chosen_step
+            if slack[moved] < 0 and place[moved] < 0:
+                violated[wrong], place[moved] = moved, wrong
+                wrong += 1
+            elif slack[moved] >= 0 and place[moved] >= 0:
+                wrong -= 1
+                other = violated[wrong]
+                violated[place[moved]], place[other] = other, place[moved]
+                place[moved] = -1
+        if wrong < least:
+            least = wrong
+            best_value[:], best_bias[:] = leaves.value, leaves.bias
+    if wrong > least:
+        leaves.value[:], leaves.bias[:] = best_value, best_bias
+        decided.scores[:] = integer_scores(leaves.leaf, leaves.value, leaves.start, leaves.outputs, leaves.bias)
+    return least
+
+
+def visits_for(rows: int, trees: int) -> int:
+    """How many rows `mend_leaves` may look at."""
+    return min(MOST_VISITS, VISITS * rows * max(1, trees))
+
+
+@compiled()
+def collapse(shape: Any, state: Any, leaves: Any, rows: Any, decided: Any, order: Any) -> Any:
+    """Turns subtrees into leaves where that violates no row, in place, in the given order of splits; scores follow, and
+    state.value is leaves.value. Returns how many splits went. No row may be violated."""
+    removed = 0
+    for split in order:
+        if not state.alive[split]:
+            continue
+        tree = shape.tree[split]
+        base, output = shape.start[tree], shape.outputs[tree, 0]
+        width = shape.outputs[tree, 1] - output
+        slots = range(shape.first[split], shape.last[split])
+        chosen = np.zeros(width, np.int64)
+        reached = 0
+        for k in range(width):
+            mean = 0.0
+            reached = 0
+            for slot in slots:
+                here = rows.begins[tree, slot + 1] - rows.begins[tree, slot]
+                mean += here * state.value[base + slot * width + k]
+                reached += here
+            chosen[k] = int(np.floor(mean / max(reached, 1) + 0.5))
+        if width == 1:
+            low, high = 0, leaves.largest
+            for slot in slots:
+                now = state.value[base + slot]
+                for row in rows.order[tree, rows.begins[tree, slot] : rows.begins[tree, slot + 1]]:
+                    scores, label = decided.scores[row], decided.label[row]
+                    if len(scores) == 1 and label != 1:
+                        high = min(high, now + slack_of(scores, label, decided.last))
+                    elif len(scores) == 1 or label == output:
+                        low = max(low, now - slack_of(scores, label, decided.last))
+                    else:
+                        high = min(high, now + slack_against(scores, label, output, decided.last))
+                if low > high:
+                    break
+            if low > high:
+                continue
+            chosen[0] = min(max(chosen[0], low), high)
+        elif not _all_keep(state, rows, decided, tree, base, output, slots, chosen):
+            continue
+        for slot in slots:
+            for k in range(width):
+                step = chosen[k] - state.value[base + slot * width + k]
+                if step != 0:
+                    for row in rows.order[tree, rows.begins[tree, slot] : rows.begins[tree, slot + 1]]:
+                        decided.scores[row, output + k] += step
+                state.value[base + slot * width + k] = chosen[k]
+        removed += merge(shape, state, split)
+    return removed
+
+
+@compiled()
+def _all_keep(
+    state: Any, rows: Any, decided: Any, tree: int, base: int, output: int, slots: Any, chosen: Any
+) -> Any:  # fmt: skip
+    """Whether no row is violated if the leaves hold `chosen`, for a tree of several outputs."""
+    width = len(chosen)
+    scores = np.empty(decided.scores.shape[1], np.int64)
+    for slot in slots:
+        steps = chosen - state.value[base + slot * width : base + (slot + 1) * width]
+        if np.all(steps == 0):
+            continue
+        for row in rows.order[tree, rows.begins[tree, slot] : rows.begins[tree, slot + 1]]:
+            scores[:] = decided.scores[row]
+            scores[output : output + width] += steps
+            if slack_of(scores, decided.label[row], decided.last) < 0:
+                return False
+    return True

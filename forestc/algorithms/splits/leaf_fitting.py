@@ -1,0 +1,174 @@
+"""Integer leaves fitted together on rows, instead of rounded one by one.
+
+Coordinate descent on the logistic loss: each leaf, one output at a time, and each bias moves by a step or two while
+the loss falls. Other leaves make up for what rounding one leaf loses, so one or two bits per leaf are often enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import compiled, share_out
+from forestc.algorithms.splits.logistic import FEW, STEEPNESS, Slope, change_of, move, odds_of
+
+SWEEPS = 30
+CONVERGED = 1e-3  # relative to the loss: a sweep that gains less is the last
+
+
+@dataclass
+class Trees:
+    """The leaf that each row reaches in each tree, and the trees' integer leaf values.
+
+    leaf: (trees, rows). value: leaf values, one entry per leaf and output, tree by tree. start: (trees + 1,) where each
+    tree's entries begin in `value`. outputs: (trees, 2) the first output a tree feeds and one past the last.
+    """
+
+    leaf: NDArray[np.int32]
+    start: NDArray[np.int64]
+    value: NDArray[np.int64]
+    outputs: NDArray[np.int64]
+
+    @staticmethod
+    def of(leaf: NDArray[np.int32], values: Sequence[NDArray[np.int64]], outputs: Sequence[tuple[int, ...]]) -> Trees:
+        """leaf: as above. values: of each tree, (leaves, outputs). outputs: the consecutive outputs each tree feeds."""
+        start = np.concatenate([[0], np.cumsum([leaves.size for leaves in values])]).astype(np.int64)
+        spans = np.array([(fed[0], fed[-1] + 1) for fed in outputs], dtype=np.int64)
+        return Trees(leaf, start, np.concatenate([leaves.ravel() for leaves in values]), spans)
+
+
+class Sorted(NamedTuple):
+    """The rows sorted by leaf. order: (trees, rows). begins: (trees, leaves of the largest tree + 1) where the rows of
+    each leaf begin in `order`."""
+
+    order: NDArray[np.int32]
+    begins: NDArray[np.int64]
+
+
+def fit_leaves(
+    trees: Trees, bias: NDArray[np.int64], label: NDArray[np.int64], largest: int, steepest: float = STEEPNESS[-1]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """New leaf values within 0 .. largest, and new biases.
+
+    bias: (outputs,). With one output class 1 is decided if the score is at least 0, else the class with the highest
+    score. label: (rows,) the true class. steepest: the most log odds that one unit of the scores may be worth.
+    Time O(sweeps * rows * trees * outputs of a tree), memory O(rows * trees).
+    """
+    value, bias = trees.value.copy(), bias.copy()
+    rows = sorted_by_leaf(trees)
+    scores = scores_of(trees.leaf, trees.start, value, trees.outputs, bias)
+    steep = int(np.searchsorted(STEEPNESS[1:], steepest, side="right"))  # index of the steepest that is allowed
+    place, before = steep, np.inf
+    for _ in range(SWEEPS):
+        slope = Slope(scores, label)
+        place = slope.lowest(steep, place)
+        unit, loss = float(STEEPNESS[place]), slope.at(place)
+        loss -= _sweep(
+            rows, trees.start, value, trees.outputs, bias, scores, odds_of(scores, unit, label), unit, largest
+        )
+        if before - loss < CONVERGED * abs(loss):
+            break
+        before = loss
+    return value, bias
+
+
+def sorted_by_leaf(trees: Trees) -> Sorted:
+    """The rows of each tree, stably sorted by leaf."""
+    leaves = int((np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0])).max(initial=1))
+    rows = Sorted(np.empty(trees.leaf.shape, np.int32), np.zeros((len(trees.leaf), leaves + 1), np.int64))
+    few = FEW // max(1, trees.leaf.shape[1])
+    share_out(len(trees.leaf), lambda first, last: _sort(trees.leaf, rows, first, last), few=few)
+    return rows
+
+
+@compiled()
+def _sort(leaf: Any, rows: Any, first: int, last: int) -> None:
+    leaves = rows.begins.shape[1] - 1
+    for tree in range(first, last):
+        begins = rows.begins[tree]
+        for row in range(leaf.shape[1]):
+            begins[leaf[tree, row] + 1] += 1
+        for slot in range(leaves):
+            begins[slot + 1] += begins[slot]
+        at = begins[:leaves].copy()
+        for row in range(leaf.shape[1]):
+            slot = leaf[tree, row]
+            rows.order[tree, at[slot]] = row
+            at[slot] += 1
+
+
+@compiled()
+def scores_of(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any) -> Any:
+    """(rows, outputs): the sums of leaf values and biases; with one output plus 0.5."""
+    scores = np.empty((leaf.shape[1], len(bias)))
+    for row in range(leaf.shape[1]):
+        for k in range(len(bias)):
+            scores[row, k] = bias[k]
+    for tree in range(leaf.shape[0]):
+        width = outputs[tree, 1] - outputs[tree, 0]
+        for row in range(leaf.shape[1]):
+            at = start[tree] + leaf[tree, row] * width
+            for k in range(width):
+                scores[row, outputs[tree, 0] + k] += value[at + k]
+    return scores + 0.5 if len(bias) == 1 else scores  # integers decided at >= 0: -1 and 0 become -0.5 and 0.5
+
+
+@compiled()
+def _sweep(
+    rows: Any, start: Any, value: Any, outputs: Any, bias: Any, scores: Any, odds: Any, unit: float, largest: int
+) -> Any:
+    """Moves every leaf and bias once and updates odds and scores, all in place. Returns the fall of the mean loss."""
+    gained = 0.0
+    for tree in range(len(outputs)):
+        width = outputs[tree, 1] - outputs[tree, 0]
+        for slot in range((start[tree + 1] - start[tree]) // width):
+            begin, end = rows.begins[tree, slot], rows.begins[tree, slot + 1]
+            for k in range(width):
+                output, at = outputs[tree, 0] + k, start[tree] + slot * width + k
+                step, gain = _step(odds, rows.order[tree], begin, end, output, unit, value[at], largest - value[at], 2)
+                if step:
+                    value[at] += step
+                    gained += gain
+                    _move(odds, rows.order[tree], begin, end, output, unit, step, scores)
+    all_rows = np.arange(len(scores)).astype(np.int32)
+    for output in range(len(bias)):
+        step, gain = _step(odds, all_rows, 0, len(scores), output, unit, 32, 32, 32)
+        if step:
+            bias[output] += step
+            gained += gain
+            _move(odds, all_rows, 0, len(scores), output, unit, step, scores)
+    return gained / len(scores)
+
+
+@compiled()
+def _step(odds: Any, rows: Any, begin: int, end: int, output: int, unit: float, down: int, up: int, most: int) -> Any:
+    """The step among 1, 2, 4 .. most, down or up within the room there is, that gains most, and its gain; step 0 if
+    none gains. The loss is convex: where a step gains nothing, neither does a larger one."""
+    best, least = 0, -1e-9
+    if begin == end:
+        return best, -least
+    for sign, room in ((-1, down), (1, up)):
+        size = 1
+        while size <= min(room, most):
+            change = change_of(odds, rows, begin, end, output, unit * sign * size)
+            if change >= least:
+                break
+            best, least = sign * size, change
+            size *= 2
+        if best:
+            break
+    return best, -least
+
+
+@compiled()
+def _move(
+    odds: Any, rows: Any, begin: int, end: int, output: int, unit: float, step: int, scores: Any
+) -> None:  # fmt: skip
+    factor, power, total = np.exp(unit * step), odds.power, odds.total
+    for at in range(begin, end):
+        move(power, total, rows[at], output, factor)
+        scores[rows[at], output] += step

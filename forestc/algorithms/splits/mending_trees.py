@@ -1,0 +1,143 @@
+"""Small trees that put right what a pruned ensemble decides wrongly, grown over the ensemble's own conditions.
+
+A row allows the score of one output to grow by an interval: it must grow so far that the row is decided rightly, or no
+further than its decision holds. A tree is grown until every leaf has a value in the intervals of all its rows. Rows of
+much slack allow any value that others need, so that few rows matter, and few splits tell them apart. Splits are chosen
+by the fall of the squared error (Breiman et al., 1984), in which comparators that exist already are preferred.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.splits.kept_decisions import UNBOUNDED, Decided, slacks
+from forestc.algorithms.splits.state import Outcomes
+
+MOST_SPLITS = 4096  # of one tree
+
+
+@dataclass(frozen=True)
+class MendingTree:
+    """output: which score it adds to. condition: of each node, -1 at a leaf. left, right: its children, -1 at a leaf.
+    value: of each leaf, 0 at other nodes. Node 0 is the root; children come after their parents."""
+
+    output: int
+    condition: tuple[int, ...]
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    value: tuple[int, ...]
+
+    @property
+    def splits(self) -> int:
+        return len(self.condition) // 2
+
+    @property
+    def bits(self) -> int:
+        """Bits of a leaf above the smallest."""
+        return max(1, (max(self.value) - min(self.value)).bit_length())
+
+
+def mend(
+    decided: Decided, outcomes: Outcomes, cost: NDArray[np.float64], used: NDArray[np.bool_]
+) -> list[MendingTree] | None:
+    """Trees after which no row is violated; decided.scores follow, in place. None if conditions can't tell the rows
+    apart. cost: of each condition. used: conditions that cost nothing more; grows in place."""
+    found: list[MendingTree] = []
+    outputs = decided.scores.shape[1]
+    while True:
+        slack = slacks(decided)
+        wrong = slack < 0
+        if not wrong.any():
+            return found
+        if outputs == 1:
+            output = 0
+            low = np.where(decided.label == 1, -decided.scores[:, 0], -UNBOUNDED)
+            high = np.where(decided.label == 1, UNBOUNDED, -1 - decided.scores[:, 0])
+        else:
+            output = int(np.bincount(decided.label[wrong], minlength=outputs).argmax())
+            own = decided.label == output
+            low = np.where(own, -slack, -UNBOUNDED)
+            high = np.where(own, UNBOUNDED, _rooms(decided, output))
+            high = np.where(own, high, np.maximum(high, 0))  # others' violations do not become worse
+        grown = _grown(low, high, outcomes, cost, used, output)
+        if grown is None:
+            return None
+        made, added = grown
+        decided.scores[:, output] += added
+        found.append(made)
+
+
+def _rooms(decided: Decided, output: int) -> NDArray[np.int64]:
+    """How far the score of one output may grow before each row of another class is decided as that class."""
+    own = decided.scores[np.arange(len(decided.label)), decided.label]
+    ties = decided.label > output if decided.last else decided.label < output
+    return np.asarray(own - decided.scores[:, output] - np.where(ties, 0, 1))
+
+
+def _grown(
+    low: NDArray[np.int64], high: NDArray[np.int64], outcomes: Outcomes, cost: NDArray[np.float64],
+    used: NDArray[np.bool_], output: int,
+) -> tuple[MendingTree, NDArray[np.int64]] | None:  # fmt: skip
+    """A tree whose leaves lie in the intervals of their rows, and what it adds to each row; None if there is none."""
+    top, bottom = max(0, int(low.max())), min(0, int(high.min()))
+    active = np.flatnonzero((high < top) | (low > bottom))
+    target = np.where(low[active] > 0, 1.0, np.where(high[active] < 0, -1.0, 0.0))
+    holds = outcomes.code[active][:, outcomes.column] < outcomes.cut
+    condition, left, right, value = [-1], [-1], [-1], [0]
+    pending = [(0, np.arange(len(active)))]
+    taken = [0]
+    while pending:
+        at, rows = pending.pop()
+        least, largest = int(low[active[rows]].max(initial=-UNBOUNDED)), int(high[active[rows]].min(initial=UNBOUNDED))
+        if least <= largest:
+            near = min(max(0, least), largest)  # the fewer different values, the less logic
+            value[at] = next((known for known in taken if least <= known <= largest), near)
+            if value[at] not in taken:
+                taken.append(value[at])
+            continue
+        chosen = _best_split(target[rows], holds[rows], cost, used)
+        if chosen is None or len(condition) > 2 * MOST_SPLITS:
+            return None
+        used[chosen] = True
+        side = holds[rows, chosen]
+        condition[at], left[at], right[at] = chosen, len(condition), len(condition) + 1
+        for side_rows in (rows[side], rows[~side]):
+            pending.append((len(condition), side_rows))
+            condition.append(-1)
+            left.append(-1)
+            right.append(-1)
+            value.append(0)
+    tree = MendingTree(output, tuple(condition), tuple(left), tuple(right), tuple(value))
+    return tree, added_by(tree, outcomes)
+
+
+def added_by(tree: MendingTree, outcomes: Outcomes) -> NDArray[np.int64]:
+    """(rows,) the value of the leaf that each row reaches."""
+    node = np.zeros(len(outcomes.code), dtype=np.int64)
+    condition, left, right = (np.array(part) for part in (tree.condition, tree.left, tree.right))
+    here = np.flatnonzero(condition[node] >= 0)
+    while len(here):
+        test = condition[node[here]]
+        goes_left = outcomes.code[here, outcomes.column[test]] < outcomes.cut[test]
+        node[here] = np.where(goes_left, left[node[here]], right[node[here]])
+        here = here[condition[node[here]] >= 0]
+    return np.array(tree.value)[node]
+
+
+def _best_split(
+    target: NDArray[np.float64], holds: NDArray[np.bool_], cost: NDArray[np.float64], used: NDArray[np.bool_]
+) -> int | None:
+    """The condition that lowers the squared error of the target most, per cost; None if none has rows on both sides."""
+    total, count = target.sum(), len(target)
+    on_left = holds.sum(axis=0)
+    sum_left = target @ holds
+    apart = (on_left > 0) & (on_left < count)
+    if not apart.any():
+        return None
+    on_left = np.clip(on_left, 1, count - 1)
+    gain = sum_left**2 / on_left + (total - sum_left) ** 2 / (count - on_left) - total**2 / count
+    gain = (gain + 1e-9) / (1 + np.where(used, 0.0, cost))
+    return int(np.where(apart, gain, -1.0).argmax())

@@ -1,0 +1,305 @@
+"""Pruning of splits: a split is removed if the loss rises less than its hardware is worth; leaves are refitted.
+
+A subtree becomes one leaf if that raises the logistic loss by less than `price` times the cost of its splits: their
+multiplexers, their share of the comparators they read, and, for a whole tree, its operand in the sums. Subtrees are
+tried in order of loss per cost, and each is evaluated again at its turn. Before that the remaining splits are rewired
+(`split_rewiring`). With a rising price the ensemble shrinks step by step, and the remaining leaves make up for those
+removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import compiled, share_out
+from forestc.algorithms.splits.leaf_fitting import Trees, fit_leaves, scores_of, sorted_by_leaf
+from forestc.algorithms.splits.logistic import FEW, STEEPNESS, Odds, Slope, change_of, changes_of, move, odds_of
+from forestc.algorithms.splits.rewiring import DOUBT, rewire, sample_for
+from forestc.algorithms.splits.state import Outcomes, Shape, State, merge
+
+MOST_CANDIDATES = 4  # leaves whose values are tried for a subtree, beside the mean of its leaves
+ROUNDS = 4  # rounds of pruning and fitting at each price
+LEAST_LOSS = 0.002  # mean loss per row that is kept above the minimum: see `prune`
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The inner nodes of all trees, tree by tree, children before parents.
+
+    tree: the tree of each split. first, last: its leaves are first .. last - 1, numbered from left to right within the
+    tree; middle: the first leaf of its right subtree. size: inner nodes of its subtree, itself included. condition: the
+    index of its condition. cost: of each condition, in any unit. node: cost of a node without its comparator; sum: cost
+    of a tree without its splits; both per output. outcomes: of the conditions, if splits may choose from a pool.
+    """
+
+    tree: NDArray[np.int64]
+    first: NDArray[np.int64]
+    middle: NDArray[np.int64]
+    last: NDArray[np.int64]
+    size: NDArray[np.int64]
+    condition: NDArray[np.int64]
+    cost: NDArray[np.float64]
+    node: float
+    sum: float
+    outcomes: Outcomes | None = None
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """A pruned ensemble. group: for each leaf of all trees, the first of the leaves it was merged with. value: of every
+    leaf and output. condition: of each split; flipped: whether its sides are swapped. splits: how many are left; cost:
+    theirs. loss: mean over the rows, in nats. unit: log odds that one unit of the scores is worth. state: the present
+    trees; the next price changes them in place."""
+
+    group: NDArray[np.int64]
+    value: NDArray[np.int64]
+    bias: NDArray[np.int64]
+    condition: NDArray[np.int64]
+    flipped: NDArray[np.bool_]
+    splits: int
+    cost: float
+    price: float
+    loss: float
+    unit: float
+    state: State
+
+
+def prune(
+    trees: Trees,
+    bias: NDArray[np.int64],
+    label: NDArray[np.int64],
+    largest: int,
+    splits: Splits,
+    prices: NDArray[np.float64],
+    least_loss: float = LEAST_LOSS,
+    copies_per_row: float = 1.0,
+) -> Iterator[Pruned]:
+    """The ensemble after each price; prices ascend, and each step continues from the one before.
+
+    trees.leaf numbers leaves from left to right. largest: a leaf may hold 0 .. largest. If the rows are separable,
+    steeper odds make the loss as small as one likes, and no split would be worth its cost. So a unit of the scores is
+    worth at most what leaves the mean loss `least_loss` above its minimum. copies_per_row: the row itself and its mixed
+    copies; standard errors grow by its square root.
+
+    Time O(prices * rounds * rows * trees * (sweeps + depth * (depth + columns of the outcomes))), without the columns
+    where a sample of a split's rows chooses its condition (see `rewire`); linear in the rows either way. Memory
+    O(rows * (trees + columns)).
+    """
+    widths = trees.outputs[:, 1] - trees.outputs[:, 0]
+    shape, state = as_given(trees, splits)
+    slots = shape.slots
+    outcomes = splits.outcomes
+    sample = 0 if outcomes is None else sample_for(len(np.unique(outcomes.column[: outcomes.pool])))
+    steepest = steepest_for(trees, bias, label, largest, least_loss)
+    for price in prices.tolist():
+        for _ in range(ROUNDS):
+            grouped(state, slots)
+            merged = replace(trees, leaf=state.leaf, value=state.value)
+            value, bias = fit_leaves(merged, bias, label, largest, steepest)
+            state.value[:] = spread(value, state.group, slots, trees.start, widths)
+            scores = scores_of(state.leaf, trees.start, state.value, trees.outputs, bias)
+            unit = _steepest(scores, label, steepest, least_loss)
+            state.uses[:] = np.bincount(state.condition[state.alive], minlength=len(splits.cost))
+            rewired = 0
+            if outcomes is not None:
+                odds = odds_of(scores, unit, label)
+                doubt = DOUBT * float(np.sqrt(copies_per_row))
+                rewired = rewire(shape, state, outcomes, odds, unit, price, doubt, sample)
+                scores = scores_of(state.leaf, trees.start, state.value, trees.outputs, bias)
+                unit = _steepest(scores, label, steepest, least_loss)
+            removed = _round(shape, state, splits, merged, odds_of(scores, unit, label), unit, price)
+            if not removed and not rewired:
+                break
+        alive, cost = state.alive, cost_of(shape, state, splits)
+        grouped(state, slots)
+        scores = scores_of(state.leaf, trees.start, state.value, trees.outputs, bias)
+        yield Pruned(
+            state.group.copy(), state.value.copy(), bias.copy(), state.condition.copy(), state.flipped.copy(),
+            int(alive.sum()), cost, price, Slope(scores, label).at(int(np.searchsorted(STEEPNESS, unit))), unit, state,
+        )  # fmt: skip
+
+
+def as_given(trees: Trees, splits: Splits) -> tuple[Shape, State]:
+    """The trees before any split goes; the state shares no array with them."""
+    leaves = np.diff(trees.start) // (trees.outputs[:, 1] - trees.outputs[:, 0])
+    slots = np.concatenate([[0], np.cumsum(leaves)]).astype(np.int64)
+    shape = Shape(
+        splits.tree, splits.first, splits.middle, splits.last, splits.size, splits.cost, slots, trees.start,
+        trees.outputs,
+    )  # fmt: skip
+    state = State(
+        trees.leaf.copy(), trees.value.copy(), np.concatenate([np.arange(count) for count in leaves]).astype(np.int64),
+        np.ones(len(splits.tree), dtype=np.bool_), splits.condition.copy(), np.zeros(len(splits.tree), dtype=np.bool_),
+        np.bincount(splits.condition, minlength=len(splits.cost)),
+    )  # fmt: skip
+    return shape, state
+
+
+def cost_of(shape: Shape, state: State, splits: Splits) -> float:
+    """The cost of the remaining splits: conditions, nodes and sums."""
+    widths = shape.outputs[:, 1] - shape.outputs[:, 0]
+    alive = shape.tree[state.alive]
+    used = np.unique(state.condition[state.alive])
+    return float(
+        splits.cost[used].sum() + splits.node * widths[alive].sum() + splits.sum * widths[np.unique(alive)].sum()
+    )
+
+
+def steepest_for(
+    trees: Trees, bias: NDArray[np.int64], label: NDArray[np.int64], largest: int, least_loss: float
+) -> float:
+    """The most log odds that a unit of the scores may be worth: with the leaves of the unpruned ensemble fitted, the
+    mean loss still lies at least `least_loss` above its minimum."""
+    value, moved = fit_leaves(trees, bias, label, largest, 1.0 / largest)
+    scores = scores_of(trees.leaf, trees.start, value, trees.outputs, moved)
+    return _steepest(scores, label, float(STEEPNESS[-1]), least_loss)
+
+
+def _steepest(scores: NDArray[np.float64], label: NDArray[np.int64], most: float, least_loss: float) -> float:
+    """The largest entry of `STEEPNESS`, up to `most`, where the mean loss lies `least_loss` above its minimum."""
+    slope = Slope(scores, label)
+    lowest = slope.lowest(len(STEEPNESS) - 1, int(np.searchsorted(STEEPNESS, most)))
+    place = min(lowest - 1, int(np.searchsorted(STEEPNESS, most, side="right")) - 1)
+    while place > 0 and slope.at(place) - slope.at(lowest) < least_loss:
+        place -= 1
+    return float(STEEPNESS[max(place, 0)])
+
+
+def grouped(state: State, slots: NDArray[np.int64]) -> None:
+    """Replaces the leaf of each row by the first of its group, in place."""
+    for tree, leaf in enumerate(state.leaf):
+        leaf[:] = state.group[slots[tree] : slots[tree + 1]][leaf]
+
+
+def spread(value: Any, group: Any, slots: Any, start: Any, widths: Any) -> NDArray[np.int64]:
+    """The leaf values with which each leaf holds what the first of its group holds."""
+    values = []
+    for tree, width in enumerate(widths.tolist()):
+        leaves = value[start[tree] : start[tree + 1]].reshape(-1, width)
+        values.append(leaves[group[slots[tree] : slots[tree + 1]]].ravel())
+    return np.concatenate(values)
+
+
+def _round(shape: Shape, state: State, splits: Splits, trees: Trees, odds: Odds, unit: float, price: float) -> int:
+    """Removes splits that are not worth their price, in place, cheapest first. Returns how many were removed."""
+    rows = sorted_by_leaf(trees)
+    ratio = np.full(len(shape.tree), np.inf)
+    arguments = (shape, state, rows, odds, unit, splits.node, splits.sum)
+    few = len(ratio) if trees.leaf.size * odds.power.shape[1] < FEW else 1
+    share_out(len(ratio), lambda first, last: _ratios(*arguments, ratio, first, last), few=few)
+    return int(_remove(*arguments, price, ratio, np.argsort(ratio, kind="stable")))
+
+
+@compiled()
+def _ratios(
+    shape: Any, state: Any, rows: Any, odds: Any, unit: float, node: float, per_sum: float, ratio: Any, begin: int,
+    end: int,
+) -> None:  # fmt: skip
+    """The rise of the loss if a split is removed, divided by the cost that this saves."""
+    for split in range(begin, end):
+        if state.alive[split]:
+            change, _ = _best(shape, state, rows, odds, unit, split)
+            ratio[split] = change / saved_by(shape, state, node, per_sum, split)
+
+
+@compiled()
+def _remove(
+    shape: Any, state: Any, rows: Any, odds: Any, unit: float, node: float, per_sum: float, price: float, ratio: Any,
+    order: Any,
+) -> Any:  # fmt: skip
+    removed = 0
+    for split in order:
+        if ratio[split] >= price:
+            break
+        if not state.alive[split]:
+            continue
+        change, chosen = _best(shape, state, rows, odds, unit, split)
+        if change >= price * saved_by(shape, state, node, per_sum, split):
+            continue
+        tree = shape.tree[split]
+        base, output, width = shape.start[tree], shape.outputs[tree, 0], shape.outputs[tree, 1] - shape.outputs[tree, 0]
+        for slot in range(shape.first[split], shape.last[split]):
+            for k in range(width):
+                step = chosen[k] - state.value[base + slot * width + k]
+                if step != 0:
+                    factor = np.exp(unit * step)
+                    for at in range(rows.begins[tree, slot], rows.begins[tree, slot + 1]):
+                        move(odds.power, odds.total, rows.order[tree, at], output + k, factor)
+                state.value[base + slot * width + k] = chosen[k]
+        removed += merge(shape, state, split)
+    return removed
+
+
+@compiled()
+def saved_by(shape: Any, state: Any, node: float, per_sum: float, split: int) -> Any:
+    """The cost of the remaining splits of a subtree."""
+    tree = shape.tree[split]
+    width = shape.outputs[tree, 1] - shape.outputs[tree, 0]
+    saved = 0.0
+    for inner in range(split - shape.size[split] + 1, split + 1):
+        if state.alive[inner]:
+            condition = state.condition[inner]
+            saved += node * width + shape.cost[condition] / state.uses[condition]
+    if shape.last[split] - shape.first[split] == shape.slots[tree + 1] - shape.slots[tree]:
+        saved += per_sum * width
+    return saved
+
+
+@compiled()
+def _best(shape: Any, state: Any, rows: Any, odds: Any, unit: float, split: int) -> Any:
+    """The least rise of the loss if a subtree becomes one leaf, and the values of that leaf."""
+    tree = shape.tree[split]
+    base, first, last = shape.start[tree], shape.first[split], shape.last[split]
+    width = shape.outputs[tree, 1] - shape.outputs[tree, 0]
+    counts = np.zeros(last - first)
+    tried = np.zeros((MOST_CANDIDATES + 1, width), np.int64)
+    for slot in range(first, last):
+        here = rows.begins[tree, slot + 1] - rows.begins[tree, slot]
+        counts[state.group[shape.slots[tree] + slot] - first] += here
+    all_rows = counts.sum()
+    for k in range(width):
+        mean = 0.0
+        for slot in range(first, last):
+            mean += (rows.begins[tree, slot + 1] - rows.begins[tree, slot]) * state.value[base + slot * width + k]
+        tried[0, k] = int(np.floor(mean / max(all_rows, 1.0) + 0.5))
+    best, chosen = np.inf, 0
+    for attempt in range(MOST_CANDIDATES + 1):
+        if attempt:
+            fullest = np.argmax(counts)
+            if counts[fullest] <= 0:
+                break
+            counts[fullest] = 0
+            at = base + (first + fullest) * width
+            tried[attempt] = state.value[at : at + width]
+        known = False
+        for earlier in range(attempt):
+            known = known or bool(np.all(tried[earlier] == tried[attempt]))
+        if not known:
+            change = _rise(shape, state, rows, odds, unit, tree, first, last, tried[attempt])
+            if change < best:
+                best, chosen = change, attempt
+    return best, tried[chosen]
+
+
+@compiled()
+def _rise(
+    shape: Any, state: Any, rows: Any, odds: Any, unit: float, tree: int, first: int, last: int, chosen: Any
+) -> Any:  # fmt: skip
+    """The rise of the loss if the leaves first .. last - 1 hold `chosen`."""
+    base, output, width = shape.start[tree], shape.outputs[tree, 0], shape.outputs[tree, 1] - shape.outputs[tree, 0]
+    rise = 0.0
+    for slot in range(first, last):
+        steps = unit * (chosen - state.value[base + slot * width : base + (slot + 1) * width])
+        if np.all(steps == 0):
+            continue
+        begin, end = rows.begins[tree, slot], rows.begins[tree, slot + 1]
+        if width == 1:
+            rise += change_of(odds, rows.order[tree], begin, end, output, steps[0])
+        else:
+            rise += changes_of(odds, rows.order[tree], begin, end, output, steps)
+    return rise

@@ -1,0 +1,173 @@
+"""Pruning of splits for regressions: a split is removed if the squared error rises less than its hardware is worth.
+
+The counterpart of `split_pruning`, without rewiring. With the other leaves fixed, the best value of a leaf is what it
+holds plus the mean residual of its rows; that of a merged leaf is the mean over the rows of both. Integer leaves are
+fitted in sweeps over all leaves until one gains little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forestc.algorithms.compiled import compiled
+from forestc.algorithms.splits.leaf_fitting import Trees, sorted_by_leaf
+from forestc.algorithms.splits.pruning import Pruned, Splits, as_given, cost_of, grouped, saved_by, spread
+from forestc.algorithms.splits.state import merge
+
+SWEEPS = 20
+CONVERGED = 1e-4  # relative to the squared error: a sweep that gains less is the last
+ROUNDS = 3  # rounds of pruning and fitting at each price
+
+
+def prune_squared(
+    trees: Trees,
+    bias: NDArray[np.int64],
+    target: NDArray[np.float64],
+    largest: int,
+    splits: Splits,
+    prices: NDArray[np.float64],
+) -> Iterator[Pruned]:
+    """The ensemble after each price; prices ascend, and each step continues from the one before.
+
+    target: (rows, outputs) the values wanted, in units of the integer scores. largest: a leaf may hold 0 .. largest.
+    prices: squared error, in those units, that a unit of cost is worth. `Pruned.loss` is the mean squared error of a
+    row. Time O(prices * ROUNDS * SWEEPS * rows * trees), memory O(rows * trees).
+    """
+    shape, state = as_given(trees, splits)
+    widths = shape.outputs[:, 1] - shape.outputs[:, 0]
+    bias = bias.copy()
+    for price in prices.tolist():
+        for _ in range(ROUNDS):
+            grouped(state, shape.slots)
+            rows = sorted_by_leaf(replace(trees, leaf=state.leaf, value=state.value))
+            residual = target - _sums(state.leaf, shape.start, state.value, shape.outputs, bias)
+            before = float((residual**2).sum())
+            for _ in range(SWEEPS):
+                _sweep(rows, shape.start, state.value, shape.outputs, bias, residual, largest)
+                now = float((residual**2).sum())
+                if before - now <= CONVERGED * now:
+                    break
+                before = now
+            state.value[:] = spread(state.value, state.group, shape.slots, shape.start, widths)
+            arguments = (shape, state, rows, residual, splits.node, splits.sum, largest)
+            ratio = np.full(len(shape.tree), np.inf)
+            _ratios(*arguments, ratio)
+            if not _remove(*arguments, price, ratio, np.argsort(ratio, kind="stable")):
+                break
+        grouped(state, shape.slots)
+        error = float((residual**2).sum()) / len(residual)
+        yield Pruned(
+            state.group.copy(), state.value.copy(), bias.copy(), state.condition.copy(), state.flipped.copy(),
+            int(state.alive.sum()), cost_of(shape, state, splits), price, error, 1.0, state,
+        )  # fmt: skip
+
+
+@compiled()
+def _sums(leaf: Any, start: Any, value: Any, outputs: Any, bias: Any) -> Any:
+    """(rows, outputs): the sums of leaf values and biases."""
+    sums = np.empty((leaf.shape[1], len(bias)))
+    for row in range(leaf.shape[1]):
+        for k in range(len(bias)):
+            sums[row, k] = bias[k]
+    for tree in range(leaf.shape[0]):
+        width = outputs[tree, 1] - outputs[tree, 0]
+        for row in range(leaf.shape[1]):
+            at = start[tree] + leaf[tree, row] * width
+            for k in range(width):
+                sums[row, outputs[tree, 0] + k] += value[at + k]
+    return sums
+
+
+@compiled()
+def _sweep(rows: Any, start: Any, value: Any, outputs: Any, bias: Any, residual: Any, largest: int) -> None:
+    """Gives every leaf and bias its best value, in place; residuals follow."""
+    for tree in range(len(outputs)):
+        first, width = outputs[tree, 0], outputs[tree, 1] - outputs[tree, 0]
+        for slot in range((start[tree + 1] - start[tree]) // width):
+            begin, end = rows.begins[tree, slot], rows.begins[tree, slot + 1]
+            if begin == end:
+                continue
+            for k in range(width):
+                total = 0.0
+                for at in range(begin, end):
+                    total += residual[rows.order[tree, at], first + k]
+                place = start[tree] + slot * width + k
+                wanted = int(np.floor(value[place] + total / (end - begin) + 0.5))
+                step = min(max(wanted, 0), largest) - value[place]
+                if step != 0:
+                    value[place] += step
+                    for at in range(begin, end):
+                        residual[rows.order[tree, at], first + k] -= step
+    for k in range(len(bias)):
+        step = int(np.floor(residual[:, k].mean() + 0.5))
+        bias[k] += step
+        residual[:, k] -= step
+
+
+@compiled()
+def _merged(shape: Any, state: Any, rows: Any, residual: Any, largest: int, split: int, chosen: Any) -> Any:
+    """The rise of the squared error if a subtree becomes one leaf; its values are filled into chosen."""
+    tree = shape.tree[split]
+    base, first = shape.start[tree], shape.outputs[tree, 0]
+    width = shape.outputs[tree, 1] - first
+    rise = 0.0
+    for k in range(width):
+        total, squared, now, count = 0.0, 0.0, 0.0, 0
+        for slot in range(shape.first[split], shape.last[split]):
+            held = state.value[base + slot * width + k]
+            for at in range(rows.begins[tree, slot], rows.begins[tree, slot + 1]):
+                error = residual[rows.order[tree, at], first + k]
+                total += error + held
+                squared += (error + held) ** 2
+                now += error**2
+                count += 1
+        value = min(max(int(np.floor(total / max(count, 1) + 0.5)), 0), largest)
+        chosen[k] = value
+        rise += squared - 2 * value * total + count * value**2 - now
+    return rise
+
+
+@compiled()
+def _ratios(
+    shape: Any, state: Any, rows: Any, residual: Any, node: float, per_sum: float, largest: int, ratio: Any
+) -> None:
+    """The rise of the squared error if a split is removed, divided by the cost that this saves."""
+    for split in range(len(ratio)):
+        if state.alive[split]:
+            chosen = np.zeros(shape.outputs[shape.tree[split], 1] - shape.outputs[shape.tree[split], 0], np.int64)
+            rise = _merged(shape, state, rows, residual, largest, split, chosen)
+            ratio[split] = rise / max(saved_by(shape, state, node, per_sum, split), 1e-9)
+
+
+@compiled()
+def _remove(
+    shape: Any, state: Any, rows: Any, residual: Any, node: float, per_sum: float, largest: int, price: float,
+    ratio: Any, order: Any,
+) -> Any:  # fmt: skip
+    """Removes splits that are not worth their price, in place, cheapest first; residuals follow. Returns how many."""
+    removed = 0
+    for split in order:
+        if ratio[split] >= price:
+            break
+        if not state.alive[split]:
+            continue
+        tree = shape.tree[split]
+        base, first = shape.start[tree], shape.outputs[tree, 0]
+        width = shape.outputs[tree, 1] - first
+        chosen = np.zeros(width, np.int64)
+        rise = _merged(shape, state, rows, residual, largest, split, chosen)
+        if rise >= price * saved_by(shape, state, node, per_sum, split):
+            continue
+        for slot in range(shape.first[split], shape.last[split]):
+            for k in range(width):
+                step = chosen[k] - state.value[base + slot * width + k]
+                for at in range(rows.begins[tree, slot], rows.begins[tree, slot + 1]):
+                    residual[rows.order[tree, at], first + k] -= step
+                state.value[base + slot * width + k] = chosen[k]
+        removed += merge(shape, state, split)
+    return removed
