@@ -8,7 +8,7 @@
     ...
 
 The first line ends in the version of the form. A line of JSON follows for the whole and for each column, then the text
-form of the network (`bayesian_network_text`).
+form of the network (`networks.text`).
 """
 
 from __future__ import annotations

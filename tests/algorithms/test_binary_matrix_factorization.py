@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forestc.algorithms.covers.biclique_pricing import greedy_bicliques, heaviest_biclique, improved
-from forestc.algorithms.covers.binary_matrix_factorization import boolean_product, factorize
-from forestc.algorithms.covers.factor_search import k_greedy, searched
+from forestc.algorithms.covers.binary_matrix_factorization import boolean_product, factorize, k_greedy, searched
 from forestc.errors import OptionError, RowsError
 
 

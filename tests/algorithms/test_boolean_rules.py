@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 from papers.boolean_rules.binarization import binarization
 
 from forestc.algorithms.covers.boolean_pricing import beam_search, best_clauses, literals_of
-from forestc.algorithms.covers.boolean_rules import _Problem, hamming_loss, holds, learn_rules
-from forestc.algorithms.covers.rule_sets import class_weights, learn_rule_sets
+from forestc.algorithms.covers.boolean_rules import (
+    _Problem,
+    class_weights,
+    hamming_loss,
+    holds,
+    learn_rule_sets,
+    learn_rules,
+)
 from forestc.errors import OptionError, RowsError
 
 LONG = 10**17

@@ -15,9 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.covers.column_generation import Stop, generate
-from forestc.algorithms.covers.covers import Column, Cover, Priced
-from forestc.algorithms.covers.refilling import refill
+from forestc.algorithms.covers.column_generation import Column, Cover, Priced, Stop, generate, refill
 from forestc.algorithms.covers.selection import CoverSearch
 
 

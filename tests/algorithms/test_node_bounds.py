@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from random_forests import random_forest, troublesome_rows
 
 from forestc.algorithms.thresholds import node_bounds
-from forestc.algorithms.thresholds.node_bounds import BoundsUpdate, reached
-from forestc.algorithms.thresholds.node_tails import Tails
+from forestc.algorithms.thresholds.node_bounds import BoundsUpdate, Tails, reached
 from forestc.forest.conditions import NO_SET
 from forestc.passes.share_thresholds.observation import Observe, flat_trees
 from forestc.passes.share_thresholds.path_change import widened

@@ -35,7 +35,7 @@ def learn_by(
     seed: int = 0,
     states: Sequence[int] | None = None,
 ) -> BayesianNetwork:
-    """The network that a method of the paper finds; parameters as of `forestc.algorithms.networks.bounded_treewidth.learn`.
+    """The network that a method of the paper finds; parameters as of `bounded_treewidth.learn`.
 
     Raises OptionError for version-1 above treewidth LARGEST_EXACT, and for more columns than the program takes.
     """

@@ -1,6 +1,6 @@
 """Methods that ensemble selection is compared with: all members, backfitting, kappa pruning, and four hill climbers.
 
-As in section 5.2 of Bastos et al. (see `ensemble_selection`), all decide by the majority of the chosen members. The
+As in section 5.2 of Bastos et al. (see `members.selection`), all decide by the majority of the chosen members. The
 fitness functions are those of I. Partalas, G. Tsoumakas and I. Vlahavas, "An ensemble uncertainty aware measure for
 directed hill climbing ensemble pruning", Machine Learning 81, 2010.
 """

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.covers.column_generation import Stop
-from forestc.algorithms.covers.covers import Floats
+from forestc.algorithms.covers.column_generation import Floats, Stop
 
 Bits = NDArray[np.bool_]
 ORDERS = 15  # greedy starts for H, and as many for its transpose

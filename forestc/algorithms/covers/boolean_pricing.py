@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.covers.column_generation import Stop
-from forestc.algorithms.covers.covers import Floats
+from forestc.algorithms.covers.column_generation import Floats, Stop
 
 Ints = NDArray[np.int64]
 Bits = NDArray[np.bool_]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.covers.covers import Column, Cover, Floats
+from forestc.algorithms.covers.column_generation import Column, Cover, Floats
 from forestc.algorithms.highs import make_highs
 
 TRIES = 20  # random escapes of one call of `improve`

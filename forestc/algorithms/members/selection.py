@@ -7,7 +7,7 @@ if more than L of the chosen members vote 1. Its objective weighs true and false
 
 Each row has a gain, what deciding it positive is worth more than deciding it negative. The objective is then a constant
 plus the gains of the rows decided positive, and rows with equal votes are one row. `select` runs a local search
-(`member_search`), then HiGHS from what it found (`member_program`), beside combinatorial bounds (`vote_bounds`).
+(`search`), then HiGHS from what it found (`program`), beside combinatorial bounds (`vote_bounds`).
 """
 
 from __future__ import annotations

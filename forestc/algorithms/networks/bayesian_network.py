@@ -2,7 +2,7 @@
 
 Probabilities are posterior means under a uniform Dirichlet prior that is worth `ess` rows in total (the BDeu prior of
 Buntine 1991, Heckerman et al. 1995), so none is 0. Questions to the whole network are answered by
-`junction_tree.JunctionTree`; `bayesian_network_text` prints and parses it.
+`junction_tree.JunctionTree`; `text` prints and parses it.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.covers.covers import Progress
+from forestc.algorithms.covers.column_generation import Progress
 from forestc.algorithms.networks.bayesian_network import BayesianNetwork
 from forestc.algorithms.networks.exact import MOST_VARIABLES, Outlook, prove
 from forestc.algorithms.networks.family_scores import Cells, Ints, Scorer, count_table, family_score, make_scorer

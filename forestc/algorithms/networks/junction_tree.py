@@ -5,6 +5,11 @@ Calibrated, it holds P(variable | separator) of each clique: a network again, in
 eliminated after it. So evidence makes another such tree, samples are drawn from the root down, and an event concerns
 only the subtree that its variables span. Time of each pass: linear in the cells of all cliques, at most the number of
 variables times (states)^(treewidth + 1).
+
+The cliques lie in flat arrays. A clique belongs to each place of an elimination order: the variable eliminated there
+and its separator, the later variables joined with it. Its table has an axis for each variable of the separator, the
+earliest slowest, and the eliminated variable's own axis last. A message to the parent has one entry per configuration
+of the separator.
 """
 
 from __future__ import annotations
@@ -14,16 +19,208 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
 from math import prod
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms import junction_kernels as kernels
-from forestc.algorithms.compiled import share_out
+from forestc.algorithms.compiled import compiled, share_out
 from forestc.algorithms.networks.bayesian_network import MOST_CELLS, BayesianNetwork
-from forestc.algorithms.networks.junction_kernels import Cliques, Events
 from forestc.errors import ModelError, OptionError
+
+
+class Cliques(NamedTuple):
+    """The shape of the tree; n cliques by place, parents after their children, the last one the root.
+
+    parent: (n,) place of the parent, the root's is -1. states: (n,). table: (n + 1,) where each table begins. message:
+    (n + 1,) where each message begins. projection: (n + 1,) where each projection begins in `projected`, which holds
+    for each cell of the parent's table the entry of the message that belongs to it. scope: (n + 1,) where each
+    separator begins in `member` (places) and `stride` (of that place's axis in the message).
+    """
+
+    parent: NDArray[np.int64]
+    states: NDArray[np.int64]
+    table: NDArray[np.int64]
+    message: NDArray[np.int64]
+    projection: NDArray[np.int64]
+    projected: NDArray[np.uint32]
+    scope: NDArray[np.int64]
+    member: NDArray[np.int64]
+    stride: NDArray[np.int64]
+
+
+class Events(NamedTuple):
+    """Conjunctions of literals. start: (events + 1,) where each event's literals begin. place: (literals,) of the
+    variable, different ones within an event. row: (literals,) its row of `allowed`, which holds the states allowed."""
+
+    start: NDArray[np.int64]
+    place: NDArray[np.int64]
+    row: NDArray[np.int64]
+    allowed: NDArray[np.bool_]
+
+
+@compiled()
+def collect(cliques: Any, logs: Any, largest: bool) -> Any:
+    """Sends messages from the leaves to the root. Adds to each table of logs those from below, in place, and returns
+    the messages: the logarithm of the sum over the eliminated variable, or the largest. In logs, so that nothing
+    underflows however many factors meet in a clique."""
+    messages = np.empty(cliques.message[-1])
+    n = len(cliques.parent)
+    for place in range(n):
+        r, begin = cliques.states[place], cliques.message[place]
+        for entry in range(cliques.message[place + 1] - begin):
+            row = cliques.table[place] + entry * r
+            best = logs[row]
+            for k in range(1, r):
+                best = max(best, logs[row + k])
+            if not largest and best > -np.inf:
+                total = 0.0
+                for k in range(r):
+                    total += np.exp(logs[row + k] - best)
+                best += np.log(total)
+            messages[begin + entry] = best
+        if place < n - 1:
+            above, project = cliques.table[cliques.parent[place]], cliques.projection[place]
+            for cell in range(cliques.table[cliques.parent[place] + 1] - above):
+                logs[above + cell] += messages[begin + cliques.projected[project + cell]]
+    return messages
+
+
+@compiled()
+def normalise(cliques: Any, logs: Any, messages: Any) -> None:
+    """Makes the tables after `collect` the logarithms of P(variable | separator), in place; -inf throughout where the
+    states of the separator are impossible."""
+    for place in range(len(cliques.parent)):
+        r, begin = cliques.states[place], cliques.message[place]
+        for entry in range(cliques.message[place + 1] - begin):
+            row, total = cliques.table[place] + entry * r, messages[begin + entry]
+            if total > -np.inf:
+                for k in range(r):
+                    logs[row + k] -= total
+
+
+@compiled()
+def distribute(cliques: Any, conditional: Any) -> Any:
+    """The joint probabilities of each clique, from the root to the leaves."""
+    joint = np.empty(len(conditional))
+    n = len(cliques.parent)
+    for place in range(n - 1, -1, -1):
+        weights = np.zeros(cliques.message[place + 1] - cliques.message[place])
+        if place == n - 1:
+            weights[0] = 1.0
+        else:
+            above, project = cliques.table[cliques.parent[place]], cliques.projection[place]
+            for cell in range(cliques.table[cliques.parent[place] + 1] - above):
+                weights[cliques.projected[project + cell]] += joint[above + cell]
+        r = cliques.states[place]
+        for entry in range(len(weights)):
+            row = cliques.table[place] + entry * r
+            for k in range(r):
+                joint[row + k] = conditional[row + k] * weights[entry]
+    return joint
+
+
+@compiled()
+def cumulated(cliques: Any, conditional: Any) -> Any:
+    """The sums of the conditionals up to each state; infinite from the last possible state on, so that rounding never
+    draws an impossible one."""
+    sums = np.empty(len(conditional))
+    for place in range(len(cliques.parent)):
+        r = cliques.states[place]
+        for row in range(cliques.table[place], cliques.table[place + 1], r):
+            total, last = 0.0, 0
+            for k in range(r):
+                total += conditional[row + k]
+                sums[row + k] = total
+                if conditional[row + k] > 0:
+                    last = k
+            sums[row + last : row + r] = np.inf
+    return sums
+
+
+@compiled()
+def draw(cliques: Any, sums: Any, uniform: Any, drawn: Any, first: int, past: int) -> None:
+    """Draws the rows first .. past - 1, from the root to the leaves. uniform: (n, rows) in [0, 1). drawn: (n, rows)."""
+    cell = np.empty(past - first, dtype=np.int64)
+    for place in range(len(cliques.parent) - 1, -1, -1):
+        r = cliques.states[place]
+        cell[:] = cliques.table[place]
+        for k in range(cliques.scope[place], cliques.scope[place + 1]):
+            member, step = cliques.member[k], cliques.stride[k] * r
+            for row in range(first, past):
+                cell[row - first] += step * drawn[member, row]
+        for row in range(first, past):
+            at, u, state = cell[row - first], uniform[place, row], 0
+            while u >= sums[at + state]:
+                state += 1
+            drawn[place, row] = state
+
+
+@compiled()
+def event_probabilities(
+    cliques: Any, conditional: Any, joint: Any, events: Any, found: Any, first: int, past: int
+) -> None:
+    """Writes the probabilities of the events first .. past - 1 to `found`, (events,).
+
+    Only the smallest subtree that holds the cliques of an event's variables takes part: what hangs below it sums to 1,
+    and its top starts from the joint probabilities, which account for what lies above. All factors are at most 1, so
+    what underflows on the way could not have mattered.
+    """
+    n = len(cliques.parent)
+    work = np.empty(len(conditional))  # the tables multiplied by the messages that came so far
+    reached, begun, done = np.full(n, -1), np.full(n, -1), np.full(n, -1)  # the last event for which it was so
+    waiting, literal = np.zeros(n, dtype=np.int64), np.full(n, -1)
+    message = np.empty(np.max(cliques.message[1:] - cliques.message[:-1]))
+    for event in range(first, past):
+        begin, end = events.start[event], events.start[event + 1]
+        if begin == end:
+            found[event] = 1.0
+            continue
+        top = events.place[begin]
+        for k in range(begin + 1, end):  # the lowest common ancestor; parents have later places
+            other = events.place[k]
+            while top != other:
+                if top < other:
+                    top = cliques.parent[top]
+                else:
+                    other = cliques.parent[other]
+        reached[top] = event
+        for k in range(begin, end):
+            place = events.place[k]
+            literal[place] = events.row[k]
+            while reached[place] != event:
+                reached[place] = event
+                place = cliques.parent[place]
+                waiting[place] += 1
+        for k in range(begin, end):
+            place = events.place[k]
+            while waiting[place] == 0 and done[place] != event:
+                done[place] = event
+                r = cliques.states[place]
+                entries = cliques.message[place + 1] - cliques.message[place]
+                values = work if begun[place] == event else (joint if place == top else conditional)
+                table = values[cliques.table[place] : cliques.table[place + 1]]
+                allows = literal[place]
+                literal[place] = -1
+                message[:entries] = 0.0
+                for state in range(r):
+                    if allows < 0 or events.allowed[allows, state]:
+                        for entry in range(entries):
+                            message[entry] += table[entry * r + state]
+                if place == top:
+                    found[event] = np.sum(message[:entries])
+                    break
+                above = cliques.parent[place]
+                values = work if begun[above] == event else (joint if above == top else conditional)
+                begun[above] = event
+                table = values[cliques.table[above] : cliques.table[above + 1]]
+                target = work[cliques.table[above] : cliques.table[above + 1]]
+                project = cliques.projected[cliques.projection[place] : cliques.projection[place + 1]]
+                for cell in range(len(target)):
+                    target[cell] = table[cell] * message[project[cell]]
+                place = above
+                waiting[place] -= 1
+
 
 Event: TypeAlias = Mapping[int, int | Collection[int]]  # of each variable named, its state or the states allowed
 
@@ -50,17 +247,17 @@ class JunctionTree:
         self._cliques = _cliques(network)
         self.log_evidence = 0.0
         self._logs = self._potentials()
-        kernels.normalise(self._cliques, self._logs, kernels.collect(self._cliques, self._logs, False))
+        normalise(self._cliques, self._logs, collect(self._cliques, self._logs, False))
 
     def given(self, evidence: Event) -> JunctionTree:
         """The tree of the distribution given this evidence, besides any given before."""
         if not evidence:
             return self
         logs = self._restricted(evidence)
-        messages = kernels.collect(self._cliques, logs, False)
+        messages = collect(self._cliques, logs, False)
         if messages[-1] == -np.inf:
             raise _impossible()
-        kernels.normalise(self._cliques, logs, messages)
+        normalise(self._cliques, logs, messages)
         tree = copy.copy(self)
         for name in ("_conditional", "_joint"):
             tree.__dict__.pop(name, None)
@@ -74,7 +271,7 @@ class JunctionTree:
 
     def log_probability(self, event: Event) -> float:
         """The natural logarithm of `probability`, also where that underflows; -inf if the event is impossible."""
-        return float(kernels.collect(self._cliques, self._restricted(event), False)[-1])
+        return float(collect(self._cliques, self._restricted(event), False)[-1])
 
     def probabilities_of(self, events: Sequence[Event]) -> NDArray[np.float64]:
         """The probability of each event, (events,). Takes time in proportion to the cells of the cliques on the paths
@@ -119,13 +316,13 @@ class JunctionTree:
     def sample(self, count: int, rng: np.random.Generator, evidence: Event | None = None) -> NDArray[np.uint8]:
         """Independent rows given the evidence, (count, variables)."""
         tree, order = self.given(evidence or {}), list(self.network.order)
-        sums = kernels.cumulated(self._cliques, tree._conditional)
+        sums = cumulated(self._cliques, tree._conditional)
         rows = np.empty((count, len(order)), dtype=np.uint8)
         size = max(1, _DRAWS // len(order))
         for begin in range(0, count, size):
             uniform = rng.random((len(order), min(size, count - begin)))
             drawn = np.empty(uniform.shape, dtype=np.uint8)
-            share_out(uniform.shape[1], partial(kernels.draw, self._cliques, sums, uniform, drawn), few=_FEW)
+            share_out(uniform.shape[1], partial(draw, self._cliques, sums, uniform, drawn), few=_FEW)
             rows[begin : begin + size] = drawn[self._place].T
         return rows
 
@@ -133,7 +330,7 @@ class JunctionTree:
         """A most probable configuration of all variables that agrees with the evidence, (variables,), and the natural
         logarithm of its probability (of the configuration, not given the evidence passed here)."""
         logs, cliques = self._restricted(evidence or {}), self._cliques
-        best = float(kernels.collect(cliques, logs, True)[-1])
+        best = float(collect(cliques, logs, True)[-1])
         if best == -np.inf:
             raise _impossible()
         found = np.zeros(len(cliques.parent), dtype=np.int64)
@@ -167,7 +364,7 @@ class JunctionTree:
     @cached_property
     def _joint(self) -> NDArray[np.float64]:
         """The joint probabilities of all cliques."""
-        table: NDArray[np.float64] = kernels.distribute(self._cliques, self._conditional)
+        table: NDArray[np.float64] = distribute(self._cliques, self._conditional)
         return table
 
     def _members(self, place: int) -> list[int]:
@@ -224,7 +421,7 @@ class JunctionTree:
         if len(found):
             share_out(
                 len(found),
-                partial(kernels.event_probabilities, self._cliques, self._conditional, self._joint, events, found),
+                partial(event_probabilities, self._cliques, self._conditional, self._joint, events, found),
                 few=_FEW,
             )
         return found

@@ -5,7 +5,7 @@ is a box of cells, and all values are integers, so that decisions and ties are e
 
 For each pair of classes (c, d) the question is whether `before` decides some input as c and `after` decides it as d,
 that is, whether several sums of leaves are all at least 0 somewhere. A search over boxes answers it
-(`separation_search`). This is the separation oracle of Emine et al., Free Lunch in the Forest: Functionally-Identical
+(`search`). This is the separation oracle of Emine et al., Free Lunch in the Forest: Functionally-Identical
 Pruning of Boosted Tree Ensembles, AAAI 2025.
 """
 

@@ -3,7 +3,7 @@
 A subtree becomes one leaf if that raises the logistic loss by less than `price` times the cost of its splits: their
 multiplexers, their share of the comparators they read, and, for a whole tree, its operand in the sums. Subtrees are
 tried in order of loss per cost, and each is evaluated again at its turn. Before that the remaining splits are rewired
-(`split_rewiring`). With a rising price the ensemble shrinks step by step, and the remaining leaves make up for those
+(`rewiring`). With a rising price the ensemble shrinks step by step, and the remaining leaves make up for those
 removed.
 """
 

@@ -41,7 +41,7 @@ def rewire(
     """Gives each split, from the roots down, the condition of the pool with the least loss plus price, in place.
     Returns how many splits changed. A split with a condition outside the pool keeps it.
 
-    shape, state, outcomes: see `split_state`. doubt: a change is made only if its gain exceeds this many standard
+    shape, state, outcomes: see `state`. doubt: a change is made only if its gain exceeds this many standard
     errors, where one is the square root of the sum of squared changes of its rows. Without it the best of hundreds of
     conditions overfits few rows: on digits, in cross-validation, 6 points of accuracy were lost instead of 2. sample:
     if more than twice as many rows of a split have a vote, about `sample` of them, drawn by weight, pick `CHOSEN`

@@ -1,6 +1,6 @@
 """Pruning of splits for regressions: a split is removed if the squared error rises less than its hardware is worth.
 
-The counterpart of `split_pruning`, without rewiring. With the other leaves fixed, the best value of a leaf is what it
+The counterpart of `pruning`, without rewiring. With the other leaves fixed, the best value of a leaf is what it
 holds plus the mean residual of its rows; that of a merged leaf is the mean over the rows of both. Integer leaves are
 fitted in sweeps over all leaves until one gains little.
 """

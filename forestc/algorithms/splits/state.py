@@ -11,7 +11,7 @@ from forestc.algorithms.compiled import compiled
 
 
 class Shape(NamedTuple):
-    """The trees as given. tree .. cost: see `split_pruning.Splits`. slots: (trees + 1,) where a tree's leaves begin
+    """The trees as given. tree .. cost: see `pruning.Splits`. slots: (trees + 1,) where a tree's leaves begin
     among all leaves. start: (trees + 1,) where their values begin. outputs: (trees, 2) the first output a tree feeds
     and one past the last."""
 

@@ -1,7 +1,7 @@
 """extract-rules: a few AND gates instead of a forest.
 
 Rules in disjunctive or conjunctive form are learnt over the forest's own conditions by column generation (S. Dash, O.
-Gunluk and D. Wei, "Boolean Decision Rules via Column Generation", NeurIPS 2018; `forestc.algorithms.covers.boolean_rules`):
+Gunluk and D. Wei, "Boolean Decision Rules via Column Generation", NeurIPS 2018; `algorithms.covers.boolean_rules`):
 two classes take one rule, several classes one each against the rest, with priorities. Beyond the paper, rules can be
 learnt from the forest's decisions, also on mixed copies of the rows. The result is a forest of chains
 (`rule_forest`), whose trees are joined by max or min.
@@ -22,8 +22,14 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.algorithms.covers.boolean_rules import Clause, Form, RuleLearning, learn_rules
-from forestc.algorithms.covers.rule_sets import class_weights, learn_rule_sets
+from forestc.algorithms.covers.boolean_rules import (
+    Clause,
+    Form,
+    RuleLearning,
+    class_weights,
+    learn_rule_sets,
+    learn_rules,
+)
 from forestc.errors import ModelError, OptionError
 from forestc.forest.ir import Forest
 from forestc.parameters import Choice, Parameter, Whole

@@ -1,6 +1,6 @@
 """prune-trees: keeps the trees of an ensemble that the rows need, by ensemble selection.
 
-The trees are chosen by local search (`forestc.algorithms.members.search`) for the weight of the rows decided rightly, at
+The trees are chosen by local search (`algorithms.members.search`) for the weight of the rows decided rightly, at
 less and less hardware; of all choices the cheapest within the tolerance on held-out rows is taken. For two classes the
 threshold of the decision is chosen along with the trees; a regression gets the scale and the offset with the least
 squared error. If the rows are those that the trees were drawn from, each tree is judged by the rows that it was not

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from forestc.algorithms.thresholds.node_bounds import BoundsUpdate, NodeBounds
-from forestc.algorithms.thresholds.node_tails import Tails
+from forestc.algorithms.thresholds.node_bounds import BoundsUpdate, NodeBounds, Tails
 from forestc.forest.numbers import FLOAT32
 from forestc.passes.share_thresholds.observation import Observe, columns_of
 from forestc.rows.batches import Batch, Rows, reduce_rows
