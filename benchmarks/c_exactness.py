@@ -36,9 +36,9 @@ from tools import arguments, show
 import forestc
 from forestc.backends import c_types
 from forestc.backends.c import LAYOUTS, COptions, chosen_layout, emit
-from forestc.backends.c_inputs import Inputs, inputs_of, numpy_type, rows_of
-from forestc.backends.c_quantiser import row_type
-from forestc.backends.c_values import VALUES, Shown, shown
+from forestc.backends.c.inputs import Inputs, inputs_of, numpy_type, rows_of
+from forestc.backends.c.quantiser import row_type
+from forestc.backends.c.values import VALUES, Shown, shown
 from forestc.backends.manifest import manifest
 from forestc.checks.engines import values_of
 from forestc.checks.vectors import Vectors, disturbed, vectors

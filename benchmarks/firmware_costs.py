@@ -39,8 +39,8 @@ from tools import arguments, show
 
 import forestc
 from forestc.backends.c import COptions, emit
-from forestc.backends.c_demands import DEMANDS, Demand
-from forestc.backends.c_inputs import inputs_of
+from forestc.backends.c.demands import DEMANDS, Demand
+from forestc.backends.c.inputs import inputs_of
 from forestc.checks.vectors import Vectors, vectors
 from forestc.costs.firmware import FIGURES, RANGED, parsed
 from forestc.design import Design

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from forestc.backends import verilog
-from forestc.backends.c_choice import estimates as firmware_estimates
+from forestc.backends.c.choice import estimates as firmware_estimates
 from forestc.costs.devices import DEVICES
 from forestc.costs.estimate import estimate, estimated
 from forestc.costs.firmware import DEFAULT_CPU

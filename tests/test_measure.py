@@ -362,7 +362,7 @@ def test_no_input_takes_more_than_the_computed_worst_case(tmp_path, need, cpu, c
 def test_a_budget_that_is_exceeded_ends_with_status_3(tmp_path, need, monkeypatch, capsys):
     need("gcc")
     model, X, y = trained("forest-text-labels")
-    monkeypatch.setattr("forestc.backends.c_choice.Estimate.figure", lambda *_: 1)  # nothing is refused
+    monkeypatch.setattr("forestc.backends.c.choice.Estimate.figure", lambda *_: 1)  # nothing is refused
     folder = tmp_path / "d"
     forestc.compile(model, X, folder, label=y, targets="c", cpu="cortex-m4f", flash=300, instructions=20, name="m")
     figures = forestc.measure(folder, "cortex-m4f", entries=["predict"])

@@ -24,7 +24,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 import forestc
-from forestc.backends.c_types import score_type, word_type
+from forestc.backends.c.types import score_type, word_type
 from forestc.forest.evaluate import evaluate_words
 
 HERE = Path(__file__).parent

@@ -8,7 +8,7 @@ from typing import Any
 
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.c import COptions
-from forestc.backends.c_selftest import Answers
+from forestc.backends.c.selftest import Answers
 from forestc.backends.project import ProjectOptions
 from forestc.forest.ir import Forest
 from forestc.netlist.ir import Netlist

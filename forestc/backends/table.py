@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from forestc.backends import amaranth, axi_stream, c, c_project, hls, project, verilog
+from forestc.backends import amaranth, axi_stream, c, hls, project, verilog
 from forestc.backends.base import Artifact, Backend, Source
+from forestc.backends.c import project as c_project
 
 PROJECT = ("registered", "vivado", "quartus", "yosys", "xdc", "sdc", "fusesoc")
 STREAM = ("axi_stream", "ip_xact", "driver", "words", "cocotb", "raw_rows")

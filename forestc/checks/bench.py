@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from forestc.backends import verilog
 from forestc.backends.c import COptions
-from forestc.backends.c_inputs import inputs_of
-from forestc.backends.c_selftest import Answers
+from forestc.backends.c.inputs import inputs_of
+from forestc.backends.c.selftest import Answers
 from forestc.backends.ports import input_fields, output_fields, pack
 from forestc.checks.engines import simulated
 from forestc.checks.vectors import expected, vectors

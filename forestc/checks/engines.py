@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends import c_types, hls, verilog
-from forestc.backends.c_inputs import inputs_of, rows_of
-from forestc.backends.c_quantiser import row_type
-from forestc.backends.c_values import shown
+from forestc.backends.c.inputs import inputs_of, rows_of
+from forestc.backends.c.quantiser import row_type
+from forestc.backends.c.values import shown
 from forestc.backends.names import c_string, feature_name, identifier
 from forestc.backends.ports import input_fields, output_fields, pack, packed_bytes, unpacked, width_of
 from forestc.checks.vectors import Vectors, disturbed, results, taken

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.backends.c_inputs import Inputs, fits
-from forestc.backends.c_raw import RawType
+from forestc.backends.c.inputs import Inputs, fits
+from forestc.backends.c.raw import RawType
 from forestc.checks.ties import near_ties, nearest_to_ties
 from forestc.forest.boundary import boundary_inputs
 from forestc.forest.evaluate import Evaluation, evaluate_words

@@ -2,7 +2,7 @@
 
 `firmware.json` holds, by processor and layout, one object for each of FIGURES: its amount per unit of each feature.
 `nine_of_ten` has the range of actual to estimated values of nine of ten builds that were not in the fit, and `tool` the
-compiler. Features are counted by `forestc.backends.c_demands`.
+compiler. Features are counted by `forestc.backends.c.demands`.
 """
 
 from __future__ import annotations

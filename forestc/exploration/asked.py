@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from forestc.backends.c_choice import Budget
+from forestc.backends.c.choice import Budget
 from forestc.costs.devices import DEVICES
 from forestc.costs.estimate import estimated
 from forestc.costs.fitted import fitted

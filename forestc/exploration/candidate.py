@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.backends.c_choice import estimates as firmware_estimates
+from forestc.backends.c.choice import estimates as firmware_estimates
 from forestc.checks.run import check
 from forestc.compiler import compile as compile_model
 from forestc.costs.devices import family_of

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends import c_types
-from forestc.backends.c_inputs import Inputs, inputs_of, numpy_type, rows_of
-from forestc.backends.c_quantiser import row_type
-from forestc.backends.c_values import Shown, shown
+from forestc.backends.c.inputs import Inputs, inputs_of, numpy_type, rows_of
+from forestc.backends.c.quantiser import row_type
+from forestc.backends.c.values import Shown, shown
 from forestc.backends.names import identifier
 from forestc.checks.engines import Difference, difference, values_of
 from forestc.checks.vectors import Vectors, taken

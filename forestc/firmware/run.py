@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.c import chosen_layout, estimated
-from forestc.backends.c_inputs import fits, inputs_of
+from forestc.backends.c.inputs import fits, inputs_of
 from forestc.checks.engines import Difference
 from forestc.checks.vectors import Vectors, unfit, vectors
 from forestc.costs.firmware import firmware_costs

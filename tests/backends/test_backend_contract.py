@@ -13,7 +13,7 @@ import forestc
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.base import Source
 from forestc.backends.c import COptions
-from forestc.backends.c_selftest import Answers
+from forestc.backends.c.selftest import Answers
 from forestc.backends.table import BACKENDS, TARGETS, implied_roles, written
 from forestc.checks.engines import ENGINES
 from forestc.errors import OptionError

@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_forests import random_forest
 
-from forestc.backends import c, c_types, verilog
+from forestc.backends import c, verilog
 from forestc.backends.c import COptions
+from forestc.backends.c import types as c_types
 from forestc.backends.manifest import manifest
 from forestc.checks.engines import CEngine, IcarusEngine, VerilatorEngine
 from forestc.errors import OptionError

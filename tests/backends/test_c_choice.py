@@ -15,10 +15,10 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import RandomForestClassifier
 
 import forestc
-from forestc.backends import c_choice
 from forestc.backends.c import COptions, chosen_layout, emit, estimated
-from forestc.backends.c_demands import DEMANDS, reaching
-from forestc.backends.c_inputs import inputs_of
+from forestc.backends.c import choice as c_choice
+from forestc.backends.c.demands import DEMANDS, reaching
+from forestc.backends.c.inputs import inputs_of
 from forestc.costs.firmware import FILE, firmware_costs, parsed
 from forestc.errors import ForestcError, OptionError
 from forestc.forest.evaluate import leaf_nodes, missing_words

@@ -15,8 +15,8 @@ from models import trained
 from random_forests import random_forest
 
 import forestc
-from forestc.backends import c_project
 from forestc.backends.c import KITS, COptions
+from forestc.backends.c import project as c_project
 from forestc.backends.table import implied_roles
 from forestc.checks.bench import SELFTEST_ROWS, selftest_answers
 from forestc.checks.vectors import vectors

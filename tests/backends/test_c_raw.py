@@ -10,8 +10,8 @@ from forest_designs import design, differences
 from random_forests import random_forest
 
 from forestc.backends.c import COptions
-from forestc.backends.c_inputs import fits, inputs_of
-from forestc.backends.c_raw import TYPES, by_position, column_types, parsed
+from forestc.backends.c.inputs import fits, inputs_of
+from forestc.backends.c.raw import TYPES, by_position, column_types, parsed
 from forestc.checks.engines import CEngine
 from forestc.errors import OptionError
 from forestc.forest.evaluate import evaluate_words

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from forestc.backends.c import COptions, emit
-from forestc.backends.c_types import score_type
-from forestc.backends.c_values import shown
+from forestc.backends.c.types import score_type
+from forestc.backends.c.values import shown
 from forestc.forest.builder import make_forest, make_tree
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.ir import Aggregate, Decision, Feature, Link

@@ -17,10 +17,12 @@ from sklearn.datasets import load_diabetes, load_digits
 from sklearn.ensemble import RandomForestRegressor
 
 import forestc
-from forestc.backends import c, c_selftest, c_types
+from forestc.backends import c
 from forestc.backends.c import COptions
-from forestc.backends.c_inputs import inputs_of
-from forestc.backends.c_values import VALUES, shown
+from forestc.backends.c import selftest as c_selftest
+from forestc.backends.c import types as c_types
+from forestc.backends.c.inputs import inputs_of
+from forestc.backends.c.values import VALUES, shown
 from forestc.checks.bench import selftest_answers
 from forestc.forest.numbers import Category, Fixed, Ordered, word_range
 from forestc.rows.batches import ArrayRows

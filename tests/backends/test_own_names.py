@@ -14,6 +14,7 @@ import pytest
 from forestc.backends import amaranth, axi_stream, c, hls, project, verilog
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.names import _RESERVED, identifier
+from forestc.errors import OptionError
 from forestc.forest.text import parse_forest
 from forestc.lowering.trees import LoweringOptions, lower
 from forestc.toolchain.compilers import STRICT, ap_types, c_compiler, cxx_compiler
@@ -128,7 +129,7 @@ def test_headers_of_any_name_compile(tmp_path):
             forest = replace(SMALL, name=f"{name}{inputs}" if name == NEUTRAL else name)
             try:
                 ((path, text),) = c.emit(forest, c.COptions(inputs=inputs)).items()
-            except c.OptionError:
+            except OptionError:
                 continue
             (headers / path).write_text(text)
             stems.add(path)

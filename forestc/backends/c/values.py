@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from forestc.backends.c_types import reach_of
+from forestc.backends.c.types import reach_of
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest, Part
 

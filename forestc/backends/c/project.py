@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from forestc.backends import c_selftest
-from forestc.backends.c import COptions
-from forestc.backends.c_selftest import Answers
+from forestc.backends.c import selftest
+from forestc.backends.c.header import COptions
+from forestc.backends.c.selftest import Answers
 from forestc.backends.names import identifier
 from forestc.forest.ir import Forest
 from hdl_templates import render
@@ -63,7 +63,7 @@ def emit(forest: Forest, options: COptions, answers: Answers) -> dict[str, tuple
         "macro": prefix.upper(),
         "title": f"{len(forest.trees)} trees, {forest.n_nodes} nodes",
     }
-    found = {SELFTEST: (f"{prefix}_selftest.h", c_selftest.emit(forest, options, answers))}
+    found = {SELFTEST: (f"{prefix}_selftest.h", selftest.emit(forest, options, answers))}
     return found | {one.role: (one.path.format(p=prefix), render(one.template, **view)) for one in files}
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forestc.backends.c_tables import FlashTables
-from forestc.backends.c_types import constant, int_type
+from forestc.backends.c.tables import FlashTables
+from forestc.backends.c.types import constant, int_type
 from forestc.forest.ir import Forest
 from forestc.layouts.leaves import Leaves
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forestc.backends.c_conditions import Conditions
-from forestc.backends.c_inputs import Inputs
-from forestc.backends.c_tables import FlashTables
-from forestc.backends.c_types import FLOATS, constant, int_type, word_type
+from forestc.backends.c.conditions import Conditions
+from forestc.backends.c.inputs import Inputs
+from forestc.backends.c.tables import FlashTables
+from forestc.backends.c.types import FLOATS, constant, int_type, word_type
 from forestc.forest.numbers import word_range
 from forestc.layouts.slots import Slot, Slots
 

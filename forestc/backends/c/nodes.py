@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forestc.backends.c_leaves import LeafSums
-from forestc.backends.c_slots import SlotsInC
-from forestc.backends.c_tables import FlashTables
-from forestc.backends.c_types import int_type
+from forestc.backends.c.leaves import LeafSums
+from forestc.backends.c.slots import SlotsInC
+from forestc.backends.c.tables import FlashTables
+from forestc.backends.c.types import int_type
 from forestc.layouts.nodes import Nodes
 
 

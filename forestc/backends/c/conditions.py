@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from forestc.backends.c_inputs import Inputs
-from forestc.backends.c_types import FLOATS, FloatType, compared
+from forestc.backends.c.inputs import Inputs
+from forestc.backends.c.types import FLOATS, FloatType, compared
 from forestc.forest.conditions import Below, Condition, OneOf, Within
 from forestc.forest.numbers import word_range
 

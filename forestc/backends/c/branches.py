@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forestc.backends.c_conditions import Conditions
-from forestc.backends.c_types import constant
+from forestc.backends.c.conditions import Conditions
+from forestc.backends.c.types import constant
 from forestc.forest.ir import LEAF, Forest, Tree
 
 HOT, HOT_DEPTH = 0.75, 8  # a side is hot if this part of the rows takes it; only in so many nested ifs

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, assert_never
 
-from forestc.backends.c_types import FLOATS, FloatType, constant
+from forestc.backends.c.types import FLOATS, FloatType, constant
 from forestc.backends.names import c_string, feature_name
 from forestc.errors import OptionError
 from forestc.forest.ir import Feature, Forest

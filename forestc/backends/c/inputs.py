@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.backends.c_raw import TYPES, RawType, column_types, retyped
-from forestc.backends.c_types import FLOATS, FloatType, float_inputs, members, word_type
+from forestc.backends.c.raw import TYPES, RawType, column_types, retyped
+from forestc.backends.c.types import FLOATS, FloatType, float_inputs, members, word_type
 from forestc.backends.names import feature_name, identifier
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Float, Ordered, round_to

@@ -46,8 +46,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.backends.c_inputs import Inputs
-from forestc.backends.c_types import FLOATS, score_type, size_of, word_type
+from forestc.backends.c.inputs import Inputs
+from forestc.backends.c.types import FLOATS, score_type, size_of, word_type
 from forestc.errors import OptionError
 from forestc.forest.conditions import Below, OneOf, Within
 from forestc.forest.ir import LEAF, Forest, Tree

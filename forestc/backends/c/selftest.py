@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from forestc.backends import c_types
-from forestc.backends.c import COptions
-from forestc.backends.c_inputs import inputs_of
-from forestc.backends.c_types import FLOATS, constant
+from forestc.backends.c import types
+from forestc.backends.c.header import COptions
+from forestc.backends.c.inputs import inputs_of
+from forestc.backends.c.types import FLOATS, constant
 from forestc.backends.names import identifier
 from forestc.forest.ir import Forest
 from hdl_templates import render
@@ -55,8 +55,8 @@ def emit(forest: Forest, options: COptions, answers: Answers) -> str:
         targets=len(forest.targets) if forest.decides else 0,
         labels=[[f"{label}u" for label in row] for row in answers.labels],
         scores=[list(map(constant, row)) for row in answers.scores],
-        label_type=c_types.label_type(forest),
-        score_type=c_types.score_type(forest),
+        label_type=types.label_type(forest),
+        score_type=types.score_type(forest),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from forestc.backends.c_types import constant, int_type
+from forestc.backends.c.types import constant, int_type
 
 A_LINE = 100  # characters of a line of a table
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
-from forestc.backends.c_demands import DEMANDS
-from forestc.backends.c_inputs import Inputs, inputs_of
+from forestc.backends.c.demands import DEMANDS
+from forestc.backends.c.inputs import Inputs, inputs_of
 from forestc.costs.firmware import DEFAULT_CPU, FirmwareCosts, firmware_costs
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest

@@ -11,19 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from forestc.backends import c_choice
-from forestc.backends.c_branches import Branches
-from forestc.backends.c_choice import Budget, Estimate, choose, estimates
-from forestc.backends.c_conditions import Conditions
-from forestc.backends.c_inputs import inputs_of
-from forestc.backends.c_leaves import LeafSums
-from forestc.backends.c_masks import MasksInC
-from forestc.backends.c_nodes import NodesInC
-from forestc.backends.c_quantiser import code_functions, quantiser, row_type
-from forestc.backends.c_raw import parsed
-from forestc.backends.c_slots import SlotsInC
-from forestc.backends.c_tables import FlashTables
-from forestc.backends.c_types import (
+from forestc.backends.c import choice
+from forestc.backends.c.branches import Branches
+from forestc.backends.c.choice import Budget, Estimate, choose, estimates
+from forestc.backends.c.conditions import Conditions
+from forestc.backends.c.inputs import inputs_of
+from forestc.backends.c.leaves import LeafSums
+from forestc.backends.c.masks import MasksInC
+from forestc.backends.c.nodes import NodesInC
+from forestc.backends.c.quantiser import code_functions, quantiser, row_type
+from forestc.backends.c.raw import parsed
+from forestc.backends.c.slots import SlotsInC
+from forestc.backends.c.tables import FlashTables
+from forestc.backends.c.types import (
     FLOATS,
     asserted,
     constant,
@@ -33,7 +33,7 @@ from forestc.backends.c_types import (
     score_type,
     size_of,
 )
-from forestc.backends.c_values import TABLE, VALUES, ValueKind, shown
+from forestc.backends.c.values import TABLE, VALUES, ValueKind, shown
 from forestc.backends.names import c_string, feature_name, identifier, plain
 from forestc.errors import OptionError
 from forestc.forest.ir import Feature, Forest, Part
@@ -43,7 +43,7 @@ from forestc.layouts.mixed import unrolled
 from forestc.layouts.nodes import Nodes, nodes_of
 from hdl_templates import render
 
-LAYOUTS = ("auto", *c_choice.LAYOUTS)
+LAYOUTS = ("auto", *choice.LAYOUTS)
 KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr")  # what `project` lists
 
 
@@ -67,7 +67,7 @@ class COptions:
     inputs: Literal["words", "struct", "float", "raw"] = "words"
     quantiser: Literal["auto", "none", "float", "double"] = "auto"
     values: ValueKind = "q31"
-    layout: c_choice.Wanted = "auto"
+    layout: choice.Wanted = "auto"
     project: str = "none"
     types: str = ""
     cpu: str = ""
@@ -107,7 +107,7 @@ class COptions:
         return not self.raw and self.quantiser != "none"
 
 
-def chosen_layout(forest: Forest, options: COptions) -> c_choice.Layout:
+def chosen_layout(forest: Forest, options: COptions) -> choice.Layout:
     """The layout of a forest. Raises OptionError for one that can't hold it, and for a budget that can't be kept."""
     return choose(forest, options.layout, options.budget, options.inputs, options.types)
 
@@ -120,7 +120,7 @@ def layout_told(forest: Forest, options: COptions) -> dict[str, Any] | None:
     return {"cpu": options.cpu, "layout": options.layout, "layouts": told}
 
 
-def estimated(forest: Forest, options: COptions, cpu: str) -> Mapping[c_choice.Layout, Estimate]:
+def estimated(forest: Forest, options: COptions, cpu: str) -> Mapping[choice.Layout, Estimate]:
     """Estimates by layout for a processor."""
     return estimates(forest, options.inputs, options.types, cpu, options.layout)
 
