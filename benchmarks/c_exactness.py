@@ -34,8 +34,8 @@ import numpy as np
 from tools import arguments, show
 
 import forestc
-from forestc.backends import c_types
 from forestc.backends.c import LAYOUTS, COptions, chosen_layout, emit
+from forestc.backends.c import types as c_types
 from forestc.backends.c.inputs import Inputs, inputs_of, numpy_type, rows_of
 from forestc.backends.c.quantiser import row_type
 from forestc.backends.c.values import VALUES, Shown, shown

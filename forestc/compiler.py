@@ -11,10 +11,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from forestc.backends import axi_stream, c_types
+from forestc.backends import axi_stream
 from forestc.backends.axi_stream import StreamOptions
 from forestc.backends.base import Artifact, Source
 from forestc.backends.c import COptions, chosen_layout, layout_told
+from forestc.backends.c import types as c_types
 from forestc.backends.c.raw import by_position, column_types
 from forestc.backends.manifest import design_hash, manifest, sealed
 from forestc.backends.table import written

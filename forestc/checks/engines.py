@@ -19,7 +19,8 @@ from typing import ClassVar, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.backends import c_types, hls, verilog
+from forestc.backends import hls, verilog
+from forestc.backends.c import types as c_types
 from forestc.backends.c.inputs import inputs_of, rows_of
 from forestc.backends.c.quantiser import row_type
 from forestc.backends.c.values import shown

@@ -47,7 +47,7 @@ AS_TIMED = Slower(1.0, 1.0, 1.0)
 
 
 class Luts(NamedTuple):
-    """The LUTs that yosys's mapper is given (`forestc.netlist.lut_cover.LutKind`); delays in any unit."""
+    """The LUTs that yosys's mapper is given (`forestc.costs.lut_cover.LutKind`); delays in any unit."""
 
     areas: tuple[float, ...]
     delays: tuple[tuple[float, ...], ...] = ()

@@ -12,12 +12,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from forestc.costs.bit_network import BitNetwork
 from forestc.costs.devices import DEVICES, Family
 from forestc.costs.fitted import LUT_FEATURES, PATH_FEATURES, SPARE, fitted
+from forestc.costs.lut_cover import Cut
 from forestc.errors import OptionError
-from forestc.netlist.bit_network import BitNetwork
 from forestc.netlist.ir import Netlist
-from forestc.netlist.lut_cover import Cut
 
 MOST_CELLS = 60_000
 FASTEST_NS = 1.5  # shortest clock period: a design of wires only

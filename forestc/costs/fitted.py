@@ -22,7 +22,7 @@ from forestc.errors import ForestcError
 FILE = files("forestc.costs") / "fitted.json"
 
 # lut: LUTs of a cover; mux, gate: nodes with three and two inputs; pass: comparison results that no logic reads; the
-# others: number and bits of the carry chains (see forestc.netlist.bit_network)
+# others: number and bits of the carry chains (see forestc.costs.bit_network)
 LUT_FEATURES = (
     "lut",
     "mux",

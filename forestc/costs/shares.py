@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from forestc.costs.bit_network import BitNetwork
 from forestc.costs.devices import Family
-from forestc.netlist.bit_network import BitNetwork
 from forestc.netlist.ir import (
     Add,
     And,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from forestc.backends import c_types
+from forestc.backends.c import types as c_types
 from forestc.backends.c.inputs import Inputs, inputs_of, numpy_type, rows_of
 from forestc.backends.c.quantiser import row_type
 from forestc.backends.c.values import Shown, shown

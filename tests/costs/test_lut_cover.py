@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from random_forests import random_forest
 
+from forestc.costs.bit_network import BitNetwork
 from forestc.costs.devices import ECP5, FAMILIES, Luts
+from forestc.costs.lut_cover import Mapper
 from forestc.lowering.trees import LoweringOptions, lower
-from forestc.netlist.bit_network import BitNetwork
 from forestc.netlist.builder import NetlistBuilder
 from forestc.netlist.ir import Input, WordType
-from forestc.netlist.lut_cover import Mapper
 from forestc.netlist.ports import Port
 from hw_sim import Simulator
 

@@ -8,6 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
+from forestc.costs.lut_cover import LutCover, LutKind, Mapper
 from forestc.netlist.ir import (
     Add,
     And,
@@ -27,7 +28,6 @@ from forestc.netlist.ir import (
     reads,
     small_sum,
 )
-from forestc.netlist.lut_cover import LutCover, LutKind, Mapper
 
 CHAIN_COUNTS = ("pass", "add", "add_bits", "compare", "compare_bits", "less", "less_bits")
 PATTERNS = 4096  # random values of the comparisons on which functions are compared
