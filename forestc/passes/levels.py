@@ -18,6 +18,7 @@ from forestc.passes import PASSES
 from forestc.passes.base import Pass, Refusing, parse_passes, print_pass
 from forestc.passes.extract_rules.extract_rules import ExtractRules
 from forestc.passes.judge import Judge
+from forestc.passes.option_rules import DEFAULT_TOLERANCE
 from forestc.passes.portfolio import SIMPLIFY, Family, Fold, Search, Size, Stop, Trial
 from forestc.passes.prune_splits.prune_splits import PruneSplits
 from forestc.passes.prune_trees.prune_trees import PruneTrees
@@ -26,7 +27,6 @@ from forestc.passes.regrow_trees.regrow_trees import RegrowTrees
 from forestc.rows.batches import Rows
 from forestc.rows.ranges import have_rows
 
-DEFAULT_TOLERANCE = 0.01
 DEFAULT_EFFORT = 2
 HELD_OUT = 0.2  # share of the rows that level 3 holds out where it does not search and no held-out rows are given
 

@@ -10,6 +10,8 @@ import numpy as np
 
 from forestc.errors import OptionError
 
+DEFAULT_TOLERANCE = 0.01  # accuracy, or R squared, that may be lost on held-out rows
+
 
 @dataclass(frozen=True)
 class Rule:

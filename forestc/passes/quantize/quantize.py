@@ -21,7 +21,7 @@ from forestc.forest.numbers import parse_number_type
 from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult, required
 from forestc.passes.judge import Judge
-from forestc.passes.option_rules import FLAG, SHARE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.option_rules import DEFAULT_TOLERANCE, FLAG, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import (
     Change,
     EveryPath,
@@ -61,7 +61,7 @@ from forestc.rows.ranges import Ranges, have_rows
 MOST_LEAF_BITS = 32
 SEARCHED_LEAF_BITS = 16
 SEARCHED_SCORE_BITS = 24
-DEFAULT_TOLERANCE = 0.01
+MOST_FITTED_BITS = 4
 CHANGE = 0.01  # of a regression's scores, over their range
 
 

@@ -27,7 +27,7 @@ from forestc.forest.numbers import FLOAT32
 from forestc.parameters import Choice, Parameter
 from forestc.passes.base import PassResult, print_pass
 from forestc.passes.judge import Judge
-from forestc.passes.option_rules import SHARE, Rule, check_options, is_number, one_of, whole
+from forestc.passes.option_rules import DEFAULT_TOLERANCE, SHARE, Rule, check_options, is_number, one_of, whole
 from forestc.passes.promises import Exact, KeepsPaths, Promise, Within
 from forestc.passes.quantize.formats import choose, comparator_bits, word_bits
 from forestc.passes.share_thresholds.drawn_rows import drawn_rows
@@ -36,9 +36,6 @@ from forestc.passes.share_thresholds.path_change import widened
 from forestc.passes.share_thresholds.threshold_search import Search
 from forestc.rows.batches import Rows, reduce_rows
 from forestc.rows.ranges import have_rows
-
-DEFAULT_TOLERANCE = 0.01
-
 
 _COUNT = whole(0, do="use a whole number of thresholds")
 _RULES = {
