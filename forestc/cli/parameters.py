@@ -45,17 +45,17 @@ def command(app: typer.Typer, kind: Any, name: str | None = None) -> Callable[[C
 
 def _parameters(kind: Any) -> Iterator[Parameter]:
     """The fields as typer takes them."""
-    for each, told in options_of(kind):
-        wanted: Any = bool if told.group else value_type(kind, each.name)
-        switch, needed = wanted is bool, required(each, told)
-        shown: dict[str, Any] = {"help": told.help, "metavar": told.metavar or None, "min": told.least}
-        info = typer.Option(*told.flags, **shown) if told.flags else typer.Argument(**shown)
-        wanted = list[wanted] if told.repeated else wanted
+    for each, spec in options_of(kind):
+        wanted: Any = bool if spec.group else value_type(kind, each.name)
+        switch, needed = wanted is bool, required(each, spec)
+        shown: dict[str, Any] = {"help": spec.help, "metavar": spec.metavar or None, "min": spec.least}
+        info = typer.Option(*spec.flags, **shown) if spec.flags else typer.Argument(**shown)
+        wanted = list[wanted] if spec.repeated else wanted
         default = Parameter.empty if needed else False if switch else _default(each.default)
         annotation = wanted if needed or switch else wanted | None
         yield Parameter(each.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, info])
-        if told.group:
-            for inner in _parameters(told.group):  # their help tells what they are without the group
+        if spec.group:
+            for inner in _parameters(spec.group):  # their help says what they are without the group
                 yield inner if inner.default is False else inner.replace(default=None)
 
 
@@ -67,19 +67,19 @@ def _default(value: Any) -> Any:
 def _given(kind: Any, values: dict[str, Any], typed: set[str]) -> dict[str, Any]:
     """By keyword, the options of the command line. Raises OptionError for options of a group without its flag."""
     found: dict[str, Any] = {}
-    for each, told in options_of(kind):
-        if told.group:
-            inner = _given(told.group, values, typed)
+    for each, spec in options_of(kind):
+        if spec.group:
+            inner = _given(spec.group, values, typed)
             if inner and each.name not in typed:
-                switches_last = sorted(options_of(told.group), key=lambda pair: pair[0].default is False)
+                switches_last = sorted(options_of(spec.group), key=lambda pair: pair[0].default is False)
                 flags = [own.flags[0] for _, own in switches_last]
-                wanted = f"{', '.join(flags[:-1])} and {flags[-1]} need {told.flags[0]}"
-                raise OptionError(wanted, do=f"add {told.flags[0]}")
+                wanted = f"{', '.join(flags[:-1])} and {flags[-1]} need {spec.flags[0]}"
+                raise OptionError(wanted, do=f"add {spec.flags[0]}")
             if each.name in typed:
-                found[each.name] = told.group(**inner)
+                found[each.name] = spec.group(**inner)
         elif each.name in typed:
             value = values[each.name]
-            if told.listed:
+            if spec.listed:
                 value = [part.strip() for part in value.split(",")]
             found[each.name] = not value if each.default is True else value
         elif each.default is MISSING:

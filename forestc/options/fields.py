@@ -74,7 +74,7 @@ def options_of(kind: Any) -> Iterator[tuple[Field[Any], Option]]:
 
 def value_type(kind: Any, name: str) -> type:
     """The type of a field's value on the command line."""
-    known: Option = {each.name: told for each, told in options_of(kind)}[name]
+    known: Option = {each.name: spec for each, spec in options_of(kind)}[name]
     if known.kind is not None:
         return known.kind
     if known.metavar in FILES:
@@ -120,21 +120,21 @@ class Flag(NamedTuple):
 def recorded(options: Any) -> Iterator[Flag]:
     """The recorded options of a dataclass, in the order of its fields: files by their names, Python objects as
     AN_OBJECT."""
-    for each, told in options_of(options):
-        if not told.recorded:
+    for each, spec in options_of(options):
+        if not spec.recorded:
             continue
-        value, key = getattr(options, each.name), told.key or each.name
-        if told.group is None:
-            yield Flag(key, told.flags[0], _plain(value, told), _plain(each.default, told))
+        value, key = getattr(options, each.name), spec.key or each.name
+        if spec.group is None:
+            yield Flag(key, spec.flags[0], _plain(value, spec), _plain(each.default, spec))
         else:
-            yield Flag(key, told.flags[0], value is not None, False)
-            yield from recorded(told.group() if value is None else value)
+            yield Flag(key, spec.flags[0], value is not None, False)
+            yield from recorded(spec.group() if value is None else value)
 
 
-def _plain(value: Any, told: Option) -> Any:
+def _plain(value: Any, spec: Option) -> Any:
     """A value as JSON."""
     if isinstance(value, str | Path):
-        return Path(value).name if told.metavar in FILES else value
+        return Path(value).name if spec.metavar in FILES else value
     if isinstance(value, tuple | list) and all(isinstance(part, str) for part in value):
         return list(value)
     return value if isinstance(value, int | float | NoneType) else AN_OBJECT
@@ -143,31 +143,31 @@ def _plain(value: Any, told: Option) -> Any:
 def schema_of(kind: Any) -> dict[str, Any]:
     """The JSON Schema of the recorded options, by key."""
     hints, found = get_type_hints(kind), dict[str, Any]()
-    for each, told in options_of(kind):
-        if told.recorded:
-            own = told.schema or _schema(bool if told.group else hints[each.name], told)
-            found[told.key or each.name] = {**own, "description": f"{told.flags[0]}: {told.help}"}
-            found |= {} if told.group is None else schema_of(told.group)
+    for each, spec in options_of(kind):
+        if spec.recorded:
+            own = spec.schema or _schema(bool if spec.group else hints[each.name], spec)
+            found[spec.key or each.name] = {**own, "description": f"{spec.flags[0]}: {spec.help}"}
+            found |= {} if spec.group is None else schema_of(spec.group)
     return found
 
 
-def _schema(hint: Any, told: Option) -> dict[str, Any]:
+def _schema(hint: Any, spec: Option) -> dict[str, Any]:
     """The schema of an annotation: a type, a Literal of texts, several texts, and None beside one of these."""
     parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    if told.metavar in FILES:
+    if spec.metavar in FILES:
         parts = (str, NoneType)
     names = [name for part in parts if get_origin(part) is Literal for name in get_args(part)]
     types = ["string"] if names else [_JSON_TYPES[part] for part in parts if part in _JSON_TYPES]
-    listed = told.listed or not types
+    listed = spec.listed or not types
     types = ["array"] if listed else types + ["null"] * (NoneType in parts)
     whole: dict[str, Any] = {"type": types[0] if len(types) == 1 else types}
-    if told.least is not None:
-        whole["minimum"] = told.least
+    if spec.least is not None:
+        whole["minimum"] = spec.least
     if listed:
         whole["items"] = {"type": "string"}
     return whole | ({"enum": names} if names else {})
 
 
-def required(each: Field[Any], told: Option) -> bool:
+def required(each: Field[Any], spec: Option) -> bool:
     """Whether the command line needs an option."""
-    return each.default is MISSING if told.needed is None else told.needed
+    return each.default is MISSING if spec.needed is None else spec.needed
