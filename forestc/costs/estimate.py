@@ -96,7 +96,7 @@ class Mapped:
     @classmethod
     def of(cls, netlist: Netlist, family: Family) -> Mapped:
         bits = BitNetwork(netlist, family.chained, family.shortest_chain)
-        return cls(family, bits, bits.cover(family.luts).luts)
+        return cls(family, bits, bits.cover(family.luts))
 
     def lut_features(self) -> dict[str, float]:
         """The `LUT_FEATURES`."""

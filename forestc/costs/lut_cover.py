@@ -34,13 +34,6 @@ class LutKind(Protocol):
     def slack(self) -> float: ...
 
 
-@dataclass(frozen=True)
-class LutCover:
-    """luts: of the root of each LUT, from the last to the first, what it reads."""
-
-    luts: dict[int, Cut]
-
-
 @dataclass
 class _Cuts:
     """The best cut of each node, when it is ready, and its area flow."""
@@ -60,8 +53,8 @@ class Mapper:
     roots: Sequence[int]
     kind: LutKind
 
-    def cover(self) -> LutCover:
-        """Time O(nodes)."""
+    def cover(self) -> dict[int, Cut]:
+        """What each LUT reads, by the root of the LUT, from the last to the first. Time O(nodes)."""
         uses = self._uses()
         cuts = self._cuts(uses, None)
         last = max((cuts.ready[root] for root in self.roots), default=0.0) + self.kind.slack
@@ -76,7 +69,7 @@ class Mapper:
             for node in read:
                 counted[node] += 1
         uses = [(first + 2 * count) / 3 for first, count in zip(uses, counted, strict=True)]
-        return LutCover(self._needed(self._cuts(uses, latest), last)[1])
+        return self._needed(self._cuts(uses, latest), last)[1]
 
     def _uses(self) -> list[float]:
         """How many nodes and roots read each node that a root depends on."""

@@ -18,7 +18,7 @@ from forestc.forest.conditions import INFINITY, Below, Condition, OneOf, Span, W
 from forestc.forest.ir import LEAF, Decision, Forest, Part
 from forestc.forest.numbers import Category, Fixed, Float, Ordered, word_range
 from forestc.forest.words import word_note
-from forestc.lowering.extremes import adds, extreme_of, prioritised, refuse_extremes_of_parts
+from forestc.lowering.extremes import adds, balanced, extreme_of, largest_of, prioritised, refuse_extremes_of_parts
 from forestc.lowering.schedule import pipelined
 from forestc.lowering.sums import Sum, Word, added, better_bit_by_bit, in_one_table, sum_of_bits, table_of
 from forestc.netlist.builder import NetlistBuilder, width_for
@@ -318,25 +318,28 @@ class _Lowering:
         word = width_for(min(low, offset, 0), max(high, offset, high - offset))
         return self.builder.add((net, constant), word), low, high
 
+    def weights(self) -> list[int]:
+        """The weight of each part."""
+        return [int(weight) for weight in self.forest.combine.weights or [1.0] * len(self.forest.parts)]
+
     def votes(self, sums: Sequence[Sum]) -> tuple[list[Sum], list[int]]:
         """For each class the sum of the weights of the parts that decide for it; and offsets of 0."""
         forest = self.forest
         ballots: list[list[tuple[Net, int]]] = [[] for _ in forest.classes]
-        weights = forest.combine.weights or [1.0] * len(forest.parts)
-        for place, (part, weight) in enumerate(zip(forest.parts, weights, strict=True)):
+        for place, (part, weight) in enumerate(zip(forest.parts, self.weights(), strict=True)):
             here = slice(part.start, part.stop)
             label = self.label(part.decision, sums[here], self.offsets[here])
             self.labels.append(self.place(label))
-            word = width_for(0, int(weight))
+            word = width_for(0, weight)
             for index, ballot in enumerate(ballots):
                 if part.decision.kind == "threshold":
                     chosen = label if index else self.builder.not_(label)
                 else:
                     chosen = self.builder.in_set(label, {index})
                 none = self.builder.const(0, word)
-                vote = self.builder.mux(chosen, self.builder.const(int(weight), word), none)
+                vote = self.builder.mux(chosen, self.builder.const(weight, word), none)
                 self.ballots[place, index] = self.place(vote)
-                ballot.append((vote, int(weight)))
+                ballot.append((vote, weight))
         return [self.added(ballot) for ballot in ballots], [0] * len(ballots)
 
     def averages(self, sums: Sequence[Sum]) -> tuple[list[Sum], list[int]]:
@@ -344,8 +347,7 @@ class _Lowering:
         forest = self.forest
         words: list[list[tuple[Net, int]]] = [[] for _ in forest.classes]
         offsets = [0] * len(words)
-        weights = forest.combine.weights or [1.0] * len(forest.parts)
-        for place, (part, weight) in enumerate(zip(forest.parts, map(int, weights), strict=True)):
+        for place, (part, weight) in enumerate(zip(forest.parts, self.weights(), strict=True)):
             shares = self.shares(place, part, sums) if part.curves and part.link.kind in ("softmax", "shares") else []
             for index, addends in enumerate(words):
                 output = part.start + index % part.width
@@ -422,13 +424,10 @@ class _Lowering:
         """How far each score is below the largest: words with their offsets."""
         builder = self.builder
         raised, word = self.raised(scores, offsets)
-        largest = list(raised)
-        while len(largest) > 1:
-            pairs = zip(largest[::2], largest[1::2], strict=False)
-            largest = [builder.mux(builder.compare(a, b), b, a) for a, b in pairs] + largest[len(largest) & ~1 :]
-        self.steps["largest", place, 0, 0] = self.place(largest[0])
+        largest = largest_of(builder, raised)
+        self.steps["largest", place, 0, 0] = self.place(largest)
         self.steps |= {("raised", place, k, 0): self.place(net) for k, net in enumerate(raised)}
-        least = builder.not_(largest[0])
+        least = builder.not_(largest)
         below = [builder.add((score, least), word) for score in raised]
         self.steps |= {("below", place, k, 0): self.place(net) for k, net in enumerate(below)}
         return [(net, 0, word.high) for net in below], [-word.high] * len(below)
@@ -468,8 +467,7 @@ class _Lowering:
 
     def median(self, sums: Sequence[Sum]) -> tuple[list[Sum], list[int]]:
         """The weighted median: the smallest score such that the parts with scores up to it have half of the weight."""
-        builder, forest = self.builder, self.forest
-        weights = [int(weight) for weight in forest.combine.weights or [1.0] * len(forest.parts)]
+        builder, weights = self.builder, self.weights()
         least = min(offset + low for offset, (_, low, _) in zip(self.offsets, sums, strict=True))
         raised = [self.plus(*one, offset - least) for one, offset in zip(sums, self.offsets, strict=True)]
         largest = max(high for _, _, high in raised)
@@ -521,14 +519,14 @@ class _Lowering:
         backwards: the list starts with the highest index."""
         word = width_for(0, len(scores) - 1)
         indices = range(len(scores) - 1, -1, -1) if backwards else range(len(scores))
-        best = [(score, self.builder.const(index, word)) for index, score in zip(indices, scores, strict=True)]
-        while len(best) > 1:
-            paired = []
-            for (a, i), (b, j) in zip(best[::2], best[1::2], strict=False):
-                second = self.builder.compare(a, b)  # strict: the earlier one wins a tie
-                paired.append((self.builder.mux(second, b, a), self.builder.mux(second, j, i)))
-            best = paired + best[len(best) & ~1 :]
-        return best[0][1]
+
+        def better(first: tuple[Net, Net], second: tuple[Net, Net]) -> tuple[Net, Net]:
+            """The larger of two scores, with its index."""
+            wins = self.builder.compare(first[0], second[0])  # strict: the earlier one wins a tie
+            return self.builder.mux(wins, second[0], first[0]), self.builder.mux(wins, second[1], first[1])
+
+        entrants = [(score, self.builder.const(index, word)) for index, score in zip(indices, scores, strict=True)]
+        return balanced(entrants, better)[1]
 
 
 _COMBINED = {"vote": _Lowering.votes, "average": _Lowering.averages, "median": _Lowering.median}

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 from forestc.backends.c.demands import DEMANDS
 from forestc.backends.c.inputs import Inputs, inputs_of
+from forestc.backends.c.types import adds
 from forestc.costs.firmware import DEFAULT_CPU, FirmwareCosts, firmware_costs
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
@@ -105,11 +106,6 @@ def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
         for name, (key, value) in told.items()
     }
     return Estimate(layout, round(flash), round(ram), round(mean), round(worst), ends)
-
-
-def adds(forest: Forest) -> bool:
-    """Whether trees are added, as tables need."""
-    return bool(forest.parts) or forest.aggregate.kind == "sum"
 
 
 def possible(forest: Forest) -> tuple[Layout, ...]:

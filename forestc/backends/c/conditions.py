@@ -9,8 +9,6 @@ from forestc.backends.c.types import FLOATS, FloatType, compared
 from forestc.forest.conditions import Below, Condition, OneOf, Within
 from forestc.forest.numbers import word_range
 
-INFINITY_BITS = {32: 0x7F800000, 64: 0x7FF0000000000000}
-
 
 @dataclass
 class Conditions:
@@ -65,7 +63,7 @@ class Conditions:
         span = word_range(feature.number, feature.missing)
         if threshold <= span.low:
             return "0"
-        if threshold > (span.top if kind is None else INFINITY_BITS[kind.bits]):
+        if threshold > (span.top if kind is None else kind.infinity):
             return "1"
         if kind is None:
             return f"{self.inputs.place(index)} < {self._compared(index, threshold)}"
@@ -91,7 +89,7 @@ class Conditions:
         if kind is None:
             return f"{self.inputs.place(index)} == {self._compared(index, missing)}"
         sign = (1 << (kind.bits - 1)) - 1
-        return f"({self._bits(index, 'u')} & UINT{kind.bits}_C({sign})) > UINT{kind.bits}_C({INFINITY_BITS[kind.bits]})"
+        return f"({self._bits(index, 'u')} & UINT{kind.bits}_C({sign})) > UINT{kind.bits}_C({kind.infinity})"
 
     def _compared(self, index: int, value: int) -> str:
         return compared(value, self.inputs.kind(index))

@@ -25,6 +25,7 @@ from forestc.backends.c.slots import SlotsInC
 from forestc.backends.c.tables import FlashTables
 from forestc.backends.c.types import (
     FLOATS,
+    adds,
     asserted,
     constant,
     label_type,
@@ -167,7 +168,6 @@ class _Header:
                     starts[output] += int(tree.values[tree.leaf[0], place])
         combined = {"vote": self._votes, "average": self._averages, "median": self._median}.get(forest.combine.kind)
         combined = combined if forest.parts else None
-        adds = bool(forest.parts) or forest.aggregate.kind == "sum"
         whole = "" if set(self.inputs.kinds) <= set(FLOATS) else "integers are never missing; "
         whole = whole if self.inputs.floats else whole.replace("integers", "they")
         return {
@@ -219,7 +219,9 @@ class _Header:
             "tree_is": f"{macro}_TREE" if self.apart else "static inline",
             "tables": self.tables.lines() if self.tables else [],
             "score_type": self.score,
-            "sums_body": self._sums("sums" if combined else "scores", varying, starts) if adds else self._extremes(),
+            "sums_body": self._sums("sums" if combined else "scores", varying, starts)
+            if adds(forest)
+            else self._extremes(),
             "combined_body": combined() if combined else [],
             "curves": forest.combine.kind == "average" and bool(forest.parts),
             "shares": {part.link.kind for part in forest.parts if part.curves} & {"softmax", "shares"},

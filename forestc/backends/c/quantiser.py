@@ -38,7 +38,7 @@ def quantiser(
         "used": made.used,
         "mantissa": (1 << (row.digits - 1)) - 1,
         "hidden": 1 << (row.digits - 1),
-        "infinity": _infinity(row.bits),
+        "infinity": row.infinity,
         "sign": 1 << (row.bits - 1),
         "bias": row.exponent + row.digits - 2,
         "lines": lines or ["(void)row;", f"{place(0)} = 0;"],
@@ -76,10 +76,6 @@ def _name(label: str) -> str:
     except UnicodeEncodeError:
         return "0"
     return "0" if "\0" in label else c_string(label)
-
-
-def _infinity(bits: int) -> int:
-    return 0x7F800000 if bits == 32 else 0x7FF0000000000000
 
 
 class _Quantiser:

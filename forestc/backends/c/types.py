@@ -42,12 +42,15 @@ def members(forest: Forest) -> list[tuple[str, str]]:
     return found or [("none", "uint8_t")]
 
 
+def adds(forest: Forest) -> bool:
+    """Whether trees are added, as tables need."""
+    return bool(forest.parts) or forest.aggregate.kind == "sum"
+
+
 def score_type(forest: Forest) -> str:
     """The C type of scores: signed, the narrowest that holds every partial sum, in any order of the trees."""
-    adds = bool(forest.parts) or forest.aggregate.kind == "sum"
-    low, high = zip(
-        *(sums_of(forest, k) if adds else reach_of(forest, k) for k in range(forest.n_outputs)), strict=True
-    )
+    bounds = sums_of if adds(forest) else reach_of
+    low, high = zip(*(bounds(forest, k) for k in range(forest.n_outputs)), strict=True)
     least, most = min(0, *low), max(0, *high)
     reach = max(-least, most)
     if forest.parts and forest.combine.kind == "vote":
@@ -78,7 +81,7 @@ def reach_of(forest: Forest, output: int) -> tuple[int, int]:
     """Bounds of a score: the smallest and largest sum, or extreme, of the trees that feed it."""
     used = [leaves_of(tree, output) for tree in forest.trees if output in tree.outputs]
     bias = int(forest.bias[output])
-    if forest.parts or forest.aggregate.kind == "sum":
+    if adds(forest):
         return bias + sum(map(min, used)), bias + sum(map(max, used))
     joined = max if forest.aggregate.kind == "max" else min
     return bias + joined(map(min, used)), bias + joined(map(max, used))
@@ -117,6 +120,11 @@ class FloatType:
     digits: int
     exponent: int
     macro: str
+
+    @property
+    def infinity(self) -> int:
+        """The bit pattern of infinity."""
+        return (1 << (self.bits - 1)) - (1 << (self.digits - 1))
 
     @property
     def fits(self) -> str:

@@ -29,7 +29,7 @@ from forestc.checks.proof.decision import Form, is_argmax
 from forestc.checks.proof.parts import Proof, ProofPart, Running, UnprovedError
 from forestc.checks.proof.shares import Argument, ShareProof
 from forestc.checks.proof.solver import Counterexample, Solver, Term
-from forestc.checks.proof.whole import Meaning, equal_everywhere, wrong_result
+from forestc.checks.proof.whole import Meaning, equal_everywhere, weights_of, wrong_result
 from forestc.errors import InternalError
 from forestc.forest.ir import LEAF, Decision, Forest, Part
 from forestc.lowering.trees import Place, Witness, feature_word
@@ -252,7 +252,7 @@ class _NetlistProof:
     def votes(self, sums: list[Form]) -> list[Form]:
         """Proves the label of each part, then the weight of each vote. Returns the forms of the classes' votes."""
         forest = self.forest
-        weights = self.weights()
+        weights = weights_of(self.forest)
         totals: list[dict[Net, int]] = [{} for _ in forest.classes]
         fixed = [0] * len(forest.classes)
         with self.part("votes", len(forest.parts) * (1 + len(forest.classes))) as part:
@@ -270,9 +270,6 @@ class _NetlistProof:
         self.forms.clear()
         return [_form(term, more) for term, more in zip(totals, fixed, strict=True)]
 
-    def weights(self) -> list[int]:
-        return [int(weight) for weight in self.forest.combine.weights or [1.0] * len(self.forest.parts)]
-
     def averages(self, sums: list[Form], classes: Iterable[int]) -> list[Form]:
         """Proves the nets of curves and shares of each part for some classes. Returns the forms of all classes, empty
         for the others."""
@@ -280,7 +277,7 @@ class _NetlistProof:
         fixed = [0] * len(totals)
         classes = list(classes)
         with self.part("curves", len(self.forest.parts) * len(classes)) as part:
-            for index, (one, weight) in enumerate(zip(self.forest.parts, self.weights(), strict=True)):
+            for index, (one, weight) in enumerate(zip(self.forest.parts, weights_of(self.forest), strict=True)):
                 own = sums[one.start : one.stop]
                 shared = bool(one.curves) and one.link.kind in ("softmax", "shares")
                 shares = ShareProof(self, index, one, own) if shared else None
@@ -382,7 +379,7 @@ class _NetlistProof:
 
     def medians(self, sums: list[Form], outputs: dict[Port, Net]) -> None:
         """Proves the median, for any values of the trees within their ranges. Raises UnprovedError."""
-        solver = Solver(self.forest, self.netlist, seconds=TREES_SECONDS)
+        solver = self.solver()
         nets = {net for form in sums for net, _ in form[0] if net >= 0}
         cuts = {net: solver.word(f"tree{net}", self.netlist.types[net], 0, self.largest[net]) for net in sorted(nets)}
 

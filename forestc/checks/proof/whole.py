@@ -156,6 +156,11 @@ def _unconfirmed(words: str) -> str:
     raise TimeoutError(f"the solver sees a difference at {words}, which simulation does not show")
 
 
+def weights_of(forest: Forest) -> list[int]:
+    """The weight of each part."""
+    return [int(weight) for weight in forest.combine.weights or [1.0] * len(forest.parts)]
+
+
 class Meaning:
     """The forest's results as signed terms of one width. sums: makes the sums of the trees at a width; by default from
     the features' words."""
@@ -173,7 +178,7 @@ class Meaning:
         steps, classes = max(1, forest.steps), len(forest.classes)
         value = max(steps, *reach) if any(not part.curves for part in forest.parts) else steps
         shares = steps * (2 * steps + classes) if any(part.width > 1 for part in forest.parts) else 0
-        most = max([*(2 * one for one in reach), *limits, *cuts, classes, value * sum(self.weights()), shares])
+        most = max([*(2 * one for one in reach), *limits, *cuts, classes, value * sum(weights_of(forest)), shares])
         self.width = int(most).bit_length() + 3
         self.word = WordType(self.width, True)
         added = bool(forest.parts) or forest.aggregate.kind == "sum"
@@ -181,9 +186,6 @@ class Meaning:
         combined = {"vote": self._votes, "average": self._averages, "median": self._median}
         together = bool(forest.parts) and forest.combine.kind != "each"
         self.scores = combined[forest.combine.kind]() if together else self.sums
-
-    def weights(self) -> list[int]:
-        return [int(weight) for weight in self.forest.combine.weights or [1.0] * len(self.forest.parts)]
 
     def _sums(self) -> list[Term]:
         solver, width = self.solver, self.width
@@ -214,7 +216,7 @@ class Meaning:
     def _votes(self) -> list[Term]:
         solver = self.solver
         totals = [solver.constant(0, self.width) for _ in self.forest.classes]
-        for part, weight in zip(self.forest.parts, self.weights(), strict=True):
+        for part, weight in zip(self.forest.parts, weights_of(self.forest), strict=True):
             label = self.label(part, self.sums[part.start : part.stop])
             for kind in range(len(totals)):
                 vote = solver.choose(solver.equals(label, kind, self.word), weight, 0, self.word)
@@ -225,7 +227,7 @@ class Meaning:
         """For each class the weighted sum of the parts' values."""
         solver, kind = self.solver, self.solver.kind
         totals = [solver.constant(0, self.width) for _ in self.forest.classes]
-        for part, weight in zip(self.forest.parts, self.weights(), strict=True):
+        for part, weight in zip(self.forest.parts, weights_of(self.forest), strict=True):
             factor = solver.constant(weight, self.width)
             values = [solver.make(kind.BV_MUL, [one, factor]) for one in self._values(part)]
             totals = [solver.make(kind.BV_ADD, [total, one]) for total, one in zip(totals, values, strict=True)]
@@ -272,7 +274,7 @@ class Meaning:
 
     def _median(self) -> list[Term]:
         """The weighted median: less than half of the weight is below it, and at least half is not above it."""
-        solver, weights = self.solver, self.weights()
+        solver, weights = self.solver, weights_of(self.forest)
         half = solver.constant(-(-sum(weights) // 2), self.width)
         found = self.sums[0]
         for score in self.sums:
