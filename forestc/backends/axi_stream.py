@@ -17,11 +17,11 @@ from forestc.options.stream import StreamOptions
 from forestc.version import __version__
 from hdl_templates import render
 
-IDENTITY = int.from_bytes(b"FRST")
-MAP_VERSION = 1
+IDENTITY = int.from_bytes(b"FRST")  # value of the register `id`
+MAP_VERSION = 1  # value of the register `version`: of the layout of the registers
 CONTROL = "control"
 COUNTERS = ("rows_in", "rows_out", "short_rows", "stalls_in", "stalls_out")
-_HASH_WORDS = 8
+_HASH_WORDS = 8  # registers of 32 bits that hold the manifest's SHA-256
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@ from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.encode import encode
 from hw_sim import evaluate as simulate_plainly
 
-SELFTEST_ROWS = 32
+SELFTEST_ROWS = 32  # of a C self-test, or one for each class if these are more
+# vectors of a test bench by origin; BENCH_RAW: raw rows of the stream's test bench, for each origin
 BENCH_ROWS, BENCH_BOUNDARY, BENCH_RANDOM, BENCH_RAW = 1000, 1000, 256, 200
 
 

@@ -1,7 +1,7 @@
 """Engines that run a compiled design: the simulator, two Verilog simulators, C and C++ compilers, Python.
 
 Each engine is built once in its own folder and then runs vectors. It counts the results that differ from those of the
-quantised evaluator, and shows the first.
+quantized evaluator, and shows the first.
 """
 
 from __future__ import annotations

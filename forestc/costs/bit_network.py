@@ -149,8 +149,8 @@ class BitNetwork:
                 return [self.compare(words[a], words[b], self.netlist.types[a].signed)]
             case Add() | Extend():  # which Verilog has as a sum with 0
                 return self.add(net, reads(cell), words)
-            case Table(own, constant):
-                bits = [(edge, factor << place) for a, factor in own for place, edge in enumerate(words[a])]
+            case Table(factors, constant):
+                bits = [(edge, factor << place) for a, factor in factors for place, edge in enumerate(words[a])]
                 return [self.sum_bit(place, constant, tuple(bits)) for place in range(width)]
             case Shift(a):
                 return [0, *words[a]]

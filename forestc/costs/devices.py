@@ -92,7 +92,7 @@ class Device:
     """A device as `--device` names it.
 
     cells: its logic cells with one LUT each; None if it stands for any size. nextpnr: command-line options; empty if
-    designs are synthesised but not placed. slower: compared with the device its family was timed on. shown: its
+    designs are synthesized but not placed. slower: compared with the device its family was timed on. shown: its
     position among the devices that every design is estimated for; 0 if it is not among them.
     """
 

@@ -93,8 +93,8 @@ class Mapper:
         """latest: when each node must be ready, for the least area; None for the earliest."""
         count, areas, delays = len(self.fan_ins), self.kind.areas, self.kind.delays
         inputs = len(areas) - 1
-        found = _Cuts([frozenset()] * count, [0.0] * count, [0.0] * count)
-        times, flows = found.ready, found.flow
+        cuts = _Cuts([frozenset()] * count, [0.0] * count, [0.0] * count)
+        times, flows = cuts.ready, cuts.flow
         kept: list[list[Cut]] = [[]] * count
         for node, below in enumerate(self.fan_ins):
             itself = frozenset((node,))
@@ -122,11 +122,11 @@ class Mapper:
                     ready += 1.0
                 ranked.append((max(0.0, ready - due), flow, size, len(ranked), ready, cut))
             ranked.sort()
-            _, flow, _, _, times[node], found.best[node] = ranked[0]
+            _, flow, _, _, times[node], cuts.best[node] = ranked[0]
             flows[node] = flow / max(1.0, uses[node])
             kept[node] = [cut for *_, cut in ranked[:KEPT]]
             kept[node].append(itself)
-        return found
+        return cuts
 
     def _needed(self, cuts: _Cuts, last: float) -> tuple[list[float], dict[int, Cut]]:
         """When each node must be ready at the latest, and the LUTs that are needed."""

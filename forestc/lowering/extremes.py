@@ -76,19 +76,19 @@ def extreme_of(lowering: TreeLowering, output: int) -> Extreme:
     sign = 1 if forest.aggregate.kind == "max" else -1
     first = start + lowering.offsets[output]
     used = {index: forest.trees[index].leaf[forest.trees[index].left == LEAF] for index in steps}
-    distinct = sorted({int(each) for index, own in steps.items() for each in own[used[index]]} - {0})
+    distinct = sorted({int(value) for index, values in steps.items() for value in values[used[index]]} - {0})
     largest = distinct[-1] if distinct else 0
     word = width_for(0, largest)
     bit: Net | None = FALSE
     if not distinct:
         net = FALSE
     elif len(distinct) == 1:
-        bits = [lowering.mux_tree(index, (own > 0).astype(int).tolist(), BIT) for index, own in steps.items()]
+        bits = [lowering.mux_tree(index, (values > 0).astype(int).tolist(), BIT) for index, values in steps.items()]
         bit = balanced(bits, builder.or_)
         net = bit if word == BIT else builder.mux(bit, builder.const(largest, word), builder.const(0, word))
     else:
         bit = None
-        words = [lowering.mux_tree(index, own.tolist(), word) for index, own in steps.items()]
+        words = [lowering.mux_tree(index, values.tolist(), word) for index, values in steps.items()]
         net = largest_of(builder, words)
     if sign > 0:
         lowering.offsets[output] += start
@@ -104,7 +104,7 @@ def prioritised(builder: NetlistBuilder, decision: Decision, scores: Sequence[Ex
         return None
     sign = -1 if decision.ties == "last" else 1
     values = [(value, index) for index, score in enumerate(scores) for value in {score.then, score.otherwise}]
-    order = sorted(values, key=lambda one: (-one[0], sign * one[1]))
+    order = sorted(values, key=lambda pair: (-pair[0], sign * pair[1]))
     conditions: list[tuple[Net, int]] = []
     for value, index in order:
         score = scores[index]

@@ -85,7 +85,7 @@ class Witness:
 
 
 def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
-    """The netlist of a quantised forest.
+    """The netlist of a quantized forest.
 
     Input ports `x0`, `x1`, ... carry the features' words in order; outputs are `label` (class index; of several
     prediction targets `label0`, ...) and `score0`, ... (signed where the bias can make them negative). With latency > 0
@@ -118,7 +118,9 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
     lowering = _Lowering(forest, DELAYS[options.family].inputs >= TABLE_BITS)
     extremes = [] if adds(forest) else [extreme_of(lowering, output) for output in range(forest.n_outputs)]
     voting = bool(forest.parts) and forest.combine.kind == "vote"  # scores are votes then, not these sums
-    sums = [one.score for one in extremes] or lowering.sums(voting or wanted != "scores", voting or wanted == "label")
+    sums = [extreme.score for extreme in extremes]
+    if not sums:
+        sums = lowering.sums(voting or wanted != "scores", voting or wanted == "label")
     offsets = lowering.offsets
     if forest.parts and forest.combine.kind != "each":
         sums, offsets = _COMBINED[forest.combine.kind](lowering, sums)
@@ -234,11 +236,11 @@ class _Lowering:
         """The mux trees of each bit of some trees for one output, by the bit's place."""
         bits: dict[int, list[Net]] = {}
         for index, rows, largest in trees:
-            own = [
+            nets = [
                 self.mux_tree(index, [row >> place & 1 for row in rows], BIT) for place in range(largest.bit_length())
             ]
-            self.tree_nets[index, output] = tuple(self.place(net) for net in own) or Const(0, 1, False)
-            for place, net in enumerate(own):
+            self.tree_nets[index, output] = tuple(self.place(net) for net in nets) or Const(0, 1, False)
+            for place, net in enumerate(nets):
                 if net != FALSE:
                     bits.setdefault(place, []).append(net)
         return bits
@@ -273,12 +275,12 @@ class _Lowering:
         judged: set[int] = set()  # compared with a threshold and nothing else
         if compared and (not forest.parts or forest.combine.kind in ("each", "vote")):
             for part in forest.parts or forest.targets:
-                own = slice(part.start, part.stop) if forest.parts else slice(None)
+                outputs = slice(part.start, part.stop) if forest.parts else slice(None)
                 if part.decision.kind != "threshold":
-                    least = min(self.offsets[own])
-                    raised[own] = [offset - least for offset in self.offsets[own]]
+                    least = min(self.offsets[outputs])
+                    raised[outputs] = [offset - least for offset in self.offsets[outputs]]
                 elif self.counting and alone:
-                    judged |= set(range(forest.n_outputs)[own])
+                    judged |= set(range(forest.n_outputs)[outputs])
         self.offsets = [offset - more for offset, more in zip(self.offsets, raised, strict=True)]
         return [
             self.judged_sum(output, some) if output in judged else self.added(self.tree_words(output, some), more)
@@ -367,14 +369,14 @@ class _Lowering:
 
     def multiples(self, net: Net, largest: int, weight: int) -> list[tuple[Net, int]]:
         """Words whose sum is a word times a weight, each with its largest value."""
-        found = []
+        words = []
         while weight:
             if weight & 1:
-                found.append((net, largest))
+                words.append((net, largest))
             weight, largest = weight >> 1, 2 * largest
             if weight:
                 net = self.builder.shift(net)
-        return found
+        return words
 
     def level(self, score: Sum, curve: Sequence[int], offset: int, times: int, more: int = 0) -> tuple[Net, int]:
         """The number of cuts that are not above a score, times `times`, plus `more`; and its largest value."""
@@ -388,19 +390,19 @@ class _Lowering:
     def shares(self, place: int, part: Part, sums: Sequence[Sum]) -> list[Net]:
         """Each class's share of the sum of a part's levels: (2 * steps * level + total) // (2 * total), by long
         division."""
-        steps, own = self.forest.steps, slice(part.start, part.stop)
+        steps, outputs = self.forest.steps, slice(part.start, part.stop)
         bits = steps.bit_length()
-        scores, offsets = list(sums[own]), self.offsets[own]
+        scores, offsets = list(sums[outputs]), self.offsets[outputs]
         if part.link.kind == "softmax":
             scores, offsets = self.below_largest(place, scores, offsets)
 
         def levels(times: int, name: str) -> list[tuple[Net, int]]:
-            found = [
+            words = [
                 self.level(score, part.curve_of(k), offset, times)
                 for k, (score, offset) in enumerate(zip(scores, offsets, strict=True))
             ]
-            self.steps |= {(name, place, k, 0): self.place(net) for k, (net, _) in enumerate(found)}
-            return found
+            self.steps |= {(name, place, k, 0): self.place(net) for k, (net, _) in enumerate(words)}
+            return words
 
         total, _, most = self.added(levels(1, "level"))
         doubles = [total]
@@ -409,7 +411,7 @@ class _Lowering:
         self.steps |= {("double", place, 0, bit): self.place(net) for bit, net in enumerate(doubles)}
         # 2 * steps is a little below a power of 2: shift, which costs nothing, and subtract the difference at the start
         dividends, taken = levels(2 << bits, "dividend"), levels((2 << bits) - 2 * steps, "taken")
-        found = []
+        shares = []
         for k, ((net, high), (start, _)) in enumerate(zip(dividends, taken, strict=True)):
             dividend, _, high = self.added([(net, high), (total, most)])
             self.steps["sum", place, k, 0] = self.place(dividend)
@@ -417,8 +419,8 @@ class _Lowering:
             if part.link.kind == "shares":  # the largest level of a softmax is never 0
                 word = self.builder.type_of(share)
                 share = self.builder.mux(self.below(total, 1), self.builder.const(steps // part.width, word), share)
-            found.append(share)
-        return found
+            shares.append(share)
+        return shares
 
     def below_largest(self, place: int, scores: Sequence[Sum], offsets: Sequence[int]) -> tuple[list[Sum], list[int]]:
         """How far each score is below the largest: words with their offsets."""
@@ -445,16 +447,16 @@ class _Lowering:
         rest = builder.add((builder.not_(builder.extend(dividend[0], narrow)), start), narrow)
         self.steps["rest", *place, bits] = self.place(rest)
         rest = builder.extend(rest, word)
-        found = []
+        quotient = []
         for bit in reversed(range(bits)):
             less = builder.add((rest, doubles[bit + 1]), word)
             fits = self.below(less, narrow.high + 1)
             rest = builder.mux(fits, less, rest)
-            one = width_for(0, 1 << bit)
-            found.append(builder.mux(fits, builder.const(1 << bit, one), builder.const(0, one)))
+            bit_word = width_for(0, 1 << bit)
+            quotient.append(builder.mux(fits, builder.const(1 << bit, bit_word), builder.const(0, bit_word)))
             self.steps["fits", *place, bit] = self.place(fits)
             self.steps["rest", *place, bit] = self.place(rest)
-        return builder.add(found, width_for(0, (1 << bits) - 1)) if bits > 1 else found[0]
+        return builder.add(quotient, width_for(0, (1 << bits) - 1)) if bits > 1 else quotient[0]
 
     def stepped(self, net: Net, cuts: Sequence[int], values: Sequence[int], word: WordType) -> Net:
         """values[k] if k of the ascending cuts are not above the word: a balanced tree of multiplexers."""
@@ -469,7 +471,7 @@ class _Lowering:
         """The weighted median: the smallest score such that the parts with scores up to it have half of the weight."""
         builder, weights = self.builder, self.weights()
         least = min(offset + low for offset, (_, low, _) in zip(self.offsets, sums, strict=True))
-        raised = [self.plus(*one, offset - least) for one, offset in zip(sums, self.offsets, strict=True)]
+        raised = [self.plus(*score, offset - least) for score, offset in zip(sums, self.offsets, strict=True)]
         largest = max(high for _, _, high in raised)
         word = width_for(0, largest)
         scores = [builder.extend(net, word) for net, _, _ in raised]

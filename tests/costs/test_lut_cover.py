@@ -113,4 +113,4 @@ def test_a_rare_function_of_many_leaves_is_no_constant():
 def test_results_of_chains_wait_for_what_they_read():
     fan_ins = [(), (), (), (0, 1), (), (2, 4)]
     cover = Mapper(fan_ins, {4: (3,)}, [5], Luts((0, 1, 1))).cover()
-    assert cover.luts == {5: {2, 4}, 3: {0, 1}}
+    assert cover == {5: {2, 4}, 3: {0, 1}}

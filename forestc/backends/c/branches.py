@@ -8,7 +8,8 @@ from forestc.backends.c.conditions import Conditions
 from forestc.backends.c.types import adds, constant
 from forestc.forest.ir import LEAF, Forest, Tree
 
-HOT, HOT_DEPTH = 0.75, 8  # a side is hot if this part of the rows takes it; only in so many nested ifs
+HOT = 0.75  # share of the rows from which a side is hot
+HOT_DEPTH = 8  # nested ifs down to which hot sides are written last
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,12 @@ from forestc.forest.ir import Forest, Part
 ValueKind: TypeAlias = Literal["none", "q15", "q31", "float"]
 VALUES: tuple[ValueKind, ...] = ("none", "q15", "q31", "float")
 ONE = 1 << 31  # a probability of 1 in internal fixed point
-UNIT = 2.0**-31
+UNIT = 2.0**-31  # a step of internal fixed point
 POWER_ERROR = 3 * UNIT  # table, polynomial and roundings; at most 2.6 by their sums
+# 2^-(place / 32), in steps of UNIT: the first five bits of a fraction
 TABLE = tuple(round(2.0 ** (31 - place / 32)) for place in range(32))
 MOST_EXPONENT = 500  # largest exponent of 2 in a value of a link exp
-_FLOAT = 2.0**-24
+_FLOAT = 2.0**-24  # largest relative error of a rounding to float32, whose mantissas have 24 bits
 # of a value from 0 to 1, by kind: its C type, the value of 1, and the largest error of rounding
 _SHARES = {
     "q15": ("uint16_t", 2.0**-15, 2.0**-16),
@@ -100,12 +101,13 @@ def _reach(forest: Forest, score: int) -> tuple[int, int]:
     """Bounds of a score, of a median or an average of parts too."""
     if not forest.parts or forest.combine.kind == "each":
         return reach_of(forest, score)
-    own = [[reach_of(forest, output) for output in range(part.start, part.stop)] for part in forest.parts]
+    parts = [[reach_of(forest, output) for output in range(part.start, part.stop)] for part in forest.parts]
     if forest.combine.kind == "median":
-        return min(low for one in own for low, _ in one), max(high for one in own for _, high in one)
-    weights = [int(weight) for weight in forest.combine.weights or [1.0] * len(own)]
+        bounds = [bound for reaches in parts for reach in reaches for bound in reach]
+        return min(bounds), max(bounds)
+    weights = [int(weight) for weight in forest.combine.weights or [1.0] * len(parts)]
     ends = [
-        (0, forest.steps) if part.curves else reaches[score] for part, reaches in zip(forest.parts, own, strict=True)
+        (0, forest.steps) if part.curves else reaches[score] for part, reaches in zip(forest.parts, parts, strict=True)
     ]
     low, high = (sum(w * end[k] for w, end in zip(weights, ends, strict=True)) for k in (0, 1))
     return low, high

@@ -36,21 +36,21 @@ def prove_verilog(
     proof.parts.append(part)
     start = time.perf_counter()
     top = module_name(netlist)
-    found = None
+    wrong = None
     try:
         core = read_core(data)
         if core.name != top:
             raise OutsideError(1, f"the module is not {top}")
-        if len(core.wires) * (1 + netlist.latency) <= FEW and (found := wrong_cycle(core, forest, netlist, QUICK)):
-            raise CheckError("the netlist does not equal the Verilog", where=found)
+        if len(core.wires) * (1 + netlist.latency) <= FEW and (wrong := wrong_cycle(core, forest, netlist, QUICK)):
+            raise CheckError("the netlist does not equal the Verilog", where=wrong)
         prove_equal(core, rtlil(netlist, top), "the netlist", native=native)
         part.proved = 1
     except OutsideError as error:
         part.why = str(error)
     except CheckError as error:
         part.why = f"{error.what}; {error.where}"
-        if found is None and (found := wrong_cycle(core, forest, netlist)):
-            part.why += f"; {found}"
-        proof.refuted |= found is not None
+        if wrong is None and (wrong := wrong_cycle(core, forest, netlist)):
+            part.why += f"; {wrong}"
+        proof.refuted |= wrong is not None
     part.seconds = time.perf_counter() - start
     return proof
