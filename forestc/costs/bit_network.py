@@ -8,7 +8,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
-from forestc.costs.lut_cover import Cut, LutKind, Mapper
+from forestc.costs.devices import Luts
+from forestc.costs.lut_cover import Cut, Mapper
 from forestc.netlist.ir import (
     Add,
     And,
@@ -343,7 +344,7 @@ class BitNetwork:
     def flip_flops(self) -> int:
         return sum(self.alive[edge >> 1] for edge in self.registers)
 
-    def cover(self, kind: LutKind) -> dict[int, Cut]:
+    def cover(self, kind: Luts) -> dict[int, Cut]:
         """The LUTs that cover the logic between ports and registers, as `Mapper.cover` gives them. Time O(nodes)."""
         registers = {edge >> 1 for edge in self.registers}
         fan_ins = [

@@ -47,7 +47,12 @@ AS_TIMED = Slower(1.0, 1.0, 1.0)
 
 
 class Luts(NamedTuple):
-    """The LUTs that yosys's mapper is given (`forestc.costs.lut_cover.LutKind`); delays in any unit."""
+    """The LUTs that yosys's mapper is given, up to those of len(areas) - 1 inputs.
+
+    areas: of LUTs, by their inputs. delays: of LUTs, by their inputs, from each input to the output, the fastest first,
+    with a wire, in any unit; none if all are 1. chain: the delay of a carry chain. slack: how much later than possible
+    the last result may be ready.
+    """
 
     areas: tuple[float, ...]
     delays: tuple[tuple[float, ...], ...] = ()

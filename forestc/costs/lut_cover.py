@@ -9,29 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
+
+from forestc.costs.devices import Luts
 
 KEPT = 3  # cuts of a node, beside the node itself
 ROUNDING = 1e-9  # by which sums of delays differ
 Cut: TypeAlias = frozenset[int]
-
-
-class LutKind(Protocol):
-    """The LUTs of a mapper, up to those of len(areas) - 1 inputs.
-
-    areas: of LUTs, by their inputs. delays: of LUTs, by their inputs, from each input to the output, the fastest first,
-    with a wire; none if all are 1. chain: the delay of a carry chain. slack: how much later than possible the last
-    result may be ready.
-    """
-
-    @property
-    def areas(self) -> tuple[float, ...]: ...
-    @property
-    def delays(self) -> tuple[tuple[float, ...], ...]: ...
-    @property
-    def chain(self) -> float: ...
-    @property
-    def slack(self) -> float: ...
 
 
 @dataclass
@@ -51,7 +35,7 @@ class Mapper:
     fan_ins: Sequence[tuple[int, ...]]
     boxes: Mapping[int, tuple[int, ...]]
     roots: Sequence[int]
-    kind: LutKind
+    kind: Luts
 
     def cover(self) -> dict[int, Cut]:
         """What each LUT reads, by the root of the LUT, from the last to the first. Time O(nodes)."""

@@ -66,7 +66,7 @@ class Conditions:
         if threshold > (span.top if kind is None else kind.infinity):
             return "1"
         if kind is None:
-            return f"{self.inputs.place(index)} < {self._compared(index, threshold)}"
+            return f"{self.inputs.place(index)} < {compared(threshold, self.inputs.kind(index))}"
         if threshold > 0:
             return f"{self._bits(index)} < INT{kind.bits}_C({threshold})"
         # the patterns of negative floats are in descending order: key < K is pattern > 2^(bits-1) - 1 - K
@@ -76,7 +76,7 @@ class Conditions:
         """The C condition that a value is this word."""
         kind = self.float_of(index)
         if kind is None:
-            return f"{self.inputs.place(index)} == {self._compared(index, word)}"
+            return f"{self.inputs.place(index)} == {compared(word, self.inputs.kind(index))}"
         pattern = word if word >= 0 else (word ^ ((1 << (kind.bits - 1)) - 1)) + (1 << kind.bits)
         return f"{self._bits(index, 'u')} == UINT{kind.bits}_C({pattern})"
 
@@ -87,12 +87,9 @@ class Conditions:
         if missing is None:
             return None
         if kind is None:
-            return f"{self.inputs.place(index)} == {self._compared(index, missing)}"
+            return self._equal(index, missing)
         sign = (1 << (kind.bits - 1)) - 1
         return f"({self._bits(index, 'u')} & UINT{kind.bits}_C({sign})) > UINT{kind.bits}_C({kind.infinity})"
-
-    def _compared(self, index: int, value: int) -> str:
-        return compared(value, self.inputs.kind(index))
 
     def _bits(self, index: int, sign: str = "") -> str:
         """The C expression of a float's bits."""

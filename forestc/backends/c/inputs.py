@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.c.raw import TYPES, RawType, column_types, retyped
-from forestc.backends.c.types import FLOATS, FloatType, float_inputs, members, word_type
+from forestc.backends.c.types import FLOATS, FloatType, float_inputs, members, size_of, word_type
 from forestc.backends.names import feature_name, identifier
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Float, Ordered, round_to
@@ -21,8 +21,7 @@ def numpy_type(c_type: str) -> np.dtype[np.generic]:
     """The NumPy type, little-endian, of a C type."""
     if c_type in FLOAT_TYPES:
         return np.dtype(FLOAT_TYPES[c_type])
-    bits = int("".join(filter(str.isdigit, c_type)))
-    return np.dtype(f"<{'u' if c_type.startswith('u') else 'i'}{bits // 8}")
+    return np.dtype(f"<{c_type[0]}{size_of(c_type)}")
 
 
 @dataclass(frozen=True)

@@ -98,10 +98,10 @@ class _Tournament:
         return self.both(cell, chosen)
 
     def both(self, index: Mux, chosen: Compare) -> list[tuple[Form, int]] | None:
-        first, second = self.one(index.b, chosen.a), self.one(index.a, chosen.b)
+        first, second = self.entrants_of(index.b, chosen.a), self.entrants_of(index.a, chosen.b)
         return None if first is None or second is None else first + second
 
-    def one(self, index: Net, value: Net) -> list[tuple[Form, int]] | None:
+    def entrants_of(self, index: Net, value: Net) -> list[tuple[Form, int]] | None:
         """The entrants of which `value` is the largest and `index` its index; None if it can't be recognized."""
         index, value = self.behind(index), self.behind(value)
         kind = self.netlist.cells[index]
