@@ -18,8 +18,8 @@ import forestc
 from forestc.backends.c import COptions, chosen_layout, emit, estimated
 from forestc.backends.c import choice as c_choice
 from forestc.backends.c.demands import DEMANDS, reaching
-from forestc.backends.c.types import adds
 from forestc.backends.c.inputs import inputs_of
+from forestc.backends.c.types import adds
 from forestc.costs.firmware import FILE, firmware_costs, parsed
 from forestc.errors import ForestcError, OptionError
 from forestc.forest.evaluate import leaf_nodes, missing_words
