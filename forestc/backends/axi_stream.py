@@ -17,11 +17,11 @@ from forestc.options.stream import StreamOptions
 from forestc.version import __version__
 from hdl_templates import render
 
-IDENTITY = int.from_bytes(b"FRST")
-MAP_VERSION = 1
+IDENTITY = int.from_bytes(b"FRST")  # value of the register `id`
+MAP_VERSION = 1  # value of the register `version`: of the layout of the registers
 CONTROL = "control"
 COUNTERS = ("rows_in", "rows_out", "short_rows", "stalls_in", "stalls_out")
-_HASH_WORDS = 8
+_HASH_WORDS = 8  # registers of 32 bits that hold the manifest's SHA-256
 
 
 @dataclass(frozen=True)
@@ -122,12 +122,8 @@ def _wiring(stream: Stream) -> dict[str, Any]:
         x, y = stream.x_bits, stream.y_bits
         places = {"row_places": ((0, x, 0),), "result_places": ((0, y, False, 0, y),)}
         return {**wiring, "gathered": [], "unused": [], **places}
-    row, result = [], []
-    for lane in stream.row.lanes:
-        row.append((lane.field.offset, lane.field.word.width, lane.offset))
-    for lane in stream.result.lanes:
-        word = lane.field.word
-        result.append((lane.field.offset, word.width, word.signed, lane.offset, lane.bits))
+    row = [(lane.field.offset, lane.field.word.width, lane.offset) for lane in stream.row.lanes]
+    result = [(lane.field.offset, *lane.field.word, lane.offset, lane.bits) for lane in stream.result.lanes]
     return {
         **wiring,
         "gathered": [f"row[{at + bits - 1}:{at}]" for _, bits, at in reversed(row)],

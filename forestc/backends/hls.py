@@ -42,7 +42,7 @@ from forestc.netlist.ports import Port
 from hdl_templates import render
 
 BLOCK = 1024  # statements in a function: the time of compilers grows faster than its size
-PART, PERIOD_NS = "xc7a100tcsg324-1", 5.0
+PART, PERIOD_NS = "xc7a100tcsg324-1", 5.0  # of the scripts where the user gives none
 
 
 @dataclass(frozen=True)
@@ -206,10 +206,10 @@ class _Writer:
             shared.update(a for a in self.reads(net) if a in home and home[a] != home[net])
         functions, statements = [], [f"{prefix}_nets n;"]
         for place, block in enumerate(blocks):
-            own = set(block)
+            nets_here = set(block)
             read = {a for net in block for a in self.reads(net)}
             inputs = sorted(a for a in read if isinstance(self.netlist.cells[a], Input))
-            lines = self.block([*inputs, *block], shared & own, shared)
+            lines = self.block([*inputs, *block], shared & nets_here, shared)
             handed = f"{parameters}, {prefix}_nets &n" if inputs else f"{prefix}_nets &n"
             functions.append((f"static void {prefix}_part{place}({handed})", lines))
             statements.append(f"{prefix}_part{place}({f'{arguments}, ' if inputs else ''}n);")
@@ -221,12 +221,12 @@ class _Writer:
     def reads(self, net: Net) -> tuple[Net, ...]:
         return tuple(self.source[a] for a in reads(self.netlist.cells[net]))
 
-    def block(self, nets: list[Net], given: set[Net], shared: set[Net]) -> list[str]:
-        """One statement for each net. given: nets that other blocks read. shared: all such nets of all blocks."""
+    def block(self, nets: list[Net], known: set[Net], shared: set[Net]) -> list[str]:
+        """One statement for each net. known: nets that other blocks read. shared: all such nets of all blocks."""
         lines = []
         for net in nets:
             target = self.name(net, shared)
-            declared = "" if net in given else f"const {_c_type(self.netlist.types[net])} "
+            declared = "" if net in known else f"const {_c_type(self.netlist.types[net])} "
             lines.append(f"{declared}{target} = {self.expression(net, shared)};")
         return lines
 
@@ -248,7 +248,7 @@ class _Writer:
     def expression(self, net: Net, shared: set[Net]) -> str:
         """The right-hand side of a net's statement."""
         cell: Cell = self.netlist.cells[net]
-        types, own = self.netlist.types, self.netlist.types[net]
+        types, word = self.netlist.types, self.netlist.types[net]
         names = {a: self.name(self.source[a], shared) for a in reads(cell)}
         match cell:
             case Input(port):
@@ -260,7 +260,7 @@ class _Writer:
             case InSet(a, members):
                 return " || ".join(f"{names[a]} == {_literal(member)}" for member in members) or "false"
             case Not(a):
-                return f"!{names[a]}" if own.width == 1 else f"{_literal(own.high)} - {names[a]}"
+                return f"!{names[a]}" if word.width == 1 else f"{_literal(word.high)} - {names[a]}"
             case And(a, b):
                 return f"{names[a]} && {names[b]}"
             case Or(a, b):
@@ -269,18 +269,18 @@ class _Writer:
                 return f"{names[select]} ? {names[a]} : {names[b]}"
             case Add(operands):
                 # in the type of the sum, which holds every operand: C++ adds mixed signs as unsigned
-                kind = _c_type(own)
-                return " + ".join(names[a] if types[a] == own else f"({kind}){names[a]}" for a in operands)
+                kind = _c_type(word)
+                return " + ".join(names[a] if types[a] == word else f"({kind}){names[a]}" for a in operands)
             case Table(words):
                 lookup, index, low = lookup_of(cell, types), [], 0
                 for a, _ in words:
                     index.append(f"{names[a]} << {low}" if low else names[a])
                     low += types[a].width
                 at = " | ".join(index)
-                bits = [f"(0x{lookup.values(place):x}ULL >> ({at}) & 1) << {place}" for place in range(own.width)]
+                bits = [f"(0x{lookup.values(place):x}ULL >> ({at}) & 1) << {place}" for place in range(word.width)]
                 return " | ".join(bits)
             case Shift(a):
-                return f"({_c_type(own)}){names[a]} << 1"
+                return f"({_c_type(word)}){names[a]} << 1"
             case Extend(a):
                 return names[a]
             case Compare(a, b):

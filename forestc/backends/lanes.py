@@ -47,21 +47,21 @@ class Layout:
     @property
     def gaps(self) -> list[tuple[int, int]]:
         """(first bit, bits) of each gap that no field uses, ascending."""
-        found, at = [], 0
+        gaps, at = [], 0
         for lane in self.lanes:
             if lane.offset > at:
-                found.append((at, lane.offset - at))
+                gaps.append((at, lane.offset - at))
             at = lane.offset + lane.bits
             if lane.spare:
-                found.append((at - lane.spare, lane.spare))
-        return [*found, *([(at, self.bits - at)] if self.bits > at else [])]
+                gaps.append((at - lane.spare, lane.spare))
+        return [*gaps, *([(at, self.bits - at)] if self.bits > at else [])]
 
 
 def layout_of(fields: Sequence[Field], align: int) -> Layout:
     """The lanes of a port's fields.
 
     align: 0, or the least bits of a lane: 8, 16, 32 or 64. A lane is then the smallest integer of C that holds the
-    field and has at least so many bits; it begins at a multiple of its size, and the whole is a multiple of the
+    field and has at least these bits; it begins at a multiple of its size, and the whole is a multiple of the
     largest, as a C compiler lays out a struct of them. In one beat its width is a power of 2, as DMA engines need.
     """
     if not align:

@@ -52,7 +52,7 @@ def compared(word: WordType, threshold: int, bit: Callable[[int, bool], str]) ->
     low = (pattern & -pattern).bit_length() - 1
     text = ""
     for place in range(low, word.width):
-        own = bit(place, not (word.signed and place == word.width - 1))
+        read = bit(place, not (word.signed and place == word.width - 1))
         inner = f"({text})" if place > low + 1 else text
-        text = f"{own} {'|' if pattern >> place & 1 else '&'} {inner}" if text else own
+        text = f"{read} {'|' if pattern >> place & 1 else '&'} {inner}" if text else read
     return text

@@ -16,7 +16,7 @@ from forestc.version import __version__
 from hdl_templates import render
 
 VIVADO_PART, QUARTUS_PART, ECP5 = "xcku5p-ffvb676-2-e", "5CSEBA6U23I7", "85k"
-PERIOD_NS = 2.0
+PERIOD_NS = 2.0  # clock period that the scripts ask for where the user gives none
 NEXTPNR_MHZ = 500.0  # the same goal in MHz
 
 # Beginning of a part's name -> its family in Quartus. FuseSoC needs both.
@@ -48,8 +48,8 @@ class ProjectOptions:
 
     def part(self, tool: str, default: str) -> str:
         """The given part for a tool, or the default."""
-        given, _, part = self.device.partition(":")
-        return part if given == tool else default
+        vendor, _, part = self.device.partition(":")
+        return part if vendor == tool else default
 
     @property
     def ecp5(self) -> str:
@@ -105,5 +105,5 @@ def emit(
     return {role: (path, render(template, **view)) for role, (path, template) in written.items()}
 
 
-def _note(what: str, given: str | None) -> str:
-    return f"the {what} is a default, as none was given: set yours" if given is None else f"the {what} given: {given}"
+def _note(what: str, value: str | None) -> str:
+    return f"the {what} is a default, as none was given: set yours" if value is None else f"the {what} given: {value}"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterator, Mapping, Sequence
 
 from forestc.backends.names import net_name
 from forestc.backends.ports import Field, input_fields, output_fields
 from forestc.backends.verilog import module_name
-from forestc.netlist.ir import Const, Netlist
+from forestc.netlist.ir import Const, Net, Netlist
+from forestc.netlist.ports import Port
 from hw_sim.counts import Activity
 
 PERIOD = 10  # ns of a clock cycle, as in waveforms
@@ -30,41 +28,35 @@ def _lines(netlist: Netlist, counts: Activity) -> Iterator[str]:
     yield f"  (DURATION {counts.rows * PERIOD})"
     yield f"  (INSTANCE {module_name(netlist)}"
     yield "    (NET"
-    nets = {port: net for net, cell in netlist.inputs for port in (cell.port,)}
-    yield from _port("x", input_fields(netlist), [nets[field.port] for field in input_fields(netlist)], counts)
+    inputs = {cell.port: net for net, cell in netlist.inputs}
+    yield from _port("x", input_fields(netlist), inputs, counts)
     if netlist.latency:
         half = counts.rows * PERIOD // 2
         yield _entry("clk", half, half, 2 * counts.rows)
     outputs = dict(netlist.outputs)
     fields = output_fields(netlist)
-    yield from _port("y", fields, [outputs[field.port] for field in fields], counts)
-    for port, net in netlist.outputs:
-        if all(field.port != port for field in fields):
-            yield from _net(port.name, counts.ones[net], counts.toggles[net], counts.rows)
-    for net, cell in enumerate(netlist.cells):
-        if not isinstance(cell, Const):
-            yield from _net(net_name(net, cell), counts.ones[net], counts.toggles[net], counts.rows)
+    yield from _port("y", fields, outputs, counts)
+    named = [(port.name, net) for port, net in netlist.outputs if all(field.port != port for field in fields)]
+    named += [(net_name(net, cell), net) for net, cell in enumerate(netlist.cells) if not isinstance(cell, Const)]
+    for name, net in named:
+        width = netlist.types[net].width
+        yield from _net([name] if width == 1 else [rf"{name}\[{bit}\]" for bit in range(width)], net, counts)
     yield "    )"
     yield "  )"
     yield ")"
 
 
-def _port(name: str, fields: Sequence[Field], nets: Sequence[int], counts: Activity) -> Iterator[str]:
+def _port(name: str, fields: Sequence[Field], nets: Mapping[Port, Net], counts: Activity) -> Iterator[str]:
     """The bits of a port that joins several words."""
-    for field, net in zip(fields, nets, strict=True):
-        for bit in range(field.word.width):
-            ones = int(counts.ones[net][bit])
-            yield _counted(rf"{name}\[{field.offset + bit}\]", ones, int(counts.toggles[net][bit]), counts.rows)
+    for field in fields:
+        bits = range(field.offset, field.offset + field.word.width)
+        yield from _net([rf"{name}\[{bit}\]" for bit in bits], nets[field.port], counts)
 
 
-def _net(name: str, ones: NDArray[np.int64], toggles: NDArray[np.int64], rows: int) -> Iterator[str]:
-    for bit in range(len(ones)):
-        shown = name if len(ones) == 1 else rf"{name}\[{bit}\]"
-        yield _counted(shown, int(ones[bit]), int(toggles[bit]), rows)
-
-
-def _counted(name: str, ones: int, toggles: int, rows: int) -> str:
-    return _entry(name, (rows - ones) * PERIOD, ones * PERIOD, toggles)
+def _net(names: Sequence[str], net: Net, counts: Activity) -> Iterator[str]:
+    """The bits of a net, lowest first."""
+    for name, ones, changes in zip(names, counts.ones[net].tolist(), counts.toggles[net].tolist(), strict=True):
+        yield _entry(name, (counts.rows - ones) * PERIOD, ones * PERIOD, changes)
 
 
 def _entry(name: str, low: int, high: int, changes: int) -> str:

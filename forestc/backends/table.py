@@ -25,9 +25,14 @@ def _stream_roles(options: Mapping[str, Any]) -> tuple[str, ...]:
     return (*STREAM, "axi_lite") if options["stream"]["registers"] else STREAM
 
 
+def _placed(folder: str, files: Mapping[str, tuple[str, str]]) -> list[Artifact]:
+    """The files of one backend. files: {role: (path in the folder, text)}."""
+    return [Artifact(role, f"{folder}/{path}", text) for role, (path, text) in files.items()]
+
+
 def _named(folder: str, roles: tuple[str, ...], files: Mapping[str, str]) -> list[Artifact]:
     """The files of one backend, in the order of their roles."""
-    return [Artifact(role, f"{folder}/{path}", text) for role, (path, text) in zip(roles, files.items(), strict=True)]
+    return _placed(folder, dict(zip(roles, files.items(), strict=True)))
 
 
 def _verilog(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
@@ -46,8 +51,7 @@ def _c_roles(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _c_project(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
-    files = c_project.emit(source.forest, source.c, source.answers())
-    return [Artifact(role, f"c/{path}", text) for role, (path, text) in files.items()]
+    return _placed("c", c_project.emit(source.forest, source.c, source.answers()))
 
 
 def _hls(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
@@ -62,14 +66,12 @@ def _amaranth(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
 
 def _stream(source: Source, _: tuple[Artifact, ...]) -> list[Artifact]:
     files = axi_stream.emit(source.forest, source.netlist, source.stream, source.hash)
-    written = [Artifact(role, f"verilog/{path}", text) for role, (path, text) in files.items()]
-    return [*written, Artifact("raw_rows", "verilog/rows.txt", source.raw_rows())]
+    return [*_placed("verilog", files), Artifact("raw_rows", "verilog/rows.txt", source.raw_rows())]
 
 
 def _project(source: Source, before: tuple[Artifact, ...]) -> list[Artifact]:
-    beside = {one.role: PurePosixPath(one.path).name for one in before if one.path.startswith("verilog/")}
-    files = project.emit(source.netlist, beside, source.project)
-    return [Artifact(role, f"verilog/{path}", text) for role, (path, text) in files.items()]
+    beside = {file.role: PurePosixPath(file.path).name for file in before if file.path.startswith("verilog/")}
+    return _placed("verilog", project.emit(source.netlist, beside, source.project))
 
 
 HLS = ("hls_header", "hls", "hls_testbench", "hls_script", "hls_config", "hls_vectors")
@@ -93,8 +95,8 @@ def implied_roles(options: Mapping[str, Any]) -> set[str]:
 
 def written(source: Source, options: Mapping[str, Any]) -> tuple[Artifact, ...]:
     """The artifacts of all backends that the options need."""
-    found: tuple[Artifact, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
     for backend in BACKENDS.values():
         if backend.roles(options):
-            found += tuple(backend.emit(source, found))
-    return found
+            artifacts += tuple(backend.emit(source, artifacts))
+    return artifacts

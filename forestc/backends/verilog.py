@@ -144,12 +144,12 @@ class _Writer:
                     less = min((cell.threshold & -cell.threshold).bit_length() - 1, types[a].width - 1)
                     less = max(less, 0) if cell.threshold else types[a].width - 1
                 idle[a] = min(idle[a], less)
-        found = []
+        unused = []
         for net, cell in enumerate(cells):
             if idle[net] and not isinstance(cell, Const):
                 whole = idle[net] == types[net].width
-                found.append(self.names[net] if whole else f"{self.names[net]}[{idle[net] - 1}:0]")
-        return found
+                unused.append(self.names[net] if whole else f"{self.names[net]}[{idle[net] - 1}:0]")
+        return unused
 
     def _note(self, origin: Origin, cell: Cell) -> str:
         if not isinstance(cell, Less):
@@ -199,15 +199,15 @@ class _Writer:
 
     def extended(self, net: Net, word: WordType) -> str:
         """A net's word explicitly extended to the width of a sum, independent of Verilog's rules."""
-        cell, own = self.netlist.cells[net], self.netlist.types[net]
+        cell, narrow = self.netlist.cells[net], self.netlist.types[net]
         if isinstance(cell, Const):
             return _literal(cell.value, word.width)
-        more = word.width - own.width
+        more = word.width - narrow.width
         if not more:
             return self.names[net]
-        if not own.signed:
+        if not narrow.signed:
             return f"{{{more}'d0, {self.names[net]}}}"
-        return f"{{{{{more}{{{self.names[net]}[{own.width - 1}]}}}}, {self.names[net]}}}"
+        return f"{{{{{more}{{{self.names[net]}[{narrow.width - 1}]}}}}, {self.names[net]}}}"
 
 
 def vector_lines(inputs: list[Field], outputs: list[Field], x: list[int], y: list[int]) -> str:

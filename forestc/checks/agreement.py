@@ -1,4 +1,4 @@
-"""How far the quantised forest agrees with the model it came from, on given rows."""
+"""How far the quantized forest agrees with the model it came from, on given rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from forestc.rows.accuracy import Accuracy, answers_of
 from forestc.rows.batches import Batch, Rows
 from forestc.rows.encode import encode
 
-CLOSE = 0.01
+CLOSE = 0.01  # error of a score, as a share of the range of scores, up to which a regression agrees
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from forestc.backends.c.inputs import inputs_of
 from forestc.backends.c.selftest import Answers
 from forestc.backends.ports import input_fields, output_fields, pack
 from forestc.checks.engines import simulated
-from forestc.checks.vectors import expected, vectors
+from forestc.checks.vectors import Vectors, expected, vectors
 from forestc.errors import CheckError
 from forestc.forest.evaluate import evaluate_words
 from forestc.forest.ir import Forest
@@ -26,16 +26,22 @@ from forestc.rows.batches import ArrayRows, Rows
 from forestc.rows.encode import encode
 from hw_sim import evaluate as simulate_plainly
 
-SELFTEST_ROWS = 32
+SELFTEST_ROWS = 32  # of a C self-test, or one for each class if these are more
+# vectors of a test bench by origin; BENCH_RAW: raw rows of the stream's test bench, for each origin
 BENCH_ROWS, BENCH_BOUNDARY, BENCH_RANDOM, BENCH_RAW = 1000, 1000, 256, 200
 
 
+def _few(forest: Forest, rows: Rows) -> Iterator[Vectors]:
+    """Some rows, some boundary inputs, some random words."""
+    return vectors(forest, _First(rows, BENCH_ROWS), BENCH_RANDOM, boundary=BENCH_BOUNDARY)
+
+
 def bench_vectors(forest: Forest, netlist: Netlist, rows: Rows) -> str:
-    """The test bench's vectors: some rows, some boundary inputs, some random words."""
+    """The lines of the test bench's vectors."""
     wanted = {"rows": BENCH_ROWS, "boundary": BENCH_BOUNDARY, "random": BENCH_RANDOM}
     inputs, outputs = input_fields(netlist), output_fields(netlist)
     text = []
-    for some in vectors(forest, _First(rows, BENCH_ROWS), BENCH_RANDOM, boundary=BENCH_BOUNDARY):
+    for some in _few(forest, rows):
         words = some.words[: wanted[some.origin]]
         wanted[some.origin] -= len(words)
         if len(words):
@@ -57,14 +63,14 @@ def raw_rows(forest: Forest, netlist: Netlist) -> str:
 def selftest_answers(forest: Forest, options: COptions, rows: Rows) -> Answers:
     """Rows for the self-test of the C header: of every class that any of the bench's inputs reaches, then from all of
     them. Raw inputs are made to fit their types."""
-    some = list(vectors(forest, _First(rows, BENCH_ROWS), BENCH_RANDOM, boundary=BENCH_BOUNDARY))
-    floats = np.concatenate([one.raw for one in some])
-    words = np.concatenate([one.words for one in some])
+    some = list(_few(forest, rows))
+    floats = np.concatenate([batch.raw for batch in some])
+    words = np.concatenate([batch.words for batch in some])
     if options.raw:
         floats = inputs_of(forest, options.inputs, options.types).fitted(floats)
         words = encode(forest, floats)
-    said = evaluate_words(forest, words)
-    labels = said.index.reshape(len(words), -1) if forest.decides else np.empty((len(words), 0), dtype=np.int64)
+    answers = evaluate_words(forest, words)
+    labels = answers.index.reshape(len(words), -1) if forest.decides else np.empty((len(words), 0), dtype=np.int64)
     order = np.random.default_rng(0).permutation(len(words))
     firsts = [order[np.unique(column[order], return_index=True)[1]] for column in labels.T]
     needed = np.unique(np.concatenate([np.empty(0, np.int64), *firsts]))
@@ -74,7 +80,7 @@ def selftest_answers(forest: Forest, options: COptions, rows: Rows) -> Answers:
     def table(values: NDArray[Any]) -> tuple[tuple[Any, ...], ...]:
         return tuple(map(tuple, values[chosen].tolist()))
 
-    return Answers(table(words), table(floats), table(labels), table(said.scores))
+    return Answers(table(words), table(floats), table(labels), table(answers.scores))
 
 
 def simulate_some(forest: Forest, netlist: Netlist, rows: Rows) -> None:
@@ -83,7 +89,7 @@ def simulate_some(forest: Forest, netlist: Netlist, rows: Rows) -> None:
     Raises CheckError if they differ.
     """
     run = partial(simulate_plainly, netlist)
-    for some in vectors(forest, _First(rows, BENCH_ROWS), BENCH_RANDOM, boundary=BENCH_BOUNDARY):
+    for some in _few(forest, rows):
         if not np.array_equal(simulated(run, netlist, some.words), expected(forest, netlist, some.words)):
             raise CheckError("the netlist does not equal the quantised forest", do="report this bug")
 

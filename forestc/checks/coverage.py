@@ -42,10 +42,10 @@ class CoverageOfVectors:
         """drawn: the rows of origin `inputs`."""
         nodes = sum(tree.size for tree in self.forest.trees)
         reachable = Reachable.of(self.forest) if drawn is not None or nodes <= MOST_NODES else None
-        by_origin: dict[str, Any] = {name: one.figures(reachable) for name, one in self.found.items()}
+        by_origin: dict[str, Any] = {name: coverage.figures(reachable) for name, coverage in self.found.items()}
         if drawn is None:
             return Covered(by_origin)
-        told = {"drawn": drawn.drawn, "rows": len(drawn.rows), "leaves_conditioned": drawn.conditioned}
-        told["leaves_steered"] = drawn.steered
+        figures = {"drawn": drawn.drawn, "rows": len(drawn.rows), "leaves_conditioned": drawn.conditioned}
+        figures["leaves_steered"] = drawn.steered
         before = drawn.coverage.figures(reachable)["leaves"]["reached"]
-        return Covered(by_origin, told | {"rows_moved": drawn.moved, "leaves_reached_by_drawn": int(before or 0)})
+        return Covered(by_origin, figures | {"rows_moved": drawn.moved, "leaves_reached_by_drawn": int(before or 0)})

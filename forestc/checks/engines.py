@@ -1,7 +1,7 @@
 """Engines that run a compiled design: the simulator, two Verilog simulators, C and C++ compilers, Python.
 
 Each engine is built once in its own folder and then runs vectors. It counts the results that differ from those of the
-quantised evaluator, and shows the first.
+quantized evaluator, and shows the first.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ MOST_PLAIN = 300_000_000  # cells times vectors from which compiling the simulat
 @dataclass(frozen=True)
 class Difference:
     """count: vectors that differ. first: index of the first of them in the batch. got, wanted: its results. given: its
-    input, where that is not the words of the vector. left_out:
-    how many given rows the generated code can't be given, why: what is wrong with the first."""
+    input, where that is not the words of the vector. left_out: how many rows the types of the generated code's inputs
+    do not hold. why: what is wrong with the first of them."""
 
     count: int
     first: int = -1
@@ -114,6 +114,13 @@ def simulated(run: Callable[[IntMatrix], IntMatrix], netlist: Netlist, words: In
     return np.asarray(run(netlist_words(netlist, words))[:, places], dtype=np.int64)
 
 
+def copied(design: Design, role: str, folder: Path) -> str:
+    """Puts a generated file into a folder and returns its name there."""
+    source = design.path(role)
+    (folder / source.name).write_bytes(source.read_bytes())
+    return source.name
+
+
 class NetlistEngine(Engine):
     """hw_sim on the netlist: cell by cell for few vectors and cells, else compiled and bit-parallel."""
 
@@ -159,9 +166,7 @@ class VerilatorEngine(Engine):
 
     def _source(self, design: Design) -> str:
         """Puts the Verilog into the folder and returns its file name."""
-        source = design.path("verilog")
-        (self.folder / source.name).write_bytes(source.read_bytes())
-        return source.name
+        return copied(design, "verilog", self.folder)
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
         data = packed_bytes(self.inputs, vectors.words).astype("<u4").tobytes()
@@ -185,10 +190,8 @@ class IcarusEngine(Engine):
         self.netlist = design.netlist
         self.inputs, self.outputs = input_fields(self.netlist), output_fields(self.netlist)
         self.folder = folder
-        sources = [design.path("verilog"), design.path("testbench")]
-        for source in sources:
-            (folder / source.name).write_bytes(source.read_bytes())
-        run_tool([compiler, "-g2005", "-o", "bench.vvp", *(source.name for source in sources)], folder)
+        sources = [copied(design, role, folder) for role in ("verilog", "testbench")]
+        run_tool([compiler, "-g2005", "-o", "bench.vvp", *sources], folder)
         self.tool = version(compiler)
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:
@@ -230,10 +233,9 @@ class CEngine(Engine):
         self.inputs = inputs = inputs_of(self.forest, options.inputs, options.types)
         self.quantises, self.seen = options.quantises, 0
         self.rows = rows_of(self.forest, row_type(self.forest, options.quantiser).name) if self.quantises else inputs
-        source = design.path("c")
         prefix = identifier(self.forest.name)
         self.shown = shown(self.forest, prefix, options.values)
-        (folder / source.name).write_bytes(source.read_bytes())
+        header = folder / copied(design, "c", folder)
         features = self.forest.features
         places = [inputs.place(index).replace("->", ".") for index in range(len(features))]
         words = [(place, inputs.kind(index)) for index, place in enumerate(places)]
@@ -263,7 +265,7 @@ class CEngine(Engine):
             run_tool(command, folder, seconds=1800)
             return folder / "program"
 
-        kept([version(compiler), *command, source.read_bytes(), main], folder / "program", make)
+        kept([version(compiler), *command, header.read_bytes(), main], folder / "program", make)
         self.folder = folder
         self.tool = f"{version(compiler)}{', sanitized' if sanitizers(compiler) else ''}"
 
@@ -291,16 +293,16 @@ class CEngine(Engine):
         if self.shown is not None and exact is not None:
             first = 1 + index.shape[1] + evaluation.scores.shape[1]
             place, common = slice(first, first + self.shown.count), min(len(got), len(joined))
-            found, exact = got[:common, place], exact[:common]
+            raw, exact = got[:common, place], exact[:common]
             floats = self.shown.kind == "float"
-            values = found.astype(np.uint32).view(np.float32).astype(np.float64) if floats else found * self.shown.step
+            values = raw.astype(np.uint32).view(np.float32).astype(np.float64) if floats else raw * self.shown.step
             near = np.abs(values - exact) <= self.shown.bound
             steps = exact.astype(np.float32).view(np.uint32) if floats else np.rint(exact / self.shown.step)
             nearest = steps.astype(np.int64)
-            joined[:common, place] = np.where(near, found, np.where(nearest == found, ~found, nearest))
+            joined[:common, place] = np.where(near, raw, np.where(nearest == raw, ~raw, nearest))
         result = difference(got, joined)
-        given = rows[result.first].tolist() if self.inputs.raw and 0 <= result.first < len(rows) else ()
-        return replace(result, given=tuple(given), left_out=left_out, why=why)
+        row = rows[result.first].tolist() if self.inputs.raw and 0 <= result.first < len(rows) else ()
+        return replace(result, given=tuple(row), left_out=left_out, why=why)
 
 
 def values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:
@@ -318,24 +320,19 @@ def values_of(forest: Forest, evaluation: Evaluation) -> NDArray[np.float64]:
 def _named_codes(forest: Forest, prefix: str, raw: bool) -> list[tuple[str, str, int]]:
     """(function, name as a C literal, the encoder's word) for every named category, and for some unknown names. raw:
     whether codes are for raw rows, where none means missing."""
-    found = []
+    codes = []
     for index, feature in enumerate(forest.features):
         if not feature.labels:
             continue
         function = f"{prefix}_{feature_name(index, feature.name)}_code"
-        for name in (
-            *feature.labels,
-            "",
-            "no such name",
-            feature.labels[0] + " ",
-            *([None] * (feature.missing and not raw)),
-        ):
+        names = [*feature.labels, "", "no such name", feature.labels[0] + " "]
+        for name in [*names, None] if feature.missing and not raw else names:
             if name is not None and "\0" in name:
                 continue
             table = np.zeros((1, forest.columns), dtype=object)
             table[0, feature.column] = name
-            found.append((function, "0" if name is None else c_string(name), int(encode(forest, table)[0, index])))
-    return found
+            codes.append((function, "0" if name is None else c_string(name), int(encode(forest, table)[0, index])))
+    return codes
 
 
 class HlsEngine(Engine):
@@ -356,8 +353,7 @@ class HlsEngine(Engine):
         self.folder = folder
         top = hls.top_name(self.netlist)
         for role in ("hls", "hls_header"):
-            source = design.path(role)
-            (folder / source.name).write_bytes(source.read_bytes())
+            copied(design, role, folder)
         features = design.forest.features
         main = render(
             "check/hls_main.cpp.j2",
@@ -391,9 +387,8 @@ class AmaranthEngine(VerilatorEngine):
         self.tool = f"Amaranth {importlib.metadata.version('amaranth')}, {self.tool}"
 
     def _source(self, design: Design) -> str:
-        source = design.path("amaranth")
-        (self.folder / source.name).write_bytes(source.read_bytes())
-        text = run_tool([sys.executable, "-c", _TO_RTLIL, source.name], self.folder, seconds=1800)
+        module = copied(design, "amaranth", self.folder)
+        text = run_tool([sys.executable, "-c", _TO_RTLIL, module], self.folder, seconds=1800)
         (self.folder / "core.il").write_bytes(text)
         run_yosys("read_rtlil core.il\nproc\nwrite_verilog -noattr core.v", self.folder, seconds=1800)
         return "core.v"
@@ -407,9 +402,8 @@ class WordsEngine(Engine):
     sample: ClassVar[int] = 2000
 
     def __init__(self, design: Design, folder: Path) -> None:
-        source = design.path("words")
-        (folder / source.name).write_bytes(source.read_bytes())
-        self.folder, self.module, self.inputs = folder, source.stem, input_fields(design.netlist)
+        self.folder, self.module = folder, Path(copied(design, "words", folder)).stem
+        self.inputs = input_fields(design.netlist)
         self.tool = f"Python {sys.version.split()[0]}"
 
     def compare(self, vectors: Vectors, evaluation: Evaluation) -> Difference:

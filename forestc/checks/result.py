@@ -32,7 +32,7 @@ class EngineResult:
 @dataclass(frozen=True)
 class CheckResult:
     """engines: one result each. vectors: number of each origin (rows, inputs, boundary, ties, random). agreement: of
-    the quantised forest with the model, on the rows; None without rows. covered: what the vectors reached. changed:
+    the quantized forest with the model, on the rows; None without rows. covered: what the vectors reached. changed:
     files that changed after they were written. notes: for the user, such as that check.json could not be written, or
     how many rows raw inputs of C do not hold."""
 

@@ -1,6 +1,6 @@
 """Words on which a changed leaf shows in the label: for each leaf, those that it alone nearly decides.
 
-A design that tells the label alone answers as it should, whatever a leaf holds, wherever other trees decide. So for
+A design whose only output is the label answers as it should, whatever a leaf holds, wherever other trees decide. So for
 each leaf the rows nearest to a tie, on either side of it, are sought among many that start from rows near ties and are
 steered to every node.
 """
@@ -18,28 +18,28 @@ from forestc.forest.ir import Forest
 from forestc.forest.numbers import WordArray
 from forestc.passes.quick_evaluation import evaluate_quickly, walked_trees
 
-ROUNDS = 4  # words tried at each node, three for each
-MOST = 240_000
-FAR = np.iinfo(np.int64).max
+ROUNDS = 4  # times that each node gets its three words: below, on and above its threshold
+MOST = 240_000  # words tried in total
+FAR = np.iinfo(np.int64).max  # margin of a leaf that no word has reached
 
 
-def margins(forest: Forest, told: Evaluation) -> NDArray[np.int64] | None:
+def margins(forest: Forest, evaluation: Evaluation) -> NDArray[np.int64] | None:
     """(rows,) by how much a score is from changing the decision, 0 or more where the decision is the upper class; of an
     argmax the lead of the largest score. None where nothing single is decided."""
     if forest.parts:
         return None
     match forest.decision.kind:
         case "threshold":
-            return np.asarray(told.scores[:, -1] - int(forest.decision.threshold), dtype=np.int64)
-        case "argmax" if told.scores.shape[1] > 1:
-            ordered = np.sort(told.scores, axis=1)
+            return np.asarray(evaluation.scores[:, -1] - int(forest.decision.threshold), dtype=np.int64)
+        case "argmax" if evaluation.scores.shape[1] > 1:
+            ordered = np.sort(evaluation.scores, axis=1)
             return np.asarray(ordered[:, -1] - ordered[:, -2], dtype=np.int64)
         case _:
             return None
 
 
 def nearest_to_ties(forest: Forest, words: WordArray, most: int) -> WordArray:
-    """At most so many of the words: those nearest to a tie, or the first where nothing single is decided."""
+    """At most `most` of the words: those nearest to a tie, or the first where nothing single is decided."""
     margin = margins(forest, evaluate_quickly(forest, words))
     return words[:most] if margin is None else words[np.argsort(np.abs(margin), kind="stable")[:most]]
 
@@ -52,8 +52,8 @@ def near_ties(forest: Forest, base: WordArray, seed: int) -> Iterator[WordArray]
     orders = [np.argsort(tree.ids, kind="stable") for tree in forest.trees]
     nodes = sum(len(tree.inner) for tree in forest.trees)
     for tried in boundary_inputs(forest, base, seed, min(MOST, 3 * ROUNDS * nodes)):
-        told = evaluate_quickly(forest, tried, walked)
-        margin = margins(forest, told)
+        evaluation = evaluate_quickly(forest, tried, walked)
+        margin = margins(forest, evaluation)
         if margin is None:
             return
         for side, chosen in enumerate((np.flatnonzero(margin >= 0), np.flatnonzero(margin < 0))):
@@ -61,12 +61,12 @@ def near_ties(forest: Forest, base: WordArray, seed: int) -> Iterator[WordArray]
             size = np.abs(margin[chosen])
             for index, tree in enumerate(forest.trees):
                 order = orders[index]
-                leaf = order[np.searchsorted(tree.ids[order], told.leaves[chosen, index])]
+                leaf = order[np.searchsorted(tree.ids[order], evaluation.leaves[chosen, index])]
                 nearest = np.full(tree.size, -1)
                 nearest[leaf] = np.arange(len(chosen))
-                found = np.flatnonzero(nearest >= 0)
-                found = found[size[nearest[found]] < best[index][side, found]]
-                best[index][side, found] = size[nearest[found]]
-                words[index][side, found] = tried[chosen[nearest[found]]]
-    for kept, own in zip(best, words, strict=True):
-        yield own[kept < FAR]
+                reached = np.flatnonzero(nearest >= 0)
+                reached = reached[size[nearest[reached]] < best[index][side, reached]]
+                best[index][side, reached] = size[nearest[reached]]
+                words[index][side, reached] = tried[chosen[nearest[reached]]]
+    for kept, nearest_words in zip(best, words, strict=True):
+        yield nearest_words[kept < FAR]

@@ -1,4 +1,4 @@
-"""Inputs on which engines are compared, and the results of the quantised evaluator."""
+"""Inputs on which engines are compared, and the results of the quantized evaluator."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from forestc.netlist.ir import Netlist
 from forestc.rows.batches import Rows
 from forestc.rows.encode import encode
 
-LEAST_BOUNDARY = 20_000
-MOST_BOUNDARY = 60_000
-BASE_ROWS = 1024
+LEAST_BOUNDARY, MOST_BOUNDARY = 20_000, 60_000  # bounds of the number of words on thresholds and beside them
+BASE_ROWS = 1024  # rows from which these words start
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def vectors(
 
     Words beside thresholds start from given rows; with `inputs` from those of all rows that are nearest to a change of
     the decision, and for each leaf the words that it nearly decides follow (`forestc.checks.ties`), so that a changed
-    leaf shows where a design tells the label alone.
+    leaf shows where a design has only the label as output.
 
     inputs: rows drawn from an input model, after those given. boundary: approximate number of inputs beside thresholds;
     by default those of every node, within bounds.
@@ -83,8 +82,8 @@ def random_words(forest: Forest, base: WordArray, count: int, random: np.random.
     for index, feature in enumerate(forest.features):
         span = word_range(feature.number, feature.missing)
         anywhere = random.integers(span.low, span.top, count, dtype=np.int64, endpoint=True)
-        given = base[random.integers(0, len(base), count), index]
-        words[:, index] = np.where(random.random(count) < 0.5, anywhere, given)
+        mixed = base[random.integers(0, len(base), count), index]
+        words[:, index] = np.where(random.random(count) < 0.5, anywhere, mixed)
     return words
 
 
@@ -110,7 +109,7 @@ def _with_raw(forest: Forest, words: WordArray, origin: str) -> Vectors:
 
 
 def disturbed(forest: Forest, raw: NDArray[np.float64], seed: int = 0) -> NDArray[np.float64]:
-    """The rows with about half of the values replaced by ones that are hard to quantise: one step of a float32 or
+    """The rows with about half of the values replaced by ones that are hard to quantize: one step of a float32 or
     float64 beside, halfway between two float32, infinite, zeros of both signs, denormal, huge, or missing if
     allowed."""
     random = np.random.default_rng(seed)
@@ -175,5 +174,5 @@ def results(netlist: Netlist, evaluation: Evaluation) -> NDArray[np.int64]:
 
 
 def expected(forest: Forest, netlist: Netlist, words: WordArray) -> NDArray[np.int64]:
-    """`results` of the quantised evaluator on words."""
+    """`results` of the quantized evaluator on words."""
     return results(netlist, evaluate_words(forest, words))

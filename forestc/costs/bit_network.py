@@ -8,7 +8,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
-from forestc.costs.lut_cover import LutCover, LutKind, Mapper
+from forestc.costs.devices import Luts
+from forestc.costs.lut_cover import Cut, Mapper
 from forestc.netlist.ir import (
     Add,
     And,
@@ -149,8 +150,8 @@ class BitNetwork:
                 return [self.compare(words[a], words[b], self.netlist.types[a].signed)]
             case Add() | Extend():  # which Verilog has as a sum with 0
                 return self.add(net, reads(cell), words)
-            case Table(own, constant):
-                bits = [(edge, factor << place) for a, factor in own for place, edge in enumerate(words[a])]
+            case Table(factors, constant):
+                bits = [(edge, factor << place) for a, factor in factors for place, edge in enumerate(words[a])]
                 return [self.sum_bit(place, constant, tuple(bits)) for place in range(width)]
             case Shift(a):
                 return [0, *words[a]]
@@ -343,8 +344,8 @@ class BitNetwork:
     def flip_flops(self) -> int:
         return sum(self.alive[edge >> 1] for edge in self.registers)
 
-    def cover(self, kind: LutKind) -> LutCover:
-        """A cover of the logic between ports and registers. Time O(nodes)."""
+    def cover(self, kind: Luts) -> dict[int, Cut]:
+        """The LUTs that cover the logic between ports and registers, as `Mapper.cover` gives them. Time O(nodes)."""
         registers = {edge >> 1 for edge in self.registers}
         fan_ins = [
             tuple([edge >> 1 for edge in edges]) if alive else ()

@@ -47,7 +47,12 @@ AS_TIMED = Slower(1.0, 1.0, 1.0)
 
 
 class Luts(NamedTuple):
-    """The LUTs that yosys's mapper is given (`forestc.costs.lut_cover.LutKind`); delays in any unit."""
+    """The LUTs that yosys's mapper is given, up to those of len(areas) - 1 inputs.
+
+    areas: of LUTs, by their inputs. delays: of LUTs, by their inputs, from each input to the output, the fastest first,
+    with a wire, in any unit; none if all are 1. chain: the delay of a carry chain. slack: how much later than possible
+    the last result may be ready.
+    """
 
     areas: tuple[float, ...]
     delays: tuple[tuple[float, ...], ...] = ()
@@ -92,7 +97,7 @@ class Device:
     """A device as `--device` names it.
 
     cells: its logic cells with one LUT each; None if it stands for any size. nextpnr: command-line options; empty if
-    designs are synthesised but not placed. slower: compared with the device its family was timed on. shown: its
+    designs are synthesized but not placed. slower: compared with the device its family was timed on. shown: its
     position among the devices that every design is estimated for; 0 if it is not among them.
     """
 

@@ -19,7 +19,7 @@ from forestc.costs.lut_cover import Cut
 from forestc.errors import OptionError
 from forestc.netlist.ir import Netlist
 
-MOST_CELLS = 60_000
+MOST_CELLS = 60_000  # of a netlist up to which `estimates` estimates it
 FASTEST_NS = 1.5  # shortest clock period: a design of wires only
 
 
@@ -96,7 +96,7 @@ class Mapped:
     @classmethod
     def of(cls, netlist: Netlist, family: Family) -> Mapped:
         bits = BitNetwork(netlist, family.chained, family.shortest_chain)
-        return cls(family, bits, bits.cover(family.luts).luts)
+        return cls(family, bits, bits.cover(family.luts))
 
     def lut_features(self) -> dict[str, float]:
         """The `LUT_FEATURES`."""
@@ -133,7 +133,7 @@ class Mapped:
         """The `PATH_FEATURES` of the path between registers that is slowest by these costs. costs: ns per feature.
         luts: of the whole design."""
         bits = self.bits
-        chains = {edge >> 1: (kind, place) for kind, found in bits.chains for place, edge in enumerate(found)}
+        chains = {edge >> 1: (kind, place) for kind, results in bits.chains for place, edge in enumerate(results)}
         registers = {edge >> 1 for edge in bits.registers}
         roots = bits.roots()
         readers = dict.fromkeys(roots, 1)

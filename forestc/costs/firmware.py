@@ -7,14 +7,13 @@ compiler. Features are counted by `forestc.backends.c.demands`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from forestc.costs.fitted import is_number, is_range
+from forestc.costs.fitted import is_number, is_range, json_of, text_of
 from forestc.errors import ForestcError
 
 FILE = files("forestc.costs") / "firmware.json"
@@ -44,65 +43,58 @@ class FirmwareCosts:
 
     def total(self, layout: str, figure: str, features: Mapping[str, float]) -> float:
         """The sum of the features' costs; what the fit did not know costs nothing."""
-        own = self.of(layout, figure)
-        return sum(own.get(name, 0.0) * amount for name, amount in features.items())
+        costs = self.of(layout, figure)
+        return sum(costs.get(name, 0.0) * amount for name, amount in features.items())
 
     def of(self, layout: str, figure: str) -> Mapping[str, float]:
         """The costs of a figure, by feature."""
-        own, least = self.costs[layout][figure], CODES_OF_BYTES if self.tool.startswith("avr") else CODES
-        return {**own, "codes": max(own.get("codes", 0.0), least.get(figure, 0.0))}
+        costs, least = self.costs[layout][figure], CODES_OF_BYTES if self.tool.startswith("avr") else CODES
+        return {**costs, "codes": max(costs.get("codes", 0.0), least.get(figure, 0.0))}
 
 
 @cache
 def firmware_costs() -> Mapping[str, FirmwareCosts]:
     """By processor, from the installed file, read once. Raises ForestcError if it is damaged."""
-    try:
-        found = parsed(FILE.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise _damaged(f"it can't be read ({error})") from None
-    return {**found, **{cpu: found[like] for cpu, like in LIKE.items() if like in found}}
+    costs = parsed(text_of(FILE, _damaged))
+    return {**costs, **{cpu: costs[like] for cpu, like in LIKE.items() if like in costs}}
 
 
 def parsed(text: str) -> Mapping[str, FirmwareCosts]:
     """The costs in a JSON text. Raises ForestcError that names the first fault."""
-    try:
-        table = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(f"it is not JSON ({error})") from None
-    found = {}
-    for cpu, entry in _object("it", table).items():
+    by_cpu = {}
+    for cpu, entry in _object("it", json_of(text, _damaged)).items():
         _has(cpu, entry, ("tool", "costs", "nine_of_ten"))
         costs, ranges = _object(f"{cpu}: costs", entry["costs"]), {}
-        for layout, own in costs.items():
-            _has(f"{cpu}, {layout}", own, FIGURES)
+        for layout, figures in costs.items():
+            _has(f"{cpu}, {layout}", figures, FIGURES)
             for figure in FIGURES:
-                for name, cost in _object(f"{cpu}, {layout}, {figure}", own[figure]).items():
+                for name, cost in _object(f"{cpu}, {layout}, {figure}", figures[figure]).items():
                     if not is_number(cost) or cost < 0:
                         raise _damaged(f"{cpu}, {layout}, {figure}: {name} costs {cost!r}")
             ranges[layout] = _ranges(f"{cpu}, {layout}", entry["nine_of_ten"], layout)
-        found[cpu] = FirmwareCosts(str(entry["tool"]), costs, ranges)
-    return found
+        by_cpu[cpu] = FirmwareCosts(str(entry["tool"]), costs, ranges)
+    return by_cpu
 
 
 def _ranges(where: str, table: Any, layout: str) -> dict[str, tuple[float, float]]:
-    own: Any = _object(where, table).get(layout)
-    _has(f"{where}: nine_of_ten", own, RANGED)
+    ranges: Any = _object(where, table).get(layout)
+    _has(f"{where}: nine_of_ten", ranges, RANGED)
     for figure in RANGED:
-        pair = own[figure]
+        pair = ranges[figure]
         if not is_range(pair):
             raise _damaged(f"{where}: the range of {figure} is {pair!r}")
-    return {figure: (own[figure][0], own[figure][1]) for figure in RANGED}
+    return {figure: (ranges[figure][0], ranges[figure][1]) for figure in RANGED}
 
 
-def _object(what: str, found: Any) -> Mapping[str, Any]:
-    if not isinstance(found, dict):
+def _object(what: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
         raise _damaged(f"{what} is not an object")
-    return found
+    return value
 
 
-def _has(what: str, found: Any, names: tuple[str, ...]) -> None:
+def _has(what: str, value: Any, names: tuple[str, ...]) -> None:
     for name in names:
-        if name not in _object(what, found):
+        if name not in _object(what, value):
             raise _damaged(f"{what} has no {name!r}")
 
 

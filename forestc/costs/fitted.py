@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from forestc.costs.devices import DEVICES, FAMILIES
@@ -66,19 +67,12 @@ class Fitted:
 @cache
 def fitted() -> Fitted:
     """The costs of the installed file, read once. Raises ForestcError if the file is damaged."""
-    try:
-        text = FILE.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise _damaged(f"it can't be read ({error})") from None
-    return parsed(text)
+    return parsed(text_of(FILE, _damaged))
 
 
 def parsed(text: str) -> Fitted:
     """The costs in a JSON text. Raises ForestcError that names the first fault."""
-    try:
-        table = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(f"it is not JSON ({error})") from None
+    table = json_of(text, _damaged)
     wanted = ("LUT_COSTS", "PATH_COSTS_NS", "NINE_OF_TEN")
     _check_keys("it", table, wanted)
     for key in wanted:
@@ -100,14 +94,30 @@ def parsed(text: str) -> Fitted:
     return Fitted(luts, paths, {name: (low, high) for name, (low, high) in ends.items()})
 
 
-def _check_keys(what: str, found: Any, names: Sequence[str]) -> None:
-    """Raises ForestcError unless `found` is an object with exactly these keys."""
-    keys = set(found) if isinstance(found, dict) else set()
+def _check_keys(what: str, value: Any, names: Sequence[str]) -> None:
+    """Raises ForestcError unless `value` is an object with exactly these keys."""
+    keys = set(value) if isinstance(value, dict) else set()
     for name in names:
         if name not in keys:
             raise _damaged(f"{what} has no {name!r}")
     if keys - set(names):
         raise _damaged(f"{what} has the unknown key {min(keys - set(names))!r}")
+
+
+def text_of(file: Traversable, damaged: Callable[[str], ForestcError]) -> str:
+    """The text of an installed table. damaged: makes the error that is raised, from what is wrong."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise damaged(f"it can't be read ({error})") from None
+
+
+def json_of(text: str, damaged: Callable[[str], ForestcError]) -> Any:
+    """The value of a JSON text. damaged: as for `text_of`."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise damaged(f"it is not JSON ({error})") from None
 
 
 def is_range(pair: Any) -> bool:

@@ -9,36 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
+
+from forestc.costs.devices import Luts
 
 KEPT = 3  # cuts of a node, beside the node itself
 ROUNDING = 1e-9  # by which sums of delays differ
 Cut: TypeAlias = frozenset[int]
-
-
-class LutKind(Protocol):
-    """The LUTs of a mapper, up to those of len(areas) - 1 inputs.
-
-    areas: of LUTs, by their inputs. delays: of LUTs, by their inputs, from each input to the output, the fastest first,
-    with a wire; none if all are 1. chain: the delay of a carry chain. slack: how much later than possible the last
-    result may be ready.
-    """
-
-    @property
-    def areas(self) -> tuple[float, ...]: ...
-    @property
-    def delays(self) -> tuple[tuple[float, ...], ...]: ...
-    @property
-    def chain(self) -> float: ...
-    @property
-    def slack(self) -> float: ...
-
-
-@dataclass(frozen=True)
-class LutCover:
-    """luts: of the root of each LUT, from the last to the first, what it reads."""
-
-    luts: dict[int, Cut]
 
 
 @dataclass
@@ -58,10 +35,10 @@ class Mapper:
     fan_ins: Sequence[tuple[int, ...]]
     boxes: Mapping[int, tuple[int, ...]]
     roots: Sequence[int]
-    kind: LutKind
+    kind: Luts
 
-    def cover(self) -> LutCover:
-        """Time O(nodes)."""
+    def cover(self) -> dict[int, Cut]:
+        """What each LUT reads, by the root of the LUT, from the last to the first. Time O(nodes)."""
         uses = self._uses()
         cuts = self._cuts(uses, None)
         last = max((cuts.ready[root] for root in self.roots), default=0.0) + self.kind.slack
@@ -76,7 +53,7 @@ class Mapper:
             for node in read:
                 counted[node] += 1
         uses = [(first + 2 * count) / 3 for first, count in zip(uses, counted, strict=True)]
-        return LutCover(self._needed(self._cuts(uses, latest), last)[1])
+        return self._needed(self._cuts(uses, latest), last)[1]
 
     def _uses(self) -> list[float]:
         """How many nodes and roots read each node that a root depends on."""
@@ -100,8 +77,8 @@ class Mapper:
         """latest: when each node must be ready, for the least area; None for the earliest."""
         count, areas, delays = len(self.fan_ins), self.kind.areas, self.kind.delays
         inputs = len(areas) - 1
-        found = _Cuts([frozenset()] * count, [0.0] * count, [0.0] * count)
-        times, flows = found.ready, found.flow
+        cuts = _Cuts([frozenset()] * count, [0.0] * count, [0.0] * count)
+        times, flows = cuts.ready, cuts.flow
         kept: list[list[Cut]] = [[]] * count
         for node, below in enumerate(self.fan_ins):
             itself = frozenset((node,))
@@ -129,11 +106,11 @@ class Mapper:
                     ready += 1.0
                 ranked.append((max(0.0, ready - due), flow, size, len(ranked), ready, cut))
             ranked.sort()
-            _, flow, _, _, times[node], found.best[node] = ranked[0]
+            _, flow, _, _, times[node], cuts.best[node] = ranked[0]
             flows[node] = flow / max(1.0, uses[node])
             kept[node] = [cut for *_, cut in ranked[:KEPT]]
             kept[node].append(itself)
-        return found
+        return cuts
 
     def _needed(self, cuts: _Cuts, last: float) -> tuple[list[float], dict[int, Cut]]:
         """When each node must be ready at the latest, and the LUTs that are needed."""

@@ -70,7 +70,7 @@ FIGURES = ("flash", "instructions")
 
 
 def _firmware(figure: str, cpu: str) -> Prices:
-    """Of C on a processor: bytes of `nodes`, the smallest layout, or instructions of `branches`, the fastest."""
+    """Prices of C on a processor: bytes of `nodes`, the smallest layout, or instructions of `branches`, the fastest."""
     known = firmware_costs()[cpu]
     if figure == "flash":
         table = known.total("nodes", "flash", {"table": 1.0}) / UNIT

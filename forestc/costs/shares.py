@@ -68,7 +68,7 @@ def shares(netlist: Netlist, family: Family) -> Mapping[PartName, Share]:
     bits = BitNetwork(netlist, family.chained, family.shortest_chain)
     parts = [part_of(netlist, net) for net in range(len(netlist.cells))]
     counts = {part: [0, 0, 0, 0] for part in PARTS}
-    for node, cut in bits.cover(family.luts).luts.items():
+    for node, cut in bits.cover(family.luts).items():
         counts[parts[bits.cell_of(node)]][0] += 1 << max(0, len(cut) - family.lut_inputs)
     for _, results in bits.chains:
         alive = [edge >> 1 for edge in results if bits.alive[edge >> 1]]

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from forestc.errors import ModelError
 from forestc.forest.extremes import start_and_steps
 from forestc.forest.ir import LEAF, Decision, Forest
 from forestc.netlist.builder import NetlistBuilder, width_for
 from forestc.netlist.ir import BIT, FALSE, Net, WordType
+
+T = TypeVar("T")
 
 
 class TreeLowering(Protocol):
@@ -39,12 +41,17 @@ class Extreme:
     otherwise: int
 
 
-def balanced(nets: Sequence[Net], join: Callable[[Net, Net], Net]) -> Net:
-    """The nets joined two at a time, in as few levels as can be."""
-    nets = list(nets)
-    while len(nets) > 1:
-        nets = [join(a, b) for a, b in zip(nets[::2], nets[1::2], strict=False)] + nets[len(nets) & ~1 :]
-    return nets[0]
+def balanced(items: Sequence[T], join: Callable[[T, T], T]) -> T:
+    """Nets, or pairs of them, joined two at a time, in as few levels as can be."""
+    items = list(items)
+    while len(items) > 1:
+        items = [join(a, b) for a, b in zip(items[::2], items[1::2], strict=False)] + items[len(items) & ~1 :]
+    return items[0]
+
+
+def largest_of(builder: NetlistBuilder, words: Sequence[Net]) -> Net:
+    """The largest of words of one type."""
+    return balanced(words, lambda a, b: builder.mux(builder.compare(a, b), b, a))
 
 
 def adds(forest: Forest) -> bool:
@@ -69,20 +76,20 @@ def extreme_of(lowering: TreeLowering, output: int) -> Extreme:
     sign = 1 if forest.aggregate.kind == "max" else -1
     first = start + lowering.offsets[output]
     used = {index: forest.trees[index].leaf[forest.trees[index].left == LEAF] for index in steps}
-    distinct = sorted({int(each) for index, own in steps.items() for each in own[used[index]]} - {0})
+    distinct = sorted({int(value) for index, values in steps.items() for value in values[used[index]]} - {0})
     largest = distinct[-1] if distinct else 0
     word = width_for(0, largest)
     bit: Net | None = FALSE
     if not distinct:
         net = FALSE
     elif len(distinct) == 1:
-        bits = [lowering.mux_tree(index, (own > 0).astype(int).tolist(), BIT) for index, own in steps.items()]
+        bits = [lowering.mux_tree(index, (values > 0).astype(int).tolist(), BIT) for index, values in steps.items()]
         bit = balanced(bits, builder.or_)
         net = bit if word == BIT else builder.mux(bit, builder.const(largest, word), builder.const(0, word))
     else:
         bit = None
-        words = [lowering.mux_tree(index, own.tolist(), word) for index, own in steps.items()]
-        net = balanced(words, lambda a, b: builder.mux(builder.compare(a, b), b, a))
+        words = [lowering.mux_tree(index, values.tolist(), word) for index, values in steps.items()]
+        net = largest_of(builder, words)
     if sign > 0:
         lowering.offsets[output] += start
         return Extreme((net, 0, largest), bit, first + largest, first)
@@ -97,7 +104,7 @@ def prioritised(builder: NetlistBuilder, decision: Decision, scores: Sequence[Ex
         return None
     sign = -1 if decision.ties == "last" else 1
     values = [(value, index) for index, score in enumerate(scores) for value in {score.then, score.otherwise}]
-    order = sorted(values, key=lambda one: (-one[0], sign * one[1]))
+    order = sorted(values, key=lambda pair: (-pair[0], sign * pair[1]))
     conditions: list[tuple[Net, int]] = []
     for value, index in order:
         score = scores[index]

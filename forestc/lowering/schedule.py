@@ -34,9 +34,9 @@ def shortest_stages(timing: Timing, wanted: int) -> list[Ready]:
     low = max((ready.own for ready in best), default=0.0) * (1 - 1e-3)
     while high - low > 1e-3 * high:
         middle = (low + high) / 2
-        found = stages_within(timing, middle)
-        if max((found[net].stage for _, net in timing.netlist.outputs), default=0) < wanted:
-            high, best = middle, found
+        nets = stages_within(timing, middle)
+        if max((nets[net].stage for _, net in timing.netlist.outputs), default=0) < wanted:
+            high, best = middle, nets
         else:
             low = middle
     return best
@@ -55,7 +55,7 @@ def pipelined(netlist: Netlist, latency: int, delays: Delays) -> tuple[Netlist, 
     delayed: dict[tuple[Net, int], Net] = {}
 
     def after(net: Net, registers: int) -> Net:
-        """An old net, followed by so many registers."""
+        """An old net, followed by registers."""
         cell = netlist.cells[net]
         if registers and isinstance(cell, Not):  # a word and its inverse take the same registers
             return builder.not_(after(cell.a, registers))

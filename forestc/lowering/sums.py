@@ -26,9 +26,9 @@ def added(builder: NetlistBuilder, words: Sequence[Word], more: int, counting: b
     """The sum of words and of a constant. counting: of many bits each six are counted by a table, and the
     counts added."""
     words = [(net, largest) for net, largest in words if largest]
-    bits = [one for one in words if builder.type_of(one[0]) == BIT]
+    bits = [word for word in words if builder.type_of(word[0]) == BIT]
     if counting and len(bits) >= MANY_BITS:
-        words = [one for one in words if builder.type_of(one[0]) != BIT]
+        words = [word for word in words if builder.type_of(word[0]) != BIT]
         words += _counts(builder, bits, 2)
     if more:
         words.append((builder.const(more, width_for(0, more)), more))
@@ -82,14 +82,14 @@ def _shifted_sum(builder: NetlistBuilder, words: Sequence[Word], shift: int) -> 
 
 def _counts(builder: NetlistBuilder, bits: Sequence[Word], least: int) -> list[Word]:
     """The numbers of ones of groups of six bits. least: a smaller group stays as it is."""
-    found: list[Word] = []
+    counts: list[Word] = []
     for first in range(0, len(bits), TABLE_BITS):
         some = bits[first : first + TABLE_BITS]
         if len(some) < least:
-            found += some
+            counts += some
         else:
-            found.append(_joined(builder, some))
-    return found
+            counts.append(_joined(builder, some))
+    return counts
 
 
 def _joined(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
@@ -107,14 +107,14 @@ def _in_threes(builder: NetlistBuilder, words: Sequence[Word]) -> Word:
     A LUT of an adder does the last multiplexers of one of its operands as well, which is a tree more often than where
     all words are added in pairs.
     """
-    found, narrowest = [], sorted(words, key=lambda word: word[1])
+    sums, narrowest = [], sorted(words, key=lambda word: word[1])
     for first in range(0, len(words), 3):
         net, largest = narrowest[first]
         for other, most in narrowest[first + 1 : first + 3]:
             largest += most
             net = builder.add((net, other), width_for(0, largest))
-        found.append((net, largest))
-    return _narrowest_first(builder, found, tables=False)
+        sums.append((net, largest))
+    return _narrowest_first(builder, sums, tables=False)
 
 
 def _narrowest_first(builder: NetlistBuilder, words: Sequence[Word], *, tables: bool) -> Word:

@@ -73,8 +73,8 @@ class Timing:
         alone = frozenset(((net, 0),))
         if isinstance(self.netlist.cells[net], Register):
             return Ready(stage + 1, 0.0, 0.0, -1, alone)
-        own = self._own(net)
-        return Ready(stage, start + own, own, last, alone)
+        delay = self._own(net)
+        return Ready(stage, start + delay, delay, last, alone)
 
     def _at(self, net: Net, stage: int) -> float:
         ready = self.ready[net]
@@ -89,16 +89,16 @@ class Timing:
         cell, types = self.netlist.cells[net], self.netlist.types
         match cell:
             case And() | Or() | Mux():
-                found = {(self._inverted(a), 0) for a in reads(cell) if not self._constant(a)}
+                bits = {(self._inverted(a), 0) for a in reads(cell) if not self._constant(a)}
             case Less(a, threshold, chained=False):
-                found = {(a, place) for place in range(_idle(threshold, types[a].width), types[a].width)}
+                bits = {(a, place) for place in range(_idle(threshold, types[a].width), types[a].width)}
             case InSet(a):
-                found = {(a, place) for place in range(types[a].width)}
+                bits = {(a, place) for place in range(types[a].width)}
             case Table(words):
-                found = {(a, place) for a, _ in words for place in range(types[a].width)}
+                bits = {(a, place) for a, _ in words for place in range(types[a].width)}
             case _:
                 return frozenset()
-        return frozenset(found if len(found) <= self.delays.inputs else ())
+        return frozenset(bits if len(bits) <= self.delays.inputs else ())
 
     def _inverted(self, net: Net) -> Net:
         """What inverters before a net read: a LUT reads that as well."""
@@ -107,7 +107,7 @@ class Timing:
         return net
 
     def _table(self, bits: frozenset[Bit], stage: int) -> Ready:
-        """Of a LUT that absorbs what it can of the LUTs before it."""
+        """When the LUT of a cell is ready, which absorbs what it can of the LUTs before it."""
         ready = self.ready
         waits = sorted({(ready[net].at if ready[net].stage == stage else -1.0, net) for net, _ in bits}, reverse=True)
         for at, net in waits:
@@ -118,8 +118,8 @@ class Timing:
                 break
             bits = more
         start, last = max([(self._at(net, stage), net) for net, _ in bits])
-        own = self._lut(len(bits))
-        return Ready(stage, start + own, own, last, bits)
+        delay = self._lut(len(bits))
+        return Ready(stage, start + delay, delay, last, bits)
 
     def _lut(self, bits: int) -> float:
         return self.delays.table[0] + self.delays.table[1] * bits

@@ -18,7 +18,7 @@ from forestc.forest.conditions import INFINITY, Below, Condition, OneOf, Span, W
 from forestc.forest.ir import LEAF, Decision, Forest, Part
 from forestc.forest.numbers import Category, Fixed, Float, Ordered, word_range
 from forestc.forest.words import word_note
-from forestc.lowering.extremes import adds, extreme_of, prioritised, refuse_extremes_of_parts
+from forestc.lowering.extremes import adds, balanced, extreme_of, largest_of, prioritised, refuse_extremes_of_parts
 from forestc.lowering.schedule import pipelined
 from forestc.lowering.sums import Sum, Word, added, better_bit_by_bit, in_one_table, sum_of_bits, table_of
 from forestc.netlist.builder import NetlistBuilder, width_for
@@ -85,7 +85,7 @@ class Witness:
 
 
 def lower(forest: Forest, options: LoweringOptions | None = None) -> Netlist:
-    """The netlist of a quantised forest.
+    """The netlist of a quantized forest.
 
     Input ports `x0`, `x1`, ... carry the features' words in order; outputs are `label` (class index; of several
     prediction targets `label0`, ...) and `score0`, ... (signed where the bias can make them negative). With latency > 0
@@ -118,7 +118,9 @@ def unregistered(forest: Forest, options: LoweringOptions) -> tuple[Netlist, Wit
     lowering = _Lowering(forest, DELAYS[options.family].inputs >= TABLE_BITS)
     extremes = [] if adds(forest) else [extreme_of(lowering, output) for output in range(forest.n_outputs)]
     voting = bool(forest.parts) and forest.combine.kind == "vote"  # scores are votes then, not these sums
-    sums = [one.score for one in extremes] or lowering.sums(voting or wanted != "scores", voting or wanted == "label")
+    sums = [extreme.score for extreme in extremes]
+    if not sums:
+        sums = lowering.sums(voting or wanted != "scores", voting or wanted == "label")
     offsets = lowering.offsets
     if forest.parts and forest.combine.kind != "each":
         sums, offsets = _COMBINED[forest.combine.kind](lowering, sums)
@@ -234,11 +236,11 @@ class _Lowering:
         """The mux trees of each bit of some trees for one output, by the bit's place."""
         bits: dict[int, list[Net]] = {}
         for index, rows, largest in trees:
-            own = [
+            nets = [
                 self.mux_tree(index, [row >> place & 1 for row in rows], BIT) for place in range(largest.bit_length())
             ]
-            self.tree_nets[index, output] = tuple(self.place(net) for net in own) or Const(0, 1, False)
-            for place, net in enumerate(own):
+            self.tree_nets[index, output] = tuple(self.place(net) for net in nets) or Const(0, 1, False)
+            for place, net in enumerate(nets):
                 if net != FALSE:
                     bits.setdefault(place, []).append(net)
         return bits
@@ -273,12 +275,12 @@ class _Lowering:
         judged: set[int] = set()  # compared with a threshold and nothing else
         if compared and (not forest.parts or forest.combine.kind in ("each", "vote")):
             for part in forest.parts or forest.targets:
-                own = slice(part.start, part.stop) if forest.parts else slice(None)
+                outputs = slice(part.start, part.stop) if forest.parts else slice(None)
                 if part.decision.kind != "threshold":
-                    least = min(self.offsets[own])
-                    raised[own] = [offset - least for offset in self.offsets[own]]
+                    least = min(self.offsets[outputs])
+                    raised[outputs] = [offset - least for offset in self.offsets[outputs]]
                 elif self.counting and alone:
-                    judged |= set(range(forest.n_outputs)[own])
+                    judged |= set(range(forest.n_outputs)[outputs])
         self.offsets = [offset - more for offset, more in zip(self.offsets, raised, strict=True)]
         return [
             self.judged_sum(output, some) if output in judged else self.added(self.tree_words(output, some), more)
@@ -318,25 +320,28 @@ class _Lowering:
         word = width_for(min(low, offset, 0), max(high, offset, high - offset))
         return self.builder.add((net, constant), word), low, high
 
+    def weights(self) -> list[int]:
+        """The weight of each part."""
+        return [int(weight) for weight in self.forest.combine.weights or [1.0] * len(self.forest.parts)]
+
     def votes(self, sums: Sequence[Sum]) -> tuple[list[Sum], list[int]]:
         """For each class the sum of the weights of the parts that decide for it; and offsets of 0."""
         forest = self.forest
         ballots: list[list[tuple[Net, int]]] = [[] for _ in forest.classes]
-        weights = forest.combine.weights or [1.0] * len(forest.parts)
-        for place, (part, weight) in enumerate(zip(forest.parts, weights, strict=True)):
+        for place, (part, weight) in enumerate(zip(forest.parts, self.weights(), strict=True)):
             here = slice(part.start, part.stop)
             label = self.label(part.decision, sums[here], self.offsets[here])
             self.labels.append(self.place(label))
-            word = width_for(0, int(weight))
+            word = width_for(0, weight)
             for index, ballot in enumerate(ballots):
                 if part.decision.kind == "threshold":
                     chosen = label if index else self.builder.not_(label)
                 else:
                     chosen = self.builder.in_set(label, {index})
                 none = self.builder.const(0, word)
-                vote = self.builder.mux(chosen, self.builder.const(int(weight), word), none)
+                vote = self.builder.mux(chosen, self.builder.const(weight, word), none)
                 self.ballots[place, index] = self.place(vote)
-                ballot.append((vote, int(weight)))
+                ballot.append((vote, weight))
         return [self.added(ballot) for ballot in ballots], [0] * len(ballots)
 
     def averages(self, sums: Sequence[Sum]) -> tuple[list[Sum], list[int]]:
@@ -344,8 +349,7 @@ class _Lowering:
         forest = self.forest
         words: list[list[tuple[Net, int]]] = [[] for _ in forest.classes]
         offsets = [0] * len(words)
-        weights = forest.combine.weights or [1.0] * len(forest.parts)
-        for place, (part, weight) in enumerate(zip(forest.parts, map(int, weights), strict=True)):
+        for place, (part, weight) in enumerate(zip(forest.parts, self.weights(), strict=True)):
             shares = self.shares(place, part, sums) if part.curves and part.link.kind in ("softmax", "shares") else []
             for index, addends in enumerate(words):
                 output = part.start + index % part.width
@@ -365,14 +369,14 @@ class _Lowering:
 
     def multiples(self, net: Net, largest: int, weight: int) -> list[tuple[Net, int]]:
         """Words whose sum is a word times a weight, each with its largest value."""
-        found = []
+        words = []
         while weight:
             if weight & 1:
-                found.append((net, largest))
+                words.append((net, largest))
             weight, largest = weight >> 1, 2 * largest
             if weight:
                 net = self.builder.shift(net)
-        return found
+        return words
 
     def level(self, score: Sum, curve: Sequence[int], offset: int, times: int, more: int = 0) -> tuple[Net, int]:
         """The number of cuts that are not above a score, times `times`, plus `more`; and its largest value."""
@@ -386,19 +390,19 @@ class _Lowering:
     def shares(self, place: int, part: Part, sums: Sequence[Sum]) -> list[Net]:
         """Each class's share of the sum of a part's levels: (2 * steps * level + total) // (2 * total), by long
         division."""
-        steps, own = self.forest.steps, slice(part.start, part.stop)
+        steps, outputs = self.forest.steps, slice(part.start, part.stop)
         bits = steps.bit_length()
-        scores, offsets = list(sums[own]), self.offsets[own]
+        scores, offsets = list(sums[outputs]), self.offsets[outputs]
         if part.link.kind == "softmax":
             scores, offsets = self.below_largest(place, scores, offsets)
 
         def levels(times: int, name: str) -> list[tuple[Net, int]]:
-            found = [
+            words = [
                 self.level(score, part.curve_of(k), offset, times)
                 for k, (score, offset) in enumerate(zip(scores, offsets, strict=True))
             ]
-            self.steps |= {(name, place, k, 0): self.place(net) for k, (net, _) in enumerate(found)}
-            return found
+            self.steps |= {(name, place, k, 0): self.place(net) for k, (net, _) in enumerate(words)}
+            return words
 
         total, _, most = self.added(levels(1, "level"))
         doubles = [total]
@@ -407,7 +411,7 @@ class _Lowering:
         self.steps |= {("double", place, 0, bit): self.place(net) for bit, net in enumerate(doubles)}
         # 2 * steps is a little below a power of 2: shift, which costs nothing, and subtract the difference at the start
         dividends, taken = levels(2 << bits, "dividend"), levels((2 << bits) - 2 * steps, "taken")
-        found = []
+        shares = []
         for k, ((net, high), (start, _)) in enumerate(zip(dividends, taken, strict=True)):
             dividend, _, high = self.added([(net, high), (total, most)])
             self.steps["sum", place, k, 0] = self.place(dividend)
@@ -415,20 +419,17 @@ class _Lowering:
             if part.link.kind == "shares":  # the largest level of a softmax is never 0
                 word = self.builder.type_of(share)
                 share = self.builder.mux(self.below(total, 1), self.builder.const(steps // part.width, word), share)
-            found.append(share)
-        return found
+            shares.append(share)
+        return shares
 
     def below_largest(self, place: int, scores: Sequence[Sum], offsets: Sequence[int]) -> tuple[list[Sum], list[int]]:
         """How far each score is below the largest: words with their offsets."""
         builder = self.builder
         raised, word = self.raised(scores, offsets)
-        largest = list(raised)
-        while len(largest) > 1:
-            pairs = zip(largest[::2], largest[1::2], strict=False)
-            largest = [builder.mux(builder.compare(a, b), b, a) for a, b in pairs] + largest[len(largest) & ~1 :]
-        self.steps["largest", place, 0, 0] = self.place(largest[0])
+        largest = largest_of(builder, raised)
+        self.steps["largest", place, 0, 0] = self.place(largest)
         self.steps |= {("raised", place, k, 0): self.place(net) for k, net in enumerate(raised)}
-        least = builder.not_(largest[0])
+        least = builder.not_(largest)
         below = [builder.add((score, least), word) for score in raised]
         self.steps |= {("below", place, k, 0): self.place(net) for k, net in enumerate(below)}
         return [(net, 0, word.high) for net in below], [-word.high] * len(below)
@@ -446,16 +447,16 @@ class _Lowering:
         rest = builder.add((builder.not_(builder.extend(dividend[0], narrow)), start), narrow)
         self.steps["rest", *place, bits] = self.place(rest)
         rest = builder.extend(rest, word)
-        found = []
+        quotient = []
         for bit in reversed(range(bits)):
             less = builder.add((rest, doubles[bit + 1]), word)
             fits = self.below(less, narrow.high + 1)
             rest = builder.mux(fits, less, rest)
-            one = width_for(0, 1 << bit)
-            found.append(builder.mux(fits, builder.const(1 << bit, one), builder.const(0, one)))
+            bit_word = width_for(0, 1 << bit)
+            quotient.append(builder.mux(fits, builder.const(1 << bit, bit_word), builder.const(0, bit_word)))
             self.steps["fits", *place, bit] = self.place(fits)
             self.steps["rest", *place, bit] = self.place(rest)
-        return builder.add(found, width_for(0, (1 << bits) - 1)) if bits > 1 else found[0]
+        return builder.add(quotient, width_for(0, (1 << bits) - 1)) if bits > 1 else quotient[0]
 
     def stepped(self, net: Net, cuts: Sequence[int], values: Sequence[int], word: WordType) -> Net:
         """values[k] if k of the ascending cuts are not above the word: a balanced tree of multiplexers."""
@@ -468,10 +469,9 @@ class _Lowering:
 
     def median(self, sums: Sequence[Sum]) -> tuple[list[Sum], list[int]]:
         """The weighted median: the smallest score such that the parts with scores up to it have half of the weight."""
-        builder, forest = self.builder, self.forest
-        weights = [int(weight) for weight in forest.combine.weights or [1.0] * len(forest.parts)]
+        builder, weights = self.builder, self.weights()
         least = min(offset + low for offset, (_, low, _) in zip(self.offsets, sums, strict=True))
-        raised = [self.plus(*one, offset - least) for one, offset in zip(sums, self.offsets, strict=True)]
+        raised = [self.plus(*score, offset - least) for score, offset in zip(sums, self.offsets, strict=True)]
         largest = max(high for _, _, high in raised)
         word = width_for(0, largest)
         scores = [builder.extend(net, word) for net, _, _ in raised]
@@ -521,14 +521,14 @@ class _Lowering:
         backwards: the list starts with the highest index."""
         word = width_for(0, len(scores) - 1)
         indices = range(len(scores) - 1, -1, -1) if backwards else range(len(scores))
-        best = [(score, self.builder.const(index, word)) for index, score in zip(indices, scores, strict=True)]
-        while len(best) > 1:
-            paired = []
-            for (a, i), (b, j) in zip(best[::2], best[1::2], strict=False):
-                second = self.builder.compare(a, b)  # strict: the earlier one wins a tie
-                paired.append((self.builder.mux(second, b, a), self.builder.mux(second, j, i)))
-            best = paired + best[len(best) & ~1 :]
-        return best[0][1]
+
+        def better(first: tuple[Net, Net], second: tuple[Net, Net]) -> tuple[Net, Net]:
+            """The larger of two scores, with its index."""
+            wins = self.builder.compare(first[0], second[0])  # strict: the earlier one wins a tie
+            return self.builder.mux(wins, second[0], first[0]), self.builder.mux(wins, second[1], first[1])
+
+        entrants = [(score, self.builder.const(index, word)) for index, score in zip(indices, scores, strict=True)]
+        return balanced(entrants, better)[1]
 
 
 _COMBINED = {"vote": _Lowering.votes, "average": _Lowering.averages, "median": _Lowering.median}

@@ -57,8 +57,8 @@ class NetlistBuilder:
         self._origins: list[Origin] = []
         self._known: dict[tuple[type[Cell], Cell], Net] = {}
         self._outputs: list[tuple[Port, Net]] = []
-        self._add(Const(0, 1, False), NOWHERE)
-        self._add(Const(1, 1, False), NOWHERE)
+        self._add(Const(0, 1, False))
+        self._add(Const(1, 1, False))
 
     def type_of(self, net: Net) -> WordType:
         return self._types[net]
@@ -66,7 +66,7 @@ class NetlistBuilder:
     def cell_of(self, net: Net) -> Cell:
         return self._cells[net]
 
-    def _add(self, cell: Cell, origin: Origin) -> Net:
+    def _add(self, cell: Cell, origin: Origin = NOWHERE) -> Net:
         key = (type(cell), cell)
         net = self._known.get(key)
         if net is None:
@@ -78,10 +78,10 @@ class NetlistBuilder:
         return net
 
     def const(self, value: int, word: WordType) -> Net:
-        return value if word == BIT else self._add(Const(value, word.width, word.signed), NOWHERE)
+        return value if word == BIT else self._add(Const(value, word.width, word.signed))
 
     def input(self, port: Port, word: WordType) -> Net:
-        return self._add(Input(port, word.width, word.signed), NOWHERE)
+        return self._add(Input(port, word.width, word.signed))
 
     def less(self, a: Net, threshold: int, origin: Origin = NOWHERE, *, chained: bool = False) -> Net:
         word = self._types[a]
@@ -148,16 +148,16 @@ class NetlistBuilder:
                 return self.or_(self.not_(select, origin), a, origin)
         return self._add(Mux(select, a, b), origin)
 
-    def add(self, operands: Sequence[Net], word: WordType, origin: Origin = NOWHERE) -> Net:
+    def add(self, operands: Sequence[Net], word: WordType) -> Net:
         """The sum of the operands, held in `word`, which must be wide enough for every sum."""
         constants = [cell.value for a in operands if isinstance(cell := self._cells[a], Const)]
         if len(constants) == len(operands):
             return self.const(sum(constants), word)
         if len(operands) == 2 and operands[0] == operands[1] and word == (self._types[operands[0]].width + 1, False):
-            return self.shift(operands[0], origin)
-        return self._add(Add(tuple(operands), word.width, word.signed), origin)
+            return self.shift(operands[0])
+        return self._add(Add(tuple(operands), word.width, word.signed))
 
-    def table(self, words: Iterable[tuple[Net, int]], largest: int, origin: Origin = NOWHERE) -> Net:
+    def table(self, words: Iterable[tuple[Net, int]], largest: int) -> Net:
         """The sum of unsigned words times factors, from a table. largest: of the sums that occur."""
         factors: dict[Net, int] = {}
         constant = 0
@@ -172,32 +172,32 @@ class NetlistBuilder:
             return self.const(constant, word)
         if not constant and list(factors.values()) == [1]:
             return next(iter(factors))
-        return self._add(Table(tuple(factors.items()), constant, word.width), origin)
+        return self._add(Table(tuple(factors.items()), constant, word.width))
 
-    def shift(self, a: Net, origin: Origin = NOWHERE) -> Net:
+    def shift(self, a: Net) -> Net:
         """2a, of an unsigned word."""
         cell, word = self._cells[a], self._types[a]
         if isinstance(cell, Const):
             return self.const(2 * cell.value, WordType(word.width + 1, False))
-        return self._add(Shift(a), origin)
+        return self._add(Shift(a))
 
-    def extend(self, a: Net, word: WordType, origin: Origin = NOWHERE) -> Net:
+    def extend(self, a: Net, word: WordType) -> Net:
         """An unsigned word in one that is no narrower."""
         if self._types[a] == word:
             return a
         cell, zero = self._cells[a], self.const(0, word)
-        return self.const(cell.value, word) if isinstance(cell, Const) else self._add(Extend(a, zero), origin)
+        return self.const(cell.value, word) if isinstance(cell, Const) else self._add(Extend(a, zero))
 
-    def compare(self, a: Net, b: Net, origin: Origin = NOWHERE) -> Net:
+    def compare(self, a: Net, b: Net) -> Net:
         """1 if a < b."""
         if a == b:
             return FALSE
         if self._types[a] == BIT:
-            return self.and_(self.not_(a, origin), b, origin)
+            return self.and_(self.not_(a), b)
         x, y = self._cells[a], self._cells[b]
         if isinstance(x, Const) and isinstance(y, Const):
             return int(x.value < y.value)
-        return self._add(Compare(a, b), origin)
+        return self._add(Compare(a, b))
 
     def register(self, a: Net, origin: Origin = NOWHERE) -> Net:
         """a, one clock cycle later; a constant gets no register."""

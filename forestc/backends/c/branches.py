@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forestc.backends.c.conditions import Conditions
-from forestc.backends.c.types import constant
+from forestc.backends.c.types import adds, constant
 from forestc.forest.ir import LEAF, Forest, Tree
 
-HOT, HOT_DEPTH = 0.75, 8  # a side is hot if this part of the rows takes it; only in so many nested ifs
+HOT = 0.75  # share of the rows from which a side is hot
+HOT_DEPTH = 8  # nested ifs down to which hot sides are written last
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,8 @@ class Branches:
         if single:
             return [f"return {constant(values[0])};"]
         lines: list[str] = []
-        adds = bool(self.forest.parts) or self.forest.aggregate.kind == "sum"
         for output, value in zip(tree.outputs, values, strict=True):
-            if not adds:
+            if not adds(self.forest):
                 lines += self.taken(f"scores[{output}]", constant(value + int(self.forest.bias[output])))
             elif value:
                 lines.append(f"scores[{output}] = ({self.score})(scores[{output}] + {constant(value)});")

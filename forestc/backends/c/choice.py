@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 from forestc.backends.c.demands import DEMANDS
 from forestc.backends.c.inputs import Inputs, inputs_of
+from forestc.backends.c.types import adds
 from forestc.costs.firmware import DEFAULT_CPU, FirmwareCosts, firmware_costs
 from forestc.errors import OptionError
 from forestc.forest.ir import Forest
@@ -48,9 +49,9 @@ class Budget:
 
     @property
     def limits(self) -> dict[str, int]:
-        """Those that were given."""
-        found = {name: getattr(self, name) for name in UNITS}
-        return {name: limit for name, limit in found.items() if limit is not None}
+        """The limits that are set, by name."""
+        limits = {name: getattr(self, name) for name in UNITS}
+        return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,8 @@ class Estimate:
         return self.worst if limit == "instructions" else int(getattr(self, limit))
 
     def as_dict(self) -> dict[str, Any]:
-        told = {name: list(ends) for name, ends in self.ranges.items()}
-        return {"flash": self.flash, "ram": self.ram, "mean": self.mean, "worst": self.worst, "ranges": told}
+        ranges = {name: list(ends) for name, ends in self.ranges.items()}
+        return {"flash": self.flash, "ram": self.ram, "mean": self.mean, "worst": self.worst, "ranges": ranges}
 
 
 @lru_cache(maxsize=4)
@@ -83,15 +84,15 @@ def estimates(forest: Forest, form: str, types: str, cpu: str, layout: Wanted = 
     """By layout, of those that hold the forest. form, types: as for `inputs_of`. layout: that the user wants, which is
     among them even if `auto` does not choose from it. O(nodes * depth)."""
     costs, inputs = firmware_costs()[cpu], inputs_of(forest, form, types)
-    found: dict[Layout, Estimate] = {}
+    by_layout: dict[Layout, Estimate] = {}
     wanted: tuple[Layout, ...] = () if layout == "auto" else (layout,)
-    for one in dict.fromkeys((*possible(forest), *wanted)):
-        if one in costs.costs:
+    for kind in dict.fromkeys((*possible(forest), *wanted)):
+        if kind in costs.costs:
             try:
-                found[one] = _estimate(inputs, one, costs)
+                by_layout[kind] = _estimate(inputs, kind, costs)
             except OptionError:  # a forest that tables of this layout do not hold
                 continue
-    return found
+    return by_layout
 
 
 def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
@@ -99,17 +100,12 @@ def _estimate(inputs: Inputs, layout: Layout, costs: FirmwareCosts) -> Estimate:
     flash, ram = (costs.total(layout, name, getattr(demand, name)) for name in ("flash", "stack"))
     mean = costs.total(layout, "mean", demand.mean(inputs.forest))
     worst = demand.worst(costs.of(layout, "worst"))
-    told = {"flash": ("flash", flash), "ram": ("stack", ram), "mean": ("mean", mean)}
+    figures = {"flash": ("flash", flash), "ram": ("stack", ram), "mean": ("mean", mean)}
     ends = {
         name: (round(value * costs.nine_of_ten[layout][key][0]), round(value * costs.nine_of_ten[layout][key][1]))
-        for name, (key, value) in told.items()
+        for name, (key, value) in figures.items()
     }
     return Estimate(layout, round(flash), round(ram), round(mean), round(worst), ends)
-
-
-def adds(forest: Forest) -> bool:
-    """Whether trees are added, as tables need."""
-    return bool(forest.parts) or forest.aggregate.kind == "sum"
 
 
 def possible(forest: Forest) -> tuple[Layout, ...]:
@@ -136,28 +132,28 @@ def choose(forest: Forest, layout: Wanted, budget: Budget, form: str, types: str
         return among[0]
     cpu = budget.cpu or DEFAULT_CPU
     known = estimates(forest, form, types, cpu, layout)
-    told = [known[name] for name in among if name in known]
-    if not told:  # raises: tables of the layout that the user wants do not hold the forest, or nothing is to be mixed
-        told = [_estimate(inputs_of(forest, form, types), among[0], firmware_costs()[cpu])]
-    fitting = [each for each in told if all(each.figure(name) <= most for name, most in budget.limits.items())]
+    costs = [known[name] for name in among if name in known]
+    if not costs:  # raises: tables of the layout that the user wants do not hold the forest, or nothing is to be mixed
+        costs = [_estimate(inputs_of(forest, form, types), among[0], firmware_costs()[cpu])]
+    fitting = [cost for cost in costs if all(cost.figure(name) <= most for name, most in budget.limits.items())]
     if not fitting:
-        raise OptionError(_refusal(told, budget), do=_WAYS)
-    return min(fitting, key=lambda each: each.product).layout
+        raise OptionError(_refusal(costs, budget), do=_WAYS)
+    return min(fitting, key=lambda cost: cost.product).layout
 
 
 _WAYS = "raise the budget, or make the forest smaller: -O2, -O3, prune-trees; forestc measure tells the exact figures"
 
 
-def _refusal(told: list[Estimate], budget: Budget) -> str:
+def _refusal(costs: list[Estimate], budget: Budget) -> str:
     """What can't be kept: a single limit that no layout keeps, else all limits together."""
     for name, limit in budget.limits.items():
-        best = min(told, key=lambda each: each.figure(name))
+        best = min(costs, key=lambda cost: cost.figure(name))
         if best.figure(name) > limit:
             ends = best.ranges.get(name)
             near = f" ({ends[0]:,} to {ends[1]:,})" if ends else ""
             what = f"{name} budget of {limit:,} {UNITS[name]} on {budget.cpu}"
             return f"c: the {what} can't be kept: the least is about {best.figure(name):,}{near}, as {best.layout}"
-    each = "; ".join(
-        f"{one.layout}: {', '.join(f'{name} {one.figure(name):,}' for name in budget.limits)}" for one in told
+    figures = "; ".join(
+        f"{cost.layout}: {', '.join(f'{name} {cost.figure(name):,}' for name in budget.limits)}" for cost in costs
     )
-    return f"c: no layout keeps all budgets on {budget.cpu}: {each}"
+    return f"c: no layout keeps all budgets on {budget.cpu}: {figures}"

@@ -9,8 +9,6 @@ from forestc.backends.c.types import FLOATS, FloatType, compared
 from forestc.forest.conditions import Below, Condition, OneOf, Within
 from forestc.forest.numbers import word_range
 
-INFINITY_BITS = {32: 0x7F800000, 64: 0x7FF0000000000000}
-
 
 @dataclass
 class Conditions:
@@ -65,10 +63,10 @@ class Conditions:
         span = word_range(feature.number, feature.missing)
         if threshold <= span.low:
             return "0"
-        if threshold > (span.top if kind is None else INFINITY_BITS[kind.bits]):
+        if threshold > (span.top if kind is None else kind.infinity):
             return "1"
         if kind is None:
-            return f"{self.inputs.place(index)} < {self._compared(index, threshold)}"
+            return f"{self.inputs.place(index)} < {compared(threshold, self.inputs.kind(index))}"
         if threshold > 0:
             return f"{self._bits(index)} < INT{kind.bits}_C({threshold})"
         # the patterns of negative floats are in descending order: key < K is pattern > 2^(bits-1) - 1 - K
@@ -78,7 +76,7 @@ class Conditions:
         """The C condition that a value is this word."""
         kind = self.float_of(index)
         if kind is None:
-            return f"{self.inputs.place(index)} == {self._compared(index, word)}"
+            return f"{self.inputs.place(index)} == {compared(word, self.inputs.kind(index))}"
         pattern = word if word >= 0 else (word ^ ((1 << (kind.bits - 1)) - 1)) + (1 << kind.bits)
         return f"{self._bits(index, 'u')} == UINT{kind.bits}_C({pattern})"
 
@@ -89,12 +87,9 @@ class Conditions:
         if missing is None:
             return None
         if kind is None:
-            return f"{self.inputs.place(index)} == {self._compared(index, missing)}"
+            return self._equal(index, missing)
         sign = (1 << (kind.bits - 1)) - 1
-        return f"({self._bits(index, 'u')} & UINT{kind.bits}_C({sign})) > UINT{kind.bits}_C({INFINITY_BITS[kind.bits]})"
-
-    def _compared(self, index: int, value: int) -> str:
-        return compared(value, self.inputs.kind(index))
+        return f"({self._bits(index, 'u')} & UINT{kind.bits}_C({sign})) > UINT{kind.bits}_C({kind.infinity})"
 
     def _bits(self, index: int, sign: str = "") -> str:
         """The C expression of a float's bits."""

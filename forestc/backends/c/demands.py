@@ -1,7 +1,7 @@
 """What a layout of C asks of a processor, in counts: the features that flash, stack and instructions are priced by.
 
 Amounts of a row are those of the leaves that it reaches, one of each tree, and of what every row does. So the most that
-any row needs is at most the sum, over the trees, of the dearest leaf: the computed worst-case path.
+any row needs is at most the sum, over the trees, of the most expensive leaf: the computed worst-case path.
 
 | of `branches`, `calls` | counts                                                                             |
 |-----------------------|-------------------------------------------------------------------------------------|
@@ -75,32 +75,33 @@ class Demand:
     conditions: Arrays = field(default_factory=dict)
 
     def mean(self, forest: Forest) -> Amounts:
-        """Of an average row: by the trees' covers, where these are known, else as if each split halved its rows."""
-        found = dict(self.row)
+        """The amounts of an average row: by the trees' covers, or, without them, as if each split halved its rows."""
+        total = dict(self.row)
         for index, amounts in self.trees.items():
             share = reaching(forest.trees[index])
-            for name, own in amounts.items():
-                found[name] = found.get(name, 0.0) + float(own @ share)
+            for name, amount in amounts.items():
+                total[name] = total.get(name, 0.0) + float(amount @ share)
         if self.conditions:
             fails = failing(forest)
-            found |= {name: float(own @ fails) for name, own in self.conditions.items()}
-        return found
+            total |= {name: float(amount @ fails) for name, amount in self.conditions.items()}
+        return total
 
     def of_rows(self, leaves: NDArray[np.int64], fails: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:
-        """Of given rows. leaves: (rows, trees) nodes that they reach. fails: (rows, conditions) that do not hold."""
-        found = {name: np.full(len(leaves), amount) for name, amount in self.row.items()}
+        """The amounts of each row. leaves: (rows, trees) nodes that rows reach. fails: (rows, conditions) that do not
+        hold."""
+        total = {name: np.full(len(leaves), amount) for name, amount in self.row.items()}
         for index, amounts in self.trees.items():
-            for name, own in amounts.items():
-                found[name] = found.get(name, 0.0) + own[leaves[:, index]]
-        return found | {name: fails @ own for name, own in self.conditions.items()}
+            for name, at_node in amounts.items():
+                total[name] = total.get(name, 0.0) + at_node[leaves[:, index]]
+        return total | {name: fails @ at_node for name, at_node in self.conditions.items()}
 
     def worst(self, costs: Mapping[str, float]) -> float:
-        """The most that any row can cost: in each tree the dearest path, and all conditions do not hold. costs: by
-        feature, not negative."""
-        total = sum(costs.get(name, 0.0) * float(own.sum()) for name, own in self.conditions.items())
+        """The most that any row can cost: in each tree the most expensive path, and all conditions do not hold. costs:
+        by feature, not negative."""
+        total = sum(costs.get(name, 0.0) * float(amount.sum()) for name, amount in self.conditions.items())
         total += sum(costs.get(name, 0.0) * amount for name, amount in self.row.items())
         for amounts in self.trees.values():
-            total += float(np.max(sum(costs.get(name, 0.0) * own for name, own in amounts.items()), initial=0.0))
+            total += float(np.max(sum(costs.get(name, 0.0) * amount for name, amount in amounts.items()), initial=0.0))
         return total
 
 
@@ -119,14 +120,14 @@ def reaching(tree: Tree) -> NDArray[np.float64]:
     return np.where(tree.left == LEAF, share, 0.0)
 
 
-def along(tree: Tree, own: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(nodes,) The sum of own (nodes,) over the splits above a leaf; 0 at splits."""
-    found = np.zeros(tree.size)
+def along(tree: Tree, amount: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(nodes,) The sum of amount (nodes,) over the splits above a leaf; 0 at splits."""
+    total = np.zeros(tree.size)
     for level in tree.levels:
         inner = level[tree.left[level] != LEAF]
         for child in (tree.left[inner], tree.right[inner]):
-            found[child] = found[inner] + own[inner]
-    return np.where(tree.left == LEAF, found, 0.0)
+            total[child] = total[inner] + amount[inner]
+    return np.where(tree.left == LEAF, total, 0.0)
 
 
 def failing(forest: Forest) -> NDArray[np.float64]:
@@ -142,7 +143,7 @@ def failing(forest: Forest) -> NDArray[np.float64]:
 
 
 def branches(inputs: Inputs) -> Demand:
-    """Of the layouts `branches` and `calls`."""
+    """The demand of the layouts `branches` and `calls`."""
     forest, of_condition = inputs.forest, _tests(inputs)
     flash: Amounts = dict.fromkeys(BRANCHES, 0.0)
     trees: dict[int, Arrays] = {}
@@ -152,13 +153,13 @@ def branches(inputs: Inputs) -> Demand:
             continue
         place, inner = forest.conditions.places[index], tree.left != LEAF
         again = inner & known[place]
-        own: Arrays = {"split": (inner & ~again).astype(np.float64), "again": again.astype(np.float64)}
+        amounts_of: Arrays = {"split": (inner & ~again).astype(np.float64), "again": again.astype(np.float64)}
         known[place[inner]] = True
-        own |= {name: np.where(inner, amounts[place], 0.0) for name, amounts in of_condition.items()}
-        own["load"] = _loads(tree)
-        for name, amounts in own.items():
+        amounts_of |= {name: np.where(inner, amounts[place], 0.0) for name, amounts in of_condition.items()}
+        amounts_of["load"] = _loads(tree)
+        for name, amounts in amounts_of.items():
             flash[name] += float(amounts.sum())
-        paths = {name: along(tree, amounts) for name, amounts in own.items()}
+        paths = {name: along(tree, amounts) for name, amounts in amounts_of.items()}
         if len(tree.outputs) == 1:
             values = tree.values[tree.leaf[~inner], 0]
             distinct = np.unique(values)
@@ -180,20 +181,20 @@ def branches(inputs: Inputs) -> Demand:
 
 def _loads(tree: Tree) -> NDArray[np.float64]:
     """(nodes,) 1 at splits on a feature that no split above has read."""
-    found, read = np.zeros(tree.size), {0: frozenset[int]()}
+    loads, read = np.zeros(tree.size), {0: frozenset[int]()}
     for level in tree.levels:
         for node in level.tolist():
             before = read.pop(node)
             if tree.left[node] == LEAF:
                 continue
             feature = int(tree.feature[node])
-            found[node] = feature not in before
+            loads[node] = feature not in before
             read[int(tree.left[node])] = read[int(tree.right[node])] = before | {feature}
-    return found
+    return loads
 
 
 def nodes(inputs: Inputs) -> Demand:
-    """Of the layout `nodes`. Raises OptionError for a forest that it does not hold."""
+    """The demand of the layout `nodes`. Raises OptionError for a forest that it does not hold."""
     forest = inputs.forest
     laid = nodes_of(forest, float_bytes=inputs.float_bytes)
     leaves, many = laid.leaves, len(laid.leaves.trees)
@@ -221,7 +222,7 @@ def nodes(inputs: Inputs) -> Demand:
 
 
 def masks(inputs: Inputs) -> Demand:
-    """Of the layout `masks`. Raises OptionError for a forest that it does not hold."""
+    """The demand of the layout `masks`. Raises OptionError for a forest that it does not hold."""
     forest = inputs.forest
     laid = masks_of(forest, float_bytes=inputs.float_bytes)
     leaves, common, slots = laid.leaves, _common(forest, len(laid.leaves.trees)), _slots(inputs, laid.slots)
@@ -250,12 +251,13 @@ def masks(inputs: Inputs) -> Demand:
 
 
 def mixed(inputs: Inputs) -> Demand:
-    """Of the layout `mixed`. Raises OptionError for a forest that it does not hold, or of which all trees are alike."""
+    """The demand of the layout `mixed`. Raises OptionError for a forest that it does not hold, or of which all trees
+    are alike."""
     forest = inputs.forest
     top = set(unrolled(forest))
     parts = [
-        [index for index, tree in enumerate(forest.trees) if len(tree.inner) and (index in top) is of]
-        for of in (True, False)
+        [index for index, tree in enumerate(forest.trees) if len(tree.inner) and (index in top) is unroll]
+        for unroll in (True, False)
     ]
     if not all(parts):
         raise OptionError("c: layout=mixed is for trees of which some become branches", do="use layout=branches")
@@ -304,23 +306,23 @@ def _added(forest: Forest, index: int, leaves: Leaves) -> Arrays:
     tree = forest.trees[index]
     at_leaf = tree.left == LEAF
     if leaves.kind == "rows":
-        each = np.full(tree.size, float(leaves.table.shape[1]))
+        additions = np.full(tree.size, float(leaves.table.shape[1]))
     elif leaves.kind == "bits":
         lengths = np.array([int(bits).bit_length() for bits in leaves.table[:, 0].tolist()] + [0], dtype=np.float64)
-        each = lengths[leaves.number[index]]
+        additions = lengths[leaves.number[index]]
     elif leaves.kind == "pairs":
-        counts = np.array([max(1, len(own)) for own in leaves.pairs] + [0], dtype=np.float64)
-        each = counts[leaves.number[index]]
+        counts = np.array([max(1, len(pairs)) for pairs in leaves.pairs] + [0], dtype=np.float64)
+        additions = counts[leaves.number[index]]
     else:
-        each = np.ones(tree.size)
-    return {leaves.kind: np.where(at_leaf, each, 0.0)}
+        additions = np.ones(tree.size)
+    return {leaves.kind: np.where(at_leaf, additions, 0.0)}
 
 
 def _tests(inputs: Inputs) -> Arrays:
-    """Of each condition, and 0 for none at the end: comparisons; those of integers with a constant above 255, and of
-    floats; and the bytes that they compare."""
+    """Counts for each condition, and 0 for none at the end: comparisons; those of integers with a constant above 255,
+    and those of floats; and the bytes that they compare."""
     forest, many = inputs.forest, len(inputs.forest.conditions)
-    found = {name: np.zeros(many + 1) for name in ("test", "wide", "raw", "bytes")}
+    counts = {name: np.zeros(many + 1) for name in ("test", "wide", "raw", "bytes")}
     for place in range(many):
         condition = forest.conditions[place]
         match condition.test:
@@ -332,13 +334,13 @@ def _tests(inputs: Inputs) -> Arrays:
                 known = tuple(cuts)
         kind = inputs.kind(condition.feature)
         tests = len(known) + (condition.missing_left and forest.features[condition.feature].missing)
-        found["test"][place] = tests
-        found["bytes"][place] = tests * (FLOATS[kind].bits // 8 if kind in FLOATS else size_of(kind))
+        counts["test"][place] = tests
+        counts["bytes"][place] = tests * (FLOATS[kind].bits // 8 if kind in FLOATS else size_of(kind))
         if kind in FLOATS:
-            found["raw"][place] = tests
+            counts["raw"][place] = tests
         else:
-            found["wide"][place] = sum(not 0 <= int(value) < 256 for value in known)
-    return found
+            counts["wide"][place] = sum(not 0 <= int(value) < 256 for value in known)
+    return counts
 
 
 def _common(forest: Forest, trees: int) -> Amounts:

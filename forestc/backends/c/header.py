@@ -2,7 +2,7 @@
 or `mixed` (trees of both kinds).
 
 Inputs are the features' words, or raw values: integers as they are, floats compared by their bit patterns. All give
-what the quantised evaluator gives, for every input.
+what the quantized evaluator gives, for every input.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from forestc.backends.c.slots import SlotsInC
 from forestc.backends.c.tables import FlashTables
 from forestc.backends.c.types import (
     FLOATS,
+    adds,
     asserted,
     constant,
     label_type,
@@ -49,7 +50,7 @@ KITS = ("selftest", "cmake", "platformio", "arduino", "zephyr")  # what `project
 
 @dataclass(frozen=True)
 class COptions:
-    """inputs: `words` takes the quantised features as integers in one array (the manifest says how they are made);
+    """inputs: `words` takes the quantized features as integers in one array (the manifest says how they are made);
     `struct` the same as members of a struct, each of its own type; `float` takes the model's own columns as floats.
     quantiser: adds a function that turns raw rows of `float` or `double` into words; `auto` chooses the type in which
     the model reads its columns; `none` adds none. values: adds a function for the probabilities of a classifier or the
@@ -116,8 +117,8 @@ def layout_told(forest: Forest, options: COptions) -> dict[str, Any] | None:
     """The layout that was chosen and what was estimated of all; None without a processor."""
     if not options.cpu:
         return None
-    told = {name: one.as_dict() for name, one in estimated(forest, options, options.cpu).items()}
-    return {"cpu": options.cpu, "layout": options.layout, "layouts": told}
+    layouts = {name: estimate.as_dict() for name, estimate in estimated(forest, options, options.cpu).items()}
+    return {"cpu": options.cpu, "layout": options.layout, "layouts": layouts}
 
 
 def estimated(forest: Forest, options: COptions, cpu: str) -> Mapping[choice.Layout, Estimate]:
@@ -167,7 +168,6 @@ class _Header:
                     starts[output] += int(tree.values[tree.leaf[0], place])
         combined = {"vote": self._votes, "average": self._averages, "median": self._median}.get(forest.combine.kind)
         combined = combined if forest.parts else None
-        adds = bool(forest.parts) or forest.aggregate.kind == "sum"
         whole = "" if set(self.inputs.kinds) <= set(FLOATS) else "integers are never missing; "
         whole = whole if self.inputs.floats else whole.replace("integers", "they")
         return {
@@ -219,7 +219,9 @@ class _Header:
             "tree_is": f"{macro}_TREE" if self.apart else "static inline",
             "tables": self.tables.lines() if self.tables else [],
             "score_type": self.score,
-            "sums_body": self._sums("sums" if combined else "scores", varying, starts) if adds else self._extremes(),
+            "sums_body": self._sums("sums" if combined else "scores", varying, starts)
+            if adds(forest)
+            else self._extremes(),
             "combined_body": combined() if combined else [],
             "curves": forest.combine.kind == "average" and bool(forest.parts),
             "shares": {part.link.kind for part in forest.parts if part.curves} & {"softmax", "shares"},
@@ -247,7 +249,7 @@ class _Header:
         return f"const {self.type} *x" if self.struct else f"const {self.type} x[{self.prefix.upper()}_INPUTS]"
 
     def _tables(self, layout: str) -> NodesInC | MasksInC | None:
-        """Of the trees that are not unrolled; None for branches, and without a split that decides anything."""
+        """Tables of the trees that are not unrolled; None for branches, and without a split that decides anything."""
         trees = tuple(tree for index, tree in enumerate(self.forest.trees) if index not in set(self.unrolled))
         forest = replace(self.forest, trees=trees) if self.unrolled else self.forest
         if layout in ("branches", "calls"):
@@ -346,15 +348,15 @@ class _Header:
                 cuts = ", ".join(map(constant, curve))
                 curves.append(f"static const {score} curve_{index}_{place}[{steps}] = {{{cuts}}};")
             for k in range(part.width if part.curves else 0):
-                own = f"curve_{index}_{k if len(part.curves) > 1 else 0}"
-                body.append(f"levels[{k}] = {self.prefix}_level(sums[{part.start + k}], {own}, {steps});")
+                curve_name = f"curve_{index}_{k if len(part.curves) > 1 else 0}"
+                body.append(f"levels[{k}] = {self.prefix}_level(sums[{part.start + k}], {curve_name}, {steps});")
                 values[k] = f"levels[{k}]"
             if part.width == 1:
                 values = [f"({steps} - levels[0])", "levels[0]"]
             elif part.curves and part.link.kind in ("softmax", "shares"):
                 body.append(f"{self.prefix}_shares(levels, {classes}, {steps});")
-            for k, one in enumerate(values):
-                body.append(f"scores[{k}] = ({score})(scores[{k}] + {constant(weight)} * ({score}){one});")
+            for k, value in enumerate(values):
+                body.append(f"scores[{k}] = ({score})(scores[{k}] + {constant(weight)} * ({score}){value});")
         return [
             *curves,
             f"{score} sums[{forest.n_outputs}];",
@@ -442,8 +444,8 @@ class _Header:
         for output, bias in enumerate(forest.bias.tolist()):
             used = {i: leaves_of(tree, output) for i, tree in enumerate(forest.trees) if output in tree.outputs}
             start = max(map(min, used.values())) if largest else min(map(max, used.values()))
-            ends = {value for own in used.values() for value in own if (value > start if largest else value < start)}
-            asked = [index for index, own in used.items() if own & ends]
+            ends = {value for held in used.values() for value in held if (value > start if largest else value < start)}
+            asked = [index for index, held in used.items() if held & ends]
             target = f"scores[{output}]"
             starts.append(f"{target} = {constant(bias + start)};")
             if len(ends) == 1 and all(len(forest.trees[index].outputs) == 1 for index in asked):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.backends.c.raw import TYPES, RawType, column_types, retyped
-from forestc.backends.c.types import FLOATS, FloatType, float_inputs, members, word_type
+from forestc.backends.c.types import FLOATS, FloatType, float_inputs, members, size_of, word_type
 from forestc.backends.names import feature_name, identifier
 from forestc.forest.ir import Forest
 from forestc.forest.numbers import Float, Ordered, round_to
@@ -21,8 +21,7 @@ def numpy_type(c_type: str) -> np.dtype[np.generic]:
     """The NumPy type, little-endian, of a C type."""
     if c_type in FLOAT_TYPES:
         return np.dtype(FLOAT_TYPES[c_type])
-    bits = int("".join(filter(str.isdigit, c_type)))
-    return np.dtype(f"<{'u' if c_type.startswith('u') else 'i'}{bits // 8}")
+    return np.dtype(f"<{c_type[0]}{size_of(c_type)}")
 
 
 @dataclass(frozen=True)
@@ -52,14 +51,14 @@ class Inputs:
 
     @property
     def float_bytes(self) -> int:
-        """Of raw floats, the widest; 0 without them."""
+        """The bytes of the widest raw float; 0 without raw floats."""
         return max((kind.bits // 8 for kind in self.floats), default=0) if self.raw else 0
 
     @property
     def in_order(self) -> bool:
         """Whether an array holds the forest's features one after the other."""
-        own = [feature.column for feature in self.forest.features]
-        return not self.struct and (not self.raw or own == list(range(len(own))))
+        columns = [feature.column for feature in self.forest.features]
+        return not self.struct and (not self.raw or columns == list(range(len(columns))))
 
     def place(self, index: int) -> str:
         """The C expression of a feature's value."""
@@ -101,27 +100,27 @@ class Inputs:
 
 
 def inputs_of(forest: Forest, form: str, types: str = "") -> Inputs:
-    """What a header of a quantised forest takes. form: words, struct, float or raw. types: of raw columns, as
+    """What a header of a quantized forest takes. form: words, struct, float or raw. types: of raw columns, as
     `column_types` reads them.
 
     Raises OptionError for floats of two types or of categories, and for types of columns that are not there.
     """
     features = range(len(forest.features))
-    own = f"{identifier(forest.name)}_features"
+    struct = f"{identifier(forest.name)}_features"
     if form == "words":
         kind = word_type(forest)
         return Inputs(forest, False, kind, (kind,) * max(1, len(features)), (), tuple(features))
     if form == "struct":
         names, kinds = zip(*members(forest), strict=True)
-        return Inputs(forest, False, own, kinds, names, tuple(features))
+        return Inputs(forest, False, struct, kinds, names, tuple(features))
     raw = (TYPES[float_inputs(forest).name],) * forest.columns if form == "float" else column_types(forest, types)
     made, columns = retyped(forest, raw), tuple(feature.column for feature in forest.features)
     used = {raw[column].c for column in columns}
     if len(used) > 1:
         names = tuple(feature_name(feature.column, feature.name) for feature in forest.features)
-        return Inputs(made, True, own, tuple(raw[column].c for column in columns), names, columns, raw)
+        return Inputs(made, True, struct, tuple(raw[column].c for column in columns), names, columns, raw)
     kind = next(iter(used), "float")
-    raw = tuple(next(each for each in TYPES.values() if each.c == kind) for _ in range(forest.columns))
+    raw = tuple(next(entry for entry in TYPES.values() if entry.c == kind) for _ in range(forest.columns))
     return Inputs(made, True, kind, (kind,) * max(1, forest.columns), (), tuple(range(forest.columns)), raw)
 
 
@@ -134,9 +133,9 @@ def rows_of(forest: Forest, kind: str) -> Inputs:
 def fits(forest: Forest, types: Sequence[RawType], rows: NDArray[np.float64]) -> NDArray[np.bool_]:
     """(rows, columns) whether each raw value that the forest reads is one of its column's type. Floats are, as they are
     rounded; a missing value is no integer."""
-    found = np.ones(rows.shape, dtype=bool)
+    valid = np.ones(rows.shape, dtype=bool)
     for column in {feature.column for feature in forest.features}:
         if types[column].whole:
             (least, greatest), values = types[column].ends, rows[:, column]
-            found[:, column] = (values >= least) & (values <= greatest) & (values == np.floor(values))
-    return found
+            valid[:, column] = (values >= least) & (values <= greatest) & (values == np.floor(values))
+    return valid

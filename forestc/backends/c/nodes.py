@@ -26,13 +26,13 @@ class NodesInC:
     def lines(self) -> list[str]:
         """Declarations before the function of scores."""
         nodes, flash = self.nodes, self.flash
-        own = nodes.conditions
+        places = nodes.conditions
         flash.text.append(f"/* The trees in preorder: {nodes.code}; a split says how long its left side is. */")
         flash.add("nodes", nodes.stream.tolist(), f"uint{8 * nodes.unit}_t")
         flash.add("starts", nodes.starts.tolist(), f"uint{8 * nodes.start_bytes}_t")
         if nodes.code != "split":
-            flash.add("slots", nodes.slots.slot[own].tolist())
-            flash.add("thresholds", nodes.slots.threshold[own].tolist(), self.slots.threshold_kind(own.tolist()))
+            flash.add("slots", nodes.slots.slot[places].tolist())
+            flash.add("thresholds", nodes.slots.threshold[places].tolist(), self.slots.threshold_kind(places.tolist()))
         self.leaves.add_tables()
         self.slots.add_tables()
         return [*flash.text, "", *self.slots.lines(), *self._walk(), ""]
@@ -50,12 +50,12 @@ class NodesInC:
         number = int_type(0, leaves.count + nodes.jumps)
         tree = int_type(0, max(1, len(nodes.starts)))
         if nodes.code == "split":
-            given = f"{read}(node + 1)"
+            threshold = f"{read}(node + 1)"
             if nodes.threshold_bytes == 2:
-                given = f"({given} | {read}(node + 2) << 8)"
+                threshold = f"({threshold} | {read}(node + 2) << 8)"
             if self.slots.kind not in ("uint8_t", "int8_t", "uint16_t", "int16_t"):
-                given = f"({self.slots.kind}){given}"
-            test = f"slots[symbol] < {given}"
+                threshold = f"({self.slots.kind}){threshold}"
+            test = f"slots[symbol] < {threshold}"
         else:
             test = f"slots[{self.flash.read('slots', 'symbol')}] < {self.flash.read('thresholds', 'symbol')}"
         skip = f"{nodes.head}u + {read}(node + {nodes.head - 1})"

@@ -63,8 +63,8 @@ def emit(forest: Forest, options: COptions, answers: Answers) -> dict[str, tuple
         "macro": prefix.upper(),
         "title": f"{len(forest.trees)} trees, {forest.n_nodes} nodes",
     }
-    found = {SELFTEST: (f"{prefix}_selftest.h", selftest.emit(forest, options, answers))}
-    return found | {one.role: (one.path.format(p=prefix), render(one.template, **view)) for one in files}
+    written = {SELFTEST: (f"{prefix}_selftest.h", selftest.emit(forest, options, answers))}
+    return written | {file.role: (file.path.format(p=prefix), render(file.template, **view)) for file in files}
 
 
 def _files(project: str) -> tuple[_File, ...] | None:

@@ -38,7 +38,7 @@ def quantiser(
         "used": made.used,
         "mantissa": (1 << (row.digits - 1)) - 1,
         "hidden": 1 << (row.digits - 1),
-        "infinity": _infinity(row.bits),
+        "infinity": row.infinity,
         "sign": 1 << (row.bits - 1),
         "bias": row.exponent + row.digits - 2,
         "lines": lines or ["(void)row;", f"{place(0)} = 0;"],
@@ -48,7 +48,7 @@ def quantiser(
 def code_functions(forest: Forest, prefix: str, raw: bool = False) -> list[dict[str, Any]]:
     """For each category with named codes, the variables of the template for the look-up. raw: for raw rows, in which no
     code means missing."""
-    found = []
+    functions = []
     for index, feature in enumerate(forest.features):
         if not feature.labels or not isinstance(feature.number, Category):
             continue
@@ -56,7 +56,7 @@ def code_functions(forest: Forest, prefix: str, raw: bool = False) -> list[dict[
         codes = {label: code for code, label in enumerate(feature.labels)}
         known = feature.labels[: feature.number.count]
         names = [_name(label) if codes[label] == code else "0" for code, label in enumerate(known)]
-        found.append(
+        functions.append(
             {
                 "name": f"{prefix}_{feature_name(index, feature.name)}_code",
                 "names": names,
@@ -66,7 +66,7 @@ def code_functions(forest: Forest, prefix: str, raw: bool = False) -> list[dict[
                 "index": index,
             }
         )
-    return found
+    return functions
 
 
 def _name(label: str) -> str:
@@ -76,10 +76,6 @@ def _name(label: str) -> str:
     except UnicodeEncodeError:
         return "0"
     return "0" if "\0" in label else c_string(label)
-
-
-def _infinity(bits: int) -> int:
-    return 0x7F800000 if bits == 32 else 0x7FF0000000000000
 
 
 class _Quantiser:

@@ -1,4 +1,4 @@
-"""Raw inputs of C headers: each column in a C type of its own, compared as it is, with nothing quantised at run time.
+"""Raw inputs of C headers: each column in a C type of its own, compared as it is, with nothing quantized at run time.
 
 Encoding is monotone: with the values of a C type in ascending order, those whose word is below a threshold come first.
 So a threshold becomes the least value whose word is not below it, found by bisection with the encoder itself, and the
@@ -77,16 +77,16 @@ REST = "*"
 
 def parsed(text: str) -> dict[str, str]:
     """{feature or REST: name of a type} of an option such as `adc=int16,*=float`. Raises OptionError."""
-    found: dict[str, str] = {}
+    types: dict[str, str] = {}
     for part in text.split(",") if text else ():
         name, equals, kind = (piece.strip() for piece in part.rpartition("="))
         kind = ALIASES.get(kind, kind)
         if not name or not equals or kind not in TYPES:
             raise OptionError(f"c: types={part}", do=f"use FEATURE=TYPE, of the types {', '.join(TYPES)}")
-        if name in found:
+        if name in types:
             raise OptionError(f"c: types gives {name!r} two types", do="leave one out")
-        found[name] = kind
-    return found
+        types[name] = kind
+    return types
 
 
 def by_position(forest: Forest, text: str) -> str:
@@ -124,7 +124,7 @@ def column_types(forest: Forest, text: str) -> tuple[RawType, ...]:
 
 
 def retyped(forest: Forest, types: Sequence[RawType]) -> Forest:
-    """The quantised forest on raw values: the same answers for every value of the types, NaN included.
+    """The quantized forest on raw values: the same answers for every value of the types, NaN included.
 
     types: of each column. Its features have the types' number types; one of integers is never missing.
     """
@@ -140,8 +140,8 @@ def _tree(tree: Tree, maps: Sequence[_Words]) -> Tree:
     inner = tree.inner
     plain = inner[tree.set_index[inner] == NO_SET]
     for feature in np.unique(tree.feature[plain]).tolist():
-        own = plain[tree.feature[plain] == feature]
-        threshold[own] = maps[feature].thresholds(tree.threshold[own])
+        nodes = plain[tree.feature[plain] == feature]
+        threshold[nodes] = maps[feature].thresholds(tree.threshold[nodes])
     new: list[tuple[Member, ...]] = []
     for node in inner[tree.set_index[inner] != NO_SET].tolist():
         key = int(tree.feature[node]), int(tree.set_index[node])
@@ -149,7 +149,7 @@ def _tree(tree: Tree, maps: Sequence[_Words]) -> Tree:
             members[key] = len(new)
             new.append(maps[key[0]].cuts(tuple(map(int, sets[key[1]]))))
         set_index[node] = members[key]
-    missing = np.array([each.retyped().missing for each in maps] + [False])
+    missing = np.array([words.retyped().missing for words in maps] + [False])
     missing_left = tree.missing_left & missing[tree.feature]
     return replace(tree, threshold=threshold, set_index=set_index, sets=tuple(new), missing_left=missing_left)
 
@@ -162,8 +162,8 @@ class _Words:
         number, raw, missing = self.feature.number, self.feature.raw, self.feature.missing
         self.known = forest.conditions.thresholds(index)
         self.span = word_range(kind.number, self.retyped().missing)
-        found = self._first(lambda values: to_words(round_to(values, raw), number, missing) >= self.known)
-        self.moved = np.where(found <= kind.ends[0], self.span.low, found)
+        least = self._first(lambda values: to_words(round_to(values, raw), number, missing) >= self.known)
+        self.moved = np.where(least <= kind.ends[0], self.span.low, least)
         self.code_span = cache(self._code_span)
 
     def retyped(self) -> Feature:
@@ -182,12 +182,12 @@ class _Words:
             count = self.feature.number.count
             others = count in members  # which stands for all other values
             codes = set(range(count)) - set(members) if others else set(members)
-            found = toggled(cut for code in codes for cut in self.code_span(code))
-            found = complement(found) if others else found
+            cuts = toggled(cut for code in codes for cut in self.code_span(code))
+            cuts = complement(cuts) if others else cuts
         else:
-            found = toggled(self.thresholds(np.array(members, dtype=np.int64)).tolist())
+            cuts = toggled(self.thresholds(np.array(members, dtype=np.int64)).tolist())
         least, greatest = self.kind.ends
-        return toggled(int(cut) if cut > least else self.span.low for cut in found if cut <= greatest)
+        return toggled(int(cut) if cut > least else self.span.low for cut in cuts if cut <= greatest)
 
     def _code_span(self, code: int) -> tuple[int, int]:
         """The raw words from the first to past the last that have a category's code."""

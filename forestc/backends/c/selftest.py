@@ -16,7 +16,7 @@ from hdl_templates import render
 
 @dataclass(frozen=True)
 class Answers:
-    """Rows, and what the evaluator of the quantised forest says of them.
+    """Rows, and what the evaluator of the quantized forest says of them.
 
     words: of the features, row by row. raw: the same rows, by column, as raw inputs take them. labels: a class
     index for each target; empty for a regression. scores: integers.

@@ -67,19 +67,19 @@ class SlotsInC:
 
     def _by_kind(self) -> dict[str, list[tuple[int, Slot]]]:
         """Ranked slots, with their places, by the C type of what is ranked: words of a struct as one."""
-        found: dict[str, list[tuple[int, Slot]]] = {}
+        by_kind: dict[str, list[tuple[int, Slot]]] = {}
         for place, slot in enumerate(self._ranked):
             kind = self.inputs.kind(slot.feature) if self.inputs.raw else word_type(self.inputs.forest)
-            found.setdefault(kind, []).append((place, slot))
-        return found
+            by_kind.setdefault(kind, []).append((place, slot))
+        return by_kind
 
     def add_tables(self) -> None:
         """Tables of the cuts that ranks are counted among, by type; and of the features, where the row is an array."""
         if not (ranked := self._ranked):
             return
-        for kind, own in self._by_kind().items():
+        for kind, slots in self._by_kind().items():
             key = f"int{FLOATS[kind].bits}_t" if kind in FLOATS else kind
-            self.flash.add(f"cuts_{kind}", [cut for _, slot in own for cut in slot.cuts], key)
+            self.flash.add(f"cuts_{kind}", [cut for _, slot in slots for cut in slot.cuts], key)
         ends = np.cumsum([len(slot.cuts) for slot in ranked]).tolist()
         if self.inputs.struct:
             self.flash.kinds["cut_ends"] = int_type(0, ends[-1])
@@ -93,9 +93,9 @@ class SlotsInC:
             return []
         p, kind, forest = self.flash.prefix, self.kind, self.inputs.forest
         before, body = list[str](), list[str]()
-        for of_kind, own in self._by_kind().items():
-            before += self._rank(of_kind)
-            body += self._ranks(of_kind, own)
+        for input_kind, slots in self._by_kind().items():
+            before += self._rank(input_kind)
+            body += self._ranks(input_kind, slots)
         for place, slot in enumerate(self.slots.slots):
             absent = self.conditions.absent(slot.feature)
             if slot.condition is not None:
@@ -158,7 +158,7 @@ class SlotsInC:
             "",
         ]
 
-    def _ranks(self, kind: str, own: Sequence[tuple[int, Slot]]) -> list[str]:
+    def _ranks(self, kind: str, ranked: Sequence[tuple[int, Slot]]) -> list[str]:
         """Statements that rank the features of a type."""
         p, floats = self.flash.prefix, FLOATS.get(kind)
 
@@ -166,16 +166,16 @@ class SlotsInC:
             return place if floats is None else f"{self.conditions.bits_of(floats)}({place})"
 
         if self.inputs.struct:
-            ends = np.cumsum([0, *(len(slot.cuts) for _, slot in own)]).tolist()
+            ends = np.cumsum([0, *(len(slot.cuts) for _, slot in ranked)]).tolist()
             return [
                 f"slots[{place}] = {p}_rank_{kind}({key(self.inputs.place(slot.feature))}, {first}u, {last}u);"
-                for (place, slot), first, last in zip(own, ends[:-1], ends[1:], strict=True)
+                for (place, slot), first, last in zip(ranked, ends[:-1], ends[1:], strict=True)
             ]
         end, x = self.flash.kinds["cut_ends"], f"x[{self.flash.read('columns', 'k')}]"
         return [
-            f"{int_type(0, len(own))} k;",
+            f"{int_type(0, len(ranked))} k;",
             f"{end} first = 0;",
-            f"for (k = 0; k < {len(own)}u; k++) {{",
+            f"for (k = 0; k < {len(ranked)}u; k++) {{",
             f"    {end} last = {self.flash.read('cut_ends', 'k')};",
             f"    slots[k] = {p}_rank_{kind}({key(x)}, first, last);",
             "    first = last;",

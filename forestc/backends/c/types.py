@@ -9,7 +9,7 @@ from forestc.errors import OptionError
 from forestc.forest.ir import LEAF, Forest, Tree
 from forestc.forest.numbers import Category, Float, word_range
 
-_SIZES = (8, 16, 32, 64)
+_SIZES = (8, 16, 32, 64)  # bits of the integers of stdint.h
 
 
 def int_type(low: int, high: int) -> str:
@@ -35,19 +35,22 @@ def word_type(forest: Forest) -> str:
 
 def members(forest: Forest) -> list[tuple[str, str]]:
     """Names and types of the struct's members; C has no empty struct."""
-    found = []
+    typed = []
     for index, feature in enumerate(forest.features):
         span = word_range(feature.number, feature.missing)
-        found.append((feature_name(index, feature.name), int_type(span.low, span.top)))
-    return found or [("none", "uint8_t")]
+        typed.append((feature_name(index, feature.name), int_type(span.low, span.top)))
+    return typed or [("none", "uint8_t")]
+
+
+def adds(forest: Forest) -> bool:
+    """Whether trees are added, as tables need."""
+    return bool(forest.parts) or forest.aggregate.kind == "sum"
 
 
 def score_type(forest: Forest) -> str:
     """The C type of scores: signed, the narrowest that holds every partial sum, in any order of the trees."""
-    adds = bool(forest.parts) or forest.aggregate.kind == "sum"
-    low, high = zip(
-        *(sums_of(forest, k) if adds else reach_of(forest, k) for k in range(forest.n_outputs)), strict=True
-    )
+    bounds = sums_of if adds(forest) else reach_of
+    low, high = zip(*(bounds(forest, k) for k in range(forest.n_outputs)), strict=True)
     least, most = min(0, *low), max(0, *high)
     reach = max(-least, most)
     if forest.parts and forest.combine.kind == "vote":
@@ -56,7 +59,7 @@ def score_type(forest: Forest) -> str:
         weights = forest.combine.weights or (1,) * len(forest.parts)
         mean = [forest.steps if part.curves else reach for part in forest.parts]
         wide = any(part.link.kind == "softmax" for part in forest.parts)  # it compares differences of scores
-        total = sum(int(weight) * one for weight, one in zip(weights, mean, strict=True))
+        total = sum(int(weight) * reach_of_part for weight, reach_of_part in zip(weights, mean, strict=True))
         most = max((reach << wide) + 1, total)
         least = -most
     return int_type(min(least, -1), most)
@@ -64,9 +67,9 @@ def score_type(forest: Forest) -> str:
 
 def sums_of(forest: Forest, output: int) -> tuple[int, int]:
     """Bounds of every sum of the bias of an output and leaves of some of its trees, each of which may be left out."""
-    used = [leaves_of(tree, output) for tree in forest.trees if output in tree.outputs]
+    used = [{0, *leaves_of(tree, output)} for tree in forest.trees if output in tree.outputs]
     bias = int(forest.bias[output])
-    return min(0, bias) + sum(min(0, *own) for own in used), max(0, bias) + sum(max(0, *own) for own in used)
+    return min(0, bias) + sum(map(min, used)), max(0, bias) + sum(map(max, used))
 
 
 def leaves_of(tree: Tree, output: int) -> set[int]:
@@ -78,7 +81,7 @@ def reach_of(forest: Forest, output: int) -> tuple[int, int]:
     """Bounds of a score: the smallest and largest sum, or extreme, of the trees that feed it."""
     used = [leaves_of(tree, output) for tree in forest.trees if output in tree.outputs]
     bias = int(forest.bias[output])
-    if forest.parts or forest.aggregate.kind == "sum":
+    if adds(forest):
         return bias + sum(map(min, used)), bias + sum(map(max, used))
     joined = max if forest.aggregate.kind == "max" else min
     return bias + joined(map(min, used)), bias + joined(map(max, used))
@@ -117,6 +120,11 @@ class FloatType:
     digits: int
     exponent: int
     macro: str
+
+    @property
+    def infinity(self) -> int:
+        """The bit pattern of infinity."""
+        return (1 << (self.bits - 1)) - (1 << (self.digits - 1))
 
     @property
     def fits(self) -> str:

@@ -18,11 +18,18 @@ from forestc.forest.ir import Forest, Part
 ValueKind: TypeAlias = Literal["none", "q15", "q31", "float"]
 VALUES: tuple[ValueKind, ...] = ("none", "q15", "q31", "float")
 ONE = 1 << 31  # a probability of 1 in internal fixed point
-UNIT = 2.0**-31
+UNIT = 2.0**-31  # a step of internal fixed point
 POWER_ERROR = 3 * UNIT  # table, polynomial and roundings; at most 2.6 by their sums
+# 2^-(place / 32), in steps of UNIT: the first five bits of a fraction
 TABLE = tuple(round(2.0 ** (31 - place / 32)) for place in range(32))
 MOST_EXPONENT = 500  # largest exponent of 2 in a value of a link exp
-_FLOAT = 2.0**-24
+_FLOAT = 2.0**-24  # largest relative error of a rounding to float32, whose mantissas have 24 bits
+# of a value from 0 to 1, by kind: its C type, the value of 1, and the largest error of rounding
+_SHARES = {
+    "q15": ("uint16_t", 2.0**-15, 2.0**-16),
+    "q31": ("uint32_t", 2.0**-31, 0.0),
+    "float": ("float", 1.0, _FLOAT),
+}
 
 
 @dataclass
@@ -78,10 +85,8 @@ def shown(forest: Forest, prefix: str, kind: str) -> Shown | None:
             if bound is None:
                 return None
             bounds.append(bound)
-        step = {"q15": 2.0**-15, "q31": 2.0**-31, "float": 1.0}[kind]
-        rounding = {"q15": 2.0**-16, "q31": 0.0, "float": _FLOAT}[kind]
+        c_type, step, rounding = _SHARES[kind]
         count = sum(max(len(t.part.classes), t.part.stop - t.part.start) for t in made)
-        c_type = {"q15": "uint16_t", "q31": "uint32_t", "float": "float"}[kind]
         return Shown(True, count, c_type, step, _upwards(max(bounds) + rounding), lines)
     return made[0].values()
 
@@ -96,12 +101,13 @@ def _reach(forest: Forest, score: int) -> tuple[int, int]:
     """Bounds of a score, of a median or an average of parts too."""
     if not forest.parts or forest.combine.kind == "each":
         return reach_of(forest, score)
-    own = [[reach_of(forest, output) for output in range(part.start, part.stop)] for part in forest.parts]
+    parts = [[reach_of(forest, output) for output in range(part.start, part.stop)] for part in forest.parts]
     if forest.combine.kind == "median":
-        return min(low for one in own for low, _ in one), max(high for one in own for _, high in one)
-    weights = [int(weight) for weight in forest.combine.weights or [1.0] * len(own)]
+        bounds = [bound for reaches in parts for reach in reaches for bound in reach]
+        return min(bounds), max(bounds)
+    weights = [int(weight) for weight in forest.combine.weights or [1.0] * len(parts)]
     ends = [
-        (0, forest.steps) if part.curves else reaches[score] for part, reaches in zip(forest.parts, own, strict=True)
+        (0, forest.steps) if part.curves else reaches[score] for part, reaches in zip(forest.parts, parts, strict=True)
     ]
     low, high = (sum(w * end[k] for w, end in zip(weights, ends, strict=True)) for k in (0, 1))
     return low, high
@@ -258,10 +264,7 @@ class _Target:
                 bound = self._each(lines, self._sigmoid())
                 if bound is None:
                     return None
-                bits = 15 if self.kind == "q15" else 31
-                step = 1.0 if self.kind == "float" else 2.0**-bits
-                c_type = {"q15": "uint16_t", "q31": "uint32_t", "float": "float"}[self.kind]
-                rounding = {"q15": 2.0**-16, "q31": 0.0, "float": _FLOAT}[self.kind]
+                c_type, step, rounding = _SHARES[self.kind]
                 count = part.stop - part.start
                 return Shown(False, count, c_type, step, _upwards(bound + rounding), lines)
         return None
@@ -277,16 +280,21 @@ class _Target:
                 return None
             text = f"(float)@ * {_float(self.scale)}" + (f" - {_float(shift)}" if shift else "")
             return Shown(False, count, "float", 1.0, _upwards(5 * _FLOAT * reach), self._stored(text, count))
+        c_type, text, step, drop = self._fixed("@", self.scale, reach)
+        bound = step * (0.5 + (most + 1) * 0.5 / 2.0**drop)
+        return Shown(False, count, c_type, step, _upwards(bound), self._stored(text, count))
+
+    def _fixed(self, value: str, slope: float, reach: float) -> tuple[str, str, float, int]:
+        """C that gives `slope * value`, minus the link's shift, in fixed point: its type, its text, the value of 1, and
+        how many bits are dropped. reach: the largest result."""
         bits = 15 if self.kind == "q15" else 31
         fraction, drop = _fraction(reach, bits), 61 - bits
-        factor = round(math.ldexp(self.scale, fraction + drop))
+        factor = round(math.ldexp(slope, fraction + drop))
         # made positive before the right shift, which C does not define for negative numbers
-        start = (1 << 62) + (1 << (drop - 1)) - round(math.ldexp(shift, fraction + drop))
-        total = f"(uint64_t)((int64_t)@ * INT64_C({factor}) + INT64_C({start})) >> {drop}"
+        start = (1 << 62) + (1 << (drop - 1)) - round(math.ldexp(self.part.link.shift, fraction + drop))
+        total = f"(uint64_t)((int64_t){value} * INT64_C({factor}) + INT64_C({start})) >> {drop}"
         c_type = f"int{bits + 1}_t"
-        text = f"({c_type})((int64_t)({total}) - INT64_C({1 << (62 - drop)}))"
-        bound = 2.0**-fraction * (0.5 + (most + 1) * 0.5 / 2.0**drop)
-        return Shown(False, count, c_type, 2.0**-fraction, _upwards(bound), self._stored(text, count))
+        return c_type, f"({c_type})((int64_t)({total}) - INT64_C({1 << (62 - drop)}))", 2.0**-fraction, drop
 
     def _stored(self, text: str, count: int) -> list[str]:
         """One value for each output; regressions of several outputs use a loop."""
@@ -315,16 +323,9 @@ class _Target:
                 return None
             text = f"(float){power} * {_float(sign * largest * UNIT)}" + (f" - {_float(shift)}" if shift else "")
             return Shown(False, count, "float", 1.0, _upwards(error + 5 * _FLOAT * reach), self._stored(text, count))
-        bits = 15 if self.kind == "q15" else 31
-        fraction = _fraction(reach, bits)
-        drop = 61 - bits
-        factor = sign * round(math.ldexp(largest, fraction + drop - 31))
-        start = (1 << 62) + (1 << (drop - 1)) - round(math.ldexp(shift, fraction + drop))
-        c_type = f"int{bits + 1}_t"
-        total = f"(uint64_t)((int64_t){power} * INT64_C({factor}) + INT64_C({start})) >> {drop}"
-        text = f"({c_type})((int64_t)({total}) - INT64_C({1 << (62 - drop)}))"
-        bound = error + 2.0**-fraction * (0.5 + 2.0 ** (31 - drop) * 0.5 + 2.0**-drop)
-        return Shown(False, count, c_type, 2.0**-fraction, _upwards(bound), self._stored(text, count))
+        c_type, text, step, drop = self._fixed(power, sign * largest * UNIT, reach)
+        bound = error + step * (0.5 + 2.0 ** (31 - drop) * 0.5 + 2.0**-drop)
+        return Shown(False, count, c_type, step, _upwards(bound), self._stored(text, count))
 
 
 def _fraction(reach: float, bits: int) -> int:

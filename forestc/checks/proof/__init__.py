@@ -1,4 +1,4 @@
-"""check --prove: proves that the generated Verilog equals the quantised forest, for every input at all times.
+"""check --prove: proves that the generated Verilog equals the quantized forest, for every input at all times.
 
 The proof has two halves: `netlist` proves the netlist equal to the forest, `verilog` the Verilog equal to the netlist.
 """

@@ -30,7 +30,7 @@ from forestc.netlist.ports import Port
 
 Patterns: TypeAlias = NDArray[np.uint64]  # a word's bits in each sequence
 AFTER = 3  # clocks simulated after the first result
-BITS = np.uint64(1)
+BITS = np.uint64(1)  # mask of the lowest bit
 
 
 def wrong_cycle(core: Core, forest: Forest, netlist: Netlist, tried: int = TRIED) -> str | None:
@@ -97,13 +97,13 @@ def _evaluated(core: Core, what: Expression, values: Mapping[str, Patterns], x: 
             place = unpacked([Field(Port(""), low, WordType(high - low + 1, False))], x)[:, 0]
             return np.ascontiguousarray(place).view(np.uint64)
         case Chain(bits, operators):
-            found = [
+            values_of_bits = [
                 (values[name] if place < 0 else values[name] >> np.uint64(place) & BITS) ^ np.uint64(no)
                 for no, name, place in bits
             ]
-            total = found[-1]
-            for one, operator in zip(found[-2::-1], operators[::-1], strict=True):
-                total = one & total if operator == "&" else one | total
+            total = values_of_bits[-1]
+            for addend, operator in zip(values_of_bits[-2::-1], operators[::-1], strict=True):
+                total = addend & total if operator == "&" else addend | total
             return total
         case Inverted(name):
             return values[name] ^ np.uint64((1 << width(name)) - 1)
@@ -119,11 +119,11 @@ def _evaluated(core: Core, what: Expression, values: Mapping[str, Patterns], x: 
             bits_wide = width(operands[0].word) + operands[0].more
             mask = np.uint64((1 << bits_wide) - 1)
             for word, more, sign in operands:
-                one = _word(word, values, count)
+                addend = _word(word, values, count)
                 if more and sign >= 0:
                     front = np.uint64(((1 << more) - 1) << width(word))
-                    one = np.where(one >> np.uint64(sign) & BITS == 1, one | front, one)
-                total = total + one & mask
+                    addend = np.where(addend >> np.uint64(sign) & BITS == 1, addend | front, addend)
+                total = total + addend & mask
             return total
         case _:
             assert_never(what)

@@ -1,4 +1,4 @@
-"""Recognises an argmax by its cells, a tournament of comparisons, without a solver.
+"""Recognizes an argmax by its cells, a tournament of comparisons, without a solver.
 
 Solvers need minutes for the largest of twenty sums. Induction needs none: if `a` is the largest of some sums and `b` of
 others, `a < b ? b : a` is the largest of all, and the same choice between their indices is its index. Of equal sums the
@@ -24,24 +24,24 @@ def is_argmax(
     form: Callable[[Net], Form],
     span: Callable[[Form], tuple[int, int]],
 ) -> bool:
-    """Whether a net is recognised as the argmax of `sums`, for any values of the sums.
+    """Whether a net is recognized as the argmax of `sums`, for any values of the sums.
 
     form: the sum that a net holds; raises UnprovedError for a net that holds none. span: the least and greatest value
     of a sum. After False the cells may still be right.
     """
     try:
-        found = _Tournament(netlist, form).entrants(label)
+        entrants = _Tournament(netlist, form).entrants(label)
     except UnprovedError:
         return False
-    if found is None:
+    if entrants is None:
         return False
-    kinds = [kind for _, kind in found]
+    kinds = [kind for _, kind in entrants]
     last = decision.ties == "last"
     ordered = sorted(set(kinds), reverse=last)
     if decision.kind != "argmax" or kinds != ordered or not 0 <= min(kinds) <= max(kinds) < len(sums):
         return False
-    shifts = {held[1] - sums[kind][1] for held, kind in found}
-    if len(shifts) != 1 or any(held[0] != sums[kind][0] for held, kind in found):
+    shifts = {held[1] - sums[kind][1] for held, kind in entrants}
+    if len(shifts) != 1 or any(held[0] != sums[kind][0] for held, kind in entrants):
         return False
     # a class that does not take part must lose to another for any values
     out = set(range(len(sums))) - set(kinds)
@@ -49,10 +49,10 @@ def is_argmax(
 
 
 def largest_of(netlist: Netlist, net: Net, form: Callable[[Net], Form]) -> set[Form]:
-    """The sums of which a net is recognised as the largest, for any values. form: as in `is_argmax`. Raises
+    """The sums of which a net is recognized as the largest, for any values. form: as in `is_argmax`. Raises
     UnprovedError for a net that is no sum."""
     tournament = _Tournament(netlist, form)
-    found: set[Form] = set()
+    sums: set[Form] = set()
     stack = [net]
     while stack:
         value = tournament.behind(stack.pop())
@@ -60,11 +60,11 @@ def largest_of(netlist: Netlist, net: Net, form: Callable[[Net], Form]) -> set[F
         chosen = netlist.cells[tournament.behind(cell.select)] if isinstance(cell, Mux) else None
         if isinstance(cell, Mux) and isinstance(chosen, Compare):
             arms = [tournament.behind(arm) for arm in (cell.b, cell.a)]
-            if arms == [tournament.behind(one) for one in (chosen.a, chosen.b)]:
+            if arms == [tournament.behind(operand) for operand in (chosen.a, chosen.b)]:
                 stack += arms
                 continue
-        found.add(form(value))
-    return found
+        sums.add(form(value))
+    return sums
 
 
 def _never_wins(
@@ -98,11 +98,11 @@ class _Tournament:
         return self.both(cell, chosen)
 
     def both(self, index: Mux, chosen: Compare) -> list[tuple[Form, int]] | None:
-        first, second = self.one(index.b, chosen.a), self.one(index.a, chosen.b)
+        first, second = self.entrants_of(index.b, chosen.a), self.entrants_of(index.a, chosen.b)
         return None if first is None or second is None else first + second
 
-    def one(self, index: Net, value: Net) -> list[tuple[Form, int]] | None:
-        """The entrants of which `value` is the largest and `index` its index; None if it can't be recognised."""
+    def entrants_of(self, index: Net, value: Net) -> list[tuple[Form, int]] | None:
+        """The entrants of which `value` is the largest and `index` its index; None if it can't be recognized."""
         index, value = self.behind(index), self.behind(value)
         kind = self.netlist.cells[index]
         if isinstance(kind, Const):

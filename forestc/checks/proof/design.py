@@ -22,7 +22,7 @@ def need_provers(design: Design, native: bool = False) -> None:
 
 
 def prove(design: Design, progress: Callable[[str], None] = lambda _: None, *, native: bool = False) -> Proof:
-    """Proves the netlist of a compiled folder, and its Verilog if there is any, equal to the quantised forest.
+    """Proves the netlist of a compiled folder, and its Verilog if there is any, equal to the quantized forest.
 
     Raises MissingToolError without bitwuzla or yosys, before the proof starts, and ToolError if yosys fails.
     """

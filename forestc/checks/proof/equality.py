@@ -97,6 +97,6 @@ def _unequal(status: Path) -> str:
     if not status.is_file():
         return ""
     nets = dict.fromkeys(re.findall(r"Unproven \$equiv .*: \\?(\S+?)(?:_gold)?(?: \[\d+\])? ", status.read_text()))
-    found = sorted(nets, key=lambda name: int((re.search(r"\d+", name) or ["0"])[0]))
-    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return f"at {', '.join(found[:SHOWN])}{more}" if found else ""
+    ordered = sorted(nets, key=lambda name: int((re.search(r"\d+", name) or ["0"])[0]))
+    more = f" and {len(ordered) - SHOWN} more" if len(ordered) > SHOWN else ""
+    return f"at {', '.join(ordered[:SHOWN])}{more}" if ordered else ""

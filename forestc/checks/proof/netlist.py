@@ -1,4 +1,4 @@
-"""Proves that the netlist equals the quantised forest, for every input.
+"""Proves that the netlist equals the quantized forest, for every input.
 
 The proof is a chain of small proofs, each cut where the next begins, as solvers do not finish on the whole:
 
@@ -29,7 +29,7 @@ from forestc.checks.proof.decision import Form, is_argmax
 from forestc.checks.proof.parts import Proof, ProofPart, Running, UnprovedError
 from forestc.checks.proof.shares import Argument, ShareProof
 from forestc.checks.proof.solver import Counterexample, Solver, Term
-from forestc.checks.proof.whole import Meaning, equal_everywhere, wrong_result
+from forestc.checks.proof.whole import Meaning, equal_everywhere, weights_of, wrong_result
 from forestc.errors import InternalError
 from forestc.forest.ir import LEAF, Decision, Forest, Part
 from forestc.lowering.trees import Place, Witness, feature_word
@@ -39,7 +39,8 @@ from forestc.netlist.verify import verify
 from hw_sim import evaluate_from
 
 FREE_SECONDS, TREES_SECONDS = 60, 20  # time limits for a decision on free sums, and on sums of trees
-MOST_VALUES, SOME_VALUES = 1 << 17, 1 << 12  # of a score, up to which a curve is tried on all values; how many at once
+MOST_VALUES = 1 << 17  # values of a score up to which a curve is tried on each of them
+SOME_VALUES = 1 << 12  # of these, tried at once
 MOST_NODES = 1500  # of a forest up to which decisions are proved on the trees
 
 
@@ -50,7 +51,7 @@ def prove_netlist(
     proof: Proof | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Proof:
-    """Proves a netlist equal to its quantised forest. witness: from the lowering. Raises MissingToolError without
+    """Proves a netlist equal to its quantized forest. witness: from the lowering. Raises MissingToolError without
     bitwuzla."""
     proof = proof or Proof()
     return _NetlistProof(forest, netlist, witness, proof, progress).run()
@@ -80,7 +81,7 @@ class _NetlistProof:
     def steps(self) -> None:
         outputs = dict(self.netlist.outputs)
         self.ports(outputs)
-        labels = [net for port, net in sorted(outputs.items(), key=lambda one: one[0].index) if port.kind == "label"]
+        labels = [net for port, net in sorted(outputs.items(), key=lambda pair: pair[0].index) if port.kind == "label"]
         scores = {port.index: net for port, net in outputs.items() if port.kind == "score"}
         if not self.forest.parts and self.forest.aggregate.kind != "sum":
             self.whole()
@@ -129,17 +130,17 @@ class _NetlistProof:
         input to try first."""
         with Running(self.proof, ProofPart("whole", asked=1)) as whole:
             self.progress("proof: the results as a whole")
-            found = wrong_result(self.forest, self.netlist, words)
-            if found is None:
+            difference = wrong_result(self.forest, self.netlist, words)
+            if difference is None:
                 try:
                     seconds = TREES_SECONDS if self.forest.n_nodes <= MOST_NODES else 0
-                    found = equal_everywhere(self.forest, self.netlist, seconds)
-                    whole.proved = int(found is None)
+                    difference = equal_everywhere(self.forest, self.netlist, seconds)
+                    whole.proved = int(difference is None)
                 except TimeoutError as error:
                     whole.why = str(error)
-            if found is not None:
+            if difference is not None:
                 self.proof.refuted = True
-                whole.why = found
+                whole.why = difference
         return whole
 
     def ports(self, outputs: dict[Port, Net]) -> None:
@@ -218,8 +219,8 @@ class _NetlistProof:
         index, column = place
         tree = self.forest.trees[index]
         held = self.witness.trees.get((index, tree.outputs[column]), -1)
-        found: tuple[Place, ...] = (held,) if isinstance(held, int | Const) else held
-        if -1 in found:
+        places: tuple[Place, ...] = (held,) if isinstance(held, int | Const) else held
+        if -1 in places:
             # No net holds it, and perhaps none must: a class that can't win has no sum. A negative number stands for
             # it, which no sum of nets contains.
             absent = -1 - len(self.absent)
@@ -227,37 +228,37 @@ class _NetlistProof:
             self.largest[absent] = largest
             return (absent,)
         where = f"tree {index}, output {tree.outputs[column]}"
-        word = self.type_of(found[0])
-        if len(found) > 1:
-            if any(self.type_of(one) != BIT for one in found):
-                raise UnprovedError(f"{where}: {_named(found)} are no bits")
-            word = WordType(len(found), False)
+        word = self.type_of(places[0])
+        if len(places) > 1:
+            if any(self.type_of(net) != BIT for net in places):
+                raise UnprovedError(f"{where}: {_named(places)} are no bits")
+            word = WordType(len(places), False)
         if word.low > 0 or word.high < largest:
-            raise UnprovedError(f"{where}: {_named(found)} does not hold {largest}")
+            raise UnprovedError(f"{where}: {_named(places)} does not hold {largest}")
         values = tree.values[tree.leaf, column].astype(np.int64) - smallest
-        nets = solver.joined([solver.place(one, {}) for one in found])
+        nets = solver.joined([solver.place(net, {}) for net in places])
         wrong = solver.differ(solver.tree(tree, values, word), nets)
         if wrong is not None:
             raise UnprovedError(
-                f"{where}: {_named(found)} differs at {solver.described(wrong)}", solver.feature_words(wrong)
+                f"{where}: {_named(places)} differs at {solver.described(wrong)}", solver.feature_words(wrong)
             )
-        for one in found:
-            if not isinstance(one, Const):
-                most = 1 if len(found) > 1 else largest
-                self.largest[one] = min(most, self.largest.get(one, most))
-        return found
+        for net in places:
+            if not isinstance(net, Const):
+                most = 1 if len(places) > 1 else largest
+                self.largest[net] = min(most, self.largest.get(net, most))
+        return places
 
     # ---- votes ------------------------------------------------------------------------------------------
 
     def votes(self, sums: list[Form]) -> list[Form]:
         """Proves the label of each part, then the weight of each vote. Returns the forms of the classes' votes."""
         forest = self.forest
-        weights = self.weights()
+        weights = weights_of(self.forest)
         totals: list[dict[Net, int]] = [{} for _ in forest.classes]
         fixed = [0] * len(forest.classes)
         with self.part("votes", len(forest.parts) * (1 + len(forest.classes))) as part:
-            for index, (one, weight) in enumerate(zip(forest.parts, weights, strict=True)):
-                label = self.label_of(index, one, sums[one.start : one.stop])
+            for index, (voter, weight) in enumerate(zip(forest.parts, weights, strict=True)):
+                label = self.label_of(index, voter, sums[voter.start : voter.stop])
                 part.proved += 1
                 for kind in range(len(forest.classes)):
                     place = self.ballot(label, (index, kind), weight)
@@ -270,9 +271,6 @@ class _NetlistProof:
         self.forms.clear()
         return [_form(term, more) for term, more in zip(totals, fixed, strict=True)]
 
-    def weights(self) -> list[int]:
-        return [int(weight) for weight in self.forest.combine.weights or [1.0] * len(self.forest.parts)]
-
     def averages(self, sums: list[Form], classes: Iterable[int]) -> list[Form]:
         """Proves the nets of curves and shares of each part for some classes. Returns the forms of all classes, empty
         for the others."""
@@ -280,24 +278,24 @@ class _NetlistProof:
         fixed = [0] * len(totals)
         classes = list(classes)
         with self.part("curves", len(self.forest.parts) * len(classes)) as part:
-            for index, (one, weight) in enumerate(zip(self.forest.parts, self.weights(), strict=True)):
-                own = sums[one.start : one.stop]
-                shared = bool(one.curves) and one.link.kind in ("softmax", "shares")
-                shares = ShareProof(self, index, one, own) if shared else None
+            for index, (member, weight) in enumerate(zip(self.forest.parts, weights_of(self.forest), strict=True)):
+                scores = sums[member.start : member.stop]
+                shared = bool(member.curves) and member.link.kind in ("softmax", "shares")
+                shares = ShareProof(self, index, member, scores) if shared else None
                 for kind in classes:
                     if shares:
                         place = self.ballot_place(index, kind)
                         shares.share(kind, place)
                         counted, times = self.known(place, self.forest.steps), weight
-                    elif one.curves:
-                        falls = one.width == 1 and not kind
+                    elif member.curves:
+                        falls = member.width == 1 and not kind
                         step = (-weight, weight * self.forest.steps) if falls else (weight, 0)
-                        place, score = self.ballot_place(index, kind), kind % one.width
+                        place, score = self.ballot_place(index, kind), kind % member.width
                         where = f"the curve of part {index} for class {kind}"
-                        most = self.stepped(place, where, one.curve_of(score), step, own[score])
+                        most = self.stepped(place, where, member.curve_of(score), step, scores[score])
                         counted, times = self.known(place, most), 1
                     else:
-                        counted, times = own[kind], weight
+                        counted, times = scores[kind], weight
                     fixed[kind] += times * counted[1]
                     for net, often in counted[0]:
                         totals[kind][net] = totals[kind].get(net, 0) + times * often
@@ -307,10 +305,10 @@ class _NetlistProof:
 
     def ballot_place(self, index: int, kind: int) -> Place:
         """The place of a part's value for a class. Raises UnprovedError."""
-        found = self.witness.ballots.get((index, kind), -1)
-        if found == -1:
+        place = self.witness.ballots.get((index, kind), -1)
+        if place == -1:
             raise UnprovedError(f"no net holds the value of part {index} for class {kind}")
-        return found
+        return place
 
     def known(self, place: Place, most: int) -> Form:
         """The form of a place that is proved and may then be used in sums. most: its largest value."""
@@ -322,34 +320,34 @@ class _NetlistProof:
     def solver(self) -> Solver:
         return Solver(self.forest, self.netlist, seconds=TREES_SECONDS)
 
-    def stepped(self, found: Place, where: str, curve: Sequence[int], step: tuple[int, int], score: Form) -> int:
+    def stepped(self, place: Place, where: str, curve: Sequence[int], step: tuple[int, int], score: Form) -> int:
         """Proves that a place holds the level of a sum, as `curved` does. Returns its largest value."""
         low, high = self.span(score)
-        more = {} if isinstance(found, Const) else {
-            net: form[1] - score[1] for form, net in self.sums_below(found, {score[0]})
+        more = {} if isinstance(place, Const) else {
+            net: form[1] - score[1] for form, net in self.sums_below(place, {score[0]})
         }  # fmt: skip
-        return self.curved(found, where, curve, step, Argument(low, high, more))
+        return self.curved(place, where, curve, step, Argument(low, high, more))
 
-    def curved(self, found: Place, where: str, curve: Sequence[int], step: tuple[int, int], free: Argument) -> int:
+    def curved(self, place: Place, where: str, curve: Sequence[int], step: tuple[int, int], free: Argument) -> int:
         """Proves that a place holds step[0] * level + step[1], for each possible value of a word. Returns its largest
         value. Raises UnprovedError."""
         few = free.high - free.low < MOST_VALUES
-        wrong = (self.curved_by_values if few else self.curved_by_solver)(found, curve, step, free)
+        wrong = (self.curved_by_values if few else self.curved_by_solver)(place, curve, step, free)
         if wrong:
             raise UnprovedError(f"{where} differs at {wrong}{self.absent_note()}")
         return max(step[1] + step[0] * bisect_right(curve, end) for end in (free.low, free.high))
 
-    def curved_by_values(self, found: Place, curve: Sequence[int], step: tuple[int, int], free: Argument) -> str:
+    def curved_by_values(self, place: Place, curve: Sequence[int], step: tuple[int, int], free: Argument) -> str:
         """A value for which a place is wrong, as text; "" if there is none. Tries all values."""
         for start in range(free.low, free.high + 1, SOME_VALUES):
             values = np.arange(start, min(start + SOME_VALUES, free.high + 1))
             level = step[1] + step[0] * np.searchsorted(np.array(curve), values, side="right")
             known = {net: values + more for net, more in free.more.items()}
             try:
-                if isinstance(found, Const):
-                    held = np.full(len(values), found.value)
+                if isinstance(place, Const):
+                    held = np.full(len(values), place.value)
                 else:
-                    held = evaluate_from(self.netlist, found, known, len(values))
+                    held = evaluate_from(self.netlist, place, known, len(values))
             except (KeyError, InternalError) as error:
                 return f"a net that is not of its score alone ({error})"
             wrong = np.flatnonzero(held != level)
@@ -357,7 +355,7 @@ class _NetlistProof:
                 return f"score={values[wrong[0]]}"
         return ""
 
-    def curved_by_solver(self, found: Place, curve: Sequence[int], step: tuple[int, int], free: Argument) -> str:
+    def curved_by_solver(self, place: Place, curve: Sequence[int], step: tuple[int, int], free: Argument) -> str:
         """The same, with the solver, for all values at once."""
         solver = self.solver()
         width = max(abs(free.low), abs(free.high), len(curve) * abs(step[0])).bit_length() + 3
@@ -376,13 +374,13 @@ class _NetlistProof:
             else:
                 more = solver.constant(times * step[0], width)
             level = solver.make(solver.kind.BV_ADD, [level, more])
-        got = solver.resized(solver.place(found, cuts), self.type_of(found), width)
+        got = solver.resized(solver.place(place, cuts), self.type_of(place), width)
         wrong = solver.differ(got, level)
         return "" if wrong is None else solver.described(wrong)
 
     def medians(self, sums: list[Form], outputs: dict[Port, Net]) -> None:
         """Proves the median, for any values of the trees within their ranges. Raises UnprovedError."""
-        solver = Solver(self.forest, self.netlist, seconds=TREES_SECONDS)
+        solver = self.solver()
         nets = {net for form in sums for net, _ in form[0] if net >= 0}
         cuts = {net: solver.word(f"tree{net}", self.netlist.types[net], 0, self.largest[net]) for net in sorted(nets)}
 
@@ -399,22 +397,22 @@ class _NetlistProof:
                     raise UnprovedError(f"{port.name} differs if {solver.described(wrong)}{self.absent_note()}")
                 part.proved += 1
 
-    def label_of(self, index: int, one: Part, sums: list[Form]) -> Place:
+    def label_of(self, index: int, part: Part, sums: list[Form]) -> Place:
         """The place of a part's label, which is proved. Raises UnprovedError."""
         label = self.witness.labels[index] if index < len(self.witness.labels) else -1
         if label == -1:
             raise UnprovedError(f"no net holds the label of part {index}")
-        self.decided(label, one.decision, sums)
+        self.decided(label, part.decision, sums)
         return label
 
     def ballot(self, label: Place, vote: tuple[int, int], weight: int) -> Place:
         """The place of a part's vote for a class, which is proved to be `weight` if the label is that class, else 0.
         Raises UnprovedError."""
         index, kind = vote
-        found = self.witness.ballots.get(vote, -1)
-        if found == -1:
+        place = self.witness.ballots.get(vote, -1)
+        if place == -1:
             raise UnprovedError(f"no net holds the vote of part {index} for class {kind}")
-        own, word = self.type_of(found), self.type_of(label)
+        held, word = self.type_of(place), self.type_of(label)
         solver = Solver(self.forest, self.netlist)
         cuts: dict[Net, Term] = {}
         if isinstance(label, Const):
@@ -424,12 +422,12 @@ class _NetlistProof:
             cell = self.netlist.cells[label]
             if isinstance(cell, Not):  # the vote for the other class may read the net that the label inverts
                 cuts[cell.a] = solver.inverted(free)
-        if own.low > 0 or own.high < weight:
-            raise UnprovedError(f"{_named(found)} does not hold a weight of {weight}")
+        if held.low > 0 or held.high < weight:
+            raise UnprovedError(f"{_named(place)} does not hold a weight of {weight}")
         chosen = solver.equals(free, kind, word) if word.low <= kind <= word.high else solver.terms.mk_false()
-        if solver.differ(solver.choose(chosen, weight, 0, own), solver.place(found, cuts)) is not None:
-            raise UnprovedError(f"{_named(found)} is not the vote of part {index} for class {kind}")
-        return found
+        if solver.differ(solver.choose(chosen, weight, 0, held), solver.place(place, cuts)) is not None:
+            raise UnprovedError(f"{_named(place)} is not the vote of part {index} for class {kind}")
+        return place
 
     def type_of(self, place: Place) -> WordType:
         return WordType(place.width, place.signed) if isinstance(place, Const) else self.netlist.types[place]
@@ -486,17 +484,17 @@ class _NetlistProof:
         if not isinstance(label, Const) and is_argmax(self.netlist, label, decision, sums, self.form, self.span):
             return
         try:
-            found = self.other_class(label, decision, sums, free=True)
+            wrong = self.other_class(label, decision, sums, free=True)
         except TimeoutError as error:
-            found = str(error), None
-        if found is None:
+            wrong = str(error), None
+        if wrong is None:
             return
         if self.forest.n_nodes > MOST_NODES:
-            raise UnprovedError(f"{_named(label)} decides otherwise, if sums can be {found[0]}{self.absent_note()}")
+            raise UnprovedError(f"{_named(label)} decides otherwise, if sums can be {wrong[0]}{self.absent_note()}")
         # Some combinations of sums never occur: try again with the trees, where counterexamples are features' words.
-        found = self.other_class(label, decision, sums, free=False)
-        if found is not None:
-            raise UnprovedError(f"{_named(label)} decides otherwise at {found[0]}{self.absent_note()}", found[1])
+        wrong = self.other_class(label, decision, sums, free=False)
+        if wrong is not None:
+            raise UnprovedError(f"{_named(label)} decides otherwise at {wrong[0]}{self.absent_note()}", wrong[1])
 
     def other_class(
         self, label: Place, decision: Decision, sums: list[Form], free: bool
@@ -504,17 +502,17 @@ class _NetlistProof:
         """A counterexample to a net being the class that sums decide, as text and as features' words. free: the sums
         are free words within their ranges, rather than sums of the trees' values."""
         solver = Solver(self.forest, self.netlist, seconds=FREE_SECONDS if free else TREES_SECONDS)
-        found: list[tuple[Form, Net]] = []
+        held: list[tuple[Form, Net]] = []
         if free:
             wanted = {form[0] for form in sums if form[0]}
-            found = [] if isinstance(label, Const) else self.sums_below(label, wanted)
-        shift = _shift_of(sums, found)
-        reach = [bound for form in [*sums, *(form for form, _ in found)] for bound in self.span(form)]
+            held = [] if isinstance(label, Const) else self.sums_below(label, wanted)
+        shift = _shift_of(sums, held)
+        reach = [bound for form in [*sums, *(form for form, _ in held)] for bound in self.span(form)]
         width = max(abs(bound) + abs(shift) + abs(int(decision.threshold)) for bound in [0, *reach]).bit_length() + 3
-        width = max([width, *(self.netlist.types[net].width for _, net in found)])
+        width = max([width, *(self.netlist.types[net].width for _, net in held)])
         wide = WordType(width, True)
         words: dict[tuple[tuple[Net, int], ...], Term] = {}
-        for form in [*(form for form, _ in found), *sums]:
+        for form in [*(form for form, _ in held), *sums]:
             if form[0] and form[0] not in words:
                 words[form[0]] = (
                     solver.word(f"sum{len(words)}", wide, 0, self.span((form[0], 0))[1])
@@ -522,7 +520,7 @@ class _NetlistProof:
                     else self.added(solver, form[0], width)
                 )
         cuts = {net: solver.low_bits(solver.plus(words[form[0]], form[1], width), self.netlist.types[net].width)
-                for form, net in found}  # fmt: skip
+                for form, net in held}  # fmt: skip
         scores = [
             solver.plus(words[form[0]], form[1] + shift, width) if form[0] else solver.constant(form[1] + shift, width)
             for form in sums
@@ -543,16 +541,16 @@ class _NetlistProof:
                 tree = self.forest.trees[index]
                 used = tree.values[tree.leaf[tree.left == LEAF], column]
                 values = tree.values[tree.leaf, column].astype(np.int64) - int(used.min())
-                one = solver.tree(tree, values, WordType(width, True))
+                addend = solver.tree(tree, values, WordType(width, True))
             else:
-                one = solver.resized(solver.net(net, cuts or {}), self.netlist.types[net], width)
+                addend = solver.resized(solver.net(net, cuts or {}), self.netlist.types[net], width)
             for _ in range(times):
-                total = solver.make(solver.kind.BV_ADD, [total, one])
+                total = solver.make(solver.kind.BV_ADD, [total, addend])
         return total
 
     def sums_below(self, label: Net, wanted: set[tuple[tuple[Net, int], ...]]) -> list[tuple[Form, Net]]:
         """The nets, as reached from a decision, that hold the wanted sums."""
-        found: list[tuple[Form, Net]] = []
+        held: list[tuple[Form, Net]] = []
         stack, seen = [label], {label}
         while stack:
             net = stack.pop()
@@ -563,13 +561,13 @@ class _NetlistProof:
                 except UnprovedError:
                     form = (), 0  # not a sum: follow its logic
                 if form[0] in wanted:
-                    found.append((form, net))
+                    held.append((form, net))
                     continue
             for read in reads(cell):
                 if read not in seen:
                     seen.add(read)
                     stack.append(read)
-        return sorted(found, key=lambda one: one[1])
+        return sorted(held, key=lambda pair: pair[1])
 
 
 def _named(place: Place | tuple[Place, ...]) -> str:
@@ -582,11 +580,11 @@ def _form(counts: dict[Net, int], constant: int) -> Form:
     return tuple(sorted(counts.items())), constant
 
 
-def _shift_of(sums: list[Form], found: list[tuple[Form, Net]]) -> int:
+def _shift_of(sums: list[Form], held: list[tuple[Form, Net]]) -> int:
     """The constant by which the sums that a decision reads exceed the scores. Only their differences matter."""
     votes: dict[int, int] = {}
     for form in sums:
-        for (nets, constant), _ in found:
+        for (nets, constant), _ in held:
             if nets == form[0]:
                 votes[constant - form[1]] = votes.get(constant - form[1], 0) + 1
     return max(votes, key=lambda shift: (votes[shift], -abs(shift)), default=0)

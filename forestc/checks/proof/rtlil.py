@@ -140,24 +140,23 @@ class _Writer:
         addends = [self.extended(a, word.width) for a, factor in terms for _ in range(factor)]
         if constant or len(addends) < 2:  # another name of the same bits is not proved
             addends.append(_bits(constant, word.width))
-        total, *others = addends
-        for addend in others:
-            result = self.fresh(word.width)
-            self.binary("add", total, addend, result, word.width, word.width)
+        self.lines.append(f"connect {y} {self.joined('add', addends, word.width)}")
+
+    def joined(self, kind: str, operands: list[str], width: int) -> str:
+        """The result of a binary cell on all operands, one after the other."""
+        total, *others = operands
+        for operand in others:
+            result = self.fresh(width)
+            self.binary(kind, total, operand, result, width, width)
             total = result
-        self.lines.append(f"connect {y} {total}")
+        return total
 
     def in_set(self, a: Net, members: tuple[int, ...], y: str) -> None:
-        width, found = self.netlist.types[a].width, []
+        width, equal = self.netlist.types[a].width, []
         for member in members:
-            found.append(self.fresh(1))
-            self.binary("eq", self.signal(a), _bits(member, width), found[-1], width, 1)
-        total = found[0]
-        for one in found[1:]:
-            more = self.fresh(1)
-            self.binary("or", total, one, more, 1, 1)
-            total = more
-        self.lines.append(f"connect {y} {total}")
+            equal.append(self.fresh(1))
+            self.binary("eq", self.signal(a), _bits(member, width), equal[-1], width, 1)
+        self.lines.append(f"connect {y} {self.joined('or', equal, 1)}")
 
 
 def _slice(low: int, width: int) -> str:

@@ -34,8 +34,8 @@ class Sums(Protocol):
     def span(self, form: Form) -> tuple[int, int]: ...
     def type_of(self, place: Place) -> WordType: ...
     def solver(self) -> Solver: ...
-    def stepped(self, found: Place, where: str, curve: Sequence[int], step: tuple[int, int], score: Form) -> int: ...
-    def curved(self, found: Place, where: str, curve: Sequence[int], step: tuple[int, int], free: Argument) -> int: ...
+    def stepped(self, place: Place, where: str, curve: Sequence[int], step: tuple[int, int], score: Form) -> int: ...
+    def curved(self, place: Place, where: str, curve: Sequence[int], step: tuple[int, int], free: Argument) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ class ShareProof:
             return  # nothing reads them: levels are constants
         top = self.found("largest", 0)
         raised = [self.form(self.found("raised", kind)) for kind in range(self.part.width)]
-        shifts = {own[1] - form[1] for own, form in zip(raised, self.sums, strict=True)}
-        if len(shifts) != 1 or any(own[0] != form[0] for own, form in zip(raised, self.sums, strict=True)):
+        shifts = {compared[1] - form[1] for compared, form in zip(raised, self.sums, strict=True)}
+        if len(shifts) != 1 or any(compared[0] != form[0] for compared, form in zip(raised, self.sums, strict=True)):
             raise UnprovedError(f"the compared scores of part {self.index} are not its scores")
         entrants = {self.form(top)} if isinstance(top, Const) else largest_of(self.known.netlist, top, self.known.form)
         never = {form for form in raised if any(_never_above(form, other, self.known.span) for other in entrants)}
@@ -117,7 +117,7 @@ class ShareProof:
 
     def level(self, kind: int, what: str, times: int) -> Place:
         """The place of a score's level, multiplied by `times`, which is proved. Its net may then be used in sums."""
-        found, curve, where = self.found(what, kind), self.part.curve_of(kind), self.named(what, kind)
+        place, curve, where = self.found(what, kind), self.part.curve_of(kind), self.named(what, kind)
         if self.part.link.kind == "softmax":
             below = self.known.witness.steps.get(("below", self.index, kind, 0), -1)
             top = 0 if below == -1 else self.known.type_of(below).high
@@ -127,12 +127,12 @@ class ShareProof:
                 spans = [self.known.span(form) for form in self.sums]
                 lowest = min(low for low, _ in spans) - max(high for _, high in spans)
                 free = Argument(lowest, 0, {below: top} if below != -1 else {})
-            most = self.known.curved(found, where, curve, (times, 0), free)
+            most = self.known.curved(place, where, curve, (times, 0), free)
         else:
-            most = self.known.stepped(found, where, curve, (times, 0), self.sums[kind])
-        if not isinstance(found, Const):
-            self.known.largest[found] = most
-        return found
+            most = self.known.stepped(place, where, curve, (times, 0), self.sums[kind])
+        if not isinstance(place, Const):
+            self.known.largest[place] = most
+        return place
 
     # ---- division ---------------------------------------------------------------------------------------
 
@@ -193,8 +193,8 @@ class ShareProof:
         share = solver.constant(0, width)
         for bit in range(self.bits):
             fits = self.free(solver, self.found("fits", kind, bit), f"fits{bit}", width, 1, cuts)
-            one = solver.choose(solver.equals(fits, 1, WordType(width, True)), 1 << bit, 0, WordType(width, True))
-            share = solver.make(solver.kind.BV_ADD, [share, one])
+            addend = solver.choose(solver.equals(fits, 1, WordType(width, True)), 1 << bit, 0, WordType(width, True))
+            share = solver.make(solver.kind.BV_ADD, [share, addend])
         if self.part.link.kind == "shares":
             total = self.free(solver, self.found("double", 0), "total", width, most, cuts)
             none = solver.equals(total, 0, WordType(width, True))

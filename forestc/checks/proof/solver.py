@@ -273,15 +273,15 @@ class Solver:
             return None
         if answer != self.lib.Result.SAT:
             raise TimeoutError(f"no answer in {self.seconds:.0f} s")
-        found = {}
+        values = {}
         for name, (term, signed) in self.names.items():
             value = int(solver.get_value(term).value(10))
             width = term.sort().bv_size()
-            found[name] = value - (1 << width) if signed and value >> (width - 1) else value
-        return found
+            values[name] = value - (1 << width) if signed and value >> (width - 1) else value
+        return values
 
-    def described(self, found: Model) -> str:
-        return ", ".join(f"{name}={value}" for name, value in found.items())
+    def described(self, model: Model) -> str:
+        return ", ".join(f"{name}={value}" for name, value in model.items())
 
-    def feature_words(self, found: Model) -> Counterexample:
-        return {index: found[f"x{index}"] for index in range(len(self.features))}
+    def feature_words(self, model: Model) -> Counterexample:
+        return {index: model[f"x{index}"] for index in range(len(self.features))}

@@ -184,7 +184,7 @@ def _operand(operand: Operand) -> str:
 
 
 def _widened(word: Word, bits: int, width: int) -> Operand:
-    """A word of so many bits as an operand of a sum of `width` bits."""
+    """A word of `bits` bits as an operand of a sum of `width` bits."""
     return Operand(word._replace(width=width)) if isinstance(word, Literal) else Operand(word, width - bits)
 
 
@@ -408,16 +408,16 @@ class _Reader:
     def sum(self, core: Core, match: re.Match[str], width: int) -> Expression:
         operands = []
         for part in match[0].split(" + "):
-            found = _OPERAND.fullmatch(part)
-            assert found is not None
-            word = self.word(found["zeros_of"] or found["signed"] or part)
-            more, sign = int(found["zeros"] or found["copies"] or 0), -1
-            if found["signed"]:
-                sign = int(found["sign"])
-                if found["bit_of"] != word or sign != self.width(core, word) - 1:
+            parts = _OPERAND.fullmatch(part)
+            assert parts is not None
+            word = self.word(parts["zeros_of"] or parts["signed"] or part)
+            more, sign = int(parts["zeros"] or parts["copies"] or 0), -1
+            if parts["signed"]:
+                sign = int(parts["sign"])
+                if parts["bit_of"] != word or sign != self.width(core, word) - 1:
                     self.fail(f"{part} does not repeat the sign")
-                self.need_range(core, found["signed"])
-            if (found["zeros"] or found["copies"]) and not more:
+                self.need_range(core, parts["signed"])
+            if (parts["zeros"] or parts["copies"]) and not more:
                 self.fail("no bits in front of a word")
             self.need(core, word, width - more)
             operands.append(Operand(word, more, sign))
@@ -425,9 +425,9 @@ class _Reader:
 
     def small_sum(self, core: Core, match: re.Match[str], width: int) -> Expression:
         """Bits from tables of one small sum, all at the same place: the sum of the words that spell the place."""
-        found = re.findall(r"SUM([_x\dPLUS]+)_BIT(\d+)\[\{([^}]*)\}\]", match[0])
-        shapes, places = {words for words, _, _ in found}, [int(place) for _, place, _ in found]
-        indices = {index for _, _, index in found}
+        bits_read = re.findall(r"SUM([_x\dPLUS]+)_BIT(\d+)\[\{([^}]*)\}\]", match[0])
+        shapes, places = {words for words, _, _ in bits_read}, [int(place) for _, place, _ in bits_read]
+        indices = {index for _, _, index in bits_read}
         if len(indices) > 1 or len(shapes) > 1 or places != list(range(width - 1, -1, -1)):
             self.fail("no small sum")
         (shape,), (index,) = shapes, indices

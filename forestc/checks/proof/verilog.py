@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from forestc.backends.verilog import module_name
 from forestc.checks.proof.core_simulation import wrong_cycle
 from forestc.checks.proof.equality import prove_equal
-from forestc.checks.proof.parts import Proof, ProofPart
+from forestc.checks.proof.parts import Proof, ProofPart, Running
 from forestc.checks.proof.rtlil import rtlil
 from forestc.checks.proof.text import OutsideError, read_core
 from forestc.errors import CheckError
@@ -32,25 +31,22 @@ def prove_verilog(
     run."""
     proof = proof or Proof()
     progress("proof: the Verilog, net by net")
-    part = ProofPart("verilog", asked=1)
-    proof.parts.append(part)
-    start = time.perf_counter()
     top = module_name(netlist)
-    found = None
-    try:
-        core = read_core(data)
-        if core.name != top:
-            raise OutsideError(1, f"the module is not {top}")
-        if len(core.wires) * (1 + netlist.latency) <= FEW and (found := wrong_cycle(core, forest, netlist, QUICK)):
-            raise CheckError("the netlist does not equal the Verilog", where=found)
-        prove_equal(core, rtlil(netlist, top), "the netlist", native=native)
-        part.proved = 1
-    except OutsideError as error:
-        part.why = str(error)
-    except CheckError as error:
-        part.why = f"{error.what}; {error.where}"
-        if found is None and (found := wrong_cycle(core, forest, netlist)):
-            part.why += f"; {found}"
-        proof.refuted |= found is not None
-    part.seconds = time.perf_counter() - start
+    wrong = None
+    with Running(proof, ProofPart("verilog", asked=1)) as part:
+        try:
+            core = read_core(data)
+            if core.name != top:
+                raise OutsideError(1, f"the module is not {top}")
+            if len(core.wires) * (1 + netlist.latency) <= FEW and (wrong := wrong_cycle(core, forest, netlist, QUICK)):
+                raise CheckError("the netlist does not equal the Verilog", where=wrong)
+            prove_equal(core, rtlil(netlist, top), "the netlist", native=native)
+            part.proved = 1
+        except OutsideError as error:
+            part.why = str(error)
+        except CheckError as error:
+            part.why = f"{error.what}; {error.where}"
+            if wrong is None and (wrong := wrong_cycle(core, forest, netlist)):
+                part.why += f"; {wrong}"
+            proof.refuted |= wrong is not None
     return proof

@@ -28,7 +28,7 @@ from hw_sim import Simulator
 
 TRIED = 4096  # inputs beside thresholds, and as many random ones
 MOST_TRIALS = 20_000_000  # inputs times trees up to which all inputs are tried
-CHUNK = 16384
+CHUNK = 16384  # inputs simulated at once
 
 
 def trial_words(forest: Forest, count: int = TRIED) -> Iterator[NDArray[np.int64]]:
@@ -46,11 +46,11 @@ def wrong_result(forest: Forest, netlist: Netlist, words: Counterexample | None 
         simulator = Simulator(netlist)
         if words is not None and len(forest.features):
             known = np.array([[words.get(index, 0) for index in range(len(forest.features))]], dtype=np.int64)
-            if found := _difference(forest, netlist, simulator, known):
-                return found
+            if difference := _difference(forest, netlist, simulator, known):
+                return difference
         for some in trial_words(forest):
-            if found := _difference(forest, netlist, simulator, some):
-                return found
+            if difference := _difference(forest, netlist, simulator, some):
+                return difference
     except InternalError as error:  # an overflow, or an invalid netlist
         return str(error)
     return None
@@ -71,8 +71,8 @@ def equal_everywhere(forest: Forest, netlist: Netlist, seconds: float) -> str | 
         rows = product(*(some.tolist() for some in values))
         while chunk := list(islice(rows, CHUNK)):
             words = np.array(chunk, dtype=np.int64).reshape(len(chunk), len(values))
-            if found := _difference(forest, netlist, simulator, words):
-                return found
+            if difference := _difference(forest, netlist, simulator, words):
+                return difference
         return None
     if not seconds:
         raise TimeoutError("too many inputs to try, and the forest is too large for the solver")
@@ -114,11 +114,11 @@ def _representatives(forest: Forest, netlist: Netlist) -> list[NDArray[np.int64]
                     whole.add(place)
     for tree in forest.trees:
         for node in tree.inner.tolist():
-            chosen, own = int(tree.set_index[node]), cuts[int(tree.feature[node])]
+            chosen, cuts_here = int(tree.set_index[node]), cuts[int(tree.feature[node])]
             if chosen == NO_SET:
-                own.add(int(tree.threshold[node]))
+                cuts_here.add(int(tree.threshold[node]))
             else:
-                own |= {near for member in tree.sets[chosen] for near in (int(member), int(member) + 1)}
+                cuts_here |= {near for member in tree.sets[chosen] for near in (int(member), int(member) + 1)}
     values = []
     for index, feature in enumerate(forest.features):
         span = word_range(feature.number, feature.missing)
@@ -146,14 +146,19 @@ def _solved(forest: Forest, netlist: Netlist, seconds: float) -> str | None:
         wide = max(meaning.width, netlist.types[net].width + 1)
         got = solver.resized(solver.net(net, {}), netlist.types[net], wide)
         wrong.append(solver.make(solver.kind.DISTINCT, [got, solver.sign_extended(meaning.result(port), wide)]))
-    found = solver.ask(solver.any(wrong))
-    if found is None:
+    model = solver.ask(solver.any(wrong))
+    if model is None:
         return None
-    return wrong_result(forest, netlist, solver.feature_words(found)) or _unconfirmed(solver.described(found))
+    return wrong_result(forest, netlist, solver.feature_words(model)) or _unconfirmed(solver.described(model))
 
 
 def _unconfirmed(words: str) -> str:
     raise TimeoutError(f"the solver sees a difference at {words}, which simulation does not show")
+
+
+def weights_of(forest: Forest) -> list[int]:
+    """The weight of each part."""
+    return [int(weight) for weight in forest.combine.weights or [1.0] * len(forest.parts)]
 
 
 class Meaning:
@@ -173,7 +178,7 @@ class Meaning:
         steps, classes = max(1, forest.steps), len(forest.classes)
         value = max(steps, *reach) if any(not part.curves for part in forest.parts) else steps
         shares = steps * (2 * steps + classes) if any(part.width > 1 for part in forest.parts) else 0
-        most = max([*(2 * one for one in reach), *limits, *cuts, classes, value * sum(self.weights()), shares])
+        most = max([*(2 * bound for bound in reach), *limits, *cuts, classes, value * sum(weights_of(forest)), shares])
         self.width = int(most).bit_length() + 3
         self.word = WordType(self.width, True)
         added = bool(forest.parts) or forest.aggregate.kind == "sum"
@@ -182,39 +187,37 @@ class Meaning:
         together = bool(forest.parts) and forest.combine.kind != "each"
         self.scores = combined[forest.combine.kind]() if together else self.sums
 
-    def weights(self) -> list[int]:
-        return [int(weight) for weight in self.forest.combine.weights or [1.0] * len(self.forest.parts)]
-
     def _sums(self) -> list[Term]:
         solver, width = self.solver, self.width
         sums = [solver.constant(int(bias), width) for bias in self.forest.bias]
         for tree in self.forest.trees:
             for column, output in enumerate(tree.outputs):
                 values = tree.values[tree.leaf, column].astype(np.int64)
-                one = solver.tree(tree, values, self.word)
-                sums[output] = solver.make(solver.kind.BV_ADD, [sums[output], one])
+                addend = solver.tree(tree, values, self.word)
+                sums[output] = solver.make(solver.kind.BV_ADD, [sums[output], addend])
         return sums
 
     def _extremes(self) -> list[Term]:
         """The largest or smallest of the trees' values, plus the bias."""
         solver, smallest = self.solver, self.forest.aggregate.kind == "min"
-        found: list[Term | None] = [None] * self.forest.n_outputs
+        extremes: list[Term | None] = [None] * self.forest.n_outputs
         for tree in self.forest.trees:
             for column, output in enumerate(tree.outputs):
-                one, best = solver.tree(tree, tree.values[tree.leaf, column].astype(np.int64), self.word), found[output]
+                values = tree.values[tree.leaf, column].astype(np.int64)
+                extreme, best = solver.tree(tree, values, self.word), extremes[output]
                 if best is not None:
-                    wins = solver.less(one, best, True) if smallest else solver.less(best, one, True)
-                    one = solver.make(solver.kind.ITE, [wins, one, best])
-                found[output] = one
+                    wins = solver.less(extreme, best, True) if smallest else solver.less(best, extreme, True)
+                    extreme = solver.make(solver.kind.ITE, [wins, extreme, best])
+                extremes[output] = extreme
         return [
-            solver.make(solver.kind.BV_ADD, [one, solver.constant(int(bias), self.width)])
-            for one, bias in zip(found, self.forest.bias, strict=True)
+            solver.make(solver.kind.BV_ADD, [extreme, solver.constant(int(bias), self.width)])
+            for extreme, bias in zip(extremes, self.forest.bias, strict=True)
         ]
 
     def _votes(self) -> list[Term]:
         solver = self.solver
         totals = [solver.constant(0, self.width) for _ in self.forest.classes]
-        for part, weight in zip(self.forest.parts, self.weights(), strict=True):
+        for part, weight in zip(self.forest.parts, weights_of(self.forest), strict=True):
             label = self.label(part, self.sums[part.start : part.stop])
             for kind in range(len(totals)):
                 vote = solver.choose(solver.equals(label, kind, self.word), weight, 0, self.word)
@@ -225,10 +228,10 @@ class Meaning:
         """For each class the weighted sum of the parts' values."""
         solver, kind = self.solver, self.solver.kind
         totals = [solver.constant(0, self.width) for _ in self.forest.classes]
-        for part, weight in zip(self.forest.parts, self.weights(), strict=True):
+        for part, weight in zip(self.forest.parts, weights_of(self.forest), strict=True):
             factor = solver.constant(weight, self.width)
-            values = [solver.make(kind.BV_MUL, [one, factor]) for one in self._values(part)]
-            totals = [solver.make(kind.BV_ADD, [total, one]) for total, one in zip(totals, values, strict=True)]
+            values = [solver.make(kind.BV_MUL, [addend, factor]) for addend in self._values(part)]
+            totals = [solver.make(kind.BV_ADD, [total, addend]) for total, addend in zip(totals, values, strict=True)]
         return totals
 
     def _values(self, part: Part) -> list[Term]:
@@ -254,12 +257,12 @@ class Meaning:
         twice = solver.make(kind.BV_ADD, [total, total])
         none = solver.make(kind.EQUAL, [total, solver.constant(0, width)])
         alike = solver.constant(self.forest.steps // part.width, width)
-        found = []
+        shares = []
         for level in levels:
             times = solver.make(kind.BV_MUL, [level, solver.constant(2 * self.forest.steps, width)])
             share = solver.make(kind.BV_UDIV, [solver.make(kind.BV_ADD, [times, total]), twice])
-            found.append(solver.make(kind.ITE, [none, alike, share]))
-        return found
+            shares.append(solver.make(kind.ITE, [none, alike, share]))
+        return shares
 
     def level(self, score: Term, curve: tuple[int, ...]) -> Term:
         """The number of cuts that are not above the score."""
@@ -272,9 +275,9 @@ class Meaning:
 
     def _median(self) -> list[Term]:
         """The weighted median: less than half of the weight is below it, and at least half is not above it."""
-        solver, weights = self.solver, self.weights()
+        solver, weights = self.solver, weights_of(self.forest)
         half = solver.constant(-(-sum(weights) // 2), self.width)
-        found = self.sums[0]
+        median = self.sums[0]
         for score in self.sums:
             upto = below = solver.constant(0, self.width)
             for other, weight in zip(self.sums, weights, strict=True):
@@ -284,8 +287,8 @@ class Meaning:
                 upto = solver.make(solver.kind.BV_ADD, [upto, not_above])
             enough = solver.make(solver.kind.NOT, [solver.less(upto, half, True)])
             chosen = solver.make(solver.kind.AND, [enough, solver.less(below, half, True)])
-            found = solver.make(solver.kind.ITE, [chosen, score, found])
-        return [found]
+            median = solver.make(solver.kind.ITE, [chosen, score, median])
+        return [median]
 
     def label(self, part: Part, scores: list[Term]) -> Term:
         """The index of the class that a part decides on."""
