@@ -87,10 +87,10 @@ def run_passes(
     what the passes make of it, as cross-validation found them. Raises CheckError for a broken promise."""
     judge = None if held_out is None else Judge(forest, held_out)
     for step in passes:
-        if evidence is None and getattr(step, "needs_judge", False):
-            required(judge, step)
         if isinstance(step, Refusing):
             step.refuse(forest, rows, judge)
+        if evidence is None and getattr(step, "needs_judge", False):
+            required(judge, step)
     if judge is not None:
         _ = judge.accuracy  # raises here for rows that can't be judged on
     names = [print_pass(step) for step in passes]

@@ -22,6 +22,7 @@ from forestc.backends.c import COptions
 from forestc.backends.c import selftest as c_selftest
 from forestc.backends.c import types as c_types
 from forestc.backends.c.inputs import inputs_of
+from forestc.backends.c.quantiser import row_type
 from forestc.backends.c.values import VALUES, shown
 from forestc.checks.bench import selftest_answers
 from forestc.forest.numbers import Category, Fixed, Ordered, word_range
@@ -74,7 +75,7 @@ def entries(forest, options):
         made.append((f"void {name}_try(const {kind} *x, uint32_t n, {labels} *y)", f"{name}_predict_batch(x, n, y);"))
     asked = []
     if options.quantises:
-        row = c.row_type(forest, options.quantiser).name
+        row = row_type(forest, options.quantiser).name
         asked.append((f"void {name}_try_row(const {row} *row, {kind} *x)", f"{name}_quantise(row, x);"))
     if (values := shown(forest, name, options.values)) is not None:
         call = "probabilities(x, y)" if values.probabilities else "values(x, y)"

@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import onnx
 import pytest
-from frontends.test_fuzz import judged, mutated_bytes
+from mutations import judged, mutated_bytes
 from onnx import TensorProto, helper
 from onnx_models import (
     DOUBLE,

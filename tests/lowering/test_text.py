@@ -82,7 +82,7 @@ output "out_valid" = %9  valid 0
     )
 
 
-def test_two_classes_are_told_by_a_comparison():
+def test_two_classes_are_one_comparison():
     assert (
         lowered("0 < 9 ? 1 : 2 | 1 < 4 ? 3 : 4 | leaf 2 | leaf 0 | leaf 3", **CLASSES)
         == """\
@@ -93,7 +93,7 @@ def test_two_classes_are_told_by_a_comparison():
 %9 = const 2 : u2
 %10 = less %2, 9 : u1  @0.0
 %11 = mux %10, %8, %9 : u2  @0.0
-%12 = less %11, 2 : u1
+%12 = less_chained %11, 2 : u1
 %13 = not %12 : u1
 output "label" = %13  label 0
 """
