@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.covers.column_generation import Floats, Stop
+from forestc.algorithms.covers.column_generation import stoppable
+from forestc.algorithms.covers.selection import Floats
 
 Bits = NDArray[np.bool_]
 ORDERS = 15  # greedy starts for H, and as many for its transpose
@@ -70,7 +71,7 @@ def heaviest_biclique(
     """
     turned = H.shape[1] > H.shape[0]
     matrix = np.ascontiguousarray(H.T if turned else H)
-    sides, bound, complete = Stop().run(_branched, matrix, least, MOST_KEPT, steps, deadline=deadline)
+    sides, bound, complete = stoppable(_branched, matrix, least, MOST_KEPT, steps, deadline=deadline)
     found = []
     for side in sides:
         b, a = _alternated(matrix, side)[::-1]

@@ -24,17 +24,8 @@ from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled, interruptible
 from forestc.algorithms.covers.biclique_pricing import Biclique, Bits, greedy_bicliques, heaviest_biclique
-from forestc.algorithms.covers.column_generation import (
-    Column,
-    Cover,
-    Floats,
-    Generated,
-    Priced,
-    Progress,
-    Stop,
-    generate,
-)
-from forestc.algorithms.covers.selection import CoverSearch
+from forestc.algorithms.covers.column_generation import Generated, Priced, Progress, generate, stoppable
+from forestc.algorithms.covers.selection import Column, Cover, CoverSearch, Floats
 from forestc.errors import OptionError, RowsError
 
 HEAT = 0.01  # share of the error that a worse choice may cost, at the start
@@ -72,7 +63,7 @@ def searched(X: Bits, weight: Floats, start: Factors, tries: int, seed: int, dea
     """Alternating improvement, then `tries` times another factor in place of one (see `HEAT`). Returns
     the best ones met."""
     value = np.where(X, weight, -weight)
-    A, B, error = Stop().run(_searched, value, start.A.copy(), start.B.copy(), tries, seed, deadline=deadline)
+    A, B, error = stoppable(_searched, value, start.A.copy(), start.B.copy(), tries, seed, deadline=deadline)
     return Factors(A, B, float(error))
 
 
@@ -415,7 +406,7 @@ class _State:
         cover, pricer = self.pricing(rho)
         selection = CoverSearch(cover, self.seed)
         made = generate(
-            cover, pricer, selection, start=[pricer.column(a, b) for a, b in self.met.values()], deadline=deadline,
+            pricer, selection, start=[pricer.column(a, b) for a, b in self.met.values()], deadline=deadline,
             seed=self.seed, progress=self.progress,
         )  # fmt: skip
         self.take([made.columns[place] for place in made.chosen])

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.covers.column_generation import Floats, Stop
+from forestc.algorithms.covers.column_generation import stoppable
+from forestc.algorithms.covers.selection import Floats
 
 Ints = NDArray[np.int64]
 Bits = NDArray[np.bool_]
@@ -141,7 +142,7 @@ def best_clauses(
     negative weight is never of use, here or further down. steps: about how many
     additions the search may take.
     """
-    clauses, gain, worth, complete = Stop().run(
+    clauses, gain, worth, complete = stoppable(
         _branched, *literals.arrays, weight, price, longest, steps, MOST_KEPT, 0.0, deadline=deadline
     )
     return Clauses(_sorted(clauses, gain, price), float(worth), bool(complete))
@@ -152,7 +153,7 @@ def all_clauses(
 ) -> Clauses:
     """Every clause with gain - price * size > -slack, but for those that another one is as good as: covers the same
     positive rows or more, negative weight as much or less, and no larger. complete: these are all, at most `most`."""
-    clauses, gain, _, complete = Stop().run(
+    clauses, gain, _, complete = stoppable(
         _branched, *literals.arrays, weight, price, longest, LONG, most, slack, deadline=deadline
     )
     return Clauses(_sorted(clauses, gain, price, -slack), price, bool(complete))

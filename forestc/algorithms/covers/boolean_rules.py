@@ -32,8 +32,8 @@ from forestc.algorithms.covers.boolean_pricing import (
     best_clauses,
     literals_of,
 )
-from forestc.algorithms.covers.column_generation import Column, Cover, Floats, Generated, Priced, Progress, generate
-from forestc.algorithms.covers.selection import CoverSearch
+from forestc.algorithms.covers.column_generation import Generated, Priced, Progress, generate
+from forestc.algorithms.covers.selection import Column, Cover, CoverSearch, Floats
 from forestc.errors import OptionError, RowsError
 
 Form = Literal["dnf", "cnf"]
@@ -144,7 +144,8 @@ def learn_rules(
         loss = float(cover.penalty.sum())
         return RuleLearning((), form, loss, 0, loss, True, False, 0, ())
     columns = [problem.column(tuple(sorted(set(clause)))) for clause in start]
-    rungs = _rungs(complexity) if not columns else []
+    rungs = [] if columns else [FIRST_RUNG << k for k in range(complexity.bit_length())]
+    rungs = [smaller for smaller in rungs if smaller < complexity]
     ladder = time.monotonic() + LADDER_SHARE * time_limit
     few = RUNG_ROUNDS if rounds is None else min(rounds, RUNG_ROUNDS)
     for place, smaller in enumerate(rungs):
@@ -154,11 +155,6 @@ def learn_rules(
         if rule.interrupted:
             return replace(rule, bound=0.0, optimal=rule.loss <= 0)
     return _learnt(problem, columns, form, deadline, seed, rounds, progress)[0]
-
-
-def _rungs(complexity: int) -> list[int]:
-    """The complexities of the smaller rules that are learnt first."""
-    return [FIRST_RUNG << k for k in range(complexity.bit_length()) if FIRST_RUNG << k < complexity]
 
 
 def _learnt(
@@ -173,13 +169,28 @@ def _learnt(
     """A rule, and all columns that are known then, those of the rule first."""
     selection = CoverSearch(problem.cover, seed)
     until = deadline - PROGRAM_SHARE * (deadline - time.monotonic())
-    made = generate(
-        problem.cover, problem, selection, start=start, deadline=until, seed=seed, progress=progress, rounds=rounds
+    made = generate(problem, selection, start=start, deadline=until, seed=seed, progress=progress, rounds=rounds)
+    interrupted, proved = made.interrupted, False
+    if not interrupted and made.bound < selection.best[0]:
+        # the integer program over the clauses generated, and where they are few enough, over all that a better rule
+        # may have, which proves it the best
+        try:
+            reachable = problem.in_reach(made, selection.best[0], deadline) if rounds is None else None
+            if reachable is not None:
+                known = {column.key for column in selection.columns}
+                selection.add([column for column in reachable if column.key not in known])
+            nodes = None if rounds is None else PROGRAM_NODES
+            proved = selection.solve(deadline, made.bound, seed, nodes) and reachable is not None
+        except KeyboardInterrupt:
+            interrupted = True
+    loss, chosen = selection.best
+    bound = loss if proved else min(loss, made.bound)
+    clauses = tuple(sorted(selection.columns[place].key for place in chosen))
+    rule = RuleLearning(
+        clauses, form, loss, sum(len(clause) + 1 for clause in clauses), bound, bool(bound >= loss - 1e-9),
+        interrupted, made.rounds, (*clauses, *(column.key for column in made.columns if column.key not in clauses)),
     )  # fmt: skip
-    nodes = None if rounds is None else PROGRAM_NODES
-    rule = _finished(made, selection, problem, form, deadline, seed, nodes)
-    chosen = set(rule.clauses)
-    return rule, sorted(selection.columns, key=lambda column: column.key not in chosen)
+    return rule, sorted(selection.columns, key=lambda column: column.key not in clauses)
 
 
 @cache
@@ -188,39 +199,9 @@ def _compile() -> None:
     y = np.array([True, False])
     problem = _Problem.of(np.stack([y, ~y], axis=1), y, np.ones(2), 4, None, None, 0)
     selection = CoverSearch(problem.cover, 0)
-    generate(problem.cover, problem, selection, deadline=time.monotonic() + 60, seed=0)
+    generate(problem, selection, deadline=time.monotonic() + 60, seed=0)
     problem.quick(np.ones(1), 0.0)
     selection.improve(np.ones(len(selection.columns)))
-
-
-def _finished(
-    made: Generated,
-    selection: CoverSearch,
-    problem: _Problem,
-    form: Form,
-    deadline: float,
-    seed: int,
-    nodes: int | None,
-) -> RuleLearning:
-    """The integer program over the clauses found, and where they are few enough, over all that a better rule may have,
-    which proves it the best."""
-    interrupted, proved = made.interrupted, False
-    if not interrupted and made.bound < selection.best[0]:
-        try:
-            every = problem.in_reach(made, selection.best[0], deadline) if nodes is None else None
-            if every is not None:
-                known = {column.key for column in selection.columns}
-                selection.add([column for column in every if column.key not in known])
-            proved = selection.solve(deadline, made.bound, seed, nodes) and every is not None
-        except KeyboardInterrupt:
-            interrupted = True
-    loss, chosen = selection.best
-    bound = loss if proved else min(loss, made.bound)
-    clauses = tuple(sorted(selection.columns[place].key for place in chosen))
-    return RuleLearning(
-        clauses, form, loss, sum(len(clause) + 1 for clause in clauses), bound, bool(bound >= loss - 1e-9),
-        interrupted, made.rounds, (*clauses, *(column.key for column in made.columns if column.key not in clauses)),
-    )  # fmt: skip
 
 
 def _checked(

@@ -10,17 +10,44 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.compiled import compiled
-from forestc.algorithms.covers.column_generation import Column, Cover, Floats
 from forestc.algorithms.highs import make_highs
+
+Floats = NDArray[np.float64]
 
 TRIES = 20  # random escapes of one call of `improve`
 LONGEST = 2.0  # seconds of one call of `improve`
+
+
+@dataclass(frozen=True)
+class Column:
+    """rows: ascending, those it covers. key: what the column stands for, hashable; equal keys are equal columns."""
+
+    rows: NDArray[np.int32]
+    cost: float
+    size: float
+    key: Any
+
+
+@dataclass(frozen=True)
+class Cover:
+    """The problem without its columns. penalty: (rows,) > 0. least_size: no column is smaller. integral: all penalties
+    and costs are whole numbers, so that bounds may be rounded up."""
+
+    penalty: Floats
+    budget: float
+    least_size: float
+    integral: bool
+
+    def rounded(self, bound: float) -> float:
+        """The bound on covers that follows from a bound on fractional covers."""
+        return float(math.ceil(bound - 1e-6)) if self.integral else bound
 
 
 class CoverSearch:

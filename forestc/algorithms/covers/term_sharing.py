@@ -36,8 +36,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forestc.algorithms.covers.biclique_pricing import Bits, heaviest_biclique
-from forestc.algorithms.covers.column_generation import Column, Cover, Floats, Generated, Priced, Progress, generate
-from forestc.algorithms.covers.selection import CoverSearch
+from forestc.algorithms.covers.column_generation import Generated, Priced, Progress, generate
+from forestc.algorithms.covers.selection import Column, Cover, CoverSearch, Floats
 from forestc.errors import OptionError, RowsError
 
 Mask = int
@@ -366,7 +366,7 @@ def _covered_by_bicliques(
     selection = CoverSearch(cover, seed)
     start = [column for pair in pricer.pairs() if (column := pricer.column(*pricer.grown(pair, np.ones(entries))))]
     made = generate(
-        cover, pricer, selection, start=start, deadline=begin + SHARES[1] * time_limit, seed=seed, progress=progress,
+        pricer, selection, start=start, deadline=begin + SHARES[1] * time_limit, seed=seed, progress=progress,
         rounds=ROUNDS,
     )  # fmt: skip
     late = time.monotonic() > begin + SHARES[1] * time_limit

@@ -86,16 +86,12 @@ def _chosen(method: Method, n: int) -> Method:
     return method
 
 
-def _silent(_found: Found, _bound: float) -> None:
-    """Tells nothing."""
-
-
 @cache
 def _compile(method: Method) -> None:
     """Compiles the functions of a method on a few rows, so that the time limit is left for the search."""
     cells = np.array([[0, 0, 1, 1], [1, 0, 1, 0], [1, 1, 0, 0]], np.uint8)
     scorer = make_scorer(cells, np.full(4, 2), 2, 1.0)
-    _solved(scorer, 1, 1, method, time.monotonic() + 0.01, 1, 0, _silent)
+    _solved(scorer, 1, 1, method, time.monotonic() + 0.01, 1, 0, lambda _network, _bound: None)
 
 
 def _solved(

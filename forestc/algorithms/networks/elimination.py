@@ -8,7 +8,6 @@ neighbours are a clique, or would be one but for a single vertex, may be elimina
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -181,16 +180,3 @@ def complete(room: Room, chordal: Words) -> None:
     for v in range(len(chordal)):
         for place in range(neighbours(room.rows, v, room.near)):
             put(chordal, v, room.near[place])
-
-
-def moral_graph(parents: Sequence[Sequence[int]]) -> Words:
-    """Rows of bits: a child and its parents are a clique."""
-    n = len(parents)
-    rows = np.zeros((n, -(-n // 64)), np.uint64)
-    for child, family in enumerate(parents):
-        members = (child, *family)
-        for at, u in enumerate(members):
-            for v in members[:at]:
-                rows[u, v >> 6] |= np.uint64(1) << np.uint64(v & 63)
-                rows[v, u >> 6] |= np.uint64(1) << np.uint64(u & 63)
-    return rows

@@ -15,12 +15,11 @@ from forestc.algorithms.splits.kept_decisions import (
     Decided,
     Leaves,
     collapse,
-    integer_scores,
     mend_leaves,
     slacks,
     visits_for,
 )
-from forestc.algorithms.splits.leaf_fitting import Trees, sorted_by_leaf
+from forestc.algorithms.splits.leaf_fitting import Trees, integer_scores, sorted_by_leaf
 from forestc.algorithms.splits.mending_trees import MendingTree, mend
 from forestc.algorithms.splits.pruning import Pruned, Splits, cost_of, grouped, spread
 from forestc.algorithms.splits.state import Outcomes, Shape, State
@@ -78,7 +77,7 @@ def keep_decisions(
     )  # fmt: skip
     bias, widths = found.bias.copy(), shape.outputs[:, 1] - shape.outputs[:, 0]
     leaves = Leaves(state.leaf, state.value, shape.start, shape.outputs, bias, wanted.largest)
-    scores = integer_scores(state.leaf, state.value, shape.start, shape.outputs, bias)
+    scores = integer_scores(state.leaf, shape.start, state.value, shape.outputs, bias)
     decided = Decided(wanted.label, scores, wanted.last)
     wrong = int((slacks(decided) < 0).sum())
     if wrong > HOPELESS * wanted.mended + HOPELESS:

@@ -41,9 +41,8 @@ class Stabbing:
 def stab(low: NDArray[np.float64], high: NDArray[np.float64]) -> Stabbing:
     """The fewest points that stab all intervals (low, high], each (p,) with low < high. Time O(p log p)."""
     order = np.argsort(low)
-    group = _groups(low[order], high[order])
     point = np.empty(len(low), dtype=np.int64)
-    point[order] = group
+    point[order] = _sweep(low[order], high[order])
     return _stabbing(low, high, point, np.zeros(len(low), dtype=bool), int(point.max(initial=-1)) + 1)
 
 
@@ -64,14 +63,10 @@ def stab_most(low: NDArray[np.float64], high: NDArray[np.float64], exceptions: i
     return found if len(used) == len(chosen) else take(low, high, ends[chosen[used]])
 
 
-def _groups(low: Any, high: Any) -> NDArray[np.int64]:
-    """Min_IntSet: one sweep over intervals by ascending low; a new point begins where the next interval starts at or
-    past the smallest end so far."""
-    return np.asarray(_sweep(low, high))
-
-
 @compiled()
 def _sweep(low: Any, high: Any) -> Any:
+    """Min_IntSet: one sweep over intervals by ascending low; a new point begins where the next interval starts at or
+    past the smallest end so far. (p,) the point of each interval."""
     group = np.empty(len(low), dtype=np.int64)
     current, end = -1, -np.inf
     for i in range(len(low)):
