@@ -49,7 +49,8 @@ from forestc.errors import InternalError
 
 Progress = Callable[[str], None]
 
-MOST_DROPPED = 3
+COLUMNS_A_ROUND = 20  # that one pricing returns at most
+MOST_DROPPED = 3  # columns that leave the best cover in a try of `refill`
 MOST_IN_VAIN = 100  # tries in a row that better nothing, after which the search ends
 PRICES = (0.0, 0.5, 1.0)  # shares of the relaxation's price of the budget
 
@@ -76,7 +77,7 @@ class Pricer(Protocol):
         ...
 
     def exact(self, duals: Floats, price: float, steps: int, deadline: float) -> Priced:
-        """The best column, others, and a bound on the worth of all. It ends after about so many additions,
+        """The best column, others, and a bound on the worth of all. It ends after about `steps` additions,
         or at the deadline (of time.monotonic()), with what is known by then."""
         ...
 
@@ -87,10 +88,9 @@ FREQUENT = 5  # rounds between two local searches for a better incumbent
 FEW_STEPS, MANY_STEPS = 10**8, 10**17  # of exact pricing: in every round, and where nothing else finds a column
 EXACT_SHARE = 0.3  # share of the remaining time that one exact pricing may take
 LAST_SHARE = 0.15  # share of the time kept for a last exact pricing, which makes the bound
-INACTIVE = -1
-# tries of refilling: now and then, where cheap pricing finds nothing more, and in the end; share of the time for it
-SOME_TRIES, FEW_TRIES, MANY_TRIES = 8, 40, 400
-REFILL_SHARE = 0.1
+INACTIVE = -1  # in place of the rounds that a column was idle
+SOME_TRIES, FEW_TRIES, MANY_TRIES = 8, 40, 400  # of `refill`: now and then, without cheap columns, in the end
+REFILL_SHARE = 0.1  # of the time that is left, for SOME_TRIES
 MOST_IDLE = 8  # rounds after which an unused column leaves the master
 
 
@@ -374,8 +374,8 @@ class _Run:
             for share in SMOOTHING:
                 duals = share * self.centre + (1 - share) * at.duals
                 price = share * self.centre_price + (1 - share) * at.price
-                found, over = self.priced(at, duals, price, FEW_STEPS, self.last_call)
-                added += found
+                count, over = self.priced(at, duals, price, FEW_STEPS, self.last_call)
+                added += count
                 if not over:  # the search is long: try again later, and ever later
                     self.failures += 1
                     self.wait = min(20, 2**self.failures)
@@ -387,8 +387,8 @@ class _Run:
             added = len(self.gaining(self.selection.columns[self.solved :], at))
         if not added:
             # a limit here loses completeness, not the bound
-            now = time.monotonic()
-            until = min(self.last_call, now + max(1.0, EXACT_SHARE * (self.last_call - now)))
+            start = time.monotonic()
+            until = min(self.last_call, start + max(1.0, EXACT_SHARE * (self.last_call - start)))
             added, over = self.priced(at, at.duals, at.price, MANY_STEPS, until)
             if not added and not over and time.monotonic() < self.last_call:
                 self.refill(at.price, MANY_TRIES, 0.5)
@@ -398,12 +398,12 @@ class _Run:
 
     def priced(self, at: Relaxed, duals: Floats, price: float, steps: int, deadline: float) -> tuple[int, bool]:
         """Exact pricing at these duals: how many columns were added, and whether the search came to its end."""
-        found = self.pricer.exact(duals, price, steps, deadline)
-        value = float(duals.sum()) - self.cover.budget * max(0.0, found.worth)
+        pricing = self.pricer.exact(duals, price, steps, deadline)
+        value = float(duals.sum()) - self.cover.budget * max(0.0, pricing.worth)
         if value > self.centre_value:
-            self.centre, self.centre_price, self.centre_value = duals, max(0.0, found.worth), value
+            self.centre, self.centre_price, self.centre_value = duals, max(0.0, pricing.worth), value
         self.bound = max(self.bound, value)
-        return self.add(self.gaining(found.columns, at)), found.complete
+        return self.add(self.gaining(pricing.columns, at)), pricing.complete
 
     def gaining(self, columns: Sequence[Column], at: Relaxed) -> list[Column]:
         return [

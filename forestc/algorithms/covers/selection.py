@@ -1,8 +1,8 @@
 """The best cover over given columns: swap local search, then the integer program.
 
 The problem is that of `column_generation`, restricted to columns that are at hand. The local search adds, drops and
-swaps columns, always by the move that gains most, and escapes by dropping a few at random. Equal objectives are told
-apart by the size that is used: the smaller one wins.
+swaps columns, always by the move that gains most, and escapes by dropping a few at random. Of equal objectives
+the one of smaller size wins.
 """
 
 from __future__ import annotations
@@ -94,10 +94,10 @@ class CoverSearch:
         """A cover found elsewhere, kept if it is better."""
         distinct = sorted(set(map(int, chosen)))
         missed = self.cover.penalty.copy()
-        for each in distinct:
-            missed[self.columns[each].rows] = 0.0
-        value = float(missed.sum()) + sum(self.columns[each].cost for each in distinct)
-        size = sum(self.columns[each].size for each in distinct)
+        for place in distinct:
+            missed[self.columns[place].rows] = 0.0
+        value = float(missed.sum()) + sum(self.columns[place].cost for place in distinct)
+        size = sum(self.columns[place].size for place in distinct)
         if size <= self.cover.budget + 1e-9 and (
             value + self._tie * size < self._value + self._tie * self._size - 0.5 * self._tie
         ):
@@ -109,20 +109,20 @@ class CoverSearch:
         these columns."""
         if self._value <= target + 1e-9 and self._size == 0:
             return True
-        left = deadline - time.monotonic()
-        if left <= 0 or not self.columns:
+        seconds = deadline - time.monotonic()
+        if seconds <= 0 or not self.columns:
             return not self.columns
-        found, proved = _integer_program(self, left, seed, nodes)
-        self.offer(found)
+        columns, proved = _integer_program(self, seconds, seed, nodes)
+        self.offer(columns)
         return proved
 
     def _fitting(self, order: NDArray[np.int64]) -> NDArray[np.int64]:
         """The first columns in this order that fit into the budget together."""
-        left, kept = self.cover.budget, []
-        for each in order.tolist():
-            if self.columns[each].size <= left:
-                left -= self.columns[each].size
-                kept.append(each)
+        room, kept = self.cover.budget, []
+        for place in order.tolist():
+            if self.columns[place].size <= room:
+                room -= self.columns[place].size
+                kept.append(place)
         return np.array(kept, dtype=np.int64)
 
     def _search(self, start: NDArray[np.int64]) -> None:

@@ -61,7 +61,7 @@ def make_families(scorer: Scorer, most: int) -> Families:
 @compiled()
 def _may_be(family: int, forbidden: Ints) -> bool:
     """Whether no edge among the members of a family, a mask, is forbidden."""
-    for v in range(len(forbidden)):
+    for v in range(len(forbidden)):  # noqa: SIM110, numba compiles no generators
         if family >> v & 1 and forbidden[v] & family:
             return False
     return True
@@ -327,14 +327,14 @@ def elimination_order(parents: Sequence[Sequence[int]], k: int) -> tuple[int, ..
             near = int(graph[v])
             if v in order or _count(near) > k:
                 continue
-            rest = graph.copy()
+            after = graph.copy()
             for u in range(n):
                 if near >> u & 1:
-                    rest[u] = (rest[u] | near) & ~(1 << u) & ~(1 << v)
-            rest[v] = 0
-            if treewidth_at_most(rest, k, space, 1 + len(order) * n + v):
+                    after[u] = (after[u] | near) & ~(1 << u) & ~(1 << v)
+            after[v] = 0
+            if treewidth_at_most(after, k, space, 1 + len(order) * n + v):
                 order.append(v)
-                graph = rest
+                graph = after
                 break
     return tuple(order)
 

@@ -284,10 +284,10 @@ def _observed(scorer: Scorer, members: Ints, size: int) -> int:
         cells *= scorer.states[members[place]]
         if cells > MOST_CELLS:
             return 0
-    found = 0
+    occurring = 0
     for cell in range(cells):
-        found += scorer.counts[cell] > 0
-    return found
+        occurring += scorer.counts[cell] > 0
+    return occurring
 
 
 def useful_parent_sets(scorer: Scorer, child: int, most: int) -> list[tuple[tuple[int, ...], float]]:

@@ -92,14 +92,15 @@ def keep_decisions(
     added = mend(decided, outcomes._replace(code=outcomes.code[:rows]), splits.cost, used) if wrong else ()
     if added is None:
         return None
-    own = np.unique([at for tree in added for at in tree.condition if at >= 0]).astype(np.int64)
+    added_conditions = np.unique([at for tree in added for at in tree.condition if at >= 0]).astype(np.int64)
     for _ in range(PASSES):
         if not collapse(shape, state, leaves, order, decided, np.argsort(-shape.size, kind="stable")):
             break
         grouped(state, shape.slots)
         order = sorted_by_leaf(replace(trees, leaf=state.leaf, value=state.value))
     read = np.bincount(state.condition[state.alive], minlength=len(splits.cost)) > 0
-    cost = cost_of(shape, state, splits) + float(splits.cost[own[~read[own]]].sum()) + sum(map(wanted.cost, added))
+    unread = added_conditions[~read[added_conditions]]
+    cost = cost_of(shape, state, splits) + float(splits.cost[unread].sum()) + sum(map(wanted.cost, added))
     pruned = replace(
         found, group=state.group, value=state.value, bias=bias, splits=int(state.alive.sum()), cost=cost, state=state
     )

@@ -20,8 +20,8 @@ from forestc.algorithms.splits.leaf_fitting import integer_scores
 from forestc.algorithms.splits.state import mean_leaf, merge
 
 VISITS = 30  # rows looked at in the search for leaves, per row and tree
-MOST_VISITS = 1 << 28
-UNBOUNDED = 1 << 40
+MOST_VISITS = 1 << 28  # rows looked at in that search, whatever the numbers of rows and trees
+UNBOUNDED = 1 << 40  # units of score: more than any sum of leaves
 
 
 class Decided(NamedTuple):

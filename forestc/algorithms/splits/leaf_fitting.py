@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from forestc.algorithms.compiled import compiled, share_out
 from forestc.algorithms.splits.logistic import FEW, STEEPNESS, Slope, change_of, move, odds_of
 
-SWEEPS = 30
+SWEEPS = 30  # over all leaves, at most
 CONVERGED = 1e-3  # relative to the loss: a sweep that gains less is the last
 
 

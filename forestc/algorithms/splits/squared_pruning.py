@@ -19,7 +19,7 @@ from forestc.algorithms.splits.leaf_fitting import Trees, integer_scores, sorted
 from forestc.algorithms.splits.pruning import Pruned, Splits, as_given, cost_of, grouped, saved_by, spread
 from forestc.algorithms.splits.state import merge
 
-SWEEPS = 20
+SWEEPS = 20  # over all leaves, at most
 CONVERGED = 1e-4  # relative to the squared error: a sweep that gains less is the last
 ROUNDS = 3  # rounds of pruning and fitting at each price
 

@@ -58,9 +58,9 @@ def stab_most(low: NDArray[np.float64], high: NDArray[np.float64], exceptions: i
         chosen = np.array([len(ends) // 2])
     else:
         chosen = _chosen(_counter(start[order], len(ends) + 1), prefix, len(low), exceptions)
-    found = take(low, high, ends[chosen])
-    used = np.unique(found.point)  # a point that no interval takes is dropped
-    return found if len(used) == len(chosen) else take(low, high, ends[chosen[used]])
+    stabbing = take(low, high, ends[chosen])
+    used = np.unique(stabbing.point)  # a point that no interval takes is dropped
+    return stabbing if len(used) == len(chosen) else take(low, high, ends[chosen[used]])
 
 
 @compiled()
@@ -135,12 +135,12 @@ def _at_least(zeros: Any, first: int, least: int) -> Any:
     begin, length, count = 0, first, 0
     for row in range(bits):
         before = zeros[row, begin]
-        here = zeros[row, begin + length] - before
+        zeros_inside = zeros[row, begin + length] - before
         if least >> (bits - 1 - row) & 1:
-            begin, length = zeros[row, total] + begin - before, length - here
+            begin, length = zeros[row, total] + begin - before, length - zeros_inside
         else:
-            count += length - here
-            begin, length = before, here
+            count += length - zeros_inside
+            begin, length = before, zeros_inside
     return count + length
 
 
